@@ -1,6 +1,7 @@
 """PostgreSQL with pgvector: a source that can be followed, and scores back into a table (extra ``postgres``)."""
 
-from .follow import PostgresFollower, drop_slot, followed
+from .follow import PostgresFollower
+from .followable import drop_slot, followed
 from .scores import write_hits
 from .source import PostgresSource, open_place
 

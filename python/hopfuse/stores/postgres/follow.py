@@ -6,11 +6,10 @@ the index is, at every seq, the tables at one moment. The position in the log is
 
 from __future__ import annotations
 
-import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,87 +20,16 @@ from ..applying import KnownRows, apply_changes
 from ..touched import Changes, Touched
 from .changed_rows import condition_of, note_rows
 from .connection import connect, database_errors, snapshot_connection
-from .pgoutput import Transaction, position_of, position_text, transactions
+from .followable import State
+from .pgoutput import Transaction, position_text, transactions
 from .queries import Query, describe, quoted
 from .slot import Slot, check_followable, shape_of
-from .source import PostgresSnapshot, PostgresSource
+from .source import PostgresSnapshot
 
-STORE = "postgresql"
 #: Bytes of the server's log without changes of the tables, after which the slot lets go of them.
 _IDLE_BYTES = 1 << 24
 _POLL_SECONDS = 0.1
 _MOST_WAIT = 30.0
-
-
-class _State:
-    """What an index keeps of its source: the queries, the slot, how far it was read, and the tables' columns."""
-
-    def __init__(
-        self, slot: str, position: int, queries: Mapping[str, Sequence[str]], shape: Mapping[str, str]
-    ) -> None:
-        self.slot, self.position, self.queries, self.shape = slot, position, queries, shape
-
-    @classmethod
-    def of(cls, text: str | None, directory: Path) -> _State:
-        """Read the state of an index."""
-        if text is None:
-            raise InputError(
-                f"{directory} was not built to be followed; build it with hopfuse build --from postgresql://... "
-                "--slot NAME"
-            )
-        try:
-            known = json.loads(text)
-            assert known["store"] == STORE
-            return cls(known["slot"], position_of(known["position"]), known["queries"], known["shape"])
-        except (ValueError, KeyError, TypeError, AssertionError):
-            raise InputError(f"{directory} follows another store than PostgreSQL, or by another hopfuse") from None
-
-    def text(self, position: int, shape: Mapping[str, str]) -> str:
-        """Return the state at another position."""
-        found = {"store": STORE, "slot": self.slot, "position": position_text(position)}
-        return json.dumps({**found, "queries": self.queries, "shape": shape}, ensure_ascii=False)
-
-
-@contextmanager
-def followed(source: PostgresSource, slot: str, build: Callable[[PostgresSource], Index]) -> Iterator[Index]:
-    """Build an index that can be followed: the slot is made first, so that no change falls in between.
-
-    The index is to be saved in the ``with`` block; if the build or the block fails, slot and publication are dropped.
-
-    Parameters
-    ----------
-    source : PostgresSource
-    slot : str
-        Name of the replication slot and of the publication that are made.
-    build : callable
-        Builds the index of the source.
-
-    Raises
-    ------
-    InputError
-        Queries whose tables cannot be followed; the message says what to alter.
-
-    Examples
-    --------
-    >>> from hopfuse.stores.postgres import PostgresSource, followed
-    >>> source = PostgresSource("postgresql:///news", passages="SELECT id, text FROM chunks")  # doctest: +SKIP
-    >>> with followed(source, "news", hf.Index.build) as index:  # doctest: +SKIP
-    ...     index.save("news")
-    """
-    with connect(source.url) as connection:
-        queries = describe(connection, source.url, source.queries)
-        tables = check_followable(connection, source.url, queries)
-        made = Slot(connection, source.url, slot)
-        position = made.create(tables)
-        try:
-            shape = shape_of(lambda query: connection.execute(query).fetchone() or (), tables)
-            index = build(source)
-            KnownRows(index)
-            yield index.with_source(_State(slot, position, source.queries, shape).text(position, shape))
-        except BaseException:
-            with suppress(StoreError):
-                made.drop()
-            raise
 
 
 class PostgresFollower:
@@ -134,7 +62,7 @@ class PostgresFollower:
         self.directory, self._url, self._encoder = Path(directory), url, encoder
         self._connection: Any = None
         self._slot: Slot
-        self._state: _State
+        self._state: State
         self._known: KnownRows
         self._seen = -1
         self._live: LiveIndex[Index] = Index.open(directory, writable=True, encoder=encoder)
@@ -322,7 +250,7 @@ class PostgresFollower:
         return self._live.seq
 
     def _moved(self, position: int, shape: Mapping[str, str]) -> None:
-        self._state = _State(self._state.slot, position, self._state.queries, shape)
+        self._state = State(self._state.slot, position, self._state.queries, shape)
         self._slot.advance(position)
 
     def _check_position(self, position: int) -> None:
@@ -343,7 +271,7 @@ class PostgresFollower:
 
     def _open_index(self) -> None:
         index = self._live.refresh()
-        self._state = _State.of(index.source, self.directory)
+        self._state = State.of(index.source, self.directory)
         self._known = KnownRows(index)
         self._seen = -1
 
@@ -413,11 +341,3 @@ def _changes(snapshot: PostgresSnapshot, queries: Sequence[Query], touched: Touc
         if condition is not None:
             found[query.table] += snapshot.read([(query, condition)])
     return Changes(touched, **found)
-
-
-def drop_slot(directory: str | os.PathLike[str], url: str) -> str:
-    """Drop the slot and the publication of an index, which cannot be followed then; return their name."""
-    state = _State.of(Index.open(directory).source, Path(directory))
-    with connect(url) as connection:
-        Slot(connection, url, state.slot).drop()
-    return state.slot

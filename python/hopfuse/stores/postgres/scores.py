@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
 from typing import Any
 
 from ...errors import InputError
@@ -59,7 +58,7 @@ def write_hits(
     if len(questions) != len(hits):
         raise InputError(f"there are {len(questions)} questions and {len(hits)} lists of hits; give one for each")
     name = ".".join(quoted(part) for part in table.split("."))
-    rows = count()
+    rows = 0
     with connect(url) as connection, database_errors(url, f"table {table}"), connection.transaction():
         if replace:
             connection.cursor().executemany(f"DELETE FROM {name} WHERE question = %s", [(one,) for one in questions])
@@ -68,5 +67,5 @@ def write_hits(
             for question, found in zip(questions, hits, strict=True):
                 for rank, hit in enumerate(found, 1):
                     copy.write_row((question, rank, hit.id, hit.score))
-                    next(rows)
-    return next(rows)
+                    rows += 1
+    return rows

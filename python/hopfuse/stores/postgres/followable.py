@@ -1,0 +1,100 @@
+"""An index that can be followed: built beside a replication slot, and what it keeps of that."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ...errors import InputError, StoreError
+from ...index import Index
+from ..applying import KnownRows
+from .connection import connect
+from .pgoutput import position_of, position_text
+from .queries import describe
+from .slot import Slot, check_followable, shape_of
+from .source import PostgresSource
+
+STORE = "postgresql"
+
+
+class State:
+    """What an index keeps of its source: the queries, the slot, how far it was read, and the tables' columns."""
+
+    def __init__(
+        self, slot: str, position: int, queries: Mapping[str, Sequence[str]], shape: Mapping[str, str]
+    ) -> None:
+        self.slot, self.position, self.queries, self.shape = slot, position, queries, shape
+
+    @classmethod
+    def of(cls, text: str | None, directory: Path) -> State:
+        """Read the state of an index."""
+        if text is None:
+            raise InputError(
+                f"{directory} was not built to be followed; build it with hopfuse build --from postgresql://... "
+                "--slot NAME"
+            )
+        try:
+            known = json.loads(text)
+            if known["store"] != STORE:
+                raise ValueError(known["store"])
+            return cls(known["slot"], position_of(known["position"]), known["queries"], known["shape"])
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{directory} follows another store than PostgreSQL, or by another hopfuse") from None
+
+    def text(self, position: int, shape: Mapping[str, str]) -> str:
+        """Return the state at another position."""
+        found = {"store": STORE, "slot": self.slot, "position": position_text(position)}
+        return json.dumps({**found, "queries": self.queries, "shape": shape}, ensure_ascii=False)
+
+
+@contextmanager
+def followed(source: PostgresSource, slot: str, build: Callable[[PostgresSource], Index]) -> Iterator[Index]:
+    """Build an index that can be followed: the slot is made first, so that no change falls in between.
+
+    The index is to be saved in the ``with`` block; if the build or the block fails, slot and publication are dropped.
+
+    Parameters
+    ----------
+    source : PostgresSource
+    slot : str
+        Name of the replication slot and of the publication that are made.
+    build : callable
+        Builds the index of the source.
+
+    Raises
+    ------
+    InputError
+        Queries whose tables cannot be followed; the message says what to alter.
+
+    Examples
+    --------
+    >>> from hopfuse.stores.postgres import PostgresSource, followed
+    >>> source = PostgresSource("postgresql:///news", passages="SELECT id, text FROM chunks")  # doctest: +SKIP
+    >>> with followed(source, "news", hf.Index.build) as index:  # doctest: +SKIP
+    ...     index.save("news")
+    """
+    with connect(source.url) as connection:
+        queries = describe(connection, source.url, source.queries)
+        tables = check_followable(connection, source.url, queries)
+        made = Slot(connection, source.url, slot)
+        position = made.create(tables)
+        try:
+            shape = shape_of(lambda query: connection.execute(query).fetchone() or (), tables)
+            index = build(source)
+            KnownRows(index)
+            yield index.with_source(State(slot, position, source.queries, shape).text(position, shape))
+        except BaseException:
+            with suppress(StoreError):
+                made.drop()
+            raise
+
+
+def drop_slot(directory: str | os.PathLike[str], url: str) -> str:
+    """Drop the slot and the publication of an index, which cannot be followed then; return their name."""
+    state = State.of(Index.open(directory).source, Path(directory))
+    with connect(url) as connection:
+        Slot(connection, url, state.slot).drop()
+    return state.slot
