@@ -144,7 +144,7 @@ def main(count: int, dim: int, repeats: int) -> None:
             if list(index.texts) != list(expected.texts) or not np.array_equal(index.corpus.as_float32(), given[2]):
                 raise SystemExit(f"{name}: the index has other rows than were put in")
             took = median(seconds(lambda source=source: hf.Index.build(source)) for _ in range(repeats))
-        print(f"| {name} | {took:.2f} | {count / took:,.0f} |")
+        print(f"| {name} | {took:.2f} | {float(f'{count / took:.2g}'):,.0f} |")
 
 
 if __name__ == "__main__":
