@@ -14,7 +14,7 @@ import igraph
 import numpy as np
 from hopfuse.adapters.igraph import accelerate, personalized_pagerank_batch
 
-NODES, QUESTIONS = 30_000, 64
+NODES, QUESTIONS = 30_000, 32
 OPTIONS = {"damping": 0.5, "weights": "weight"}
 
 

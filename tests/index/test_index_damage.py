@@ -69,11 +69,12 @@ def test_trailing_bytes_are_refused(tmp_path: Path, good_bytes: bytes, extra: by
         open_bytes(tmp_path, good_bytes + extra)
 
 
-def test_a_flipped_bit_in_any_byte_is_found(tmp_path: Path, good_bytes: bytes) -> None:
-    """Head, paddings and payloads are covered: each byte near a boundary, each of the head, a third of the rest."""
+@pytest.mark.parametrize("every", [pytest.param(3, marks=pytest.mark.full), 23])
+def test_a_flipped_bit_in_any_byte_is_found(tmp_path: Path, good_bytes: bytes, every: int) -> None:
+    """Head, paddings and payloads: each byte near a boundary, each of the head, one of so many of the rest."""
     forge = Forge(good_bytes)
     head = format_module.head_bytes(forge.header[5], forge.header[6])
-    positions = {*range(head), *range(head, len(good_bytes), 3), *boundaries(good_bytes)}
+    positions = {*range(head), *range(head, len(good_bytes), every), *boundaries(good_bytes)}
     survivors = []
     for position in sorted(positions):
         data = bytearray(good_bytes)
