@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from .._validation import check_whole, checked_texts
 from ..errors import EndpointError, InputError, MissingExtraError
-from .kept import KeptVectors
 from .protocol import NamedEncoder
+from .vector_cache import VectorCache
 
 NO_KEY = "none"  # the client does not ask without one
 #: Texts of one request, at most: OpenAI's own limit.
@@ -103,7 +103,7 @@ class EndpointEncoder(NamedEncoder):
         self._batch_size = check_whole(batch_size, "batch_size", MAX_BATCH)
         self._concurrency = check_whole(concurrency, "concurrency")
         self._options = {"dimensions": self._dim} if ask_dim else {}
-        self._kept = None if cache is None else KeptVectors(cache, self._dim)
+        self._cache = None if cache is None else VectorCache(cache, self._dim)
         self._key, self._client = _client(base_url, api_key, retries, timeout)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -133,11 +133,11 @@ class EndpointEncoder(NamedEncoder):
     def _encode(self, texts: Sequence[str], prefix: str) -> NDArray[np.float32]:
         whole = [prefix + text for text in checked_texts(texts)]
         keys = {text: self._key_of(text) for text in whole}
-        known = {} if self._kept is None else self._kept.read(list(keys.values()))
+        known = {} if self._cache is None else self._cache.read(list(keys.values()))
         new = [text for text, key in keys.items() if key not in known]
         batches = [new[at : at + self._batch_size] for at in range(0, len(new), self._batch_size)]
         with ThreadPoolExecutor(max_workers=max(1, min(self._concurrency, len(batches)))) as pool:
-            answers = list(pool.map(self._ask_and_keep, batches)) if batches else []
+            answers = list(pool.map(self._ask_and_store, batches)) if batches else []
         for batch, rows in zip(batches, answers, strict=True):
             known |= {keys[text]: row for text, row in zip(batch, rows, strict=True)}
         found = [known[keys[text]] for text in whole]
@@ -146,10 +146,10 @@ class EndpointEncoder(NamedEncoder):
     def _key_of(self, text: str) -> bytes:
         return sha256("\0".join([self._model, str(self._dim), text]).encode("utf-8", "surrogatepass")).digest()
 
-    def _ask_and_keep(self, batch: list[str]) -> NDArray[np.float32]:
+    def _ask_and_store(self, batch: list[str]) -> NDArray[np.float32]:
         rows = self._ask(batch)
-        if self._kept is not None:
-            self._kept.write([self._key_of(text) for text in batch], rows)
+        if self._cache is not None:
+            self._cache.write([self._key_of(text) for text in batch], rows)
         return rows
 
     def _ask(self, batch: list[str]) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Vectors that are kept in a file, by the hash of what they are of."""
+"""Cache vectors in a file, by the hash of their text."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 
-#: Keys of one question to SQLite, which takes 32,766 values.
+#: Keys in one SQLite query, which takes at most 32,766 values.
 KEYS = 10_000
 
 
-class KeptVectors:
-    """A SQLite file of float32 vectors. It holds no text. Threads and processes may share it.
+class VectorCache:
+    """A SQLite file of float32 vectors, without their texts. Threads and processes may share it.
 
     Parameters
     ----------
     path : str or path
-        Made where absent.
+        Created if absent.
     dim : int
         Entries of a vector.
 
     Raises
     ------
     InputError
-        A file that is no SQLite database, or that cannot be made; later, one that cannot be read or written.
+        The file is not a SQLite database or cannot be created; later, it cannot be read or written.
 
     Examples
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from hopfuse.encoders.kept import KeptVectors
-    >>> kept = KeptVectors(f"{tempfile.mkdtemp()}/vectors.db", 2)
-    >>> kept.write([b"a"], np.array([[1.0, 2.0]], np.float32))
-    >>> kept.read([b"a", b"b"])
+    >>> from hopfuse.encoders.vector_cache import VectorCache
+    >>> cache = VectorCache(f"{tempfile.mkdtemp()}/vectors.db", 2)
+    >>> cache.write([b"a"], np.array([[1.0, 2.0]], np.float32))
+    >>> cache.read([b"a", b"b"])
     {b'a': array([1., 2.], dtype=float32)}
     """
 
@@ -48,7 +48,7 @@ class KeptVectors:
             db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID")
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
-        """Return the vectors that are there, by key; one of another length is left out."""
+        """Return the cached vectors by key; a vector of another length counts as absent."""
         found: dict[bytes, NDArray[np.float32]] = {}
         with self._connected() as db:
             for at in range(0, len(keys), KEYS):
@@ -60,14 +60,14 @@ class KeptVectors:
         return found
 
     def write(self, keys: Sequence[bytes], rows: NDArray[np.float32]) -> None:
-        """Keep vectors: all of them or, where the process ends, none."""
+        """Store vectors: all of them or, if the process is killed, none."""
         pairs = [(key, row.astype("<f4").tobytes()) for key, row in zip(keys, rows, strict=True)]
         with self._connected() as db:
             db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", pairs)
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection, whose changes are kept if nothing is raised."""
+        """Yield a connection; commit its changes unless an exception is raised."""
         try:
             with closing(sqlite3.connect(self._path, timeout=600)) as db, db:
                 yield db
