@@ -1,4 +1,4 @@
-"""Tell NetworkX what its backend ``hopfuse`` has. It asks while it is imported, so nothing else is imported here."""
+"""Describe the ``hopfuse`` backend to NetworkX, which asks at its own import; so nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 __all__ = ["get_info"]
 
-#: NetworkX puts it below the docstring of ``nx.pagerank``.
+#: NetworkX appends this to the docstring of ``nx.pagerank``.
 _PAGERANK = """\
 The result is within ``len(G) * tol`` in NetworkX's own measure, and within 1e-6 in the L1 norm where ``max_iter``
 allows: scores are float32. ``nstart`` has no effect on it. Weights and restarts below 0, and ``alpha`` of 1 and above,
@@ -19,7 +19,7 @@ def get_info() -> dict[str, Any]:
     Returns
     -------
     dict
-        Names, a summary, and the functions of the backend with a line on each.
+        Names, a summary, and the backend's functions with their documentation.
 
     Examples
     --------

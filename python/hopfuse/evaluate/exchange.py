@@ -1,4 +1,4 @@
-"""Judgements and runs in memory, as ir_datasets, ranx, BEIR and pytrec_eval have them; and back, as files too."""
+"""Convert judgements and runs from and to ir_datasets, ranx, BEIR, pytrec_eval and TREC files."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .passages import PassageNames
 from .qrels import Qrels
 from .runs import Run, run_of_rankings
 
-#: Scores are kept as float32.
+#: Scores are stored as float32.
 LARGEST = float(np.finfo(np.float32).max)
 
 
 def qrels_from(judgements: Any, names: PassageNames, *, queries: Any = None) -> Qrels:
-    """Return judgements that another library holds.
+    """Convert another library's judgements to Qrels.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def qrels_from(judgements: Any, names: PassageNames, *, queries: Any = None) -> 
         ``relevance``, as ir_datasets' ``qrels_iter()`` gives them; a data set that has that method; an object with
         ``to_dict()``, such as ranx's Qrels.
     names : PassageNames
-        Numbers the passages; :func:`run_from` with the same names takes runs for these judgements.
+        Numbers the passages. Pass the same object to :func:`run_from` to read runs for these judgements.
     queries : mapping, iterable, or object, optional
         The text of each query: ``{query: text}``, objects with ``query_id`` and ``text``, or a data set with
         ``queries_iter()``.
@@ -42,12 +42,12 @@ def qrels_from(judgements: Any, names: PassageNames, *, queries: Any = None) -> 
     Returns
     -------
     Qrels
-        In the order in which the queries are first named. Grades above 0 are relevant.
+        Queries are in the order of their first judgement. Passages with a grade above 0 are relevant.
 
     Raises
     ------
     InputError
-        Something else, a pair that is judged twice, a grade that is not an integer.
+        ``judgements`` is something else, a pair is judged twice, or a grade is not an integer.
 
     References
     ----------
@@ -75,7 +75,7 @@ def qrels_from(judgements: Any, names: PassageNames, *, queries: Any = None) -> 
 
 
 def run_from(scores: Any, ids: Sequence[str], names: PassageNames) -> Run:
-    """Return a run that another library holds.
+    """Convert another library's run to a Run.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def run_from(scores: Any, ids: Sequence[str], names: PassageNames) -> Run:
     ids : sequence of str
         The judgements' queries, in order, as for :func:`read_run`.
     names : PassageNames
-        The names that the judgements were taken with.
+        The object that the judgements were read with.
 
     Returns
     -------
@@ -96,8 +96,8 @@ def run_from(scores: Any, ids: Sequence[str], names: PassageNames) -> Run:
     Raises
     ------
     InputError
-        Something else, a passage that a query has twice, a score that is not a finite number of float32, none of the
-        queries.
+        ``scores`` is something else, a query lists a passage twice, a score is not finite in float32, or the run has
+        none of the queries.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def run_from(scores: Any, ids: Sequence[str], names: PassageNames) -> Run:
 def qrels_dict(qrels: Qrels, names: PassageNames) -> dict[str, dict[str, int]]:
     """Return judgements as ``{query: {passage: grade}}``, which ``ranx.Qrels``, BEIR and pytrec_eval take.
 
-    Passages that are not relevant are not kept, and so are not there; a gold passage without a grade has 1.
+    Qrels do not store passages that are not relevant, so these are absent; a gold passage without a grade has grade 1.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def run_dict(run: Run | Hits, ids: Sequence[str], names: PassageNames) -> dict[s
     Raises
     ------
     InputError
-        Another number of queries.
+        The number of queries is not the number of rows.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def write_run(
 ) -> None:
     """Write a run: ``.json`` is ``{query: {passage: score}}``, as BEIR and ranx read it, any other suffix a TREC run.
 
-    The file is whole or not there. A TREC run has no line for a query without hits.
+    The file is written whole or not at all. A TREC run has no line for a query without hits.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Weights of passages that a list of hits raises."""
+"""Raise passage weights by a list of hits."""
 
 from __future__ import annotations
 
@@ -16,39 +16,40 @@ from ..errors import InputError
 from ..types import Hits
 from ._lists import device_list, host_list
 
-#: The most that a weight may be raised by.
+#: Largest strength.
 LARGEST_STRENGTH = 1e4
 
 
 def boost_weights(weights: Any, hits: Hits, strength: float) -> Any:
-    """Weights in which those of a list's hits count for more: of passages with a question's words, say.
+    """Raise the weights of the passages in a list of hits, such as those with a question's words.
 
     A hit's weight is multiplied by 1 + strength * score / (the largest score of its query); a weight of 0 stays 0. Hits
-    with a score of 0 or below raise nothing, and neither does an empty list.
+    with a score of 0 or below do not change weights, and neither does an empty list.
 
     Parameters
     ----------
     weights : array_like of float (B, N)
-        What :func:`similarity_weights` returns; read as float32. On a GPU (CuPy, torch, DLPack): float32.
+        As :func:`similarity_weights` returns them; converted to float32. On a GPU (CuPy, torch, DLPack) they must be
+        float32.
     hits : Hits (B, k)
-        Ids are columns of ``weights``. In the place where the weights are, on the host or a GPU.
+        Ids are columns of ``weights``. On the same device as the weights.
     strength : float
-        0 to 1e4: by so much the best hit's weight is raised, in multiples of itself.
+        0 to 1e4. The best hit's weight is multiplied by 1 + ``strength``.
 
     Returns
     -------
     array of float32, shape (B, N)
-        Of the library that ``weights`` came from; what was given is not changed. In float32, each operation rounded,
-        so that a query's weights are the same bits in every batch and on every device.
+        A new array of the library that ``weights`` came from. Each operation is rounded to float32, so a query's
+        weights are the same bits in every batch and on every device.
 
     Raises
     ------
     InputError
-        Shapes that do not agree, hits that are no columns, a strength outside its limits, arrays in different places.
+        Shapes that do not agree, ids that are not columns, a strength out of range, arrays on different devices.
 
     Notes
     -----
-    Weights themselves are not looked at: the walk that reads them refuses what is no weight.
+    The values of ``weights`` are not checked here; the walk that uses them refuses invalid ones.
 
     Examples
     --------

@@ -254,19 +254,18 @@ class GuidedWalk(FrozenRecipe):
         Parameters
         ----------
         queries : sequence of str, optional
-            B questions; read by the encoder where ``vectors`` are absent, by the matcher where ``entities`` are, and by
-            the lexical leg.
+            B questions, read by the lexical leg, by the encoder if ``vectors`` are not given, and by the matcher if
+            ``entities`` are not given.
         vectors : array_like of float (B, d), optional
         entities : sequence of B sequences of str, int or Match, optional
-            Names as the questions have them, entity numbers of the index, or what a matcher found. A question may have
-            none.
+            Names as in the questions, entity numbers of the index, or a matcher's results. A question may have none.
         k : int
-            Hits of each question; there are no more than passages.
+            Hits per question, at most the number of passages.
         allow : Where, array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B of them, optional
             Passages that a question may find, as in :meth:`PhaseGraph.search`.
         allow_scope : {"isolated", "results"}
-            As in :meth:`PhaseGraph.search`. ``"results"``: both walks go over everything with the whole index's seeds
-            and weights, and only what is listed is restricted.
+            As in :meth:`PhaseGraph.search`. With ``"results"``, both walks go over the whole graph with the whole
+            index's seeds and weights, and only the lists are restricted.
         trace : bool
             Adds ``traces``: per question ``ranked_by`` (``"guided walk"``, or ``"dense"`` where it has no seeds, or
             ``"words"`` beside it), ``seeds`` (entity, surface, how it matched, weight), ``left_out`` (likewise, those
@@ -285,9 +284,9 @@ class GuidedWalk(FrozenRecipe):
 
         Notes
         -----
-        On a GPU a search is one recording, replayed (:func:`hopfuse.capture`), with room for 1,024 second seeds: a
-        question with more is asked again without it. With ``allow`` the operations run one by one. The answers are the
-        same.
+        On a GPU a search is recorded once and replayed (:func:`hopfuse.capture`), with room for 1,024 second seeds; a
+        question with more is run again without the recording. With ``allow`` the operations run one by one. The answers
+        are the same.
         """
         k = self._k(k)
         if queries is not None:
@@ -319,7 +318,7 @@ class GuidedWalk(FrozenRecipe):
     def warmup(
         self, k: int = 10, *, batch_sizes: Sequence[int] = (1, 2, 4, 8, 16, 32), max_seeds: int = MIN_SEED_WIDTH
     ) -> None:
-        """Prepare searches of these batch sizes, so that the first need not wait; on the CPU there is nothing to do.
+        """Record searches of these batch sizes ahead of the first one. On the CPU this does nothing.
 
         Parameters
         ----------
@@ -327,7 +326,7 @@ class GuidedWalk(FrozenRecipe):
             As in :meth:`search`.
         batch_sizes : sequence of int
         max_seeds : int
-            Entities that a question names; the width is a power of two, and each has recordings of its own.
+            Entities that a question names, rounded up to a power of two; each width has its own recordings.
         """
         width = seed_width(check_whole(max_seeds, "max_seeds"))
         self._recorded.of(width, self._k(k)).warmup(batch_sizes)
