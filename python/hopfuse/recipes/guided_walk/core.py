@@ -24,11 +24,13 @@ import numpy as np
 from ..._validation import check_k, check_threads, check_whole
 from ...errors import InputError
 from ...index import Index
+from ...ops.boosting import boost_weights
 from ...ops.capture import placement
 from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_entity_seeds
+from ...ops.similarity import similarity_weights
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.config import check_edge_types, make_config
 from .._parts.filters import View
@@ -51,7 +53,6 @@ from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import GuidedWalkConfig
 from .trace import Outcome, trace_queries
-from .weights import passage_weights
 
 
 def guided_walk(
@@ -103,7 +104,9 @@ def guided_walk(
     if config.first == "fused":
         lists["graph"] = ppr_topk(graph, seeds, config.graph_k, **walk)
 
-    weights = passage_weights(vectors, boosted, corpus, config, **run)
+    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, **run)
+    if boosted is not None:
+        weights = boost_weights(weights, boosted, config.boost)
     answers = list(lists.values())
     for _ in range(config.depth):
         first = fuse(answers, method=config.ranks, k=config.second_top, **run)

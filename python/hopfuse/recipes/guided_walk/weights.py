@@ -17,11 +17,9 @@ def passage_weights(
     config: GuidedWalkConfig,
     *,
     threads: int | None,
-    backend: str = "auto",
 ) -> Any:
-    """Return each passage's weight, (B, P): by its similarity, raised if it has other words of the question."""
-    run: dict[str, Any] = {"backend": backend, "threads": threads}
-    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, **run)
+    """Return each passage's weight, (B, P), as the core computes it in two calls of its own."""
+    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, threads=threads)
     return weights if boosted is None else boost_weights(weights, boosted, config.boost)
 
 
