@@ -27,6 +27,9 @@ stops the case untimed. hopfuse and one peer then take turns in a fresh process 
 threads, after a rest and (for calls under 50 ms) an untimed call in each turn. Building a graph, an index or a peer's
 structure is not timed. *on* is what hopfuse ran on, *ratio* the peer's median over hopfuse's, *of pairs* the median
 over neighbouring turns, *load* the cores that other programs took meanwhile.
+
+The table of what adapters gain over the libraries' own code (HippoRAG, NetworkX, fast-graphrag) is in
+[integrations.md](integrations.md); `python -m bench.drop_ins` measures it.
 """
 
 NO_GPU = """\
