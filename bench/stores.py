@@ -1,4 +1,4 @@
-"""How fast stores are read: ``python -m bench.stores``; a row of docs/stores.md for each that is installed.
+"""Measure how fast stores are read: ``python -m bench.stores``; a row of docs/stores.md for each that is installed.
 
 The same passages with vectors are put into each store, and an index is built of it. What is timed is the CPU of this
 process, in which embedded stores work, too.

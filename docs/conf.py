@@ -55,7 +55,7 @@ def heading(text: str, line: str) -> str:
 
 
 def directive(room: str, name: str, value: object, shown: set[int]) -> str:
-    """How autodoc shows a name: a class with its methods, a function, or a value; a name of two rooms in the first."""
+    """Return how autodoc shows a name: a class with its methods, a function, or a value, each in its first room."""
     if inspect.isclass(value) or inspect.isfunction(value):
         if id(value) in shown:
             return f"``{name}`` is that of the package.\n"

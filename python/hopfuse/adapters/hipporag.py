@@ -189,7 +189,7 @@ class _Ranked(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """What the language model left of a question's facts, with their places and scores; none: dense retrieval."""
+    """A question's facts after the language model's filter, with places and scores; none means dense retrieval."""
 
     kept: list[Any]
     places: list[int]

@@ -186,7 +186,7 @@ class Contents:
 
     @property
     def source(self) -> str | None:
-        """What the index's source needs to be followed: how far it was read, above all; None where it is not followed.
+        """The state that following the source needs, above all how far it was read; None if it is not followed.
 
         It is kept by :meth:`Index.with_source` and :meth:`hopfuse.index.Change.set_source`, whose caller knows it.
         """

@@ -1,4 +1,4 @@
-"""What an index is built from where the rows are in a database: a snapshot of it, as Arrow record batches."""
+"""Sources of an index whose rows are in a database: a snapshot of it, as Arrow record batches."""
 
 from __future__ import annotations
 

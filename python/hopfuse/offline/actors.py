@@ -1,4 +1,4 @@
-"""What runs in Ray's processes: the actor that makes parts, its copy of the index, and the reader of finished parts."""
+"""Actors of Ray's processes: the actor that makes parts, its copy of the index, and the reader of finished parts."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Proof(Protocol):
 
 
 class JoinRoom:
-    """Where the blocks of a launch leave what they have measured: the kernels' HOPFUSE_JOIN.
+    """The arrays in which blocks of a launch leave their measurements: the kernels' HOPFUSE_JOIN.
 
     ``arrived`` is 0 before and after a launch.
     """

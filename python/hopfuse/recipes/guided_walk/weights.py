@@ -1,4 +1,4 @@
-"""What passages weigh in the guided walk."""
+"""Weights of passages in the guided walk."""
 
 from __future__ import annotations
 
