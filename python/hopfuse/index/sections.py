@@ -22,7 +22,8 @@ class Section:
         self._array = array.view()
         self._array.flags.writeable = False
         self._checksums = checksums
-        self._pending = np.ones(0 if checksums is None else checksums.size, bool)
+        # a bytearray, not an array: a hit's text asks for one block, and then an array costs more than the check
+        self._pending = bytearray() if checksums is None else bytearray(b"\x01" * checksums.size)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,12 +57,16 @@ class Section:
         checksums = self._checksums
         if checksums is None or first >= last:
             return
-        blocks = slice(first // BLOCK, (last - 1) // BLOCK + 1)
+        pending, end = self._pending, (last - 1) // BLOCK + 1
+        b = pending.find(1, first // BLOCK, end)
+        if b < 0:
+            return
         payload = self._array.reshape(-1).view(np.uint8)
-        for b in np.flatnonzero(self._pending[blocks]) + blocks.start:
+        while b >= 0:
             if zlib.crc32(payload[b * BLOCK : (b + 1) * BLOCK].data) != checksums[b]:
                 raise FormatError(
                     f"{self.label}: block {b} (1 MiB) does not match its checksum; the file is damaged: "
                     "restore it from a copy or build the index again"
                 )
-            self._pending[b] = False
+            pending[b] = 0
+            b = pending.find(1, b + 1, end)

@@ -116,7 +116,9 @@ def parse_json(text: str | bytes) -> Any:
     Traceback (most recent call last):
     ValueError: the key 'id' is there twice
     """
-    return json.loads(text, object_pairs_hook=_distinct)
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")  # as json.loads does
+    return _DECODER.decode(text)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -126,3 +128,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for at, key in enumerate(keys) if key in keys[:at])
         raise ValueError(f"the key {twice!r} is there twice")
     return found
+
+
+#: json.loads makes a decoder of its own for every call that has a hook, which takes as long as a short line does.
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct)

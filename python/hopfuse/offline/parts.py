@@ -17,6 +17,7 @@ from ..errors import FormatError, InputError, MissingExtraError
 Row = Mapping[str, Any]
 KEY = b"hopfuse.part"
 KINDS = ("jsonl", "parquet")
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class JsonlParts:
 
     def encode(self, rows: Sequence[Row], seal: Seal) -> bytes:
         """Return the whole part."""
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+        text = "".join(_encode(row) + "\n" for row in rows).encode()
         end = {"sha256": hashlib.sha256(text + _bytes(seal)).hexdigest(), **seal._asdict()}
         return text + json.dumps({"hopfuse": end}).encode() + b"\n"
 

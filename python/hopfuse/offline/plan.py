@@ -21,8 +21,10 @@ from .parts import Output
 
 #: Version of the plan file, and of the parts.
 FORMAT = 1
-#: Rows of a part: no more than the first, no fewer than the second, and what makes so many parts between them.
-MOST_ROWS, LEAST_ROWS, PARTS = 4096, 256, 64
+#: Queries scored at a time unless a caller says otherwise.
+CHUNK = 256
+#: Unless a plan says otherwise: the most rows of a part, and the number of parts of a file that would not fill them.
+MOST_ROWS, PARTS = 4096, 64
 
 
 @dataclass(frozen=True)
@@ -205,12 +207,14 @@ def with_rows(plan: Plan, queries: Path, rows: int, part_rows: int | None) -> Pl
 def rows_a_part(rows: int) -> int:
     """Return how many rows a part has unless one says so: hundreds of parts for a million rows.
 
+    A multiple of the queries that are scored at a time, since a smaller batch at a part's end costs more a query.
+
     Examples
     --------
     >>> [(rows, rows_a_part(rows)) for rows in (10, 100_000, 1_000_000)]
-    [(10, 256), (100000, 1563), (1000000, 4096)]
+    [(10, 256), (100000, 1792), (1000000, 4096)]
     """
-    return min(max(-(-rows // PARTS), LEAST_ROWS), MOST_ROWS)
+    return min(max(-(-rows // (PARTS * CHUNK)), 1) * CHUNK, MOST_ROWS)
 
 
 def versions(output: Output) -> dict[str, str]:

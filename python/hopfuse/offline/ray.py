@@ -23,9 +23,9 @@ from .actors import PartActor, PartReader
 from .cluster import connected, cpus_of_actor, fitting, quiet
 from .folder import Folder
 from .parts import Output
-from .plan import make_plan
+from .plan import CHUNK, make_plan
 from .run import Made, shard_parts
-from .scoring import CHUNK, OpenScorer
+from .scoring import OpenScorer
 from .workers import MOST_DEATHS, as_error
 
 __all__ = ["run", "score"]

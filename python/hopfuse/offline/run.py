@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import InputError
 from .folder import Folder
-from .scoring import CHUNK, OpenScorer, PartMaker
+from .plan import CHUNK
+from .scoring import OpenScorer, PartMaker
 from .workers import Workers
 
 

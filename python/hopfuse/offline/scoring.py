@@ -13,10 +13,7 @@ from ..io.queries import Query, QueryRows
 from ..recipes import Recipe
 from .folder import Folder
 from .parts import Row
-from .plan import Plan
-
-#: Queries that are scored at a time, unless one says so.
-CHUNK = 256
+from .plan import CHUNK, Plan
 
 
 class Scorer(Protocol):

@@ -74,11 +74,13 @@ class SearchResult:
     def __getitem__(self, query: int) -> list[Hit]:
         if not -len(self) <= query < len(self):
             raise IndexError(f"question {query}; there are {len(self)}")
-        return [self._hit(row, score) for row, score in self.hits.row(query)]
+        return self._row(self.hits.row(query))
 
     def __iter__(self) -> Iterator[list[Hit]]:
         return (self[query] for query in range(len(self)))
 
-    def _hit(self, row: int, score: float) -> Hit:
+    def _row(self, ranked: list[tuple[int, float]]) -> list[Hit]:
+        """Return the hits of a ranking of (row, score)."""
         index = self.index
-        return Hit(index.passage_ids[row], row, score, index.titles[row], index.texts[row], index.metadata.row(row))
+        ids, titles, texts, metadata = index.passage_ids, index.titles, index.texts, index.metadata
+        return [Hit(ids[row], row, score, titles[row], texts[row], metadata.row(row)) for row, score in ranked]

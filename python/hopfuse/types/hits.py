@@ -89,7 +89,7 @@ class Hits:
     def row(self, query: int) -> list[tuple[int, float]]:
         """Return the valid (id, score) pairs of one query, best first."""
         n = int(self.counts[query])
-        return [(int(i), float(s)) for i, s in zip(self.ids[query, :n], self.scores[query, :n], strict=True)]
+        return list(zip(self.ids[query, :n].tolist(), self.scores[query, :n].tolist(), strict=True))
 
     def head(self, k: int) -> Hits:
         """Return the first k hits of every row (a view; rows that are shorter stay so)."""

@@ -41,9 +41,9 @@ class TripleHybridResult(SearchResult):
         One per question where ``trace=True``; see :meth:`TripleHybrid.search`.
     """
 
-    def _hit(self, row: int, score: float) -> Hit:
-        name = self.index.entity_names[row]
-        return Hit(name, row, score, name, "")
+    def _row(self, ranked: list[tuple[int, float]]) -> list[Hit]:
+        names = self.index.entity_names
+        return [Hit(names[row], row, score, names[row], "") for row, score in ranked]
 
 
 class TripleHybrid(FrozenRecipe):
