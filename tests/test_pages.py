@@ -21,19 +21,7 @@ import tiny_cross_encoder
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Pages whose Python is run here; a test of its own runs that of each other page.
-HERE = {
-    "dialects.md": "adapters/dialects/test_dialects.py",
-    "extraction.md": "extract/test_extraction_page.py",
-    "filters.md": "index/test_filters_page.py",
-    "guided-walk.md": "recipes/test_guided_walk_page.py",
-    "hybrid-rrf.md": "recipes/test_hybrid_rrf_page.py",
-    "live.md": "index/test_live_page.py",
-    "offline.md": "cli/test_cli_documented.py",
-    "phase-graph.md": "recipes/test_phase_graph_page.py",
-    "policy-rag.md": "recipes/test_policy_rag_page.py",
-    "triple-hybrid.md": "recipes/test_triple_hybrid_page.py",
-}
-HERE = {"evaluation.md", "fusion.md", "serving.md"}
+HERE = {"diagnose.md", "evaluation.md", "fusion.md", "operate.md", "serving.md", "sweep.md"}
 
 
 def blocks(page: str) -> list[str]:
@@ -111,17 +99,17 @@ def test_serving_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     edges = [{"src": at, "dst": len(rows) + at} for at in range(len(rows))]
     more: dict[str, Any] = {"encoder": Letters(), "vectors": Letters().encode_passages(TEXTS), "metric": "cosine"}
     hf.Index.build(passages=rows, entities=CITIES, graph=edges, **more).save(tmp_path / "wiki")
-    assert len(blocks("docs/serving.md")) == 4
+    assert (len(blocks("docs/serving.md")), len(blocks("docs/operate.md"))) == (3, 1)
     changed = {"cities": {"path": str(tmp_path / "wiki"), "writable": True}}
     with running(configured("", indexes=changed)) as url:
-        known = run("docs/serving.md", 0, {}, {"http://localhost:8080": url})
-        assert known["found"].num_rows == 2
-        run("docs/serving.md", 1, known, {"http://localhost:8080": url, "timeout=5": "timeout=60"})
+        known = run("docs/serving.md", 0, {}, {"http://localhost:8080": url, "timeout=5": "timeout=60"})
         assert len(capsys.readouterr().out.splitlines()) == 5
         known |= {"vectors": np.ones((2, Letters.dim), np.float32), "names": [["Lima"], []]}
-        run("docs/serving.md", 2, known, {"http://localhost:8080": url})
+        run("docs/serving.md", 1, known, {"http://localhost:8080": url})
         assert known["found"].scores.shape == (2, 10)
-    program = "import sys\nfrom serve.served import Letters\nmy_encoder = Letters()\n" + blocks("docs/serving.md")[3]
+        run("docs/serving.md", 2, known, {"http://localhost:8080": url})
+        assert known["found"].num_rows == 2
+    program = "import sys\nfrom serve.served import Letters\nmy_encoder = Letters()\n" + blocks("docs/operate.md")[0]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -136,7 +124,9 @@ def test_serving_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert server.returncode in (0, -signal.SIGTERM)  # uvicorn shuts down, and then ends by the signal
 
 
-def test_evaluation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluation_diagnose_and_sweep_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("scipy", reason="intervals need the extra eval")
     pytest.importorskip("matplotlib", reason="plots need the extra plots")
     from hopfuse.evaluate import Qrels
@@ -155,9 +145,10 @@ def test_evaluation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     known |= {"vectors": np.eye(12, dtype=np.float32), "entities": known["mentions"]}
     known["recipe"] = hf.recipes.HybridRRF(hf.Index.build(passages=passages, entities=names, graph=edges))
     known["qrels"] = Qrels.read_jsonl("queries.jsonl")
-    assert len(blocks("docs/evaluation.md")) == 4
-    for number in range(4):
-        run("docs/evaluation.md", number, known)
+    for page, count in (("docs/evaluation.md", 1), ("docs/diagnose.md", 1), ("docs/sweep.md", 2)):
+        assert len(blocks(page)) == count
+        for number in range(count):
+            run(page, number, known)
     assert known["figures"].per_query["theirs"]["mrr"].tolist() == [0.5]
     assert known["drawn"].startswith("<svg")
     assert capsys.readouterr().out

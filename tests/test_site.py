@@ -47,10 +47,27 @@ def test_commands_of_the_guides_exist() -> None:
             assert used - known == set(), page.name
 
 
+def slug(heading: str) -> str:
+    """Return the anchor of a heading, as GitHub and MyST make it."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+def test_its_anchors_are_headings(page: Path) -> None:
+    links = re.findall(r"\]\(([\w./-]*\.md|)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    missing = []
+    for target, anchor in links:
+        text = (page.parent / target if target else page).read_text(encoding="utf-8")
+        if anchor not in {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}:
+            missing.append(f"{target}#{anchor}")
+    assert missing == []
+
+
 def test_every_page_is_on_the_site() -> None:
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    assert "\n*\n" in index  # the topics end with whatever has no place of its own
-    assert [page.stem for page in PAGES if f"{page.relative_to(DOCS).with_suffix('')}" not in index] == []
+    trees = re.findall(r"```{toctree}\n(.*?)```", (DOCS / "index.md").read_text(encoding="utf-8"), re.DOTALL)
+    listed = [line for tree in trees for line in tree.splitlines() if line and not line.startswith(":")]
+    pages = {str(page.relative_to(DOCS).with_suffix("")) for page in DOCS.rglob("*.md")} - {"index"}
+    assert sorted(listed) == sorted(pages | {"api/index"})
 
 
 def test_one_version_everywhere() -> None:

@@ -1,4 +1,4 @@
-"""The commands of README.md, docs/evaluation.md and docs/offline.md run as they are written, on small files."""
+"""The commands of README.md and of the pages on evaluation and offline scoring run as written, on small files."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ STATED = [
     ("South Shields", "South Shields lies by the Thames in London.", ["South Shields", "lies by", "Thames"]),
     ("Thames", "The Thames flows through London.", ["Thames", "flows through", "London"]),
 ]
+#: Pages on evaluation; later ones read runs that the commands of earlier ones wrote.
+EVALUATION = ("evaluation", "sweep", "compare", "results/titles", "diagnose")
 #: Commands that ask a language model, or read what it said.
 ASKS_A_MODEL = ("--endpoint", "answered.jsonl", "selftest")
 #: Commands that want a Ray cluster: tests/offline/test_ray.py has them.
@@ -75,7 +77,7 @@ def test_the_commands_of_evaluation_run(folder, said) -> None:
     more = ("--encoder", "wordllama", "--lexical", "--out", "my-index")
     said("build", "chunks.jsonl", "--from", "openie.jsonl", *more)
     said("policy", "--out", "policy.toml")
-    found = commands("docs/evaluation.md")
+    found = [words for page in EVALUATION for words in commands(f"docs/{page}.md")]
     assert {words[0] for words in found} == {"build", "score", "eval", "sweep", "compare", "diagnose"}
     for words in found:
         if words[0] == "sweep":

@@ -1,4 +1,4 @@
-"""docs/evaluation.md: its commands have the options that it gives them, its code the names that it imports."""
+"""The pages on evaluation: their commands have the options that they show, their code the names that it imports."""
 
 import ast
 import re
@@ -10,7 +10,9 @@ import click
 import pytest
 from hopfuse.cli.app import app
 
-PAGE = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("evaluation", "compare", "sweep", "diagnose", "results/titles")
+PAGE = "\n".join((DOCS / f"{page}.md").read_text(encoding="utf-8") for page in PAGES)
 COMMANDS = [
     line
     for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
@@ -39,7 +41,7 @@ def test_code_imports_what_there_is(block):
             assert hasattr(import_module(str(node.module)), alias.name)
 
 
-def test_the_page_has_commands_and_code():
+def test_the_pages_have_commands_and_code():
     assert len(COMMANDS) >= 8
     assert len(CODE) >= 3
 
