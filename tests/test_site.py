@@ -1,9 +1,10 @@
-"""Pages of docs/ that a reader begins with: their Python runs, their links lead somewhere, their commands exist."""
+"""Pages of docs/: Python of the guides runs, links and anchors lead somewhere, commands have their options."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import re
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 import hopfuse
 import pytest
 from hopfuse.cli import app
+from hopfuse.cli.run.score import STAGES
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGES = (DOCS / "start.md", *sorted((DOCS / "guides").glob("*.md")))
+ALL = (*sorted(DOCS.rglob("*.md")), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md")
 
 
 def python_of(page: Path) -> list[str]:
@@ -33,18 +36,32 @@ def test_its_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert {"found", "scores"} & known.keys()  # what a page's last block computes
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
 def test_its_links_lead_to_pages(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_commands_of_the_guides_exist() -> None:
-    known = set(app.app.commands)
-    for page in PAGES:
-        for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-            used = set(re.findall(r"^hopfuse (\w+)", block, re.MULTILINE))
-            assert used - known == set(), page.name
+def commands_of(page: Path) -> list[list[str]]:
+    """Return the words of each ``hopfuse`` command in a page's shell blocks."""
+    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    parts = [part.strip() for line in lines for part in line.split(" && ")]
+    return [shlex.split(part, comments=True)[1:] for part in parts if part.startswith("hopfuse ")]
+
+
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
+def test_its_commands_have_these_options(page: Path) -> None:
+    unknown = []
+    for name, *words in commands_of(page):
+        command = STAGES.get(words[0], app.app.commands[name]) if name == "score" else app.app.commands[name]
+        if not command.context_settings.get("ignore_unknown_options"):  # bench passes them on
+            options = {
+                option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
+            }
+            given = {word.partition("=")[0] for word in words if word.startswith("--")}
+            unknown += [f"{name} {option}" for option in sorted(given - options)]
+    assert unknown == []
 
 
 def slug(heading: str) -> str:
@@ -52,7 +69,7 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
 def test_its_anchors_are_headings(page: Path) -> None:
     links = re.findall(r"\]\(([\w./-]*\.md|)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
     missing = []
