@@ -47,6 +47,7 @@ PACKAGES = (
     "hopfuse.serve",
     "hopfuse.client",
     "hopfuse.adapters",
+    "hopfuse.adapters.dialects",
     "hopfuse.reference",
     "hopfuse.errors",
 )
