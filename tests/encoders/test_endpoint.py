@@ -76,6 +76,18 @@ def test_what_is_kept_is_not_asked_again(server, make, tmp_path):
     np.testing.assert_array_equal(make(cache=cache).encode_queries(TEXTS[:1]), first[:1])
 
 
+def test_servers_with_a_model_of_one_name_share_no_vectors(server, make, tmp_path):
+    cache = tmp_path / "vectors.db"
+    mine = make(cache=cache).encode_queries(["a"])
+    with EmbeddingServer().running() as other:
+        other.reply = lambda request: (200, {"data": [{"index": 0, "embedding": [0.0, 0.0, 0.0, 1.0]}]})
+        encoder = EndpointEncoder(f"{other.url}/", model="letters", dim=4, retries=0, cache=cache)
+        assert encoder.encode_queries(["a"]).tolist() == [[0.0, 0.0, 0.0, 1.0]]
+        slashed = EndpointEncoder(f"{server.url}/", model="letters", dim=4, retries=0, cache=cache)
+        np.testing.assert_array_equal(slashed.encode_queries(["a"]), mine)
+    assert (len(server.requests), len(other.requests)) == (1, 1)
+
+
 def test_batches_that_were_answered_are_kept_where_another_fails(server, make, tmp_path):
     server.reply = lambda request: (
         (400, {"error": {"message": "too long"}}) if "bad" in request["input"] else answered(request)

@@ -166,10 +166,30 @@ def test_a_leg_without_a_part_is_not_asked() -> None:
     ask, index = random_questions(6), random_world(5).index()
     plain = GuidedWalk(index).search(**ask)
     recipe = GuidedWalk(index, lexical=Words(), word_boost=0)
-    assert not recipe.needs.texts
+    assert not recipe.needs.words
     assert_hits_equal(recipe.search(**ask).hits, plain.hits)
-    with pytest.raises(InputError, match="search needs queries="):
-        GuidedWalk(index, lexical=Words()).search(**ask)
+
+
+@pytest.mark.parametrize("allow", [None, list(range(3, 20))])
+@pytest.mark.parametrize("scope", SCOPES)
+def test_questions_without_text_are_answered_without_words(allow: Any, scope: AllowScope) -> None:
+    """Whether all of a batch lack it or some; the trace says so."""
+    ask, world = random_questions(6) | {"allow": allow, "allow_scope": scope}, random_world(5)
+    recipe = GuidedWalk(world.index(), lexical=words_of(world), lexical_weight=0.3)
+    assert recipe.needs == hf.recipes.Needs(vectors=True, entities=True, words=True)
+    plain = GuidedWalk(world.index()).search(**ask, trace=True)
+    found = recipe.search(**ask, trace=True)
+    assert (found.lists["lexical"].counts == 0).all()
+    assert_hits_equal(found.hits, plain.hits)
+    texts = questions_of(ask)
+    some = recipe.search([texts[0], "", texts[2], "", ""], **ask, trace=True)
+    whole = recipe.search(texts, **ask, trace=True)
+    for b, (mine, without) in enumerate(zip(found.traces, plain.traces, strict=True)):
+        assert mine["other_words"] is None
+        assert {hit["boost"] for hit in mine["hits"]} <= {1.0}
+        assert mine["ranked_by"] == without["ranked_by"]
+        assert some.hits.row(b) == (whole.hits.row(b) if b in (0, 2) else plain.hits.row(b))
+        assert (some.traces[b]["other_words"] is None) == (b not in (0, 2))
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)

@@ -59,6 +59,7 @@ def test_a_search_is_one_replay_whatever_its_batch(emulated: Any, both: bool) ->
     options = {"lexical_weight": 0.3} if both else {}
     recipe = hf.recipes.GuidedWalk(index, lexical=hf.lexical.BM25.build(texts), **options)
     expected = recipe.search(**ask, k=7)
+    textless = recipe.search(vectors=ask["vectors"], entities=ask["entities"], k=7, trace=True)
     runtime = emulated()
     recipe.warmup(7, batch_sizes=[11, 2, 1])
     before = asked_again()
@@ -69,6 +70,7 @@ def test_a_search_is_one_replay_whatever_its_batch(emulated: Any, both: bool) ->
         for name, hits in lists_of(expected).items():
             for part in ("ids", "scores", "counts"):
                 assert_bitwise(getattr(lists_of(found)[name], part), getattr(hits, part)[rows], f"{part} of {name}")
+    assert_alike(recipe.search(vectors=ask["vectors"], entities=ask["entities"], k=7, trace=True), textless)
     assert asked_again() == before
 
 

@@ -452,7 +452,7 @@ def test_candidates_by_the_question_need_no_mentions() -> None:
         ({"config": Policy.from_toml("version = 1\n[seeds]\nsource = 'both'")}, "needs encoder="),
         ({"config": Policy(families={"context": 2.0})}, "families has 'context'; the relations between"),
         ({"config": Policy(families={"synonym": 2.0})}, "families has 'synonym'"),
-        ({"fact_vectors": np.ones((3, 16))}, "fact_vectors are of 3 facts"),
+        ({"fact_vectors": np.ones((3, 16))}, "fact_vectors has 3 rows; the index has"),
         ({"config": Policy.from_toml(POLICIES["all facts"])}, "needs fact_vectors="),
         ({"config": Policy(families={"friendship": 2.0})}, "families has 'friendship'; the relations between"),
         ({"config": Policy().without("relation_edges", "synonym_edges", "passage_nodes")}, "leave no edges"),

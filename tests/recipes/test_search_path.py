@@ -1,40 +1,46 @@
-"""The way from a search to the kernels: few calls, one check of the vectors, one choice of a backend."""
+"""The calls between a search and the kernels: at most four, one check of the vectors, one choice of a backend."""
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.backends import cpu
+from hopfuse.extract import Match
 from recipes.policy_world import PASSAGES, PolicyWorld
-from recipes.worlds import lists_of, random_questions, random_world
+from recipes.worlds import Encoder, lists_of, random_questions, random_world
+from variants import KERNELS
 
-BINDINGS = {
-    hf.recipes.PhaseGraph: ("dense_topk", "ppr_topk", "fuse"),
-    hf.recipes.HybridRRF: ("dense_topk", "ppr_topk", "fuse"),
-    hf.recipes.GuidedWalk: ("dense_topk", "similarity", "ppr_topk", "fuse"),
-    hf.recipes.PolicyRAG: ("dense_topk", "ppr", "project_topk"),
-    hf.recipes.TripleHybrid: ("dense_topk", "dice", "fuse"),
-}
-"""The kernels of each recipe. PolicyRAG's finders of facts and of entities stand before its `dice`."""
 MAX_CALLS = 4
-"""search, the core, the operation, the backend; the next call is the binding's."""
+"""search, the core or a part of the recipe, the operation, the backend; the next call is the binding's."""
+CASES: list[tuple[Any, dict[str, Any], set[str]]] = [
+    (hf.recipes.PhaseGraph, {"passage_seeds": 0.1}, {"dense_topk", "calibrate", "ppr_topk", "fuse"}),
+    (hf.recipes.HybridRRF, {}, {"dense_topk", "ppr_topk", "fuse"}),
+    (hf.recipes.GuidedWalk, {}, {"dense_topk", "similarity", "ppr_topk", "fuse"}),
+    (hf.recipes.PolicyRAG, {}, {"dense_topk", "dice", "calibrate", "ppr", "project_topk"}),
+    (hf.recipes.PolicyRAG, {"fact_vectors": ...}, {"dense_topk", "dice", "calibrate", "ppr", "project_topk"}),
+    (hf.recipes.TripleHybrid, {}, {"dense_topk", "dice", "fuse"}),
+]
+"""Recipes, options, and the kernels that they run."""
+SEEDS = hf.recipes.Policy.from_toml("version = 1\n[seeds]\nsource = 'both'\nthreshold = -1")
+#: A name that only vectors can match, and two entities of one name, told apart by the vectors of their passages.
+NAMES = ["a stranger", *(Match(entity, "a name of two", 0, 5, "exact") for entity in (3, 5))]
 
 
 class Spy:
-    """The native module, which counts what Python called between a search and each binding."""
+    """The native module, which counts the Python calls between a search and each kernel."""
 
     def __init__(self, native: Any) -> None:
         self._native = native
-        self.depths: dict[str, set[int]] = {}
+        self.depths: dict[str, set[int]] = defaultdict(set)
 
     def __getattr__(self, name: str) -> Any:
         binding = getattr(self._native, name)
-        if name not in self.depths:
+        if name not in KERNELS:
             return binding
 
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -56,33 +62,40 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     return spied
 
 
-def recipe_and_questions(kind: Any, scope: str | None = None) -> tuple[Any, dict[str, Any]]:
+def recipe_and_questions(kind: Any, options: dict[str, Any], scope: str | None) -> tuple[Any, dict[str, Any]]:
+    """A recipe with all that it can read, and questions."""
     how: dict[str, Any] = {} if scope is None else {"allow_scope": scope}
     if kind in (hf.recipes.PolicyRAG, hf.recipes.TripleHybrid):
         world = PolicyWorld(3)
         how |= {"queries": world.questions, "vectors": world.encoder.encode_queries(world.questions)}
-        how |= {"entities": world.mentions} if kind is hf.recipes.PolicyRAG else {}
         how |= {} if scope is None else {"allow": np.arange(PASSAGES) % 3 > 0}
-        return kind(world.index), how
+        if kind is hf.recipes.TripleHybrid:
+            return kind(world.index), how
+        facts = {"fact_vectors": world.encoder.encode_passages(world.fact_texts)} if "fact_vectors" in options else {}
+        return kind(world.index, SEEDS, encoder=world.encoder, **facts), how | {"entities": world.mentions}
     how |= {} if scope is None else {"allow": [[0, 1, 2], [3], [4, 5], [], [1]]}
-    return kind(random_world(1).index()), how | random_questions(2)
+    drawn = random_world(1)
+    return kind(drawn.index(), encoder=Encoder(drawn), entity_threshold=-1, **options), how | random_questions(2)
 
 
-@pytest.mark.parametrize("kind", BINDINGS)
+@pytest.mark.parametrize(("kind", "options", "kernels"), CASES)
 @pytest.mark.parametrize("scope", [None, "isolated", "results"])
-def test_a_search_is_four_calls_from_the_bindings(spy: Spy, kind: Any, scope: Any) -> None:
-    spy.depths = {name: set() for name in BINDINGS[kind]}
-    recipe, how = recipe_and_questions(kind, scope)
-    recipe.search(**how)
-    assert all(depths and max(depths) <= MAX_CALLS for depths in spy.depths.values()), spy.depths
-
-
-@pytest.mark.parametrize("kind", BINDINGS)
-def test_an_operation_checks_vectors_once_and_a_search_chooses_its_backend_once(
-    monkeypatch: pytest.MonkeyPatch, kind: Any
+def test_a_search_is_four_calls_from_the_kernels(
+    spy: Spy, kind: Any, options: dict[str, Any], kernels: set[str], scope: Any
 ) -> None:
+    recipe, how = recipe_and_questions(kind, options, scope)
+    if "entities" in how:
+        how["entities"] = [[*row, *NAMES] for row in how["entities"]]
+    spy.depths.clear()
+    recipe.search(**how)
+    assert kernels <= set(spy.depths)
+    assert all(max(depths) <= MAX_CALLS for depths in spy.depths.values()), dict(spy.depths)
+
+
+@pytest.mark.parametrize("kind", dict.fromkeys(kind for kind, _, _ in CASES))
+def test_vectors_are_checked_once_and_a_backend_is_chosen_once(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
     from hopfuse import backends
-    from hopfuse.ops import capture, dense, similarity
+    from hopfuse.ops import capture, vectors
 
     calls: Counter[str] = Counter()
 
@@ -96,18 +109,15 @@ def test_an_operation_checks_vectors_once_and_a_search_chooses_its_backend_once(
         monkeypatch.setattr(module, name, count)
 
     monkeypatch.setenv("HOPFUSE_BACKEND", "cpu")
-    recipe, how = recipe_and_questions(kind)
-    for module, name in (
-        (dense, "read_queries"),
-        (similarity, "read_queries"),
-        (capture, "automatic"),
-        (backends, "automatic"),
-    ):
+    recipe, how = recipe_and_questions(kind, {}, None)
+    if kind is not hf.recipes.TripleHybrid:
+        how["entities"] = [[mention for mention in row if isinstance(mention, int)] for row in how["entities"]]
+    for module, name in ((vectors, "first_unscorable"), (capture, "automatic"), (backends, "automatic")):
         counted(module, name)
     monkeypatch.setattr(capture.Captured, "__call__", lambda *_: pytest.fail("a core was wrapped on the CPU"))
     recipe.search(**how)
-    readers = {"dense_topk", "similarity"} & set(BINDINGS[kind])
-    assert calls == {"read_queries": len(readers), "automatic": 1}
+    spaces = 2 if kind is hf.recipes.PolicyRAG else 1  # of the vectors given, and of the encoder
+    assert calls == {"first_unscorable": spaces, "automatic": 1}
 
 
 def test_what_a_search_was_given_is_not_kept() -> None:

@@ -49,8 +49,8 @@ class EndpointEncoder(NamedEncoder):
     concurrency : int, at least 1
         Concurrent requests.
     cache : path, optional
-        A SQLite file of vectors, keyed by the hash of model, dim and text, and created if absent. Texts that it holds
-        are not sent again. Several processes may share it.
+        A SQLite file of vectors, keyed by the hash of URL, model, dim and text, and created if absent. Texts that it
+        holds are not sent again. Several processes may share it.
     retries : int, at least 0
         Retries of a request by OpenAI's client, with growing waits or as Retry-After says.
     timeout : float, above 0
@@ -144,7 +144,8 @@ class EndpointEncoder(NamedEncoder):
         return self._checked(np.stack(found) if found else np.zeros((0, self._dim), np.float32), len(whole))
 
     def _key_of(self, text: str) -> bytes:
-        return sha256("\0".join([self._model, str(self._dim), text]).encode("utf-8", "surrogatepass")).digest()
+        parts = [str(self._client.base_url), self._model, str(self._dim), text]
+        return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
 
     def _ask_and_store(self, batch: list[str]) -> NDArray[np.float32]:
         rows = self._ask(batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import overload
+from typing import TYPE_CHECKING, Any, overload
 
 from .._arrays.convert import same_library
 from .._threads import thread_count
@@ -14,6 +14,9 @@ from ..errors import InputError
 from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name
 from ..types import Hits
 from ._lists import device_list, host_list
+
+if TYPE_CHECKING:
+    from ..backends.cuda import DeviceOps
 
 Bound = float | Sequence[float] | None
 
@@ -132,18 +135,22 @@ def calibrate(
         raise InputError(
             f"calibrate takes Hits or a sequence of Hits, not {type(lists).__name__}; wrap: hf.Hits(ids, scores)"
         )
-    done = [_calibrate_one(hits, rule.of_list(at, len(many)), backend, threads) for at, hits in enumerate(many)]
+    done = []
+    for at, hits in enumerate(many):
+        one = rule.of_list(at, len(many))
+        kind = (one.method, one.tie_rule, one.packed_once(1), thread_count(threads))
+        device = device_for(backend, hits.scores, "scores")
+        if device is not None:
+            done.append(_calibrate_on_device(device, hits, kind))
+            continue
+        _, scores, counts = host_list(hits)
+        out = resolve(backend).calibrate(CalibrateCall(scores, counts, *kind))
+        done.append(Hits.unchecked(hits.ids, same_library(hits.scores)(out), hits.counts))
     return done[0] if isinstance(lists, Hits) else done
 
 
-def _calibrate_one(hits: Hits, rule: Calibration, backend: str, threads: int | None) -> Hits:
-    device = device_for(backend, hits.scores, "scores")
-    kind = (rule.method, rule.tie_rule, rule.packed_once(1), thread_count(threads))
-    if device is None:
-        _, scores, counts = host_list(hits)
-        out = resolve(backend).calibrate(CalibrateCall(scores, counts, *kind))
-        return Hits.unchecked(hits.ids, same_library(hits.scores)(out), hits.counts)
+def _calibrate_on_device(device: DeviceOps, hits: Hits, kind: tuple[Any, ...]) -> Hits:
     with device.runtime.on_stream_of(hits.scores):
         _, scores, counts = device_list(device, hits, "hits")
-        on_device = device.calibrate(CalibrateCall(scores, counts, *kind, on_device=True))
-        return Hits.unchecked(hits.ids, device.runtime.export(on_device, hits.scores), hits.counts)
+        out = device.calibrate(CalibrateCall(scores, counts, *kind, on_device=True))
+        return Hits.unchecked(hits.ids, device.runtime.export(out, hits.scores), hits.counts)

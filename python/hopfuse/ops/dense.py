@@ -12,7 +12,7 @@ from ..backends.calls import DenseCall
 from ..backends.placement import device_for
 from ..types import Corpus, Hits
 from ._filter import read_filter
-from ._vectors import device_queries, read_queries
+from .vectors import device_queries, read_queries
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps

@@ -14,7 +14,7 @@ from ..backends.placement import device_for
 from ..errors import InputError
 from ..types import Corpus
 from ._filter import read_filter
-from ._vectors import device_queries, read_queries
+from .vectors import device_queries, read_queries
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps

@@ -19,13 +19,14 @@ class Needs(NamedTuple):
     vectors : bool
         A vector of each question, given or made by the encoder.
     texts : bool
-        The text of each question, even where its vector and its entities are given.
+        The text of each question, even if its vector and its entities are given.
     entities : bool
         The names in each question, given or found by the matcher.
     facts : bool
         The facts of the index.
     words : bool
-        A lexical leg.
+        A lexical leg, which reads the texts of the questions. If ``texts`` is False, a question without one is searched
+        without words.
     """
 
     vectors: bool = False

@@ -242,7 +242,7 @@ class Snapshot:
         """Return the arguments of ``recipe.search`` for a batch; what questions lack is encoded and matched here."""
         needs = recipe.needs
         allow = _allowed(queries)
-        texts = [query.text for query in queries] if needs.texts else None
+        texts = [query.text or "" for query in queries] if needs.texts or needs.words else None
         return {
             "queries": texts,
             "vectors": self._vectors(queries) if needs.vectors else None,

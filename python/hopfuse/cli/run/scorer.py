@@ -157,7 +157,9 @@ class QueryScorer:
     def score(self, queries: Sequence[Query], first: int) -> list[Row]:
         """Return rows for the queries ``first``, ``first + 1``, ... of the file."""
         bound, needs, asked = self.bound, self.bound.recipe.needs, list(queries)
-        texts = [text_of(q, bound.purpose) for q in asked] if needs.texts else None
+        texts = [q.text or "" for q in asked] if needs.words else None
+        if needs.texts:
+            texts = [text_of(q, bound.purpose) for q in asked]
         vectors = self._inputs.vectors(asked, first) if needs.vectors else None
         entities = self._inputs.entities(asked) if needs.entities else None
         found = bound.search(texts, vectors, entities, self._k)

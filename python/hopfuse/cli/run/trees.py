@@ -159,7 +159,9 @@ def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
         of = ", ".join(_safe(passage["title"] or passage["id"]) for passage in one["passages"])
         second.add(f"[bold]{_safe(one['name'])}[/bold] of {of}: share {one['share']:.3g}")
     if "other_words" in trace:
-        tree.add(f"Words besides these names, which raise weights: {_safe(trace['other_words'].strip() or 'none')}")
+        tree.add(
+            f"Words besides these names, which raise weights: {_safe((trace['other_words'] or '').strip() or 'none')}"
+        )
     for leg in ("dense", "graph", "guided", "lexical"):
         if leg in trace:
             _leg(tree, leg, trace[leg], None, show)

@@ -40,6 +40,11 @@ def facts_of(facts: Facts, query: NDArray[np.int64], entity: NDArray[np.int64]) 
     return QueryFacts(np.repeat(query, count), fact, ends.sum(axis=1) - np.repeat(entity, count))
 
 
+def fact_labels(facts: Facts, fact: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return each fact's head, relation and tail as numbers of labels, (F, 3): entities first, then relations."""
+    return facts.rows[fact] + np.array([0, facts.num_entities, 0], np.int32)
+
+
 def num_statements(facts: Facts, passages: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return how many of some passages state each fact, (F,); ``passages``: a mask (P,)."""
     if len(facts) == 0:

@@ -19,7 +19,7 @@ MIN_SEED_WIDTH = 8
 """Rows of seeds are at least so wide: few widths, few recordings."""
 
 
-def check_queries(queries: Any) -> None:
+def check_texts(queries: Any) -> None:
     """Refuse anything but a sequence of texts."""
     several = isinstance(queries, Sequence | np.ndarray) and not isinstance(queries, str)
     if not several or not all(isinstance(q, str) for q in queries):

@@ -14,13 +14,21 @@ from ...encoders import Encoder
 from ...errors import InputError
 from ...index import Index
 from ...ops.dense import dense_topk
-from ...types import Corpus
-from .likeness import PassageLikeness
+from .likeness import EntityPassages, likeness
 from .mentions import Mention
+
+#: Kinds of matches, the strongest last.
+STRENGTH = {"nearest": 0, "alias": 1, "exact": 2, "given": 3}
+#: The number of passages from which on an entity's weight as a seed stays the same, unless it is a word of the texts.
+COMMON = 30
+#: The confidence below which a mention may not outweigh the others.
+SURE = 0.5
+#: The factor of an entity that has a name only as an alias, where several entities have it.
+ALIAS = 0.25
 
 
 class Seed(NamedTuple):
-    """An entity that a walk starts at: the mention, how it was matched, how sure that is, and the weight."""
+    """An entity that a walk starts from: the mention, the kind of match, its similarity, weight and confidence."""
 
     entity: int
     surface: str
@@ -35,29 +43,14 @@ def fold(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
-def _cosine_corpus(index: Index) -> Corpus | None:
-    """Return the entities' vectors to compare by cosine, whatever metric the passages have."""
-    corpus = index.entity_corpus
-    return None if corpus is None else corpus.with_metric("cosine")
-
-
-STRENGTH = {"nearest": 0, "alias": 1, "exact": 2, "given": 3}
-#: Passages of an entity above which more make no difference to its weight as a seed, unless it is a word of the texts.
-COMMON = 30
-#: A mention below is in doubt: it may not outweigh one that is not.
-SURE = 0.5
-#: What a name of several entities is worth to one of which it is an alias; 1 to one whose own name it is.
-ALIAS = 0.25
-
-
 class EntitySeeder:
-    """Find the entities that mentions name: exactly, by alias, else the nearest by embedding.
+    """Find the entities that mentions name: by their exact name, else by an alias, else the nearest by vector.
 
-    Entities of one name are all seeds. A seed weighs 1 / (number of passages the entity is in), but at least
-    1 / ``COMMON`` (a word of the texts may weigh less): a rare entity counts for more than a hub, and not for a hundred
-    times as much. What a matcher finds
-    weighs as much less as it is less sure, and one that is in doubt no more than any that is sure; of several
-    entities of one name, those count more whose passages are like the question and whose own name it is.
+    If several entities have a name, all of them are seeds. The weight of a seed is 1 / (number of passages that contain
+    the entity), and at least 1 / ``COMMON`` unless the entity is a word of the texts: rare entities count for more
+    than hubs, but not a hundred times as much. The weight of a matcher's mention is multiplied by its confidence; below
+    a confidence of ``SURE`` it is at most that of the lightest confident mention. Of several entities of one name,
+    those count for more whose passages are similar to the question and whose own name it is.
     """
 
     def __init__(self, index: Index, encoder: Encoder | None, threshold: float) -> None:
@@ -71,64 +64,83 @@ class EntitySeeder:
             for alias in aliases:
                 if entity not in self._aliases[fold(alias)]:
                     self._aliases[fold(alias)].append(entity)
-        frequency = index.passage_frequency
-        self._most = np.where(np.arange(index.num_entities) < named, COMMON, np.inf)
-        self._weight = np.zeros(0) if frequency is None else self._specificity(frequency)
-        self._likeness = PassageLikeness(index)
-        self._corpus = _cosine_corpus(index) if encoder is not None else None
+        frequency, most = index.passage_frequency, np.where(np.arange(index.num_entities) < named, COMMON, np.inf)
+        self._weight = np.zeros(0) if frequency is None else 1.0 / np.minimum(np.maximum(frequency, 1), most)
+        self._passages = EntityPassages(index)
+        corpus = index.entity_corpus if encoder is not None else None
+        self._corpus = None if corpus is None else corpus.with_metric("cosine")
         self._encoder = encoder
         self._threshold = threshold
 
     def seeds(
         self,
         mentions: Sequence[Sequence[Any]],
-        threads: int | None,
         vectors: NDArray[Any] | None = None,
+        *,
+        backend: str,
+        threads: int | None,
     ) -> list[list[Seed]]:
-        """Return the seeds of each query, by its mentions: names, entity numbers, or a matcher's.
+        """Return the seeds of each question, each entity once, by its strongest match.
 
-        ``vectors`` (B, d) are the questions', in the passages' space; without them entities of one name weigh the same.
-
-        An entity seeds a query once, by its strongest match.
+        Parameters
+        ----------
+        mentions : sequence of B sequences of str, int or Mention
+        vectors : ndarray (B, d), optional
+            Vectors of the questions, in the passages' space. Without them, entities of one name weigh the same.
+        backend, threads
         """
+        run: dict[str, Any] = {"backend": backend, "threads": threads}
         named = {mention: self._named(mention) for row in mentions for mention in row if isinstance(mention, str)}
-        unmatched = [surface for surface, seeds in named.items() if not seeds and fold(surface)]
-        for surface, (entity, similarity) in self._nearest(unmatched, threads).items():
-            named[surface].append(Seed(entity, surface, "nearest", similarity, float(self._weight[entity])))
-        rows = []
-        for query, row in enumerate(mentions):
-            found: dict[int, Seed] = {}
-            for mention in row:
-                matches = named[mention] if isinstance(mention, str) else [self._given(query, mention)]
-                for seed in matches:
-                    known = found.setdefault(seed.entity, seed)
-                    if (seed.confidence, STRENGTH[seed.match]) > (known.confidence, STRENGTH[known.match]):
-                        found[seed.entity] = seed
-            rows.append(list(found.values()))
-        shared = [(query, names) for query, found in enumerate(rows) for names in _namesakes(found, mentions[query])]
-        likeness: list[dict[int, float]] = [{} for _ in rows]
-        for (query, _), like in zip(shared, self._likeness.of(shared, vectors, threads), strict=True):
-            likeness[query] |= like
-        return [_weighed(row, like) for row, like in zip(rows, likeness, strict=True)]
+        unknown = [surface for surface, seeds in named.items() if not seeds and fold(surface)]
+        if unknown and self._encoder is not None and self._corpus is not None and len(self._corpus):
+            nearest = dense_topk(self._encoder.encode_queries(unknown), self._corpus, 1, **run)
+            for surface, hit in zip(unknown, map(nearest.row, range(len(unknown))), strict=True):
+                entity, similarity = hit[0]
+                if similarity >= self._threshold:
+                    named[surface] = [self._seed(entity, surface, "nearest", similarity)]
+        rows = [self._strongest(query, row, named) for query, row in enumerate(mentions)]
+
+        factors: list[dict[int, float]] = [{} for _ in rows]
+        shared = [(query, names) for query, row in enumerate(rows) for names in _namesakes(row, mentions[query])]
+        if shared and vectors is not None and self._passages.corpus is not None:
+            asked = [(query, entity) for query, entities in shared for entity in entities]
+            allow = [self._passages.rows(entity) for _, entity in asked]
+            best = dense_topk(vectors[[query for query, _ in asked]], self._passages.corpus, 1, allow=allow, **run)
+            cosines = iter(best.scores[:, 0].tolist())  # -inf for an entity without passages
+            for query, entities in shared:
+                factors[query] |= likeness({entity: next(cosines) for entity in entities})
+        else:
+            for query, entities in shared:
+                factors[query] |= dict.fromkeys(entities, 1.0)
+        return [_weighed(row, like) for row, like in zip(rows, factors, strict=True)]
 
     def num_aliased(self, surface: str) -> int:
-        """Return how many entities a text is an alias of."""
+        """Return the number of entities that have an alias."""
         return len(self._aliases.get(fold(surface), ()))
 
-    def _specificity(self, frequency: NDArray[Any]) -> NDArray[np.float64]:
-        """Return how much entities say that are in so many passages each, shape (..., E)."""
-        return np.asarray(1.0 / np.minimum(np.maximum(frequency, 1), self._most))
+    def _seed(self, entity: int, surface: str, match: str, similarity: float = 1.0) -> Seed:
+        return Seed(entity, surface, match, similarity, float(self._weight[entity]))
 
     def _named(self, surface: str) -> list[Seed]:
-        """Return the entities of a name; where there is none, those of that alias, else of that word."""
+        """Return the entities with this name; if there is none, those with this alias, else with this word."""
         key = fold(surface)
         for match, known in (("exact", self._names), ("alias", self._aliases), ("exact", self._words)):
             if known.get(key):
-                return [Seed(e, surface, match, 1.0, float(self._weight[e])) for e in known[key]]
+                return [self._seed(entity, surface, match) for entity in known[key]]
         return []
 
+    def _strongest(self, query: int, mentions: Sequence[Any], named: Mapping[str, list[Seed]]) -> list[Seed]:
+        """Return the seeds of a question, each entity by its strongest match."""
+        found: dict[int, Seed] = {}
+        for mention in mentions:
+            for seed in named[mention] if isinstance(mention, str) else [self._given(query, mention)]:
+                known = found.setdefault(seed.entity, seed)
+                if (seed.confidence, STRENGTH[seed.match]) > (known.confidence, STRENGTH[known.match]):
+                    found[seed.entity] = seed
+        return list(found.values())
+
     def _given(self, query: int, mention: Any) -> Seed:
-        """Return the entity of a number, or of a matcher's mention."""
+        """Return the seed of an entity number or of a matcher's mention."""
         if isinstance(mention, Mention):
             seed = self._given(query, mention.entity)
             return seed._replace(surface=mention.surface, match=mention.kind, confidence=mention.confidence)
@@ -136,19 +148,11 @@ class EntitySeeder:
             raise InputError(f"query {query} mentions {mention!r}; a mention is a name (str) or an entity number (int)")
         if not 0 <= mention < self._weight.size:
             raise InputError(f"query {query} mentions entity {mention}; entities are 0 .. {self._weight.size - 1}")
-        return Seed(int(mention), "", "given", 1.0, float(self._weight[mention]))
-
-    def _nearest(self, surfaces: list[str], threads: int | None) -> dict[str, tuple[int, float]]:
-        """Return the nearest entity for each surface that no name matches."""
-        if not surfaces or self._encoder is None or self._corpus is None or len(self._corpus) == 0:
-            return {}
-        hits = dense_topk(self._encoder.encode_queries(surfaces), self._corpus, 1, threads=threads)
-        best = zip(surfaces, hits.ids[:, 0], hits.scores[:, 0], strict=True)
-        return {surface: (int(e), float(score)) for surface, e, score in best if e >= 0 and score >= self._threshold}
+        return self._seed(int(mention), "", "given")
 
 
 def _namesakes(row: list[Seed], mentions: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Return the entities, for each name of several that a matcher found."""
+    """Return the entities of each name that a matcher found and several entities have."""
     if not any(isinstance(mention, Mention) for mention in mentions):
         return []
     found = defaultdict[str, list[int]](list)
@@ -158,19 +162,16 @@ def _namesakes(row: list[Seed], mentions: Sequence[Any]) -> list[tuple[int, ...]
     return [tuple(entities) for entities in found.values() if len(entities) > 1]
 
 
-def _weighed(row: list[Seed], likeness: Mapping[int, float]) -> list[Seed]:
-    """Return seeds with their weights times how sure they are and, of one name, how like the question.
-
-    One in doubt weighs at most what the least sure one does.
-    """
-    if not likeness and all(seed.confidence == 1 for seed in row):
+def _weighed(row: list[Seed], factors: Mapping[int, float]) -> list[Seed]:
+    """Return seeds whose weights are multiplied by confidence and, for entities of one name, by their factors."""
+    if not factors and all(seed.confidence == 1 for seed in row):
         return row
     most = min((seed.weight for seed in row if seed.confidence >= SURE), default=np.inf)
     weighed = []
     for seed in row:
         weight = seed.weight if seed.confidence >= SURE else min(seed.weight, most)
-        if seed.entity in likeness:
-            weight *= likeness[seed.entity] * (ALIAS if seed.match == "alias" else 1.0)
+        if seed.entity in factors:
+            weight *= factors[seed.entity] * (ALIAS if seed.match == "alias" else 1.0)
         weighed.append(seed._replace(weight=weight * seed.confidence))
     return weighed
 

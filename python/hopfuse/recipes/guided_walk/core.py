@@ -31,17 +31,19 @@ from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_entity_seeds
 from ...ops.similarity import similarity_weights
+from ...ops.vectors import check_queries
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.config import check_edge_types, make_config
 from .._parts.filters import View
 from .._parts.frozen import FrozenRecipe, joined
+from .._parts.hits import widened
 from .._parts.isolated import Group, joined_hits, joined_seeds
 from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
 from .._parts.other_words import other_words
 from .._parts.questions import (
     MIN_SEED_WIDTH,
-    check_queries,
+    check_texts,
     index_encoder,
     padded,
     question_vectors,
@@ -91,6 +93,7 @@ def guided_walk(
     passages = np.arange(len(corpus))
     allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
     run: dict[str, Any] = {"backend": backend, "threads": threads}
+    vectors = check_queries(vectors, corpus.dim, needs_length=True, backend=backend)
     walk: dict[str, Any] = {
         "candidates": ranked,
         "damping": config.damping,
@@ -239,7 +242,7 @@ class GuidedWalk(FrozenRecipe):
     def needs(self) -> Needs:
         """Return what a search reads of its questions and of the index."""
         words = self._lexical_k is not None or self._word_k is not None
-        return Needs(vectors=True, texts=words, entities=True, words=words)
+        return Needs(vectors=True, entities=True, words=words)
 
     def search(
         self,
@@ -258,7 +261,8 @@ class GuidedWalk(FrozenRecipe):
         ----------
         queries : sequence of str, optional
             B questions, read by the lexical leg, by the encoder if ``vectors`` are not given, and by the matcher if
-            ``entities`` are not given.
+            ``entities`` are not given. Without them, words have no part: they raise no weights, and a lexical list is
+            empty. The same holds for a question whose text is empty.
         vectors : array_like of float (B, d), optional
         entities : sequence of B sequences of str, int or Match, optional
             Names as in the questions, entity numbers of the index, or a matcher's results. A question may have none.
@@ -277,9 +281,10 @@ class GuidedWalk(FrozenRecipe):
             and for each hit its ``ranks``, ``contributions``, ``weight`` (of the passage in the walk, 1 for the most
             similar one before any boost), ``attribution`` (what each seed gives to the walk's score there: ``named`` of
             it and ``second``) and ``paths`` (the strongest ones from a few seeds: nodes, the type of the edge to each,
-            the path's strength there and, between two entities, their ``facts``). Where words raise weights, also
-            ``other_words`` (the question without the names that it mentions), and for each hit ``boost`` (what its
-            weight was multiplied by for having them).
+            the path's strength there and, between two entities, their ``facts``). With a
+            lexical leg whose words raise weights, also ``other_words`` (the question without the names that it
+            mentions; None if nothing is left, as without a text), and for each hit ``boost`` (the factor of its weight
+            for these words).
 
         Returns
         -------
@@ -293,21 +298,20 @@ class GuidedWalk(FrozenRecipe):
         """
         k = self._k(k)
         if queries is not None:
-            check_queries(queries)
+            check_texts(queries)
         asked = question_vectors(self.encoder, queries, vectors)
         view = self._views.read(allow, len(asked), allow_scope)
         if view is not None and allow_scope == "isolated" and len(asked):
             given = {"queries": queries, "vectors": asked, "entities": entities}
             return self._joined(self._searched(view, given, k=k, trace=trace), len(asked), k)
-        mentions = question_mentions(self.matcher, queries, entities, len(asked))
-        seeds = self._seeder.seeds(mentions, self.threads, asked)
+        mentions, (backend, records) = question_mentions(self.matcher, queries, entities, len(asked)), placement()
+        seeds = self._seeder.seeds(mentions, asked, backend=backend, threads=self.threads)
         named = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow
         others = None if queries is None or self._word_k is None else other_words(queries, seeds, self.index)
-        words = self._by_words(queries, self._lexical_k, seen)
-        boosted = self._by_words(others, self._word_k)  # the walk goes over everything, whatever is listed
+        words = self._by_words(queries, self._lexical_k, len(asked), seen)
+        boosted = self._by_words(others, self._word_k, len(asked))  # the walk goes over everything, whatever is listed
 
-        backend, records = placement()
         if records and view is None:
             found = self._recorded(asked, named, words, boosted, k=k)
         else:
@@ -334,10 +338,12 @@ class GuidedWalk(FrozenRecipe):
         width = seed_width(check_whole(max_seeds, "max_seeds"))
         self._recorded.of(width, self._k(k)).warmup(batch_sizes)
 
-    def _by_words(self, texts: Sequence[str] | None, length: int | None, seen: Any = None) -> Hits | None:
-        """Return the lexical leg's list, of a length; None without one."""
+    def _by_words(self, texts: Sequence[str] | None, length: int | None, batch: int, seen: Any = None) -> Hits | None:
+        """Return the lexical leg's list, ``length`` wide, empty without texts; None if the list has no part."""
         if length is None:
             return None
+        if texts is None:
+            return widened(Hits.from_lists([[]] * batch), length)
         return lexical_pool(self.lexical, texts, length, self.index.num_passages, seen)
 
     def _k(self, k: int) -> int:

@@ -29,8 +29,8 @@ class Outcome(NamedTuple):
     mentions: Incidence  # the entities of each passage, as nodes
     seeds: Sequence[Sequence[Seed]]  # that each question names
     named: Seeds  # the same, as nodes
-    other_words: Sequence[str] | None  # each question without the names that it mentions
-    boosted: Hits | None  # the passages that have them
+    other_words: Sequence[str] | None  # each question without the names that it mentions; None without texts
+    boosted: Hits | None  # the passages that have them; None if words raise no weights
     first: Hits
     lists: Mapping[str, Hits]
     hits: Hits
@@ -153,14 +153,15 @@ def _trace(
             hit["attribution"] = [_given(index, start, *one) for one in walk.attributions(hit["passage"])]
             hit["paths"] = paths.get(hit["passage"], [])
     words: dict[str, Any] = {}
-    if outcome.other_words is not None and outcome.boosted is not None:
-        words["other_words"] = outcome.other_words[b]
+    if outcome.boosted is not None:
+        text = "" if outcome.other_words is None else outcome.other_words[b]
+        words["other_words"] = text if text.strip() else None
         boosts = boosts_of(outcome.boosted, b, config.boost)
         for hit in hits:
             hit["boost"] = boosts.get(hit["passage"], 1.0)
     return {
         "query": b,
-        "ranked_by": "guided walk" if walk is not None else "dense and words" if "lexical" in legs else "dense",
+        "ranked_by": "guided walk" if walk is not None else "dense and words" if legs.get("lexical") else "dense",
         "seeds": [seed_trace(index, seed) for seed in seeds],
         "left_out": [],
         "allowed": None if view is None else view.num_allowed(b),

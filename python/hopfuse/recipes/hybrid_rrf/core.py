@@ -31,7 +31,7 @@ from .._parts.filters import View, only
 from .._parts.frozen import FrozenRecipe, joined
 from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
-from .._parts.questions import check_queries, index_encoder, padded, question_vectors
+from .._parts.questions import check_texts, index_encoder, padded, question_vectors
 from .._parts.seeding import EntitySeeder, Seed
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
@@ -254,13 +254,14 @@ class HybridRRF(FrozenRecipe):
         mentions = None
         if self.index.graph is not None:
             mentions = question_mentions(self.matcher, queries, entities, batch)
-        seeds: list[list[Seed]] = [] if mentions is None else self._seeder.seeds(mentions, self.threads, asked)
+        backend, seeds = placement().backend, list[list[Seed]]()
+        if mentions is not None:
+            seeds = self._seeder.seeds(mentions, asked, backend=backend, threads=self.threads)
         seen = None if view is None else view.allow
         words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
         titles = None if self._titles is None else only(self._titles.search(queries), seen)
         starts = None if mentions is None else padded(seeds, self.index.num_passages)
 
-        backend = placement().backend
         lists = hybrid_rrf(words, asked, starts, titles, k=k, view=view, backend=backend, **self._fixed)
         how: dict[str, Any] = {"dense_fallback": self.config.dense_fallback, "k": k, "threads": self.threads}
         lists, fell_back = fall_back(lists, self.config.fusing, **how)
@@ -276,7 +277,7 @@ class HybridRRF(FrozenRecipe):
     def _read(self, queries: Any, vectors: Any, entities: Any) -> Any:
         """Return the vectors of the questions, where a leg reads them; refuse what none would."""
         if queries is not None:
-            check_queries(queries)
+            check_texts(queries)
         legs = {"vectors": (vectors, self.index.corpus), "entities": (entities, self.index.graph)}
         for name, (given, leg) in legs.items():
             if given is not None and leg is None:

@@ -37,7 +37,7 @@ from .._parts.lexical import LexicalLeg, check_leg, lexical_length, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
 from .._parts.questions import (
     MIN_SEED_WIDTH,
-    check_queries,
+    check_texts,
     index_encoder,
     padded,
     question_vectors,
@@ -81,35 +81,27 @@ def phase_graph(
     """
     passages = np.arange(len(corpus))
     allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
+    run: dict[str, Any] = {"backend": backend, "threads": threads}
 
-    dense = dense_topk(vectors, corpus, config.dense_k, allow=allow, backend=backend, threads=threads)
+    dense = dense_topk(vectors, corpus, config.dense_k, allow=allow, **run)
 
+    if config.passage_seeds > 0:
+        seeds = add_passage_seeds(seeds, calibrate(dense, "min_max", **run), config.passage_seeds)
     walked = ppr_topk(
         graph,
-        restart(config, seeds, dense, backend=backend, threads=threads),
+        seeds,
         config.graph_k,
         candidates=ranked,
         damping=config.damping,
         edge_type_weights=config.edge_weights,
         stop="tol",
         empty="skip",
-        backend=backend,
-        threads=threads,
+        **run,
     )
 
     lists = {"dense": dense, "graph": walked} | ({} if words is None else {"lexical": words})
-    hits = fuse(list(lists.values()), k=k, backend=backend, threads=threads, **config.fusing(tuple(lists)))
+    hits = fuse(list(lists.values()), k=k, **config.fusing(tuple(lists)), **run)
     return {**lists, "hits": hits}
-
-
-def restart(
-    config: PhaseGraphConfig, seeds: Seeds, dense: Hits, *, backend: str = "auto", threads: int | None = None
-) -> Seeds:
-    """Return where the walk starts: at the seeds and, as the config has it, at passages of the dense list."""
-    if config.passage_seeds == 0:
-        return seeds
-    scaled = calibrate(dense, "min_max", backend=backend, threads=threads)
-    return add_passage_seeds(seeds, scaled, config.passage_seeds)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -297,7 +289,7 @@ class PhaseGraph(FrozenRecipe):
         """
         k = self._k(k)
         if queries is not None:
-            check_queries(queries)
+            check_texts(queries)
         asked = question_vectors(self.encoder, queries, vectors)
         view = self._views.read(allow, len(asked), allow_scope)
         if view is not None and allow_scope == "isolated" and len(asked):
@@ -306,13 +298,12 @@ class PhaseGraph(FrozenRecipe):
             starts = joined_seeds([(group, found.seeds) for group, found in groups], len(asked))
             rows = [group.part.passages for group, _ in groups]
             return PhaseGraphResult(**joined(self.index, groups, len(asked), k, rows), seeds=starts)
-        mentions = question_mentions(self.matcher, queries, entities, len(asked))
-        seeds = self._seeder.seeds(mentions, self.threads, asked)
+        mentions, (backend, records) = question_mentions(self.matcher, queries, entities, len(asked)), placement()
+        seeds = self._seeder.seeds(mentions, asked, backend=backend, threads=self.threads)
         starts = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow
         words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
 
-        backend, records = placement()
         if records and view is None and not self.config.refuses_negative:
             lists = self._recorded(asked, starts, words, k=k)
         else:
@@ -322,8 +313,7 @@ class PhaseGraph(FrozenRecipe):
         hits = lists.pop("hits")
         traces = None
         if trace:
-            walked = restart(self.config, starts, lists["dense"], threads=self.threads)
-            traces = trace_queries(self.index, self.config, seeds, walked, lists, hits, view, fell_back)
+            traces = trace_queries(self.index, self.config, seeds, starts, lists, hits, view, fell_back)
         return PhaseGraphResult(hits, self.index, lists, traces, fell_back, seeds=starts)
 
     def warmup(

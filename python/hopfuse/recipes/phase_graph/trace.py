@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...index import Index
 from ...ops.calibration import calibrate
 from ...ops.fusion import fuse
+from ...ops.seeding import add_passage_seeds
 from ...types import Hits, Seeds
 from .._parts.filters import View
 from .._parts.names import named_passage
@@ -32,6 +33,8 @@ def trace_queries(
     """Return a trace per question: seeds, pools raw and on the method's scale, temperatures, contributions, paths."""
     scaled = {leg: _scaled(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
     shares = {leg: _shares(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
+    if config.passage_seeds > 0:
+        starts = add_passage_seeds(starts, calibrate(lists["dense"], "min_max"), config.passage_seeds)
     walk: dict[str, Any] = {"damping": config.damping, "edge_weights": config.edge_weights}
     paths = walked_paths(index, starts, hits, lists["graph"], **walk)
     traces = []

@@ -18,19 +18,34 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import InputError
 from ...ops.calibration import calibrate
+from ...ops.dense import dense_topk
+from ...ops.dice import dice_scores
 from ...ops.ppr import ppr
 from ...ops.projection import project_topk
 from ...ops.seeding import add_passage_seeds
-from ...types import Hits, Seeds
+from ...ops.vectors import check_queries
+from ...types import Corpus, Facts, Hits, LabelSets, Seeds
+from .._parts.facts import fact_labels
 from .._parts.hits import take
 from .._parts.questions import seed_width
 from .config import Policy
-from .facts import FactFinder
+from .facts import FoundFact, best_facts, facts_around, found_facts
 from .gate import Verdict, judge
 from .graph import PolicyGraph
 from .language_model import LanguageModel
-from .seeds import CandidateFinder, Candidates, phrase_seeds
+from .seeds import Candidates, WeighedCandidate, phrase_seeds, weighed, with_candidates
+
+
+class Knowledge(NamedTuple):
+    """What a policy reads of an index besides its graph."""
+
+    facts: Facts | None
+    names: Sequence[str]  # of the entities
+    labels: LabelSets  # of the entities, then of the relations
+    entities: Corpus | None  # the entities' vectors by cosine; None if questions have none in their space
+    fact_vectors: Corpus | None  # by cosine; None: facts are compared by their labels
 
 
 class Questions(NamedTuple):
@@ -38,13 +53,13 @@ class Questions(NamedTuple):
 
     texts: Sequence[str]
     vectors: NDArray[Any] | None  # in the space of entities and facts
-    mentions: Sequence[Sequence[Any]]
+    mentioned: Sequence[Candidates]
 
 
 class Start(NamedTuple):
     """Starts of the walks of a batch, and the reasons for them."""
 
-    candidates: list[Candidates]
+    candidates: list[list[WeighedCandidate]]
     facts: list[list[Verdict]]
     kept: list[list[Verdict]]
     seeds: list[dict[int, float]]  # entities and their shares
@@ -53,22 +68,67 @@ class Start(NamedTuple):
 def start(
     policy: Policy,
     graph: PolicyGraph,
+    known: Knowledge,
     questions: Questions,
-    candidate_finder: CandidateFinder,
-    fact_finder: FactFinder,
     llm: LanguageModel | None,
+    *,
     backend: str,
+    threads: int | None,
 ) -> Start:
-    """Return the seeds of each question, by its candidates and by the facts that the gate keeps."""
-    texts, vectors, mentions = questions
-    candidates = candidate_finder.find(texts, vectors, mentions, graph.specificity, backend)
-    found = fact_finder.find(texts, vectors, candidates, backend)
-    facts = judge(policy, llm, texts, found, candidates)
-    kept = [[verdict for verdict in row if verdict.kept] for row in facts]
-    candidates = candidate_finder.add_ends(texts, vectors, candidates, kept, graph.specificity, backend)
-    weights = [phrase_seeds(*pair, policy.seeds.most) for pair in zip(candidates, kept, strict=True)]
-    seeds = [{e: w / sum(row.values()) for e, w in row.items()} for row in weights]
-    return Start(candidates, facts, kept, seeds)
+    """Return the seeds of each question, from its candidates and from the facts that the gate keeps."""
+    texts, vectors, candidates = questions
+    rules, facts, specificity, batch = policy.seeds, known.facts, graph.specificity, len(texts)
+    run: dict[str, Any] = {"backend": backend, "threads": threads}
+    corpus = known.entities if known.fact_vectors is None else known.fact_vectors
+    if vectors is not None and corpus is not None:
+        vectors = check_queries(vectors, corpus.dim, needs_length=True, backend=backend)
+
+    if rules.source != "entities" and vectors is not None and known.entities is not None and len(known.entities):
+        near = dense_topk(vectors, known.entities, rules.nearest, **run)
+        candidates = [
+            with_candidates(row, (e for e, _ in near.row(b)), "question", specificity)
+            for b, row in enumerate(candidates)
+        ]
+
+    found: list[list[FoundFact]] = [[] for _ in texts]
+    if facts is not None and len(facts) and batch:
+        around = None if policy.facts.scope == "all" else facts_around(facts, candidates)
+        if known.fact_vectors is not None:
+            if vectors is None:
+                raise InputError("fact_vectors is given, and the questions have no vectors: give the recipe encoder=")
+            allow = None if around is None else np.split(around.fact, around.indptr(batch)[1:-1])
+            nearest = dense_topk(vectors, known.fact_vectors, policy.facts.candidates, allow=allow, **run)
+            scored = [nearest.row(b) for b in range(batch)]
+        else:
+            assert around is not None
+            labels, indptr = fact_labels(facts, around.fact), around.indptr(batch)
+            scores = dice_scores(texts, known.labels, labels, indptr=indptr, **run)
+            scored = best_facts(around, scores, batch, policy.facts.candidates)
+        found = [found_facts(facts, known.names, row) for row in scored]
+
+    verdicts = judge(policy, llm, texts, found, candidates)
+    kept = [[verdict for verdict in row if verdict.kept] for row in verdicts]
+    ends = [[end for verdict in row for end in (verdict.head, verdict.tail)] for row in kept]
+    candidates = [with_candidates(row, some, "fact", specificity) for row, some in zip(candidates, ends, strict=True)]
+
+    unnamed = [[e for e, candidate in row.items() if candidate.similarity is None] for row in candidates]
+    lexical: list[dict[int, float]] = [{} for _ in texts]
+    if any(unnamed):
+        indptr = np.cumsum([0, *map(len, unnamed)])
+        names = iter(
+            dice_scores(texts, known.labels, [e for row in unnamed for e in row], indptr=indptr, **run).tolist()
+        )
+        lexical = [{e: next(names) for e in row} for row in unnamed]
+
+    cosines: list[dict[int, float]] = [{} for _ in texts]
+    most = max(map(len, candidates), default=0)
+    if vectors is not None and known.entities is not None and most and rules.embedding:
+        each = dense_topk(vectors, known.entities, most, allow=[sorted(row) for row in candidates], **run)
+        cosines = [dict(each.row(b)) for b in range(batch)]
+
+    weighted = [weighed(*row, rules) for row in zip(candidates, lexical, cosines, strict=True)]
+    seeds = [phrase_seeds(row, some, rules.most) for row, some in zip(weighted, kept, strict=True)]
+    return Start(weighted, verdicts, kept, seeds)
 
 
 def restart(

@@ -1,4 +1,4 @@
-"""Facts by their likeness to a question, of those around its candidates or of all."""
+"""Facts to choose from, and the ones most similar to a question."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...ops.dense import dense_topk
-from ...ops.dice import dice_scores
-from ...types import Corpus, Facts, LabelSets
-from .._parts.facts import facts_of
-from .config import FactRules
+from ...types import Corpus, Facts
+from .._parts.facts import QueryFacts, facts_of
+
+ScoredFacts = list[tuple[int, float]]
 
 
 class FoundFact(NamedTuple):
-    """A fact and its likeness to the question."""
+    """A fact and its similarity to the question."""
 
     fact: int
     head: int
@@ -28,84 +27,39 @@ class FoundFact(NamedTuple):
     text: str
 
 
-class FactFinder:
-    """Finds facts by vectors where there are some, else by the Dice coefficient of their labels."""
-
-    def __init__(
-        self,
-        rules: FactRules,
-        facts: Facts | None,
-        names: Sequence[str],
-        labels: LabelSets,
-        vectors: Any,
-        threads: int | None,
-    ) -> None:
-        self._rules, self._facts, self._names, self._labels, self._threads = rules, facts, names, labels, threads
-        self._corpus = _corpus(vectors, 0 if facts is None else len(facts))
-        if self._rules.scope == "all" and self._corpus is None:
-            raise InputError("the policy's facts.scope is 'all', which needs fact_vectors=; give them, or 'seeds'")
-
-    @property
-    def by_vectors(self) -> bool:
-        """Return whether questions need vectors in the facts' space."""
-        return self._corpus is not None
-
-    def find(
-        self,
-        queries: Sequence[str],
-        vectors: NDArray[Any] | None,
-        candidates: Sequence[Collection[int]],
-        backend: str,
-    ) -> list[list[FoundFact]]:
-        """Return the best facts of each question, best first; equal ones in their order.
-
-        A fact needs a score above 0.
-        """
-        if self._facts is None or len(self._facts) == 0 or len(queries) == 0:
-            return [[] for _ in queries]
-        if self._rules.scope == "all":
-            return self._nearest(vectors, None, backend)
-        query, fact = self._around(candidates)
-        if self._corpus is not None:
-            allow = np.split(fact, np.searchsorted(query, np.arange(1, len(queries))))
-            return self._nearest(vectors, allow, backend)
-        indptr = np.searchsorted(query, np.arange(len(queries) + 1))
-        labels = self._facts.rows[fact] + np.array([0, self._facts.num_entities, 0], np.int32)  # relations come last
-        run: dict[str, Any] = {"backend": backend, "threads": self._threads}
-        scores = dice_scores(queries, self._labels, labels, indptr=indptr, **run)
-        return [self._best(fact[a:b], scores[a:b]) for a, b in pairwise(indptr.tolist())]
-
-    def _around(self, candidates: Sequence[Collection[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return facts with a candidate at an end, by query, ascending and each once."""
-        assert self._facts is not None
-        query = np.repeat(np.arange(len(candidates)), [len(row) for row in candidates])
-        entity = np.array([e for row in candidates for e in row], np.int64)
-        found = facts_of(self._facts, query, entity)
-        pairs = np.unique(found.query * len(self._facts) + found.fact)
-        return pairs // len(self._facts), pairs % len(self._facts)
-
-    def _nearest(self, vectors: NDArray[Any] | None, allow: Any, backend: str) -> list[list[FoundFact]]:
-        if vectors is None:
-            raise InputError("facts have vectors, and the questions have none: the recipe needs encoder=")
-        run: dict[str, Any] = {"backend": backend, "threads": self._threads}
-        hits = dense_topk(vectors, self._corpus, self._rules.candidates, allow=allow, **run)
-        return [[self._found(fact, score) for fact, score in hits.row(b) if score > 0] for b in range(len(hits))]
-
-    def _best(self, fact: NDArray[np.int64], scores: NDArray[np.float32]) -> list[FoundFact]:
-        order = np.argsort(-scores, kind="stable")[: self._rules.candidates]
-        return [self._found(int(fact[at]), float(scores[at])) for at in order if scores[at] > 0]
-
-    def _found(self, fact: int, score: float) -> FoundFact:
-        assert self._facts is not None
-        head, kind, tail = self._facts.rows[fact].tolist()
-        relation = self._facts.relations[kind]
-        return FoundFact(fact, head, relation, tail, score, f"{self._names[head]} {relation} {self._names[tail]}")
+def facts_around(facts: Facts, entities: Sequence[Collection[int]]) -> QueryFacts:
+    """Return the facts with one of a question's entities at an end: by question, ascending, each once."""
+    query = np.repeat(np.arange(len(entities)), [len(row) for row in entities])
+    found = facts_of(facts, query, np.array([e for row in entities for e in row], np.int64))
+    _, first = np.unique(found.query * len(facts) + found.fact, return_index=True)
+    return found.at(first)
 
 
-def _corpus(vectors: Any, facts: int) -> Corpus | None:
+def best_facts(around: QueryFacts, scores: NDArray[np.float32], batch: int, k: int) -> list[ScoredFacts]:
+    """Return the k best facts of each question, best first; the lower number is first where scores are equal."""
+    rows = []
+    for a, b in pairwise(around.indptr(batch).tolist()):
+        order = a + np.argsort(-scores[a:b], kind="stable")[:k]
+        rows.append(list(zip(around.fact[order].tolist(), scores[order].tolist(), strict=True)))
+    return rows
+
+
+def found_facts(facts: Facts, names: Sequence[str], scored: ScoredFacts) -> list[FoundFact]:
+    """Return the facts with scores above 0, with their names."""
+    found = []
+    for fact, score in scored:
+        if score > 0:
+            head, kind, tail = facts.rows[fact].tolist()
+            relation = facts.relations[kind]
+            found.append(FoundFact(fact, head, relation, tail, score, f"{names[head]} {relation} {names[tail]}"))
+    return found
+
+
+def fact_corpus(vectors: Any, num_facts: int) -> Corpus | None:
+    """Return the vectors of all facts, compared by cosine."""
     if vectors is None:
         return None
     corpus = vectors if isinstance(vectors, Corpus) else Corpus.from_array(vectors, metric="cosine")
-    if len(corpus) != facts:
-        raise InputError(f"fact_vectors are of {len(corpus)} facts; the index has {facts}: give one for each")
+    if len(corpus) != num_facts:
+        raise InputError(f"fact_vectors has {len(corpus)} rows; the index has {num_facts} facts: give one row per fact")
     return corpus.with_metric("cosine")

@@ -23,18 +23,18 @@ from .._parts.frozen import FrozenRecipe, joined
 from .._parts.hits import filled, gathered
 from .._parts.isolated import Group, in_order, part_of_matcher
 from .._parts.mentions import Matcher, question_mentions
-from .._parts.questions import check_queries, index_encoder, question_vectors, seed_width
+from .._parts.questions import check_texts, index_encoder, question_vectors, seed_width
 from .._parts.seeding import EntitySeeder
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import Policy
-from .core import Questions, restart, start, walk
-from .facts import FactFinder
+from .core import Knowledge, Questions, restart, start, walk
+from .facts import fact_corpus
 from .gate import Verdict
 from .graph import PolicyGraph, read_edge_weights
 from .language_model import LanguageModel, grounded_answers
 from .rerank import Reranker
-from .seeds import CandidateFinder
+from .seeds import Candidates, ambiguous_surfaces, mentioned_candidates
 from .trace import Outcome, trace_questions
 
 
@@ -136,11 +136,13 @@ class PolicyRAG(FrozenRecipe):
             raise InputError("the policy's gate is 'llm'; give llm=, such as hopfuse.llm.ChatEndpoint(...), or 'rules'")
         facts, names, corpus = index.facts, tuple(index.entity_names), index.entity_corpus
         labels = LabelSets.from_labels([*names, *(() if facts is None else facts.relations)])
-        self._entities = None if encoder is None or corpus is None else corpus.with_metric("cosine")
+        entities = None if encoder is None or corpus is None else corpus.with_metric("cosine")
+        by_vector = fact_corpus(fact_vectors, 0 if facts is None else len(facts))
+        if policy.facts.scope == "all" and by_vector is None:
+            raise InputError("the policy's facts.scope is 'all', which needs fact_vectors=; give them, or set 'seeds'")
+        self._known = Knowledge(facts, names, labels, entities, by_vector)
         self._graph = PolicyGraph.from_index(index, policy)
-        seeder = EntitySeeder(index, self.encoder, policy.seeds.threshold)
-        self._candidates = CandidateFinder(policy.seeds, seeder, labels, self._entities, threads)
-        self._facts = FactFinder(policy.facts, facts, names, labels, fact_vectors, threads)
+        self._seeder = EntitySeeder(index, self.encoder, policy.seeds.threshold)
         self._reranker = Reranker(policy.term_weights, index.titles, names, facts)
         self._recorded = self._record()
         collaborators = {"encoder": encoder, "fact_vectors": fact_vectors, "matcher": matcher, "llm": llm}
@@ -220,7 +222,7 @@ class PolicyRAG(FrozenRecipe):
         PolicyRAGResult
         """
         policy, index = self.config, self.index
-        check_queries(queries)
+        check_texts(queries)
         assert queries is not None
         batch, k = len(queries), min(self._checked_k(k), index.num_passages)
         view, (backend, records) = self._views.read(allow, batch, allow_scope), placement()
@@ -230,18 +232,23 @@ class PolicyRAG(FrozenRecipe):
                 eta = read_edge_weights(edge_weights, batch, policy)
                 given["edge_weights"] = np.broadcast_to(eta, (batch, eta.shape[-1]))
             return self._joined(self._searched(view, given, k=k, trace=trace), batch, k)
+        run: dict[str, Any] = {"backend": backend, "threads": self.threads}
         own, vectors = self._vectors(queries, vectors)
-        by_name = policy.seeds.source != "question"
-        mentions = question_mentions(self.matcher, queries, entities, batch) if by_name else [[]] * batch
+        mentioned: list[Candidates] = [{} for _ in queries]
+        if policy.seeds.source != "question":
+            mentions = question_mentions(self.matcher, queries, entities, batch)
+            seeds, specificity = self._seeder.seeds(mentions, **run), self._graph.specificity
+            limits = (self._seeder.num_aliased, policy.seeds.ambiguous)
+            unclear = [ambiguous_surfaces(row, *limits) for row in mentions]
+            mentioned = [mentioned_candidates(*row, specificity) for row in zip(seeds, unclear, strict=True)]
         etas = None if edge_weights is None else read_edge_weights(edge_weights, batch, policy)
 
-        run: dict[str, Any] = {"backend": backend, "threads": self.threads}
         groups, fell_back = list[tuple[NDArray[np.int64], Outcome]](), np.zeros(batch, bool)
         for rows, graph in self._groups(view, batch):
             at = rows.tolist()
-            questions = Questions([queries[b] for b in at], _of(own, rows), [mentions[b] for b in at])
+            questions = Questions([queries[b] for b in at], _of(own, rows), [mentioned[b] for b in at])
             dense = None if vectors is None else self._dense(vectors[rows], k, graph, run)
-            origin = start(policy, graph, questions, self._candidates, self._facts, self.llm, backend)
+            origin = start(policy, graph, self._known, questions, self.llm, **run)
             seeded, starts = restart(policy, origin.seeds, dense, index.num_passages, **run)
             eta = np.asarray(policy.edge_type_weights) if etas is None else _of(etas, rows[seeded])
             if records and view is None and etas is None:
@@ -288,7 +295,7 @@ class PolicyRAG(FrozenRecipe):
         list of str
             ``answers.not_found`` of the policy where the passages hold no answer, or where there is none.
         """
-        check_queries(queries)
+        check_texts(queries)
         if self.llm is None:
             raise InputError("answers need a language model; give the recipe llm=, such as hopfuse.llm.ChatEndpoint")
         if len(queries) != len(found.hits):
@@ -311,7 +318,9 @@ class PolicyRAG(FrozenRecipe):
         corpus = self.index.corpus
         if corpus is None and vectors is not None:
             raise InputError("vectors= is given, and the index has no vectors; leave it out")
-        needed = self._entities is not None or self._facts.by_vectors or (self.config.reads_vectors and vectors is None)
+        known = self._known
+        compared = known.entities is not None or known.fact_vectors is not None
+        needed = compared or (self.config.reads_vectors and vectors is None)
         own = self.encoder.encode_queries(list(queries)) if needed and self.encoder is not None else None
         if corpus is None or not self.config.reads_vectors:
             return own, None

@@ -112,7 +112,7 @@ def _walks(policy: Policy, outcome: Outcome, threads: int | None) -> list[_Walk 
 
 def _trace(index: Index, outcome: Outcome, b: int, walk: _Walk | None, hits: list[dict[str, Any]]) -> dict[str, Any]:
     names, seeds = index.entity_names, outcome.start.seeds[b]
-    candidates = sorted(outcome.start.candidates[b].values(), key=lambda one: (-seeds.get(one.entity, 0.0), one.entity))
+    candidates = sorted(outcome.start.candidates[b], key=lambda one: (-seeds.get(one.entity, 0.0), one.entity))
     starts = [] if walk is None else list(zip(walk.nodes.tolist(), walk.mass.tolist(), strict=True))
     return {
         "query": outcome.texts[b],

@@ -22,9 +22,10 @@ from ..._arrays.rows import entries_of
 from ...ops.dense import dense_topk
 from ...ops.dice import dice_scores
 from ...ops.fusion import fuse
+from ...ops.vectors import check_queries
 from ...types import Corpus, Facts, Hits, Incidence, LabelSets
 from ...types.hits import PAD_ID, PAD_SCORE
-from .._parts.facts import QueryFacts, facts_of, num_statements
+from .._parts.facts import QueryFacts, fact_labels, facts_of, num_statements
 from .._parts.filters import View
 from .._parts.lexical import LexicalLeg, lexical_pool
 from .config import TripleHybridConfig
@@ -84,6 +85,7 @@ def rank(
         assert found is not None
         return Ranking(found, {"lexical": found})
     assert known.corpus is not None
+    vectors = check_queries(vectors, known.corpus.dim, needs_length=True, backend=backend)
     if config.mode == "vector":
         nearest = dense_topk(vectors, known.corpus, k, allow=listed, **run)
         return Ranking(nearest, {"vector": nearest})
@@ -100,8 +102,8 @@ def rank(
     led = facts_around(known.facts, seeds, config.hops)
     if visible is not None:
         led = led.at(visible.entities[visible.of[led.query], led.entity])
-    labels = known.facts.rows[led.fact] + np.array([0, known.num_entities, 0], np.int32)
-    scores = dice_scores(queries, known.labels, labels, indptr=led.indptr(len(queries)), **run)
+    labels, indptr = fact_labels(known.facts, led.fact), led.indptr(len(queries))
+    scores = dice_scores(queries, known.labels, labels, indptr=indptr, **run)
     limit = k if config.mode == "graph" else min(config.graph_k, known.num_entities)
     graph, best_facts = best_entities(led, scores, len(queries), limit)
     if config.mode == "graph":

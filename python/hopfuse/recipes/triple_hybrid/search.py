@@ -15,7 +15,7 @@ from .._parts.config import make_config
 from .._parts.frozen import FrozenRecipe, joined
 from .._parts.isolated import part_of_leg
 from .._parts.lexical import LexicalLeg, check_leg
-from .._parts.questions import check_queries, index_encoder, question_vectors
+from .._parts.questions import check_texts, index_encoder, question_vectors
 from ..protocol import AllowScope, Needs
 from ..results import Hit, SearchResult
 from .config import TripleHybridConfig
@@ -190,7 +190,7 @@ class TripleHybrid(FrozenRecipe):
         if entities is not None:
             raise InputError("entities= is given, and TripleHybrid finds entities by their vectors; leave it out")
         if queries is not None or self.needs.texts:
-            check_queries(queries)
+            check_texts(queries)
         k = min(check_k(k), index.num_entities)
         if config.reads_vectors:
             assert self._known.corpus is not None

@@ -1,7 +1,8 @@
-"""Query vectors as backends take them."""
+"""Query vectors as backends take them, checked once even if several operations read them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +12,53 @@ from .._arrays.bfloat16 import bfloat16_bits, bfloat16_to_float32
 from .._arrays.convert import to_numpy
 from .._arrays.norms import first_unscorable
 from .._validation import check_real
+from ..backends.placement import device_for
 from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class CheckedQueries:
+    """Query vectors on the host that :func:`check_queries` has read: operations take them without another check."""
+
+    vectors: NDArray[np.float32]
+    has_length: bool
+
+
+def check_queries(queries: Any, dim: int, *, needs_length: bool, backend: str = "auto") -> Any:
+    """Return queries for several operations: read and checked on the host, or as they are on a device.
+
+    Parameters
+    ----------
+    queries : array_like of float (B, d) or (d,)
+    dim : int
+        d of the corpus.
+    needs_length : bool
+        Refuse a zero vector, as an operation over cosines does.
+    backend : str
+        The backend of the operations.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.ops.vectors import check_queries
+    >>> checked = check_queries([[3.0, 4.0]], 2, needs_length=True)
+    >>> hf.dense_topk(checked, hf.Corpus.from_array([[1.0, 0.0]]), 1).scores
+    array([[3.]], dtype=float32)
+    """
+    if device_for(backend, queries, "queries") is not None:
+        return queries
+    return CheckedQueries(read_queries(queries, dim, needs_length=needs_length), needs_length)
+
+
 def read_queries(queries: Any, dim: int, *, needs_length: bool) -> NDArray[np.float32]:
     """Return queries on the host as float32 (B, d); with ``needs_length`` a zero vector is refused."""
+    if isinstance(queries, CheckedQueries):
+        if queries.vectors.shape[1] == dim and (queries.has_length or not needs_length):
+            return queries.vectors
+        queries = queries.vectors
     bits = bfloat16_bits(queries, "queries")
     array = to_numpy(queries, "queries") if bits is None else bfloat16_to_float32(bits)
     check_real(array, "queries")
