@@ -247,7 +247,7 @@ def test_what_cannot_be_is_refused(case: Case) -> None:
         ({"graph_k": 0}, "graph_k is 0"),
         ({"rank_constant": -1.0}, "rank_constant is -1.0"),
         ({"importance": [2.0]}, "importance 2.0"),
-        ({"importance": [0.5]}, "importance is of 1 passages; the index has 40"),
+        ({"importance": [0.5]}, "importance has 1 entries; the index has 40 passages"),
         ({"entity_threshold": "x"}, "entity_threshold is 'x'"),
         ({"entity_threshold": np.nan}, "entity_threshold is nan"),
         ({"damping": [0.5]}, "damping"),
@@ -260,14 +260,14 @@ def test_what_cannot_be_is_refused(case: Case) -> None:
         hf.recipes.HybridRRF(case.index(), lexical=None)
     recipe = case.recipe(exact_bonus=1.0)
     asked: list[tuple[dict[str, Any], str]] = [
-        ({"queries": "one"}, "sequence of texts"),
+        ({"queries": "one"}, "sequence of strings"),
         ({"queries": None}, "needs queries="),
         ({"vectors": None}, "needs vectors="),
         ({"entities": None}, "needs entities="),
         ({"entities": [[1]]}, "1 rows for 6 queries"),
         ({"entities": 5}, "sequence of sequences"),
         ({"entities": [None] * 6}, "sequence of sequences"),
-        ({"queries": (q for q in case.questions)}, "sequence of texts"),
+        ({"queries": (q for q in case.questions)}, "sequence of strings"),
         ({"vectors": case.asked[:2]}, "6 queries with 2 vectors"),
         ({"k": -1}, "k is -1"),
     ]

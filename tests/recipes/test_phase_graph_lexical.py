@@ -197,12 +197,12 @@ def test_bad_searches_say_what_is_wrong(index: hf.Index, ask: dict[str, Any], le
     with pytest.raises(InputError, match="needs queries=, the questions as text, for the lexical leg"):
         hf.recipes.PhaseGraph(index, lexical=leg).search(**ask)
     elsewhere = Lists({q: [(PASSAGES, 1.0)] for q in QUESTIONS})
-    with pytest.raises(InputError, match="found passage 40; the index has 40"):
+    with pytest.raises(InputError, match="returned passage 40; the index has 40"):
         hf.recipes.PhaseGraph(index, lexical=elsewhere).search(QUESTIONS, **ask)
 
     class Short(Lists):
         def search(self, questions: Sequence[str], k: int, /) -> hf.Hits:
             return super().search(questions[:-1], k)
 
-    with pytest.raises(InputError, match="it must return Hits with a row for each"):
+    with pytest.raises(InputError, match="it must return Hits, a row for each"):
         hf.recipes.PhaseGraph(index, lexical=Short(leg.rows)).search(QUESTIONS, **ask)

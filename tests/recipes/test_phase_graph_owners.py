@@ -122,7 +122,7 @@ def test_the_lexical_pool_is_of_allowed_passages(each: bool) -> None:
 
 def test_a_leg_and_a_matcher_that_know_the_whole_index_are_refused() -> None:
     index, ask = random_world(5).index(), random_questions(6, batch=1)
-    with pytest.raises(InputError, match=r"the lexical leg, a Words, counts the words of the whole index"):
+    with pytest.raises(InputError, match=r"the lexical leg, a Words, has no part\(rows\)"):
         hf.recipes.PhaseGraph(index, lexical=Words()).search(["a"], **ask, allow=[0])
 
     class Matcher:
@@ -131,7 +131,7 @@ def test_a_leg_and_a_matcher_that_know_the_whole_index_are_refused() -> None:
 
     recipe = hf.recipes.PhaseGraph(index, matcher=Matcher())
     assert recipe.search(["a"], **ask, allow=[0]).hits.counts.tolist() == [1]
-    with pytest.raises(InputError, match=r"the matcher, a Matcher, knows names of the whole index, and has no part"):
+    with pytest.raises(InputError, match=r"the matcher, a Matcher, has no part\(part\)"):
         recipe.search(["a"], vectors=ask["vectors"], allow=[0])
     assert recipe.search(["a"], vectors=ask["vectors"], allow=[0], allow_scope="results").hits.counts.tolist() == [1]
 

@@ -79,7 +79,7 @@ def test_any_policy_survives_a_round_trip(damping, keep, gate, text, families) -
         ("version = 1\n[facts]\nkeep = 2.0", "facts.keep is 2.0; it must be a whole number from 1 to"),
         ("version = 1\n[facts]\ngate = 'maybe'", "facts.gate is 'maybe'; allowed: rules, llm"),
         ("version = 1\n[switches]\ngate = 1", "switches.gate is 1; it must be True or False"),
-        ("version = 1\n[answers]\nnot_found = ' '", "answers.not_found is ' '; it must be a text, not blank"),
+        ("version = 1\n[answers]\nnot_found = ' '", "answers.not_found is ' '; it must be a string that is not blank"),
         ("version = 1\n[answers]\nprompt = '{question}'", "answers.prompt has no {passages}"),
         ("version = 1\n[walk]\nedge_type_norm = 'per_type'", "relation, synonym and context sum to 3; under per_type"),
         ("version = 1\n[walk]\nrelation = 0\nsynonym = 0\ncontext = 0", "all 0; a walk needs edges"),

@@ -476,7 +476,7 @@ def test_an_index_must_have_what_the_policy_needs() -> None:
     joined = hf.Index.build(
         passages=[{"text": "one"}, {"text": "two"}], graph=[{"src": 0, "dst": 1}], vectors=np.eye(2)
     )
-    with pytest.raises(InputError, match="joins passages 0 and 1"):
+    with pytest.raises(InputError, match="an edge between passages 0 and 1"):
         PolicyRAG(joined)
 
 
@@ -493,7 +493,7 @@ def test_searches_of_nothing_and_of_what_is_not_there() -> None:
     with pytest.raises(InputError, match="k is -1"):
         world.ask(recipe, k=-1)
     assert world.ask(recipe, k=100).hits.shape == (6, world.index.num_passages)
-    with pytest.raises(InputError, match="sequence of texts"):
+    with pytest.raises(InputError, match="sequence of strings"):
         recipe.search(None, entities=world.mentions)
     with pytest.raises(InputError, match="answers need a language model"):
         recipe.answer(world.questions, world.ask(recipe))

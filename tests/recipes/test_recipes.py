@@ -64,7 +64,7 @@ def test_a_result_is_a_list_of_hits_for_each_question(make: Any) -> None:
         assert [hit.id for hit in row] == [index.passage_ids[hit.row] for hit in row]
         assert [(hit.title, hit.text) for hit in row] == [(f"Title {hit.row}", f"text {hit.row}") for hit in row]
     assert found[-1] == found[4]
-    with pytest.raises(IndexError, match="question 5; there are 5"):
+    with pytest.raises(IndexError, match="question 5 is out of range; there are 5"):
         found[5]
 
 
@@ -81,7 +81,7 @@ def test_the_default_is_the_best_that_the_index_can_run() -> None:
         assert isinstance(hf.recipes.default(hf.Index.build(passages=passages, **parts)), HybridRRF)
     alone = hf.Index.build(passages=passages)
     assert isinstance(hf.recipes.default(alone, lexical=words), HybridRRF)
-    with pytest.raises(InputError, match=r"build it with vectors= \(and graph=\), or give lexical="):
+    with pytest.raises(InputError, match=r"build the index with vectors= \(and graph=\), or pass lexical="):
         hf.recipes.default(alone)
 
 
@@ -140,7 +140,7 @@ def test_passages_are_allowed_by_their_own_ids() -> None:
         assert [hit.id for hit in found[0]] == ["b", "c"]
     with pytest.raises(InputError, match="no passage with the id 'd'"):
         recipe.search(vectors=np.ones((1, 3)), allow=["d"])
-    with pytest.raises(InputError, match="allow is the text 'b'"):
+    with pytest.raises(InputError, match="allow is the string 'b'"):
         recipe.search(vectors=np.ones((1, 3)), allow="b")
 
 

@@ -1,4 +1,6 @@
-"""Whole retrieval systems over the same kernels, each readable top to bottom.
+"""Retrieval systems: each ranks an index's passages or entities for questions, by vectors, walks, facts and words.
+
+May import ``ops``, ``fusion``, ``index``, ``types`` and the interface of ``encoders``; recipes never import each other.
 
 Examples
 --------
@@ -54,4 +56,4 @@ RECIPES: dict[str, type[Recipe]] = {
     "hybrid-rrf": HybridRRF,
     "triple-hybrid": TripleHybrid,
 }
-"""Every recipe by its name on the command line."""
+"""All recipes by their names on the command line."""

@@ -1,4 +1,4 @@
-"""The recipe that an index can run."""
+"""The default recipe for an index."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ def default(
     Parameters
     ----------
     index : Index
-        With vectors and a graph: :class:`GuidedWalk`. With one of them, or with a lexical leg: :class:`HybridRRF`.
+        With vectors and a graph, the recipe is :class:`GuidedWalk`; with only one of them, or with a lexical leg,
+        :class:`HybridRRF`.
     encoder, matcher, lexical, threads : optional
-        As both recipes take them.
+        Passed to the recipe.
 
     Raises
     ------
     InputError
-        Nothing to search by: neither vectors nor a graph nor a lexical leg.
+        There are neither vectors nor a graph nor a lexical leg.
 
     Examples
     --------
@@ -47,7 +48,7 @@ def default(
         return GuidedWalk(index, **collaborators)
     if index.corpus is None and index.graph is None and lexical is None:
         raise InputError(
-            "the index has texts alone, and no lexical leg is given: build it with vectors= (and graph=), or give "
+            "the index has only texts, and lexical= is not given: build the index with vectors= (and graph=), or pass "
             "lexical=, such as hopfuse.lexical.FTS5.build(index.texts)"
         )
     return HybridRRF(index, **collaborators)

@@ -37,10 +37,10 @@ class Needs(NamedTuple):
 
 
 class Recipe(Protocol):
-    """A retrieval system over an index; what the command line, the benchmarks and a server use.
+    """A retrieval system over an index, as the command line, the benchmarks and the server use it.
 
-    A recipe is made by ``Recipe(index, config, encoder=..., matcher=..., lexical=..., threads=...)``; fields of the
-    config may be given as keyword arguments instead.
+    The constructor is ``Recipe(index, config, encoder=..., matcher=..., lexical=..., threads=...)``. Fields of the
+    config may be passed as keyword arguments instead.
 
     Examples
     --------
@@ -51,20 +51,20 @@ class Recipe(Protocol):
     """
 
     name: ClassVar[str]
-    """As the command line writes it: ``"phase-graph"``."""
+    """The name on the command line, such as ``"phase-graph"``."""
     Config: ClassVar[type]
-    """The frozen dataclass of its options, which validates itself."""
+    """The frozen dataclass of the options, which validates itself."""
     index: Index
     config: Any
 
     @classmethod
     def missing(cls, index: Index, config: Any = None) -> str:
-        """Return what the index lacks for this recipe, in words, or an empty string."""
+        """Return a message that says what the index lacks for this recipe, or an empty string."""
         ...
 
     @property
     def needs(self) -> Needs:
-        """Return what a search reads of its questions and of the index."""
+        """Return the inputs that a search reads."""
         ...
 
     def search(

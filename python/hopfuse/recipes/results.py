@@ -1,4 +1,4 @@
-"""Results of a search: hits with ids, titles and texts, over the arrays that they are made from."""
+"""Results of a search: arrays of hits, and hits with their ids, titles and texts."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Hit:
         Its row in the index, 0 .. P - 1.
     score : float
     title, text : str
-        Empty where the index has none.
+        Empty if the index has none.
     metadata : dict
-        The values that the passage has, by column; not compared.
+        The passage's values by column. Not part of a comparison of hits.
     """
 
     id: str | int
@@ -45,16 +45,16 @@ class SearchResult:
     Attributes
     ----------
     hits : Hits
-        The rankings as arrays: rows of the index (B, min(k, P)), scores, and how many are valid.
+        The rankings as arrays: rows of the index (B, min(k, P)), scores, and counts of valid hits.
     index : Index
-        What was searched.
+        The index that was searched.
     lists : mapping of str to Hits
-        The list of each leg that the ranking was made from, with its raw scores.
+        The lists that the ranking was made from, with their raw scores.
     traces : list of dict, or None
-        One per question where ``trace=True``.
+        One per question if ``trace=True``.
     fell_back : ndarray of bool, shape (B,), or None
-        True for questions that dense retrieval stands in for: no walk reached a passage, as none does without a seed.
-        None for a recipe that walks no graph.
+        True for questions whose walk reached no passage, as without a seed, so that dense retrieval replaces it. None
+        for a recipe without a walk.
     """
 
     hits: Hits
@@ -65,7 +65,7 @@ class SearchResult:
 
     @property
     def seq(self) -> int:
-        """The seq of the index that was searched: which of its changes the answer knows."""
+        """The ``seq`` of the index that was searched: the number of its last change."""
         return self.index.seq
 
     def __len__(self) -> int:
@@ -73,7 +73,7 @@ class SearchResult:
 
     def __getitem__(self, query: int) -> list[Hit]:
         if not -len(self) <= query < len(self):
-            raise IndexError(f"question {query}; there are {len(self)}")
+            raise IndexError(f"question {query} is out of range; there are {len(self)}")
         return self._row(self.hits.row(query))
 
     def __iter__(self) -> Iterator[list[Hit]]:

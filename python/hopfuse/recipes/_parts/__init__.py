@@ -1,1 +1,1 @@
-"""Parts that recipes share: reading questions, seeds, filters, legs. Imports ops, index and types, never a recipe."""
+"""Parts that recipes share: configs, questions, seeds, filters, lexical lists, traces. They import no recipe."""

@@ -1,4 +1,4 @@
-"""Configs of recipes: frozen dataclasses that are made from options by name and check their own fields."""
+"""Configs of recipes: frozen dataclasses that check their own fields."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def option(
     optional: bool = False,
     own: bool = False,
 ) -> Any:
-    """Return a dataclass field with its meaning and its range, which :func:`check_options` checks.
+    """Return a dataclass field with a description and a range, which :func:`check_options` checks.
 
     Parameters
     ----------
     default : bool, int, float or str
-        Its type is the option's; for an option that may be None, see ``optional``.
+        Its type is the type of the option.
     doc : str
-        What the option means, in one line: the command line's help.
+        One line for the command line's help.
     low, high : float, optional
         The smallest and the largest value.
     below : float, optional
-        A bound that is not a value itself.
+        An exclusive upper bound.
     choices : tuple of str, optional
     optional : bool
-        None is a value, and the default; ``default`` then is an example of the type.
+        The value may be None, and is None by default; ``default`` then only gives the type.
     own : bool
-        The config checks the value by itself.
+        The config checks the value itself.
 
     Examples
     --------
@@ -61,12 +61,12 @@ def option(
 
 
 def make_config(kind: type[C], config: C | None, options: Mapping[str, Any]) -> C:
-    """Return a config of a kind: the given one or the default, with the options in place of its fields.
+    """Return a config of a class: the given one or the default, with fields replaced by the options.
 
     Raises
     ------
     InputError
-        A config of another kind, an option that the kind does not have, a value that it refuses.
+        A config of another class, an option that the class does not have, or a value that it refuses.
     """
     names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     unknown = sorted(set(options) - set(names))
@@ -82,9 +82,9 @@ def make_config(kind: type[C], config: C | None, options: Mapping[str, Any]) -> 
 
 
 def check_options(config: Any, prefix: str = "") -> None:
-    """Check every field of a frozen config that was declared by :func:`option`, and store it as its own type.
+    """Check the fields of a frozen config that :func:`option` declared, and convert them to their types.
 
-    ``prefix`` stands before a field's name in errors: ``"walk."``.
+    ``prefix`` precedes a field's name in errors: ``"walk."``.
     """
     for f in fields(config):
         value = getattr(config, f.name)
@@ -107,10 +107,10 @@ def check_options(config: Any, prefix: str = "") -> None:
 def check_number(
     value: Any, name: str, *, low: float | None = None, high: float | None = None, below: float | None = None
 ) -> float:
-    """Return a finite real number in its range as a float; ``below`` holds in float32 too."""
+    """Return a finite number within its range as a float; ``below`` must hold in float32 too."""
     allowed = is_real(value) and bool(np.isfinite(float(value)))
     allowed = allowed and (low is None or value >= low) and (high is None or value <= high)
-    with np.errstate(over="ignore"):  # too large for float32 is infinite there
+    with np.errstate(over="ignore"):  # float32 overflows to infinity
         allowed = allowed and (below is None or bool(np.float32(value) < below))
     if not allowed:
         raise InputError(f"{name} is {value!r}; it must be one finite number{_range(low, high, below)}")
@@ -118,7 +118,7 @@ def check_number(
 
 
 def check_edge_weights(weights: Any) -> dict[str, float] | None:
-    """Return weights of edges by the names of their types, each at least 0."""
+    """Return weights by names of edge types, each at least 0."""
     if weights is None:
         return None
     if not isinstance(weights, Mapping):
@@ -141,9 +141,9 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
 
 
 def check_text(value: Any, name: str) -> str:
-    """Return a text that is not blank."""
+    """Return a string that is not blank."""
     if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{name} is {value!r}; it must be a text, not blank")
+        raise InputError(f"{name} is {value!r}; it must be a string that is not blank")
     return value
 
 

@@ -1,4 +1,4 @@
-"""The facts of entities and between them, for many queries together, and as plain data."""
+"""Facts of entities and between pairs of entities, for a batch of queries, and as plain data."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ...index import Index
 from ...types import Facts
 from .names import named_passage
 
-MAX_FACTS = 3  # between two entities
-MAX_PASSAGES = 5  # of a fact's passages
+MAX_FACTS = 3  # shown between two entities
+MAX_PASSAGES = 5  # shown for a fact
 
 
 class QueryFacts(NamedTuple):
-    """Facts by query, ascending, and the entity at the other end of each."""
+    """Facts by ascending query, and the entity at the other end of each."""
 
     query: NDArray[np.int64]
     fact: NDArray[np.int64]
     entity: NDArray[np.int64]
 
     def indptr(self, batch: int) -> NDArray[np.int64]:
-        """Return where each query's facts are: those of query b at indptr[b] .. indptr[b + 1] - 1."""
+        """Return the CSR offsets of the queries: query b has the facts indptr[b] .. indptr[b + 1] - 1."""
         return np.searchsorted(self.query, np.arange(batch + 1)).astype(np.int64)
 
     def at(self, places: NDArray[Any]) -> QueryFacts:
-        """Return those of a mask, or at some places in their order."""
+        """Return the facts that a mask or an array of positions selects."""
         return QueryFacts(*(part[places] for part in self))
 
 
 def facts_of(facts: Facts, query: NDArray[np.int64], entity: NDArray[np.int64]) -> QueryFacts:
-    """Return the facts that have these entities at an end, for each of their queries."""
+    """Return the facts with these entities at an end, for each entity's query."""
     fact, count = entries_of(facts.incident_indptr, facts.incident, entity)
     fact = fact.astype(np.int64)
     ends = facts.rows[fact][:, [0, 2]].astype(np.int64)
@@ -46,7 +46,7 @@ def fact_labels(facts: Facts, fact: NDArray[np.int64]) -> NDArray[np.int32]:
 
 
 def num_statements(facts: Facts, passages: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return how many of some passages state each fact, (F,); ``passages``: a mask (P,)."""
+    """Return the number of passages that state each fact, (F,), counting those of a mask (P,)."""
     if len(facts) == 0:
         return np.zeros(0, np.int64)
     return np.add.reduceat(passages[facts.passages], facts.indptr[:-1], dtype=np.int64)
@@ -55,9 +55,10 @@ def num_statements(facts: Facts, passages: NDArray[np.bool_]) -> NDArray[np.int6
 def facts_between(
     facts: Facts, pairs: NDArray[np.int64], statements: NDArray[np.int64], limit: int = MAX_FACTS
 ) -> list[list[int]]:
-    """Return, for each pair of entities, the facts with these ends, either way round: the most stated first.
+    """Return the facts between each pair of entities, in either direction, those with the most statements first.
 
-    ``statements`` (F,): passages that state each fact; facts with 0 are left out. Ties go to the lower number.
+    ``statements`` (F,) counts the passages that state each fact; facts with 0 are left out. Ties go to the lower
+    number.
     """
     held = np.diff(facts.incident_indptr)[pairs]
     fewer, other = np.where((held[:, 0] <= held[:, 1])[:, None], pairs, pairs[:, ::-1]).T
@@ -69,12 +70,12 @@ def facts_between(
 
 
 def split_rows(at: NDArray[np.int64], values: NDArray[Any], rows: int) -> list[NDArray[Any]]:
-    """Return the values of each row; ``at`` ascends."""
+    """Return the values of each row; ``at`` holds their rows, ascending."""
     return np.split(values, np.searchsorted(at, np.arange(1, rows))) if rows else []
 
 
 def named_fact(index: Index, fact: int, before: int) -> dict[str, Any]:
-    """Return a fact as plain data; ``before``: the entity that a path has first, which is its head or its tail."""
+    """Return a fact as plain data; ``before`` is the end that a path visits first."""
     facts, names = index.facts, index.entity_names
     assert facts is not None
     head, relation, tail = facts.rows[fact].tolist()

@@ -1,4 +1,4 @@
-"""The dense list in the place of a walk that reached no passage, as none does from a question without seeds."""
+"""The dense list as a substitute for a walk that reached no passage."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def fall_back(
     k: int,
     threads: int | None,
 ) -> tuple[Lists, NDArray[np.bool_]]:
-    """Return the lists of a batch with the dense list where a graph list is empty, fused anew there, and where, (B,).
+    """Replace empty graph lists by the dense list and fuse again; return the lists and a mask of these questions, (B,).
 
-    These questions are few, so they are fused on the host, which has the device's bits.
+    The few questions are fused on the host, whose results equal the device's bit for bit.
 
     Parameters
     ----------
     lists : dict of str to Hits
-        Those of the legs, and their fusion, ``"hits"``. A graph list is as wide as before, its scores are above 0 as
-        ever, and what else it says of its walks stays.
+        The legs' lists, and their fusion ``"hits"``. The graph list keeps its width, its positive scores and the
+        evidence of its walks.
     fusing : callable (legs) -> mapping
         The arguments of :func:`hopfuse.fuse` for the lists of these legs.
     dense_fallback : bool
-        False: nothing is changed.
+        If False, nothing is replaced.
     k, threads
-        Of the fusion.
+        Arguments of :func:`hopfuse.fuse`.
     """
     if not dense_fallback or "graph" not in lists or "dense" not in lists:
         return lists, np.zeros(len(lists["hits"]), bool)
@@ -55,7 +55,7 @@ def fall_back(
 
 
 def _above_0(hits: Hits) -> Hits:
-    """Return the hits whose score is above 0."""
+    """Return the hits with positive scores."""
     kept = hits.scores > 0  # False at padding
     ids, scores = np.where(kept, hits.ids, PAD_ID), np.where(kept, hits.scores, PAD_SCORE)
     return Hits.unchecked(ids, scores, kept.sum(axis=1, dtype=np.int64))

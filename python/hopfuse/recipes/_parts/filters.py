@@ -1,4 +1,4 @@
-"""Passages that the questions of a batch may find."""
+"""Filters: the passages that the questions of a batch may find."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .config import check_choice
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The passages that questions may find: question b is of group ``of[b]``, one for each distinct set of passages.
+    """The passages that questions may find. There is a group for each distinct set; question b is in group ``of[b]``.
 
     Attributes
     ----------
     of : ndarray of int64, shape (B,)
     passages : ndarray of bool, shape (G, P)
     num_nodes : int
-        Nodes of the graph, passages among them; 0 where there is none.
+        Nodes of the graph, including passages; 0 without a graph.
     """
 
     of: NDArray[np.int64]
@@ -36,7 +36,7 @@ class View:
 
     @property
     def allow(self) -> NDArray[np.bool_]:
-        """The passages, as operations take them: (P,) where all questions have the same, else (B, P)."""
+        """The passages as operations take them: (P,) if all questions have the same, else (B, P)."""
         return self._by_question(self.passages)
 
     @property
@@ -46,7 +46,7 @@ class View:
         return self._by_question(np.pad(self.passages, others))
 
     def num_allowed(self, query: int) -> int:
-        """Return how many passages a question may find."""
+        """Return the number of passages that a question may find."""
         return int(self.passages[self.of[query]].sum())
 
     def _by_question(self, rows: NDArray[Any]) -> NDArray[Any]:
@@ -54,13 +54,13 @@ class View:
 
 
 class Views:
-    """Makes the views of searches over one index."""
+    """Read the filters of searches over an index."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
 
     def read(self, allow: Any, batch: int, scope: AllowScope) -> View | None:
-        """Return the view of ``allow=``, or None where everything may be found.
+        """Return the view for ``allow=``, or None without a filter.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class Views:
         return View(of, passages, graph.num_nodes if graph else 0)
 
     def _without_where(self, given: Any) -> Any:
-        """Return masks in the place of filters by metadata, one for all or one for a question."""
+        """Replace filters by metadata with masks, for all questions or for each."""
         if isinstance(given, Where):
             return self._index.mask(given)
         if isinstance(given, Sequence) and not isinstance(given, str):
@@ -94,15 +94,15 @@ class Views:
         return given
 
     def _rows(self, given: Any, name: str) -> Any:
-        """Return rows in place of passages' ids; masks and rows as they are."""
+        """Replace passage ids with rows; masks and rows are returned as they are."""
         if isinstance(given, str):
-            raise InputError(f"{name} is the text {given!r}; give a list of passages: [{given!r}]")
+            raise InputError(f"{name} is the string {given!r}; give a list of passage ids: [{given!r}]")
         several = isinstance(given, Sequence | np.ndarray) and len(given) > 0
         return self._index.rows_of(given) if several and all(isinstance(one, str) for one in given) else given
 
 
 def only(hits: Hits, allow: NDArray[np.bool_] | None) -> Hits:
-    """Return the hits that are allowed, in their order: ``allow`` is (P,) or (B, P), None allows all."""
+    """Return the allowed hits in their order; ``allow`` is a mask (P,) or (B, P), or None for all."""
     if allow is None:
         return hits
     held = np.arange(hits.shape[1]) < hits.counts[:, None]

@@ -1,4 +1,4 @@
-"""Recipes as objects: their attributes do not change, they can be pickled, and they search parts of their index."""
+"""Base class of recipes: immutable, picklable, and able to search a part of the index."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .isolated import Group, in_order, joined_hits, part_of_leg, part_of_matcher
 
 
 class FrozenRecipe:
-    """Base of the recipes: attributes are set once, and a copy is made by the constructor from the same arguments.
+    """Base class of the recipes. Attributes are set once, and copies are constructed from the same arguments.
 
-    So a pickle holds the index (an opened one by its path) and the collaborators, and nothing that was derived.
+    A pickle therefore holds the index (an opened one by its path) and the collaborators, but nothing derived.
     """
 
     index: Index
@@ -44,7 +44,7 @@ class FrozenRecipe:
         return RowsCache(self.index.num_passages)
 
     def _of_part(self, part: IndexPart) -> dict[str, Any]:
-        """Return the collaborators and the config that are others for a part of the index."""
+        """Return the collaborators and the config that differ for a part of the index."""
         given = self._arguments[1]
         return {
             "matcher": part_of_matcher(given["matcher"], part),
@@ -52,9 +52,9 @@ class FrozenRecipe:
         }
 
     def _searched(self, view: View, given: Mapping[str, Any], *, k: int, trace: bool) -> list[tuple[Group, Any]]:
-        """Return what each group of questions finds in an index of its passages alone.
+        """Return each group of questions with its results from an index of its passages alone.
 
-        ``given``: what the search was given for each question, by the name of its parameter.
+        ``given`` maps names of parameters of ``search`` to their values, one row per question.
         """
         batch = view.of.size
         for name, rows in given.items():
@@ -72,7 +72,7 @@ class FrozenRecipe:
         return found
 
     def _alone(self, part: IndexPart) -> Any:
-        """Return the same recipe over a part of the index."""
+        """Return this recipe over a part of the index."""
         named = {**self._arguments[1], "config": self.config, **self._of_part(part)}
         make: Any = type(self)
         return make(part.index, named.pop("config"), **named)
@@ -81,9 +81,9 @@ class FrozenRecipe:
 def joined(
     index: Index, parts: Sequence[tuple[Group, Any]], batch: int, k: int, rows: Sequence[NDArray[np.int64]]
 ) -> dict[str, Any]:
-    """Return the fields of a batch's result from the results of its groups, in the whole index's numbers.
+    """Return the fields of a batch's result, merged from the results of its groups.
 
-    ``rows``: for each group, what the ids of its hits are in the whole index.
+    ``rows`` holds, for each group, the ids in the whole index by the ids of its part.
     """
     fields: dict[str, Any] = {"index": index, "lists": {}, "traces": None, "fell_back": None}
     fields["hits"] = joined_hits([(group, found.hits) for group, found in parts], rows, batch, k)

@@ -1,4 +1,4 @@
-"""Lists of hits by rows: some of them, put together, padded, filled up."""
+"""Select, join, pad and replace rows of hits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def take(hits: Hits, rows: NDArray[np.int64]) -> Hits:
 
 
 def gathered(parts: Sequence[tuple[NDArray[np.int64], Hits]], batch: int) -> Hits:
-    """Return the hits of a whole batch, from those of some of its queries, all of one width; the others have none."""
+    """Return the hits of a batch from those of groups of its queries, all of one width; other queries have none."""
     if len(parts) == 1 and len(parts[0][0]) == batch:
         return parts[0][1]
     width = parts[0][1].ids.shape[1] if parts else 0
@@ -29,7 +29,7 @@ def gathered(parts: Sequence[tuple[NDArray[np.int64], Hits]], batch: int) -> Hit
 
 
 def widened(hits: Hits, k: int) -> Hits:
-    """Return the first k hits, in rows that have room for k."""
+    """Return the first k hits of each query, padded to a width of k."""
     first, short = hits.head(k), ((0, 0), (0, max(0, k - hits.ids.shape[1])))
     ids, scores = (
         np.pad(first.ids, short, constant_values=PAD_ID),
@@ -39,14 +39,14 @@ def widened(hits: Hits, k: int) -> Hits:
 
 
 def replaced(hits: Hits, rows: NDArray[np.int64], other: Hits) -> Hits:
-    """Return the hits with those of ``other``, as many and as wide, at these queries; what else they say stays."""
+    """Return the hits with these queries' hits replaced by ``other``, of the same width; other fields are kept."""
     parts = {name: array.copy() for name, array in vars(hits).items()}
     parts["ids"][rows], parts["scores"][rows], parts["counts"][rows] = other.ids, other.scores, other.counts
     return type(hits).unchecked(**parts)
 
 
 def filled(hits: Hits, other: Hits) -> Hits:
-    """Return ``hits``, with the rows of ``other`` where they are empty."""
+    """Return ``hits`` with empty rows replaced by those of ``other``."""
     empty = hits.counts == 0
     first = other.head(hits.ids.shape[1])
     ids, scores = np.where(empty[:, None], first.ids, hits.ids), np.where(empty[:, None], first.scores, hits.scores)

@@ -1,4 +1,4 @@
-"""Answers of an index of some passages alone, as rows, entities and facts of the whole one."""
+"""Search a part of an index: map questions to the part's numbers, and results to the whole index's numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBERED = {"passage": "passages", "entity": "entities", "fact": "facts", "trip
 
 
 class Group:
-    """The questions of a batch that see the same passages, and the part of the index that these make."""
+    """The questions of a batch that see the same passages, and the part of the index with these passages."""
 
     def __init__(self, rows: NDArray[np.int64], part: IndexPart, whole: Index, batch: int) -> None:
         self.rows, self.part = rows, part
@@ -28,26 +28,26 @@ class Group:
         self._left: list[list[Mention]] = [[] for _ in rows]
 
     def of(self, given: Any) -> Any:
-        """Return what is given for these questions, of what is given for each; None stays."""
+        """Return this group's rows of an argument that has a row per question; None for None."""
         if given is None or self._all:
             return given
         return given[self.rows] if hasattr(given, "shape") else [given[b] for b in self.rows.tolist()]
 
     def mentions(self, given: Any) -> Any:
-        """Return the mentions of these questions with the part's numbers; traces tell what it does not have."""
+        """Return this group's mentions with the part's numbers; traces list those that it does not have."""
         if given is None:
             return None
         found = []
         for row, left in zip(self.of(given), self._left, strict=True):
             if isinstance(row, str) or not isinstance(row, Iterable):
-                found.append(row)  # the search says what is wrong
+                found.append(row)  # the search refuses it
                 continue
             left.clear()
             found.append([one for one in (self._mention(mention, left) for mention in row) if one is not None])
         return found
 
     def traces(self, given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the traces of these questions with the whole index's numbers."""
+        """Return this group's traces with the whole index's numbers."""
         told = []
         for b, left, trace in zip(self.rows.tolist(), self._left, given, strict=True):
             one = self.trace(trace)
@@ -100,14 +100,16 @@ class Group:
 
 
 def joined_hits(parts: Sequence[tuple[Group, Hits]], rows: Sequence[NDArray[np.int64]], batch: int, width: int) -> Hits:
-    """Return the hits of a batch, at least so wide, from those of its groups.
+    """Return the hits of a batch from those of its groups.
 
     Parameters
     ----------
     parts : sequence of (group, hits)
     rows : sequence of ndarray of int64
-        What the ids of each group's hits are in the whole index.
-    batch, width : int
+        For each group, the ids in the whole index by the ids of its part.
+    batch : int
+    width : int
+        The smallest width of the result.
     """
     width = max([width, *(hits.ids.shape[1] for _, hits in parts)])
     made: dict[str, NDArray[Any]] = {}
@@ -140,7 +142,7 @@ def joined_seeds(parts: Sequence[tuple[Group, Seeds]], batch: int) -> Seeds:
 
 
 def in_order(parts: Sequence[tuple[Group, Sequence[Any]]], batch: int) -> list[Any]:
-    """Return the values of all questions, from those of each group."""
+    """Return the values of all questions in order, from those of each group."""
     placed: list[Any] = [None] * batch
     for group, values in parts:
         for b, value in zip(group.rows.tolist(), values, strict=True):
@@ -149,7 +151,7 @@ def in_order(parts: Sequence[tuple[Group, Sequence[Any]]], batch: int) -> list[A
 
 
 class UnknownMatcher:
-    """Stands for a matcher that cannot say what it would know of some passages alone."""
+    """Replaces a matcher that has no ``part``, and refuses to match."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -157,25 +159,25 @@ class UnknownMatcher:
     def match(self, texts: Sequence[str]) -> Any:
         """Refuse to match."""
         raise InputError(
-            f"the matcher, a {self._name}, knows names of the whole index, and has no part(part) to know those of some "
-            "passages alone; give entities=, a matcher such as EntityLinker(index), or allow_scope='results'"
+            f"the matcher, a {self._name}, has no part(part), so it would match names outside the allowed passages; "
+            "give entities=, a matcher such as EntityLinker(index), or allow_scope='results'"
         )
 
 
 def part_of_matcher(matcher: Any, part: IndexPart) -> Any:
-    """Return what a matcher is among the entities of a part of the index."""
+    """Return the matcher of a part of the index."""
     if matcher is None:
         return None
     return matcher.part(part) if callable(getattr(matcher, "part", None)) else UnknownMatcher(type(matcher).__name__)
 
 
 def part_of_leg(leg: Any, rows: NDArray[np.int64]) -> Any:
-    """Return what a lexical leg is over some rows alone."""
+    """Return the lexical leg over some rows alone."""
     if leg is None:
         return None
     if not callable(getattr(leg, "part", None)):
         raise InputError(
-            f"the lexical leg, a {type(leg).__name__}, counts the words of the whole index, and has no part(rows) to "
-            "count those of some rows alone, as BM25 and FTS5 have; give one of these, or allow_scope='results'"
+            f"the lexical leg, a {type(leg).__name__}, has no part(rows), so its scores would depend on passages that "
+            "are not allowed; give BM25 or FTS5, which have it, or allow_scope='results'"
         )
     return leg.part(rows)

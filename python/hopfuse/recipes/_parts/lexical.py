@@ -1,4 +1,4 @@
-"""The lexical list of a recipe, by a collaborator that reads words."""
+"""The lexical leg of a recipe: an object that ranks passages by words."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from .hits import widened
 
 
 class LexicalLeg(Protocol):
-    """Anything that ranks passages by words; :class:`hopfuse.lexical.BM25` is one."""
+    """An object that ranks passages by words, such as :class:`hopfuse.lexical.BM25`."""
 
     def search(self, questions: Sequence[str], k: int, /) -> Hits:
-        """Return at most k passages for each question; with ``allow=``, a parameter as of ``dense_topk``, of those.
+        """Return at most k passages for each question.
 
-        A leg that has ``part(rows)``, which returns the leg over some rows alone, can take part in isolated searches.
+        Two members are optional: an ``allow=`` parameter, as in ``dense_topk``; and ``part(rows)``, which returns the
+        leg over some rows alone and is needed for isolated searches.
         """
         ...
 
 
 def check_leg(leg: Any) -> LexicalLeg | None:
-    """Return a lexical leg, or None where there is none."""
+    """Return a lexical leg or None; refuse other objects."""
     if leg is not None and not callable(getattr(leg, "search", None)):
         raise InputError(f"lexical is a {type(leg).__name__}; it must have search(questions, k), as BM25 has")
     checked: LexicalLeg | None = leg
@@ -37,7 +38,7 @@ def check_leg(leg: Any) -> LexicalLeg | None:
 def lexical_length(
     leg: LexicalLeg | None, *, lexical_weight: float | None, lexical_k: int | None, default: int, num_passages: int
 ) -> int:
-    """Return the length of the leg's list, ``default`` where none is given; options without a leg are refused."""
+    """Return the length of the leg's list, by default ``default``; refuse options without a leg."""
     options = {"lexical_weight": lexical_weight, "lexical_k": lexical_k}
     given = [name for name, value in options.items() if value is not None]
     if leg is None and given:
@@ -52,9 +53,9 @@ def lexical_pool(
     num_passages: int,
     allow: NDArray[np.bool_] | None = None,
 ) -> Hits | None:
-    """Return the leg's list for each question, padded to k, so that its shape is that of every batch.
+    """Return the leg's list for each question, padded to k, so that shapes do not depend on the batch.
 
-    A leg without ``allow=`` is asked for all passages, whose first k that are allowed are the same list.
+    A leg without ``allow=`` ranks all passages; the first k allowed ones are kept.
     """
     if leg is None:
         return None
@@ -69,18 +70,19 @@ def lexical_pool(
         found = search(list(questions), num_passages)
     if not isinstance(found, Hits) or len(found) != len(questions):
         raise InputError(
-            f"the lexical leg found {found!r} for {len(questions)} questions; it must return Hits with a row for each"
+            f"the lexical leg returned {found!r} for {len(questions)} questions; it must return Hits, a row for each"
         )
     if found.ids.size and found.ids.max() >= num_passages:
         raise InputError(
-            f"the lexical leg found passage {found.ids.max()}; the index has {num_passages}: build it from their texts"
+            f"the lexical leg returned passage {found.ids.max()}; the index has {num_passages}: build the leg from the "
+            "index's texts"
         )
     return widened(only(found, allow), k)
 
 
 def has_allow(search: Any) -> bool:
-    """Return whether a collaborator's method takes the passages that a question may find."""
+    """Return whether a search method has an ``allow`` parameter."""
     try:
         return "allow" in signature(search).parameters
-    except (TypeError, ValueError):  # what C code does not tell
+    except (TypeError, ValueError):  # C code may have no signature
         return False

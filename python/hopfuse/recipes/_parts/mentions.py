@@ -1,4 +1,4 @@
-"""The entities that questions mention: as given, or as a matcher finds them."""
+"""Mentions of entities in questions: given, or found by a matcher."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ...errors import InputError
 
 
 class Matcher(Protocol):
-    """Anything that finds the entities of a text; :class:`hopfuse.extract.EntityLinker` is one."""
+    """An object that finds entities in texts, such as :class:`hopfuse.extract.EntityLinker`."""
 
     def match(self, texts: Sequence[str], /) -> Sequence[Sequence[Any]]:
-        """Return matches for each text: ``entity`` (a number), ``surface``, ``kind`` (``"exact"`` or ``"alias"``).
+        """Return the matches in each text: ``entity`` (a number), ``surface`` and ``kind`` (``"exact"``, ``"alias"``).
 
-        They may have a ``confidence``, above 0 and at most 1. A matcher that has ``part(part)``, which returns the
-        matcher of an :class:`hopfuse.index.IndexPart`, can take part in isolated searches.
+        A match may have a ``confidence``, above 0 and at most 1. Isolated searches need ``part(part)``, which returns
+        the matcher of an :class:`hopfuse.index.IndexPart`.
         """
         ...
 
 
 class Mention(NamedTuple):
-    """An entity that a matcher found in a question, and how sure it is that the question means it."""
+    """An entity that a matcher found in a question, and the confidence that the question means it."""
 
     entity: int
     surface: str
@@ -35,21 +35,21 @@ def question_mentions(
     entities: Any,
     batch: int | None,
 ) -> Sequence[Sequence[Any]]:
-    """Return the names, entity numbers or matches of each question, or what the matcher finds in it."""
+    """Return the given names, entity numbers or matches of each question, or the matcher's."""
     if entities is None:
         if queries is None or matcher is None:
             raise InputError("search needs entities=, or queries= and a recipe with a matcher")
         return [[_read(mention) for mention in row] for row in matcher.match(list(queries))]
     rows = entities if isinstance(entities, Sequence) and not isinstance(entities, str) else [None]
     if any(isinstance(row, str) or not isinstance(row, Iterable) for row in rows):
-        raise InputError("entities must be a sequence of sequences: the mentions of each query, [[name, ...], ...]")
+        raise InputError("entities must be a sequence of sequences, the mentions of each query: [[name, ...], ...]")
     if batch is not None and len(entities) != batch:
         raise InputError(f"entities has {len(entities)} rows for {batch} queries; give one row per query")
     return [[_read(mention) for mention in row] for row in entities]
 
 
 def _read(mention: Any) -> Any:
-    """Return a matcher's match as a Mention; names and numbers as they are."""
+    """Convert a matcher's match to a Mention; return names and numbers as they are."""
     if not hasattr(mention, "entity"):
         return mention
     confidence = getattr(mention, "confidence", 1.0)

@@ -8,7 +8,7 @@ from ...index import Index
 
 
 def named_node(index: Index, node: int) -> dict[str, Any]:
-    """Return a node as plain data: its kind, its number among those of its kind, its name."""
+    """Return a node as plain data: its kind, its number within the kind, and its name."""
     first = index.num_passages
     if node < first:
         return {"kind": "passage", "number": node, "name": index.titles[node] or str(index.passage_ids[node])}

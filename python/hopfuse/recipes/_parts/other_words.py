@@ -1,4 +1,4 @@
-"""The words of a question besides the names that it mentions."""
+"""The words of a question other than the names that it mentions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class _Word(NamedTuple):
 
 
 def other_words(texts: Sequence[str], seeds: Sequence[Sequence[Seed]], index: Index) -> list[str]:
-    """Return each text without the names that its seeds stand for, where it has them.
+    """Return each text without the names of its seeds.
 
-    Seeds that are words of the index's texts (``index.words``) are no names. A name is compared word by word, whatever
-    its case.
+    Seeds that are words of the index's texts (``index.words``) are not names. Names are compared word by word, ignoring
+    case.
     """
     named = index.num_entities if index.words is None else index.words.first
     kept = []
@@ -34,7 +34,7 @@ def other_words(texts: Sequence[str], seeds: Sequence[Sequence[Seed]], index: In
 
 
 def without_names(text: str, names: Sequence[str]) -> str:
-    """Return a text without some names, each cut wherever its words follow one another.
+    """Return a text without some names, removed wherever their words occur in sequence.
 
     Examples
     --------

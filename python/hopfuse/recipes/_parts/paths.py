@@ -1,4 +1,4 @@
-"""Paths of a walk as plain data, with the facts between neighbours on them."""
+"""Paths of a walk as plain data, with the facts between neighbouring entities."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .facts import facts_between, named_fact
 from .names import named_node
 from .strong_paths import Step, Transitions
 
-#: The type of edges between similar names, as the package's own builders have it.
+#: The type that this package's builders give to edges between similar names.
 SYNONYM = "synonym"
 Paths = Mapping[int, Sequence[Sequence[Step]]]
-"""Paths by the passage that they lead to."""
+"""Paths by the passage at their end."""
 
 
-def told_paths(
+def path_records(
     index: Index, paths: Paths, weights: NDArray[np.float64] | None = None
 ) -> dict[int, list[list[dict[str, Any]]]]:
     """Return paths as plain data: nodes, the type of the edge to each, its strength, and facts.
@@ -31,26 +31,26 @@ def told_paths(
     index : Index
     paths : mapping of int to paths
     weights : ndarray of float64, shape (N,), optional
-        Told of the passages on the paths.
+        Added to the passages on the paths.
     """
     facts = _facts_on(index, paths)
-    return {passage: [_told(index, path, facts, weights) for path in some] for passage, some in paths.items()}
+    return {passage: [_record(index, path, facts, weights) for path in some] for passage, some in paths.items()}
 
 
-def walked_paths(
+def walk_path_records(
     index: Index, starts: Seeds, hits: Hits, walked: Hits, *, damping: float, edge_weights: Mapping[str, float] | None
 ) -> list[dict[int, list[list[dict[str, Any]]]]]:
-    """Return, for each question, the strongest paths of its walk to each hit that the walk has in its list.
+    """Return, for each question, the strongest paths of its walk to each hit that is in the walk's list.
 
     Parameters
     ----------
     index : Index
     starts : Seeds (B, S)
-        The restart, by any weights.
+        The restart; weights need no normalisation.
     hits, walked : Hits
         The ranking, and the walk's own list.
     damping, edge_weights
-        Of the walk, whose transitions are "joint".
+        Options of the walk, whose ``edge_type_norm`` is "joint".
     """
     graph, given = index.graph, edge_weights or {}
     assert graph is not None
@@ -63,15 +63,12 @@ def walked_paths(
         held = (starts.nodes[b] >= 0) & (starts.weights[b] > 0)
         mass = starts.weights[b][held] / starts.weights[b][held].sum()
         restart = dict(zip(starts.nodes[b][held].tolist(), mass.tolist(), strict=True))
-        found.append(told_paths(index, transitions.paths(restart, ends)))
+        found.append(path_records(index, transitions.paths(restart, ends)))
     return found
 
 
 def _facts_on(index: Index, paths: Paths) -> dict[tuple[int, int], list[int]]:
-    """Return the facts between entities that are neighbours on paths, by their nodes, where there are some.
-
-    An edge between similar names stands for no fact.
-    """
+    """Return the facts between neighbouring entities on paths, by their nodes; edges between synonyms have none."""
     first, facts, graph = index.num_passages, index.facts, index.graph
     assert graph is not None
     steps = {(a, b) for some in paths.values() for path in some for a, b in pairwise(path)}
@@ -83,7 +80,7 @@ def _facts_on(index: Index, paths: Paths) -> dict[tuple[int, int], list[int]]:
     return {pair: some for pair, some in zip(pairs, found, strict=True) if some}
 
 
-def _told(
+def _record(
     index: Index,
     path: Sequence[Step],
     facts: Mapping[tuple[int, int], Sequence[int]],

@@ -1,4 +1,4 @@
-"""Read a batch of questions: vectors, and the entities that a walk starts from."""
+"""Read a batch of questions: texts, vectors, and seeds as arrays."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ...types import Seeds
 from .seeding import Seed
 
 MIN_SEED_WIDTH = 8
-"""Rows of seeds are at least so wide: few widths, few recordings."""
+"""The smallest width of a row of seeds. Few widths need few recordings."""
 
 
 def check_texts(queries: Any) -> None:
-    """Refuse anything but a sequence of texts."""
+    """Refuse anything but a sequence of strings."""
     several = isinstance(queries, Sequence | np.ndarray) and not isinstance(queries, str)
     if not several or not all(isinstance(q, str) for q in queries):
-        raise InputError("queries must be a sequence of texts; for one question pass [question]")
+        raise InputError("queries must be a sequence of strings; for one question pass [question]")
 
 
 def index_encoder(encoder: Any, index: Index) -> Encoder | None:
@@ -32,7 +32,7 @@ def index_encoder(encoder: Any, index: Index) -> Encoder | None:
     Raises
     ------
     InputError
-        An object that cannot encode, or another encoder than the index was built with.
+        The object cannot encode, or the index was built with another encoder.
     """
     if encoder is None:
         return None
@@ -48,7 +48,7 @@ def index_encoder(encoder: Any, index: Index) -> Encoder | None:
 
 
 def question_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vectors: Any) -> NDArray[Any]:
-    """Return the given vectors or the encoder's, (B, d); the operation that reads them checks them."""
+    """Return the given vectors or the encoder's, (B, d). The operations check their values."""
     if vectors is None:
         if queries is None or encoder is None:
             raise InputError("search needs vectors=, or queries= and a recipe with an encoder")
@@ -60,13 +60,13 @@ def question_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vec
 
 
 def padded(seeds: list[list[Seed]], num_passages: int) -> Seeds:
-    """Return entity seeds as nodes of the graph, in rows of a power of two."""
+    """Return entity seeds as nodes of the graph, in rows whose width is a power of two."""
     rows = [{num_passages + s.entity: s.weight for s in row} for row in seeds]
     return Seeds.from_rows(rows, seed_width(max(map(len, rows), default=0)))
 
 
 def seed_width(seeds: int) -> int:
-    """Return the power of two that holds so many seeds."""
+    """Return the width of a row for this number of seeds: a power of two."""
     return max(MIN_SEED_WIDTH, 1 << max(0, seeds - 1).bit_length())
 
 

@@ -1,4 +1,4 @@
-"""A recipe's core on a device: one recording for each width of seeds and number of hits."""
+"""Recordings of a recipe's core on a device: one for each width of seeds and number of hits."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ...types import Hits, Seeds
 
 
 class Core(Protocol):
-    """The computation of a search that may find everything."""
+    """The computation of a search without a filter."""
 
     def __call__(self, vectors: Any, seeds: Seeds, *given: Hits | None, k: int) -> dict[str, Hits]: ...
 
 
 class RecordedCores:
-    """Recordings of a core, made when they are asked for.
+    """Recordings of a core, made on demand.
 
     Parameters
     ----------
     core : callable
     dim : int
-        Of the questions' vectors.
+        Dimension of the questions' vectors.
     *lengths : int or None
-        Of the lists that the core takes after the seeds; None in the place of one that is not there.
+        Lengths of the lists that the core takes after the seeds; None for a list that is absent.
     """
 
     def __init__(self, core: Core, dim: int, *lengths: int | None) -> None:
@@ -33,13 +33,13 @@ class RecordedCores:
         self._captured: dict[tuple[int, int], Captured] = {}
 
     def __call__(self, vectors: Any, seeds: Seeds, *given: Hits | None, k: int) -> dict[str, Hits]:
-        """Return what the core returns: on a GPU one upload, one graph, one download."""
+        """Return the core's result: on a GPU one upload, one graph, one download."""
         parts = [part for hits in given if hits is not None for part in (hits.ids, hits.scores, hits.counts)]
         lists: dict[str, Hits] = self.of(seeds.nodes.shape[1], k)(vectors, seeds.nodes, seeds.weights, *parts)
         return lists
 
     def of(self, width: int, k: int) -> Captured:
-        """Return the core for seeds of a width and so many hits."""
+        """Return the captured core for a width of seeds and a number of hits."""
         if (width, k) not in self._captured:
 
             def core(vectors: Any, nodes: Any, weights: Any, *parts: Any) -> dict[str, Hits]:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ...types import Graph
 
-MAX_PATHS = 3  # of a passage
-#: Paths weaker than this share of a passage's strongest are no evidence.
+MAX_PATHS = 3  # for each passage
+#: Paths weaker than this share of a passage's strongest path are left out.
 MIN_SHARE = 1e-4
-MAX_NODES = 100_000  # reached
-#: Visits for the paths of other seeds once each passage has a path, at least.
+MAX_NODES = 100_000  # that the search reaches
+#: The smallest number of visits that look for paths of other seeds, once each passage has a path.
 MIN_EXTRA_VISITS = 1_000
 NO_PATH = -float("inf")
 
@@ -25,9 +25,9 @@ Visit = tuple[int, int, float]
 
 
 class Step(NamedTuple):
-    """A node of a path, how strong the path is there, and the type of the edge that leads to it.
+    """A node of a path, the type of the edge to it, and the strength of the path up to it.
 
-    Of edges of several types the one that is taken most; None at the seed.
+    If edges of several types lead to the node, the type is the one with the largest share; at the seed it is None.
     """
 
     node: int
@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 class Transitions:
-    """d * P of a typed graph, by the node that is left: what a walk takes to each neighbour, along all edges to it."""
+    """d * P of a typed graph, by source node; edges of several types between two nodes are summed."""
 
     def __init__(self, graph: Graph, weights: Sequence[float], norm: str, damping: float) -> None:
         src, dst, weight, kind = graph.edges()
@@ -61,12 +61,12 @@ class Transitions:
         self.kept = (degree > 0) @ eta if norm == "per_type" else ((degree @ eta) > 0).astype(np.float64)
 
     def reweighted(self, node_weights: NDArray[np.float64]) -> Transitions:
-        """Return d * P' with P'_uv = P_uv z_v / sum_x P_ux z_x, the ``node_weights`` of "joint" P; 0: no such node.
+        """Return d * P' with P'_uv = P_uv z_v / sum_x P_ux z_x, as :func:`hopfuse.ppr` has it for "joint" P.
 
         Parameters
         ----------
         node_weights : ndarray of float64, shape (N,)
-            z.
+            z; a node of weight 0 is left out.
         """
         other = copy.copy(self)
         source = np.repeat(np.arange(self._bounds.size - 1), np.diff(self._bounds))
@@ -89,17 +89,17 @@ class Transitions:
         max_nodes: int = MAX_NODES,
         min_extra_visits: int = MIN_EXTRA_VISITS,
     ) -> dict[int, list[list[Step]]]:
-        """Return, for each passage, the strongest path of each seed to one of its nodes: ``max_paths``, best first.
+        """Return, for each passage, the strongest path from each of its best ``max_paths`` seeds, best first.
 
-        A path's strength is its product of restart mass and d * P. Dijkstra's algorithm over -log: nodes are reached
-        from the strongest on, each by at most ``max_paths`` seeds. A seed that is among a passage's best is among the
-        best of every node on its way there, since those before it there would be before it at the passage. Of equal
-        ones the node with the lower number, then the seed. Left out are paths weaker than ``min_share`` of the
-        passage's strongest, and those to nodes beyond the first ``max_nodes``.
+        The strength of a path is the restart mass of its seed times the product of d * P along it. The search is
+        Dijkstra's algorithm over -log(strength). Each node is visited by at most ``max_paths`` seeds: if a seed is
+        among the best of a passage, it is among the best of every node on its path. Ties go to the lower node, then to
+        the lower seed. Paths weaker than ``min_share`` of the passage's strongest path and paths to nodes beyond the
+        first ``max_nodes`` are left out.
 
-        A passage that is hardly reached would have the search go on to ``min_share`` of its path, which may be the
-        whole graph: once each passage has a path, those of other seeds are looked for in as many visits as were made
-        until then, and at least ``min_extra_visits``. The paths found are those that come first without that bound.
+        If a passage is hardly reachable, a search down to ``min_share`` of its path may visit the whole graph. So once
+        each passage has a path, the search makes at most as many visits again, and at least ``min_extra_visits``. The
+        paths it returns are the first ones that the unbounded search would find.
         """
         heap = [(-float(np.log(mass)), node, node, -1, -1) for node, mass in starts.items() if mass > 0]
         ends = _Ends(rows, min(max_paths, len(heap)), -float(np.log(min_share)), min_extra_visits)
@@ -124,14 +124,16 @@ class Transitions:
 
 
 class _Ends:
-    """The seeds that reached each passage, best first, and the horizon beyond which no path counts."""
+    """The seeds that reached each passage, best first, and the largest cost at which a path still counts."""
 
     def __init__(
         self, rows: Mapping[int, NDArray[np.int64]], max_paths: int, decay: float, min_extra_visits: int
     ) -> None:
         self.found: dict[int, dict[int, int]] = {passage: {} for passage in rows}
         self.max_paths, self._decay, self._min_extra_visits = max_paths, decay, min_extra_visits
-        self._limit = {passage: float("inf") for passage, nodes in rows.items() if nodes.size}  # that may have more
+        self._limit = {
+            passage: float("inf") for passage, nodes in rows.items() if nodes.size
+        }  # passages that can take more paths
         self._without, self._visits, self._last = len(self._limit), 0, float("inf")
         self._holders: dict[int, list[int]] = {}
         for passage, nodes in rows.items():
@@ -140,7 +142,7 @@ class _Ends:
         self.horizon = max(self._limit.values(), default=NO_PATH) if max_paths else NO_PATH
 
     def reach(self, node: int, seed: int, cost: float) -> None:
-        """Count the visit of a seed at a node."""
+        """Record that a seed visits a node."""
         self._visits += 1
         for passage in self._holders.get(node, ()):
             found = self.found[passage]
@@ -160,7 +162,7 @@ class _Ends:
 
 
 def _known(visits: Mapping[int, Mapping[int, Visit]], node: int, seed: int, max_paths: int) -> bool:
-    """Return whether a node needs no visit of the seed: it had one, or was reached by enough seeds."""
+    """Return whether a node needs no visit by the seed: it had one, or enough seeds have reached it."""
     seen = visits.get(node)
     return seen is not None and (seed in seen or len(seen) == max_paths)
 

@@ -15,7 +15,7 @@ from .._parts.config import check_edge_weights, check_options, option
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 FirstAnswer = Literal["fused", "dense"]
-#: Options of a lexical leg, and what they are where they are not given.
+#: Options of a lexical leg, and their defaults.
 LEXICAL_OPTIONS = ("word_boost", "word_k", "lexical_weight", "lexical_k")
 WORD_BOOST, WORD_K, LEXICAL_WEIGHT, LEXICAL_K = 2.0, 1000, 0.0, 100
 
@@ -75,27 +75,31 @@ class GuidedWalkConfig:
     {'guided': 1.0, 'dense': 0.5}
     """
 
-    first: FirstAnswer = option("fused", "The answer that second seeds are read off.", choices=("fused", "dense"))
+    first: FirstAnswer = option("fused", "The first answer, which gives the second seeds.", choices=("fused", "dense"))
     second_top: int = option(1, "Passages of an answer that give second seeds.", low=1)
     second_mass: float = option(0.7, "Share of the restart at second seeds.", low=0, high=1)
-    depth: int = option(1, "How often seeds are read off an answer.", low=1)
-    tau: float = option(1.4, "Fall of similarity, in its spread, by which a weight falls e-fold.", low=1e-4, high=1e4)
-    floor: float = option(0.01, "Least weight of a passage.", low=1e-30, high=1)
+    depth: int = option(1, "Number of guided walks.", low=1)
+    tau: float = option(
+        1.4, "Fall of similarity, in standard deviations, by which a weight falls e-fold.", low=1e-4, high=1e4
+    )
+    floor: float = option(0.01, "Smallest weight of a passage.", low=1e-30, high=1)
     dense_k: int = option(100, "Length of the dense list.", low=1)
     graph_k: int = option(30, "Length of the walks' lists.", low=1)
     rank_constant: float = option(10.0, "RRF's k.", low=0)
     damping: float = option(0.6, "Probability of walking on.", low=0, below=1)
     edge_weights: Mapping[str, float] | None = option(None, "Weight of the edges of a type in the walk.", own=True)
-    dense_weight: float = option(0.001, "Weight of the dense list beside the walk's 1.", low=1e-30, high=FLOAT32_MAX)
+    dense_weight: float = option(0.001, "Weight of the dense list; the walk's is 1.", low=1e-30, high=FLOAT32_MAX)
     word_boost: float | None = option(
-        2.0, f"How much more passages with the question's words count [{WORD_BOOST:g}].", low=0, high=1e4, optional=True
+        2.0, f"How far the question's words raise a passage's weight [{WORD_BOOST:g}].", low=0, high=1e4, optional=True
     )
-    word_k: int | None = option(1000, f"Passages that may count for more [{WORD_K}].", low=1, optional=True)
+    word_k: int | None = option(
+        1000, f"Number of passages whose weights may be raised [{WORD_K}].", low=1, optional=True
+    )
     lexical_weight: float | None = option(
         0.3, f"Weight of the lexical list [{LEXICAL_WEIGHT:g}].", low=0, high=FLOAT32_MAX, optional=True
     )
     lexical_k: int | None = option(100, f"Length of the lexical list [{LEXICAL_K}].", low=1, optional=True)
-    entity_threshold: float = option(0.8, "Cosine from which the nearest entity counts.", low=-1, high=1)
+    entity_threshold: float = option(0.8, "Smallest cosine at which the nearest entity is a match.", low=-1, high=1)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -104,17 +108,17 @@ class GuidedWalkConfig:
 
     @cached_property
     def ranks(self) -> RRF:
-        """Return the method that fuses the first answer and the hits."""
+        """Return the fusion method of the first answer and of the hits."""
         return RRF(rank_constant=self.rank_constant)
 
     def weights(self, legs: Sequence[str]) -> dict[str, float]:
-        """Return what each list counts in the hits."""
+        """Return the weight of each list in the hits."""
         weights = {"guided": 1.0, "dense": self.dense_weight, "lexical": self._lexical_weight}
         return {leg: weights[leg] for leg in legs}
 
     @property
     def boost(self) -> float:
-        """Return by how much the question's words raise a passage's weight, where there is a lexical leg."""
+        """Return ``word_boost``, or its default with a lexical leg."""
         return WORD_BOOST if self.word_boost is None else self.word_boost
 
     @property
@@ -122,12 +126,12 @@ class GuidedWalkConfig:
         return LEXICAL_WEIGHT if self.lexical_weight is None else self.lexical_weight
 
     def lexical_lengths(self, has_leg: bool, num_passages: int) -> tuple[int | None, int | None]:
-        """Return the lengths of the list by all words, and of that which raises weights; None for one without a part.
+        """Return the lengths of the list by all words and of the list that raises weights; None for one not used.
 
         Raises
         ------
         InputError
-            Options of the leg without one, or the length of a list without a part.
+            Options of the leg without one, or the length of a list that is not used.
         """
         given = [name for name in LEXICAL_OPTIONS if getattr(self, name) is not None]
         if not has_leg:
@@ -137,6 +141,6 @@ class GuidedWalkConfig:
         lists = {"lexical_k": ("lexical_weight", self._lexical_weight), "word_k": ("word_boost", self.boost)}
         for length, (part, value) in lists.items():
             if length in given and value == 0:
-                raise InputError(f"{length} is given, and {part} is 0: that list has no part; leave one of them out")
+                raise InputError(f"{length} is given, and {part} is 0: that list is not used; leave one of them out")
         fused = min(self.lexical_k or LEXICAL_K, num_passages) if self._lexical_weight > 0 else None
         return fused, min(self.word_k or WORD_K, num_passages) if self.boost > 0 else None

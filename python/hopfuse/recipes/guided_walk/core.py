@@ -7,9 +7,9 @@
         └─► other words ─► a lexical leg ─► boost ─────┘               │
                                                         RRF ◄──────────┴─ and the dense list ─► top k
 
-A passage counts in the guided walk by its similarity to the question, and so does every edge to it; with a lexical leg
-it counts for more if it has the question's words besides the names that it mentions. The dense list is in the hits so
-that a question without seeds has an answer, too. All questions of a batch go through every stage together.
+In the guided walk, a passage and the edges to it are weighted by the passage's similarity to the question. A lexical
+leg raises the weights of passages with words of the question other than the names in it. The dense list is fused into
+the hits, so that a question without seeds has an answer. All questions of a batch go through every stage together.
 """
 
 from __future__ import annotations
@@ -72,23 +72,23 @@ def guided_walk(
     backend: str,
     threads: int | None,
 ) -> dict[str, Hits]:
-    """Return the lists of a batch, ``"dense"``, any ``"graph"``, ``"guided"`` and any ``"lexical"``; the answer whose
-    entities are the second seeds, ``"first"``; and the ``"hits"``.
+    """Return the lists ``"dense"``, ``"guided"`` and, if used, ``"graph"`` and ``"lexical"``; ``"first"``, the answer
+    whose entities are the second seeds; and ``"hits"``.
 
     Parameters
     ----------
     vectors : (B, d)
     seeds : Seeds (B, S)
-        Entities that the question names, as nodes of the graph.
+        Entities that each question names, as nodes of the graph.
     words : Hits or None
-        The lexical list that has a part in the hits.
+        The lexical list that is fused into the hits.
     boosted : Hits or None
-        Passages with other words of the question than the names that it mentions, which count for more.
+        Passages whose weights are raised, by words of the question other than the names in it.
     k : int
     view : View or None
-        What each question may find; None: everything.
+        Passages that each question may find; None for all.
     config, corpus, graph, mentions, backend, threads
-        The same in every search; ``mentions``: the entities of each passage, as nodes.
+        The same for all questions. ``mentions`` has the entities of each passage, as nodes.
     """
     passages = np.arange(len(corpus))
     allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
@@ -137,17 +137,16 @@ class GuidedWalkResult(SearchResult):
     hits : Hits
         The ranking; ids are passage rows of the index.
     lists : mapping of str to Hits
-        ``"dense"``, ``"guided"`` (a :class:`~hopfuse.PprHits`; empty for a question without any seeds), ``"graph"``,
-        the plain walk, where it has a part in the first answer, and ``"lexical"`` where such a list has a part in the
-        hits.
+        ``"dense"``; ``"guided"`` (a :class:`~hopfuse.PprHits`; empty for a question without any seeds); ``"graph"``,
+        the plain walk, if the first answer uses it; and ``"lexical"``, if such a list is fused into the hits.
     seeds : Seeds
-        The entities that each question names, as nodes of the graph; a row of padding where it has none.
+        The entities that each question names, as nodes of the graph; a row of padding if there are none.
     first : Hits
         The passages whose entities are the second seeds.
     starts : Seeds
         The guided walk's restart: the seeds, and then the second seeds.
     traces : list of dict, or None
-        One per question where ``trace=True``; see :meth:`GuidedWalk.search`.
+        One per question if ``trace=True``; see :meth:`GuidedWalk.search`.
     """
 
     seeds: Seeds
@@ -156,7 +155,7 @@ class GuidedWalkResult(SearchResult):
 
 
 class GuidedWalk(FrozenRecipe):
-    """A walk that the question steers: edges count by their passages' similarity, and an answer gives more seeds.
+    """A walk steered by the question: passages' similarities weight its edges, and a first answer adds seeds.
 
     Parameters
     ----------
@@ -164,15 +163,15 @@ class GuidedWalk(FrozenRecipe):
         With vectors and a graph.
     config : :class:`GuidedWalkConfig`, optional
     encoder, matcher, lexical, threads : optional
-        As :class:`PhaseGraph` has them.
+        As in :class:`PhaseGraph`.
     **options
-        Fields of the config, in the place of its own.
+        Fields of the config; they override those of ``config``.
 
     Raises
     ------
     InputError
         An index without vectors or a graph, an option that the config does not have or refuses, options of the lexical
-        leg without one, another encoder than the index's.
+        leg without one, or an encoder other than the index's.
 
     References
     ----------
@@ -233,14 +232,14 @@ class GuidedWalk(FrozenRecipe):
 
     @classmethod
     def missing(cls, index: Index, config: Any = None) -> str:
-        """Return what the index lacks for this recipe, in words, or an empty string."""
+        """Return a message that says what the index lacks for this recipe, or an empty string."""
         if index.corpus is not None and index.graph is not None:
             return ""
         return "GuidedWalk needs an index with vectors and a graph; build it with vectors= and graph="
 
     @property
     def needs(self) -> Needs:
-        """Return what a search reads of its questions and of the index."""
+        """Return the inputs that a search reads."""
         words = self._lexical_k is not None or self._word_k is not None
         return Needs(vectors=True, entities=True, words=words)
 

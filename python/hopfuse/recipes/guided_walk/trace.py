@@ -15,7 +15,7 @@ from ...types import Graph, Hits, Incidence, Seeds
 from .._parts.attribution import seed_shares
 from .._parts.filters import View
 from .._parts.names import named_node, named_passage
-from .._parts.paths import told_paths
+from .._parts.paths import path_records
 from .._parts.seeding import Seed, seed_trace
 from .._parts.strong_paths import Step, Transitions
 from .config import GuidedWalkConfig
@@ -23,7 +23,7 @@ from .weights import boosts_of, passage_weights
 
 
 class Outcome(NamedTuple):
-    """A search of a batch: what was asked, and what the core returned."""
+    """A search of a batch: its inputs, and the core's results."""
 
     vectors: NDArray[Any]
     mentions: Incidence  # the entities of each passage, as nodes
@@ -55,14 +55,14 @@ def trace_queries(
 
 
 class _Start(NamedTuple):
-    """Shares of the restart by node: of the question's own seeds, and of the second ones; together they sum to 1."""
+    """Shares of the restart by node, for the question's own seeds and for second seeds; all shares sum to 1."""
 
     named: dict[int, float]
     second: dict[int, float]
 
 
 class _Walk:
-    """One question's guided walk, seen seed by seed."""
+    """One question's guided walk, seed by seed."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class _Walk:
         self._given = seed_shares(each, self.mass, transitions.kept, config.damping)[:, None] * each
 
     def attributions(self, passage: int) -> list[tuple[int, float]]:
-        """Return the seeds that give something to a passage's score in the walk, and how much, the most first."""
+        """Return the seeds that contribute to a passage's score in the walk, and their contributions, largest first."""
         given = self._given[:, passage]
         order = np.lexsort((self.nodes, -given))
         return [(int(self.nodes[at]), float(given[at])) for at in order[given[order] > 0]]
@@ -147,7 +147,7 @@ def _trace(
         row["weight"] = float(weights[passage])
     hits = [_hit(index, config, passage, score, legs) for passage, score in outcome.hits.row(b)]
     if walk is not None:
-        paths = told_paths(index, walk.paths([hit["passage"] for hit in hits]), weights)
+        paths = path_records(index, walk.paths([hit["passage"] for hit in hits]), weights)
         for hit in hits:
             hit["weight"] = float(weights[hit["passage"]])
             hit["attribution"] = [_given(index, start, *one) for one in walk.attributions(hit["passage"])]
@@ -173,7 +173,7 @@ def _trace(
 
 
 def _second(index: Index, outcome: Outcome, b: int, start: _Start) -> list[dict[str, Any]]:
-    """Return the second seeds with their shares of the restart, the largest first, and the passages they are of."""
+    """Return the second seeds with their shares of the restart, largest first, and the passages they come from."""
     indptr, indices, first = outcome.mentions.indptr, outcome.mentions.indices, index.num_passages
     of: dict[int, list[int]] = {}
     for passage, _ in outcome.first.row(b):
@@ -214,7 +214,7 @@ def _hit(
 
 
 def _given(index: Index, start: _Start, node: int, score: float) -> dict[str, Any]:
-    """Return what a seed gives to a passage's score, by the parts of the restart that it has."""
+    """Return a seed's contribution to a passage's score, split by its shares as a named and as a second seed."""
     named, second = start.named.get(node, 0.0), start.second.get(node, 0.0)
     parts = {"named": score * named / (named + second), "second": score * second / (named + second)}
     return {**named_node(index, node), **{part: value for part, value in parts.items() if value > 0}}

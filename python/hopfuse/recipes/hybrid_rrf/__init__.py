@@ -1,4 +1,4 @@
-"""HybridRRF: lexical, dense and graph retrieval by weighted reciprocal ranks, with a prior."""
+"""HybridRRF: lexical, dense and graph retrieval, fused by weighted reciprocal ranks, with a prior."""
 
 from .config import HybridRRFConfig
 from .core import HybridRRF

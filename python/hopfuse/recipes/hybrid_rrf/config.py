@@ -18,32 +18,32 @@ LEGS = ("lexical", "dense", "graph", "exact")
 
 @dataclass(frozen=True, kw_only=True)
 class HybridRRFConfig:
-    """Options of :class:`HybridRRF`; the defaults are chosen on several sets of questions, not those of :meth:`adr`.
+    """Options of :class:`HybridRRF`. The defaults were chosen on several sets of questions; see also :meth:`adr`.
 
     Parameters
     ----------
     weights : (float, float, float)
-        Of the lexical, the dense and the graph leg, finite and at least 0.
+        Weights of the lexical, the dense and the graph list, finite and at least 0.
     rank_constant : float
         RRF's k.
     lexical_k, dense_k, graph_k : int
-        Pool caps.
+        Lengths of the lists.
     importance : :class:`hopfuse.fusion.Prior` or array_like (P,), optional
-        Of each passage, in [0, 1]; NaN where it is not known. A fused score is multiplied by 0.7 + 0.3 importance, or
-        by 1 where that is not known.
+        Importance of each passage, in [0, 1], or NaN if it is unknown. A fused score is multiplied by
+        0.7 + 0.3 importance, or by 1 if that is unknown.
     exact_bonus : float
-        Weight of a list of the passages whose whole title the question names, the longest first. 0: no such list.
+        Weight of a list of the passages whose whole title the question names, longest titles first. 0: no such list.
     fusion : {"rrf", "convex"}
-        ``"convex"`` adds scores instead of reciprocal ranks, each between the least that its leg can give and its
-        list's largest, by the same weights: TM2C2. Vectors are then compared by cosine, whose least is -1, whatever
-        the index's metric; the other legs' least is 0.
+        ``"convex"`` adds calibrated scores instead of reciprocal ranks, with the same weights (TM2C2). A score is
+        scaled from the smallest that its leg can give to the largest of its list. Vectors are then compared by cosine,
+        whose smallest value is -1, whatever the index's metric; for the other legs it is 0.
     damping : float
-        Of the walk (:func:`hopfuse.ppr`).
+        Damping of the walk (:func:`hopfuse.ppr`).
     entity_threshold : float
-        Cosine similarity from which the nearest entity by embedding counts as matched.
+        Smallest cosine similarity at which the nearest entity by embedding counts as a match.
     dense_fallback : bool
-        A question whose walk reaches no passage, as without a seed, has the dense hits above 0 as its graph list,
-        so that the lexical leg weighs what it does elsewhere. Else that list is empty.
+        If the walk of a question reaches no passage, as without a seed, the dense hits with positive scores replace its
+        graph list, so that the lexical list keeps its relative weight. If False, that list stays empty.
 
     Raises
     ------
@@ -63,11 +63,11 @@ class HybridRRFConfig:
     dense_k: int = option(100, "Length of the dense list.", low=1)
     graph_k: int = option(30, "Length of the graph list.", low=1)
     importance: Any = option(None, "Importance of each passage, in [0, 1].", own=True)
-    exact_bonus: float = option(0.0, "Weight of the passages whose title the question names.", low=0)
-    fusion: Fusion = option("rrf", "Adds reciprocal ranks, or scores.", choices=("rrf", "convex"))
+    exact_bonus: float = option(0.0, "Weight of the list of passages whose title the question names.", low=0)
+    fusion: Fusion = option("rrf", "Add reciprocal ranks, or scores.", choices=("rrf", "convex"))
     damping: float = option(0.7, "Probability of walking on.", low=0, below=1)
-    entity_threshold: float = option(0.8, "Cosine from which the nearest entity counts.", low=-1, high=1)
-    dense_fallback: bool = option(True, "Without a walk, the dense list is the graph's too.")
+    entity_threshold: float = option(0.8, "Smallest cosine at which the nearest entity is a match.", low=-1, high=1)
+    dense_fallback: bool = option(True, "If a walk finds nothing, the dense list replaces its list.")
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -78,7 +78,7 @@ class HybridRRFConfig:
 
     @classmethod
     def adr(cls) -> HybridRRFConfig:
-        """Return the settings that the recipe was published with: weights 1, 1 and 0.35, k = 60.
+        """Return the published settings of the recipe: weights 1, 1 and 0.35, k = 60.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class HybridRRFConfig:
 
     @property
     def unread(self) -> frozenset[str]:
-        """Return the options that play no part in the way of fusing."""
+        """Return the options that the fusion does not use."""
         return frozenset({"rank_constant"} if self.fusion == "convex" else ())
 
     def fusing(self, legs: Sequence[str]) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class HybridRRFConfig:
         return {**how, "method": "linear", "calibration": Calibration("theoretical_min_max", lower=least)}
 
     def leg_weights(self, legs: Sequence[str]) -> dict[str, float]:
-        """Return what each leg counts."""
+        """Return the weight of each list."""
         weights = dict(zip(LEGS, (*self.weights, self.exact_bonus), strict=True))
         return {leg: weights[leg] for leg in legs}
 
@@ -122,6 +122,6 @@ def _three(weights: Any) -> tuple[float, ...]:
         array = np.zeros(0)
     if array.shape != (3,) or not (np.isfinite(array) & (array >= 0)).all():
         raise InputError(
-            f"weights is {weights!r}; give three finite numbers, at least 0: the lexical, the dense and the graph leg's"
+            f"weights is {weights!r}; give three finite numbers, at least 0, for the lexical, dense and graph lists"
         )
     return tuple(array.tolist())

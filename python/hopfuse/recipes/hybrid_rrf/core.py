@@ -1,12 +1,12 @@
-"""Lexical, dense and graph retrieval by weighted reciprocal ranks, with a prior.
+"""HybridRRF: lexical, dense and graph retrieval, fused by weighted reciprocal ranks, with a prior.
 
     question ─► words ──► lexical leg ──────────────────────► pool (lexical_k) ─► 0.35 /(5 + rank) ─┐
-        │         └─────► titles that it names ─────────────► exact ────────────► bonus/(5 + rank) ─┤
+        │         └─────► titles in the question ───────────► exact ────────────► bonus/(5 + rank) ─┤
         ├─► vector ─────► dense top-k ──────────────────────► pool (dense_k) ───► 0.5  /(5 + rank) ─┼► Σ × prior ► top k
         └─► entities ───► seeds, 1/frequency ─► PPR ────────► pool (graph_k) ───► 1    /(5 + rank) ─┘
 
-A leg that is not there, or finds nothing, adds exactly 0: where words alone find something, RRF's order is the lexical
-leg's (without a prior or a bonus, and with a weight above 0).
+A leg that is absent or finds nothing adds exactly 0. If only the lexical leg finds something, RRF keeps its order
+(without a prior or a bonus, and with a weight above 0).
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ def hybrid_rrf(
     backend: str,
     threads: int | None,
 ) -> dict[str, Hits]:
-    """Return the lists of a batch, of those legs that are there, and their fusion, ``"hits"``.
+    """Return the lists of the legs that are present, and their fusion ``"hits"``.
 
     Parameters
     ----------
     words : Hits or None
         The lexical list.
     vectors : (B, d)
-        Read where there is a corpus.
+        Read if there is a corpus.
     seeds : Seeds (B, S)
-        Entities, as nodes of the graph; read where there is one.
+        Entities, as nodes of the graph; read if there is one.
     titles : Hits or None
         Passages whose title the question names.
     k : int
     view : View or None
-        What each question may find; None: everything.
+        Passages that each question may find; None for all.
     config, corpus, graph, num_passages, backend, threads
-        The same in every search.
+        The same for all questions.
     """
     passages = np.arange(num_passages)
     allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
@@ -103,26 +103,26 @@ def hybrid_rrf(
 
 
 class HybridRRF(FrozenRecipe):
-    """Words, vectors and a graph, each as far as the index has them, fused by weighted reciprocal ranks.
+    """Words, vectors and a graph, as far as they are present, fused by weighted reciprocal ranks.
 
     Parameters
     ----------
     index : Index
-        Its vectors are the dense leg and its graph the graph leg; without one of them that leg is empty.
+        Its vectors are the dense leg and its graph is the graph leg; either may be absent.
     config : :class:`HybridRRFConfig`, optional
     encoder, matcher, threads : optional
-        As :class:`PhaseGraph` has them.
+        As in :class:`PhaseGraph`.
     lexical : optional
-        ``search(questions, k)``, Hits over the index's passages (:class:`hopfuse.lexical.BM25`, or
-        :class:`hopfuse.lexical.FTS5` where there is SQLite alone).
+        Object with ``search(questions, k)``, which returns Hits over the index's passages
+        (:class:`hopfuse.lexical.BM25`, or :class:`hopfuse.lexical.FTS5` if only SQLite is installed).
     **options
-        Fields of the config, in the place of its own.
+        Fields of the config; they override those of ``config``.
 
     Raises
     ------
     InputError
-        No leg at all, an option that the config does not have or refuses, an importance of other passages, another
-        encoder than the index's.
+        No leg, an option that the config does not have or refuses, an importance of another length than the index's
+        passages, or an encoder other than the index's.
 
     References
     ----------
@@ -161,7 +161,7 @@ class HybridRRF(FrozenRecipe):
         prior = self.config.importance
         if prior is not None and prior.factors.size != index.num_passages:
             known = prior.factors.size
-            raise InputError(f"importance is of {known} passages; the index has {index.num_passages}: give one each")
+            raise InputError(f"importance has {known} entries; the index has {index.num_passages} passages: one each")
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
         self._titles = TitleMatcher(index.titles) if self.config.exact_bonus > 0 else None
         by_cosine = self.config.fusion == "convex" and index.corpus is not None
@@ -188,12 +188,12 @@ class HybridRRF(FrozenRecipe):
 
     @classmethod
     def missing(cls, index: Index, config: Any = None) -> str:
-        """Return what the index lacks for this recipe: nothing, since its texts are enough for a lexical leg."""
+        """Return an empty string, since texts are enough for a lexical leg."""
         return ""
 
     @property
     def needs(self) -> Needs:
-        """Return what a search reads of its questions and of the index."""
+        """Return the inputs that a search reads."""
         words = self.lexical is not None
         return Needs(
             vectors=self.index.corpus is not None,
@@ -218,29 +218,29 @@ class HybridRRF(FrozenRecipe):
         Parameters
         ----------
         queries : sequence of str, optional
-            B questions; needed by the lexical leg and the exact titles, and where ``vectors`` or ``entities`` are
-            absent.
+            B questions, read by the lexical leg and for exact titles, by the encoder if ``vectors`` are not given, and
+            by the matcher if ``entities`` are not given.
         vectors : array_like of float (B, d), optional
         entities : sequence of B sequences of str, int or Match, optional
-            Names as the questions have them, entity numbers of the index, or what a matcher found.
+            Names as in the questions, entity numbers of the index, or a matcher's results. A question may have none.
         k : int
-            Hits of each question; there are no more than passages.
+            Hits per question, at most the number of passages.
         allow : Where, array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B of them, optional
             Passages that a question may find, in every list.
         allow_scope : {"isolated", "results"}
             As in :meth:`PhaseGraph.search`.
         trace : bool
-            Adds ``traces``: per question ``seeds``, ``left_out`` (entities that it names and may not see), ``allowed``
-            (how many passages it may find, or None), ``fell_back`` (whether its graph list is the dense one, as no
-            walk reached a passage), each leg's list with ranks and raw scores, and for each hit its ranks, the prior's
-            factor, under RRF what each rank contributed, and ``paths``, as in :meth:`GuidedWalk.search`, where the
-            graph list has it.
+            Adds ``traces``, one per question, with ``seeds``, ``left_out`` (entities that it names but may not see),
+            ``allowed`` (the number of passages that it may find, or None), ``fell_back`` (whether the dense list
+            replaces its graph list), each list with ranks and raw scores, and for each hit its ranks, the prior's
+            factor, under RRF the contribution of each rank, and, if it is in the graph list, its ``paths`` as in
+            :meth:`GuidedWalk.search`.
 
         Returns
         -------
         SearchResult
-            ``lists`` has those of ``"lexical"``, ``"dense"``, ``"graph"`` and ``"exact"`` that the recipe has. Where
-            ``fell_back`` is True, the graph's is the beginning of the dense one.
+            ``lists`` has the recipe's lists among ``"lexical"``, ``"dense"``, ``"graph"`` and ``"exact"``. Where
+            ``fell_back`` is True, the graph list is the beginning of the dense list.
         """
         k = min(check_k(k), self.index.num_passages)
         asked = self._read(queries, vectors, entities)
@@ -275,7 +275,7 @@ class HybridRRF(FrozenRecipe):
         return min(length, self.index.num_passages)
 
     def _read(self, queries: Any, vectors: Any, entities: Any) -> Any:
-        """Return the vectors of the questions, where a leg reads them; refuse what none would."""
+        """Return the questions' vectors if a leg reads them; refuse arguments that no leg reads."""
         if queries is not None:
             check_texts(queries)
         legs = {"vectors": (vectors, self.index.corpus), "entities": (entities, self.index.graph)}

@@ -12,7 +12,7 @@ from .._parts.seeding import fold
 
 
 class TitleMatcher:
-    """Find titles among a question's words: equal once folded, punctuation apart."""
+    """Find titles in questions, ignoring case and punctuation."""
 
     def __init__(self, titles: Sequence[str]) -> None:
         self._passages: dict[tuple[str, ...], list[int]] = defaultdict(list)
@@ -23,7 +23,7 @@ class TitleMatcher:
         self._lengths = sorted({len(words) for words in self._passages}, reverse=True)
 
     def search(self, queries: Sequence[str] | None) -> Hits:
-        """Return for each question the passages that it names, scored by the words of their titles."""
+        """Return the passages whose title each question names, scored by the number of words in the title."""
         if queries is None:
             raise InputError("search needs queries=, the questions as text, for exact_bonus")
         return Hits.from_lists([self._row(_words(query)) for query in queries])
@@ -38,6 +38,6 @@ class TitleMatcher:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Return the words of a text: letters with their marks, and digits; + and # tell C, C++ and C# apart."""
+    """Return the words of a text: letters with their marks, and digits; + and # distinguish C, C++ and C#."""
     kept = (part if unicodedata.category(part)[0] in "LMN" or part in "+#" else " " for part in fold(text))
     return tuple("".join(kept).split())

@@ -1,4 +1,4 @@
-"""Trace a search by ranks, question by question, as plain data."""
+"""Trace a HybridRRF search, question by question, as plain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...index import Index
 from ...types import Hits, Seeds
 from .._parts.filters import View
 from .._parts.names import named_passage
-from .._parts.paths import walked_paths
+from .._parts.paths import walk_path_records
 from .._parts.seeding import Seed, seed_trace
 from .config import HybridRRFConfig
 
@@ -27,10 +27,10 @@ def trace_ranks(
     view: View | None,
     fell_back: NDArray[np.bool_],
 ) -> list[dict[str, Any]]:
-    """Return a trace per question: seeds, each leg's list, and for each hit its ranks, what they gave, and paths."""
+    """Return a trace per question: seeds, each list, and for each hit its ranks, their contributions, and paths."""
     paths: list[dict[int, list[list[dict[str, Any]]]]] = [{} for _ in range(len(hits))]
     if starts is not None:
-        paths = walked_paths(index, starts, hits, lists["graph"], damping=config.damping, edge_weights=None)
+        paths = walk_path_records(index, starts, hits, lists["graph"], damping=config.damping, edge_weights=None)
     traces = []
     for b in range(len(hits)):
         rows = {leg: found.row(b) for leg, found in lists.items()}

@@ -3,10 +3,10 @@
     question ─► vector ─► dense top-k ──────────────────────────────► pool (dense_k) ───► PIT ─┐
         │                    └─(passage seeds)─┐                                               │
         ├─► entities ─► seeds, 1/frequency ────┴─► PPR ─► passages ─► pool (graph_k) ───► PIT ─┼─► Boltzmann ─► top k
-        └─► words ─► a lexical leg, where there is one ─────────────► pool (lexical_k) ─► PIT ─┘
+        └─► words ─► a lexical leg, if given ───────────────────────► pool (lexical_k) ─► PIT ─┘
 
-Another fusion method stands in Boltzmann's place, its scale in PIT's. All questions of a batch go through every stage
-together.
+With another fusion method, it replaces Boltzmann, and its calibration replaces PIT. All questions of a batch go through
+every stage together.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def phase_graph(
     backend: str,
     threads: int | None,
 ) -> dict[str, Hits]:
-    """Return the lists of a batch, ``"dense"``, ``"graph"`` and any ``"lexical"``, and their fusion, ``"hits"``.
+    """Return the lists ``"dense"``, ``"graph"`` and, if given, ``"lexical"``, and their fusion ``"hits"``.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ def phase_graph(
         The lexical list.
     k : int
     view : View or None
-        What each question may find; None: everything.
+        Passages that each question may find; None for all.
     config, corpus, graph, backend, threads
-        The same in every search.
+        The same for all questions.
     """
     passages = np.arange(len(corpus))
     allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
@@ -113,13 +113,13 @@ class PhaseGraphResult(SearchResult):
     hits : Hits
         The fused ranking; ids are passage rows of the index.
     lists : mapping of str to Hits
-        ``"dense"``, ``"graph"`` (a :class:`~hopfuse.PprHits`) and, where the recipe has that leg, ``"lexical"``: the
-        pools with their raw scores. Where ``fell_back`` is True, the graph's hits are the dense list's, and what else
-        it says is of a walk without a pass.
+        ``"dense"``, ``"graph"`` (a :class:`~hopfuse.PprHits`) and, with a lexical leg, ``"lexical"``: the fused lists
+        with their raw scores. Where ``fell_back`` is True, the graph list holds hits of the dense list, and its
+        evidence is that of a walk without a pass.
     seeds : Seeds
-        The entities that each question's walk started from, as nodes of the graph; a row of padding where it had none.
+        The entities that each question's walk started from, as nodes of the graph; a row of padding if there are none.
     traces : list of dict, or None
-        One per question where ``trace=True``; see :meth:`PhaseGraph.search`.
+        One per question if ``trace=True``; see :meth:`PhaseGraph.search`.
     """
 
     seeds: Seeds
@@ -134,29 +134,30 @@ class PhaseGraph(FrozenRecipe):
         With vectors and a graph.
     config : :class:`PhaseGraphConfig`, optional
     encoder : optional
-        ``encode_queries(texts)`` or ``encode_query(texts)``, for questions given as text, and for entity mentions that
-        no name or alias matches. It must be the one that the index was built with, where the index knows it.
+        Object with ``encode_queries(texts)`` or ``encode_query(texts)``. It encodes questions given as text, and
+        mentions of entities that match no name or alias. It must be the encoder that the index was built with, if the
+        index records one.
     matcher : optional
-        ``match(texts)``, a list per text of matches with an ``entity`` number (:class:`hopfuse.extract.EntityLinker`),
-        for questions given without their entities.
+        Object with ``match(texts)``, which returns for each text a list of matches with an ``entity`` number
+        (:class:`hopfuse.extract.EntityLinker`). It finds the entities of questions given without them.
     lexical : optional
-        ``search(questions, k)``, Hits over the index's passages (:class:`hopfuse.lexical.BM25`): a third list. The
-        questions are then needed as text.
+        Object with ``search(questions, k)``, which returns Hits over the index's passages
+        (:class:`hopfuse.lexical.BM25`), as a third list. Questions then need their text.
     threads : int, optional
-        Of the CPU. Default: HOPFUSE_NUM_THREADS, else all processors of the process.
+        CPU threads. Default: HOPFUSE_NUM_THREADS, else all processors of the process.
     **options
-        Fields of the config, in the place of its own.
+        Fields of the config; they override those of ``config``.
 
     Raises
     ------
     InputError
         An index without vectors or a graph, an option that the config does not have or refuses, options of the lexical
-        leg without one, another encoder than the index's.
+        leg without one, or an encoder other than the index's.
 
     References
     ----------
-    PhaseGraph (percentile ranks, Boltzmann fusion, T = 2/3 mean energy); passage seeds: HippoRAG 2. The lexical leg is
-    not the paper's.
+    PhaseGraph (percentile ranks, Boltzmann fusion, T = 2/3 mean energy). Passage seeds: HippoRAG 2. The lexical leg is
+    this project's.
 
     Examples
     --------
@@ -222,14 +223,14 @@ class PhaseGraph(FrozenRecipe):
 
     @classmethod
     def missing(cls, index: Index, config: Any = None) -> str:
-        """Return what the index lacks for this recipe, in words, or an empty string."""
+        """Return a message that says what the index lacks for this recipe, or an empty string."""
         if index.corpus is not None and index.graph is not None:
             return ""
         return "PhaseGraph needs an index with vectors and a graph; build it with vectors= and graph="
 
     @property
     def needs(self) -> Needs:
-        """Return what a search reads of its questions and of the index."""
+        """Return the inputs that a search reads."""
         words = self.lexical is not None
         return Needs(vectors=True, texts=words, entities=True, words=words)
 
@@ -249,33 +250,34 @@ class PhaseGraph(FrozenRecipe):
         Parameters
         ----------
         queries : sequence of str, optional
-            B questions; read by the encoder where ``vectors`` are absent, by the matcher where ``entities`` are, and by
-            the lexical leg.
+            B questions, read by the lexical leg, by the encoder if ``vectors`` are not given, and by the matcher if
+            ``entities`` are not given.
         vectors : array_like of float (B, d), optional
         entities : sequence of B sequences of str, int or Match, optional
-            Names as the questions have them, entity numbers of the index, or what a matcher found.
+            Names as in the questions, entity numbers of the index, or a matcher's results. A question may have none.
         k : int
-            Hits of each question; there are no more than passages.
+            Hits per question, at most the number of passages.
         allow : Where, array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B of them, optional
             Passages that a question may find, for all questions or for each: a filter by metadata
-            (:func:`hopfuse.where`), a mask, rows, or passages' ids.
+            (:func:`hopfuse.where`), a mask, rows, or passage ids.
         allow_scope : {"isolated", "results"}
-            ``"isolated"``: the answer is that of an index of the allowed passages alone (:meth:`hopfuse.Index.part`),
-            in every bit: their entities, edges and facts, frequencies, similarities and counts of words. The first
-            search of a set of passages makes that index, later ones use it (docs/filters.md). It is refused where it is
-            not known who states edges between entities, and for a ``matcher`` or a ``lexical`` leg without ``part``.
-            Numbers of entities that the question may not see are no seeds; its trace lists them.
-            ``"results"``: the walk goes over everything with the whole index's seeds, and only what is listed is
-            restricted. Each distinct set of passages then is a walk of its own.
+            ``"isolated"``: the answer equals, bit for bit, that of an index of the allowed passages alone
+            (:meth:`hopfuse.Index.part`), with their entities, edges, facts, frequencies, similarities and word counts.
+            The first search of a set of passages builds that index; later ones reuse it (docs/filters.md). It is
+            refused if the index does not record which passages state the edges between entities, and for a ``matcher``
+            or ``lexical`` without ``part``. Entity numbers that the question may not see are not seeds; the trace lists
+            them.
+            ``"results"``: the walk covers the whole graph with the whole index's seeds, and only the lists are
+            restricted. Each distinct set of passages is then a walk of its own.
         trace : bool
-            Adds ``traces``: per question ``seeds`` (entity, surface, how it matched, weight), ``left_out`` (likewise,
-            those that it may not see), ``allowed`` (how many passages it may find, or None) and ``fell_back`` (whether
-            its graph list is the dense one, as no walk reached a passage); ``dense``, ``graph`` and any ``lexical``
-            pool (rank, raw score, ``percentile`` or, on another scale, ``calibrated``, ``probability`` or ``share``);
-            ``temperatures``; and for each hit its ``ranks``, ``contributions`` and ``consensus``, and its ``paths``, as
-            in :meth:`GuidedWalk.search`, where the graph list has it. A share, and contributions, are there where a
-            fused score is the weighted sum of what the method makes of each list alone; ``temperatures`` where the
-            method has one a list.
+            Adds ``traces``, one per question, with ``seeds`` (entity, surface, kind of match, weight); ``left_out``
+            (the entities that it may not see); ``allowed`` (the number of passages that it may find, or None);
+            ``fell_back`` (whether the dense list replaces its graph list); the lists ``dense``, ``graph`` and, if
+            given, ``lexical`` (rank, raw score, ``percentile`` or, for another calibration, ``calibrated``, and
+            ``probability`` or ``share``); ``temperatures``; and for each hit its ``ranks``, ``contributions`` and
+            ``consensus`` and, if it is in the graph list, its ``paths`` as in :meth:`GuidedWalk.search`. Shares and
+            contributions exist if a fused score is the weighted sum of the scores from fusing each list alone;
+            temperatures exist if the method has one for each list.
 
         Returns
         -------
@@ -283,9 +285,9 @@ class PhaseGraph(FrozenRecipe):
 
         Notes
         -----
-        On a GPU a search is one recording, replayed (:func:`hopfuse.capture`). With ``allow_scope="results"``, and for
-        a method that refuses scores below 0 on a scale that keeps them, the operations run one by one, with the same
-        answers.
+        On a GPU a search is recorded once and replayed (:func:`hopfuse.capture`). With ``allow_scope="results"``, and
+        for a method that refuses negative scores under a calibration that keeps their sign, the operations run one by
+        one. The answers are the same.
         """
         k = self._k(k)
         if queries is not None:
@@ -319,9 +321,9 @@ class PhaseGraph(FrozenRecipe):
     def warmup(
         self, k: int = 10, *, batch_sizes: Sequence[int] = (1, 2, 4, 8, 16, 32), max_seeds: int = MIN_SEED_WIDTH
     ) -> None:
-        """Prepare searches of these batch sizes, so that the first need not wait; on the CPU there is nothing to do.
+        """Record searches of these batch sizes ahead of the first one. On the CPU this does nothing.
 
-        Nor is there for searches that are not recorded: see the notes of :meth:`search`.
+        Nor does it for searches that are not recorded; see the notes of :meth:`search`.
 
         Parameters
         ----------
@@ -329,7 +331,7 @@ class PhaseGraph(FrozenRecipe):
             As in :meth:`search`.
         batch_sizes : sequence of int
         max_seeds : int
-            Entities of a question; the width is a power of two, and each has recordings of its own.
+            Entities that a question names, rounded up to a power of two; each width has its own recordings.
         """
         core = self._recorded.of(seed_width(check_whole(max_seeds, "max_seeds")), self._k(k))
         core.warmup([] if self.config.refuses_negative else batch_sizes)
@@ -339,7 +341,7 @@ class PhaseGraph(FrozenRecipe):
 
 
 def _check_fusion(config: PhaseGraphConfig, lists: int) -> None:
-    """Refuse options that are for another number of lists."""
+    """Refuse options that do not fit this number of lists."""
     config.fusion.packed(lists)
     if config.rule is not None:
         config.rule.packed(lists)

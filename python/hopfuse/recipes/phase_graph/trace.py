@@ -15,7 +15,7 @@ from ...ops.seeding import add_passage_seeds
 from ...types import Hits, Seeds
 from .._parts.filters import View
 from .._parts.names import named_passage
-from .._parts.paths import walked_paths
+from .._parts.paths import walk_path_records
 from .._parts.seeding import Seed, seed_trace
 from .config import PhaseGraphConfig
 
@@ -30,13 +30,13 @@ def trace_queries(
     view: View | None,
     fell_back: NDArray[np.bool_],
 ) -> list[dict[str, Any]]:
-    """Return a trace per question: seeds, pools raw and on the method's scale, temperatures, contributions, paths."""
+    """Return a trace per question: seeds, lists with raw and calibrated scores, temperatures, contributions, paths."""
     scaled = {leg: _scaled(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
     shares = {leg: _shares(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
     if config.passage_seeds > 0:
         starts = add_passage_seeds(starts, calibrate(lists["dense"], "min_max"), config.passage_seeds)
     walk: dict[str, Any] = {"damping": config.damping, "edge_weights": config.edge_weights}
-    paths = walked_paths(index, starts, hits, lists["graph"], **walk)
+    paths = walk_path_records(index, starts, hits, lists["graph"], **walk)
     traces = []
     for b in range(len(hits)):
         legs = {leg: _leg(index, config, lists[leg], scaled[leg], shares[leg], b) for leg in lists}
@@ -56,12 +56,12 @@ def trace_queries(
 
 
 def _scaled(config: PhaseGraphConfig, pool: Hits, at: int, legs: int) -> Hits | None:
-    """Return what the method reads of a list; None where that is ranks alone."""
+    """Return a list with calibrated scores, or None if the method reads ranks."""
     return None if config.rule is None else calibrate(pool, config.rule.of_list(at, legs))
 
 
 def _shares(config: PhaseGraphConfig, pool: Hits, at: int, legs: int) -> Hits | None:
-    """Return what fusing a list alone with weight 1 gives, where fused scores are sums of that."""
+    """Return the result of fusing a list alone with weight 1, or None if fused scores are no sums of these."""
     if not config.adds_up:
         return None
     rule = None if config.rule is None else config.rule.of_list(at, legs)

@@ -1,4 +1,4 @@
-"""PolicyRAG: retrieval over a graph of facts, by a policy that a person edits."""
+"""PolicyRAG: retrieval over a graph of facts, controlled by an editable policy."""
 
 from .config import Policy
 from .search import PolicyRAG, PolicyRAGResult

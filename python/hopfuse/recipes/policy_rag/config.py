@@ -1,4 +1,4 @@
-"""The policy of PolicyRAG: its options, and the TOML file that a person edits."""
+"""The policy of PolicyRAG: its options, and their TOML file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .toml import quoted, read_section, write_section
 
 VERSION = 1
 MAX_FAMILY_WEIGHT = 1e30
-"""Family weights multiply edge weights of float32."""
+"""Limit of family weights, which multiply float32 edge weights."""
 
 
 FILTER_PROMPT = """
@@ -50,37 +50,35 @@ class _Section:
 
 @dataclass(frozen=True)
 class SeedRules(_Section):
-    """Choose where a walk starts."""
+    """Rules that choose where a walk starts."""
 
     name = "seeds"
 
     source: str = option(
         "entities",
-        "What makes an entity a candidate: its name or alias in the question, or its vector near the question's.",
+        "Candidates: entities that the question names (entities), entities near its vector (question), or both.",
         choices=("entities", "question", "both"),
     )
-    nearest: int = option(5, "Entities nearest to the question by vector, where they are candidates.", low=1)
-    most: int = option(5, "Phrase seeds of a question, those with the best kept facts first.", low=1)
-    lexical: float = option(1.0, "Weight of the name's likeness to the question in align(e, q).", low=0)
+    nearest: int = option(5, "Number of entities nearest to the question by vector, if these are candidates.", low=1)
+    most: int = option(5, "Phrase seeds of a question at most; those with the best kept facts come first.", low=1)
+    lexical: float = option(1.0, "Weight of the name's similarity to the question in align(e, q).", low=0)
     embedding: float = option(0.5, "Weight of the vector's cosine with the question's in align(e, q).", low=0)
     threshold: float = option(
-        0.8, "Cosine from which a name that is unknown means the nearest entity by vector.", low=-1, high=1
+        0.8, "Smallest cosine at which an unknown name matches the nearest entity by vector.", low=-1, high=1
     )
-    ambiguous: int = option(
-        3, "aliasOK(e, q) is 0 where an alias in the question names more entities than this.", low=1
-    )
+    ambiguous: int = option(3, "aliasOK(e, q) is 0 if an alias in the question names more entities than this.", low=1)
     passages: float = option(
         0.05,
-        "w_p: mass that starts at the passages nearest to the question, for each unit that starts at entities.\n"
+        "w_p: restart mass of the passages nearest to the question, relative to 1 for entities.\n"
         "Needs passage nodes in the walk.",
         low=0,
     )
-    passage_list: int = option(30, "How many passages share it, by their min-max calibrated similarity.", low=1)
+    passage_list: int = option(30, "Number of passages that share it, by min-max calibrated similarity.", low=1)
 
 
 @dataclass(frozen=True)
 class FactRules(_Section):
-    """Choose the facts that speak for a seed."""
+    """Rules that choose the facts that support a seed."""
 
     name = "facts"
 
@@ -89,11 +87,11 @@ class FactRules(_Section):
         "Facts to choose from: those around the candidates, or all (which needs vectors of the facts).",
         choices=("seeds", "all"),
     )
-    candidates: int = option(5, "The facts most like the question that the gate sees.", low=1)
-    gate: str = option("rules", "Who decides: the rules of the recipe, or a language model.", choices=("rules", "llm"))
-    keep: int = option(4, "The facts that the gate keeps at most.", low=1)
+    candidates: int = option(5, "Number of facts most similar to the question that the gate sees.", low=1)
+    gate: str = option("rules", "Gate: the rules of the recipe, or a language model.", choices=("rules", "llm"))
+    keep: int = option(4, "Number of facts that the gate keeps, at most.", low=1)
     duplicate: float = option(
-        0.8, "Facts of the same two ends are one where their relations are so alike.", low=0, high=1
+        0.8, "Similarity of relations at which two facts with the same ends are duplicates.", low=0, high=1
     )
 
 
@@ -103,13 +101,13 @@ class WalkRules(_Section):
 
     name = "walk"
 
-    damping: float = option(0.85, "Probability of walking on; 1 - alpha of the paper.", low=0, high=0.999)
+    damping: float = option(0.85, "Damping, 1 - alpha in the paper.", low=0, high=0.999)
     relation: float = option(1.0, "eta of the relations between entities.", low=0, high=1)
     synonym: float = option(1.0, "eta of the synonyms.", low=0, high=1)
-    context: float = option(1.0, "eta between passages and their entities; above 0, passages walk.", low=0, high=1)
+    context: float = option(1.0, "eta between passages and their entities; above 0, passages are nodes.", low=0, high=1)
     edge_type_norm: str = option(
         "joint",
-        "Each type row-stochastic by itself (its weights sum to at most 1), or all weights together.",
+        "Normalise rows for each type (weights of types then sum to at most 1), or over all types.",
         choices=("per_type", "joint"),
     )
     tol: float = option(1e-6, "Bound on the L1 error of a walk.", low=1e-12, high=1)
@@ -117,19 +115,19 @@ class WalkRules(_Section):
 
 @dataclass(frozen=True)
 class ProjectionRules(_Section):
-    """From nodes to passages: u = v or u = B'v, u / (length^beta * IPF^gamma), divided by the question's largest."""
+    """From nodes to passages: u = v or u = B'v, then u / (length^beta * IPF^gamma), then u / max(u)."""
 
     name = "projection"
 
     source: str = option(
         "passages",
-        "What a passage's score is read from: its own node (passages), which the walk reaches through its entities;\n"
-        "or the sum over its entities (entities), and its own node where passages walk, which rewards passages that\n"
-        "mention the seeds themselves.",
+        "Source of a passage's score: its own node (passages), which the walk reaches through its entities; or\n"
+        "the sum over its entities and, if passages are nodes, its own node (entities), which favours passages\n"
+        "that mention the seeds themselves.",
         choices=("passages", "entities"),
     )
     row_normalised: bool = option(
-        False, "Each passage's entities share a weight of 1, instead of 1 each; of the source entities."
+        False, "With the source entities: the entities of a passage share a weight of 1, instead of 1 each."
     )
     beta: float = option(0.25, "Power of the passage's length in words, divided by the mean length.", low=0, high=1)
     gamma: float = option(
@@ -143,10 +141,10 @@ class RerankingRules(_Section):
 
     name = "reranking"
 
-    pool: int = option(100, "Passages that are re-ranked.", low=1)
-    title: float = option(0.0, "Weight of the share of the title's words that question and kept facts have.", low=0)
-    coverage: float = option(0.0, "Weight of the share of the seeds' mass that the passage mentions.", low=0)
-    path: float = option(0.0, "Weight of the share of the kept facts, by their scores, that the passage states.", low=0)
+    pool: int = option(100, "Number of passages that are re-ranked.", low=1)
+    title: float = option(0.0, "Weight of the share of the title's words that are in question or kept facts.", low=0)
+    coverage: float = option(0.0, "Weight of the share of seed mass on entities that the passage mentions.", low=0)
+    path: float = option(0.0, "Weight of the share of kept facts, by score, that the passage states.", low=0)
     hub: float = option(0.0, "Weight of the share of the passage's entities that are hubs, subtracted.", low=0)
     hub_share: float = option(
         0.01, "Entities that more than this share of the passages mention are hubs.", low=0, high=1
@@ -155,49 +153,49 @@ class RerankingRules(_Section):
 
 @dataclass(frozen=True)
 class Switches(_Section):
-    """Parts that can be left out, to see what they are worth."""
+    """Switches that leave out parts, for ablations."""
 
     name = "switches"
 
     specificity: bool = option(True, "Seeds weigh 1 / (1 + document frequency).")
-    gate: bool = option(True, "The gate chooses among the facts; without it, all candidates stay.")
-    synonym_edges: bool = option(True, "The walk takes synonyms.")
-    relation_edges: bool = option(True, "The walk takes relations.")
+    gate: bool = option(True, "The gate chooses among the facts; without it, all are kept.")
+    synonym_edges: bool = option(True, "The walk uses synonym edges.")
+    relation_edges: bool = option(True, "The walk uses relation edges.")
     passage_nodes: bool = option(
-        True, "The walk takes passages; without them, none is a seed either, and scores are read from entities."
+        True, "Passages are nodes of the walk; if not, none is a seed, and scores are read from entities."
     )
     normalisation: bool = option(True, "Projected scores are divided by length and IPF.")
-    reranking: bool = option(True, "The re-ranking terms count.")
-    dense_fallback: bool = option(True, "A question without a seed has the ranking by vectors; without it, none.")
+    reranking: bool = option(True, "Scores include the re-ranking terms.")
+    dense_fallback: bool = option(True, "A question without seeds is ranked by vectors; if off, it has no hits.")
 
 
 @dataclass(frozen=True)
 class AnswerRules(_Section):
-    """Prompts of a language model, and its answer where the passages hold none."""
+    """Prompts for a language model, and the answer if the passages hold none."""
 
     name = "answers"
 
-    passages: int = option(5, "Passages that an answer is read from.", low=1)
-    not_found: str = option("Not found in retrieved context", "The answer where the passages hold none.")
-    prompt: str = option(ANSWER_PROMPT, "What is asked: {question}, {passages} and {not_found} are filled in.")
-    filter_prompt: str = option(FILTER_PROMPT, "What the gate asks: {question}, {facts} and {keep} are filled in.")
+    passages: int = option(5, "Number of passages in the prompt for an answer.", low=1)
+    not_found: str = option("Not found in retrieved context", "The answer if the passages hold none.")
+    prompt: str = option(ANSWER_PROMPT, "Prompt for an answer: {question}, {passages} and {not_found} are filled in.")
+    filter_prompt: str = option(FILTER_PROMPT, "Prompt of the gate: {question}, {facts} and {keep} are filled in.")
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The options of :class:`PolicyRAG`; :meth:`to_toml` writes them with the meaning of each. Immutable.
+    """The options of :class:`PolicyRAG`; :meth:`to_toml` writes them with comments. Immutable.
 
     Attributes
     ----------
     seeds, facts, walk, projection, reranking, switches, answers
         Sections; every key has a default.
     families : dict of str to float
-        Weight of the relations of a family (type of edge) among the relations; 1 where absent.
+        Weight of each family (edge type) among the relations; 1 if absent.
 
     Raises
     ------
     InputError
-        A value of another type or outside what the key allows, a policy whose parts contradict each other.
+        A value of the wrong type or out of its range, or options that contradict each other.
 
     Examples
     --------
@@ -249,17 +247,17 @@ class Policy:
 
     @property
     def passage_mass(self) -> float:
-        """Mass that starts at passages for each unit that starts at entities."""
+        """Restart mass of passages, relative to 1 for entities."""
         return self.seeds.passages if self.switches.passage_nodes else 0.0
 
     @property
     def reads_vectors(self) -> bool:
-        """Return whether the passages nearest to a question are read."""
+        """Return whether a search finds the passages nearest to a question."""
         return self.passage_mass > 0 or self.switches.dense_fallback
 
     @property
     def edge_type_weights(self) -> tuple[float, float, float]:
-        """Weights of relations, synonyms and context in the walk, 0 where a switch leaves a type out."""
+        """Weights of relations, synonyms and context in the walk; 0 for a type that is switched off."""
         walk, on = self.walk, self.switches
         return (
             walk.relation if on.relation_edges else 0.0,
@@ -269,21 +267,21 @@ class Policy:
 
     @property
     def reads_passages(self) -> bool:
-        """Return whether a passage's score is that of its own node."""
+        """Return whether a passage's score is that of its node."""
         return self.projection.source == "passages" and self.switches.passage_nodes
 
     @property
     def term_weights(self) -> dict[str, float]:
-        """Weights of the re-ranking terms, 0 where the switch leaves them out."""
+        """Weights of the re-ranking terms, 0 if they are switched off."""
         rules, on = self.reranking, self.switches.reranking
         weights = {"title": rules.title, "coverage": rules.coverage, "path": rules.path, "hub": -rules.hub}
         return {name: weight if on else 0.0 for name, weight in weights.items()}
 
     @classmethod
     def paper(cls) -> Policy:
-        """Return the paper's walk, read-out and re-ranking: each type by itself, sums over entities, three terms.
+        """Return the paper's settings: rows normalised for each edge type, sums over entities, three re-ranking terms.
 
-        What the paper leaves open has the values that the recipe was published with.
+        Values that the paper leaves open are those that this recipe was published with.
 
         Examples
         --------
@@ -300,12 +298,12 @@ class Policy:
 
     @classmethod
     def from_toml(cls, text: str) -> Policy:
-        """Read a policy: ``version = 1`` and the sections that differ from the defaults.
+        """Read a policy from TOML: ``version = 1`` and the sections that differ from the defaults.
 
         Parameters
         ----------
         text : str
-            TOML, such as ``Path("policy.toml").read_text()``.
+            Such as ``Path("policy.toml").read_text()``.
         """
         if not isinstance(text, str):
             raise InputError(f"the policy is a {type(text).__name__}; give its text: Path('policy.toml').read_text()")
@@ -326,13 +324,13 @@ class Policy:
         return cls(**sections, families=families)
 
     def to_toml(self) -> str:
-        """Return the policy as a file, every key below what it means."""
+        """Return the policy as TOML, with a comment above each key."""
         sections = [write_section(getattr(self, name), name) for name in SECTIONS]
         rows = "".join(f"{quoted(family)} = {float(weight)!r}\n" for family, weight in self.families.items())
         return f"version = {VERSION}\n\n" + "\n".join([*sections, f"[families]\n{_FAMILIES}{rows}"])
 
     def without(self, *switches: str) -> Policy:
-        """Return the policy with some of its switches off.
+        """Return the policy with some switches off.
 
         Examples
         --------
@@ -352,4 +350,4 @@ SECTIONS: dict[str, type[_Section]] = {
     for kind in (SeedRules, FactRules, WalkRules, ProjectionRules, RerankingRules, Switches, AnswerRules)
 }
 _PLACES = {"prompt": ("{question}", "{passages}"), "filter_prompt": ("{question}", "{facts}")}
-_FAMILIES = "# Weight of each family of relations among the relations, such as kinship = 2.0; 1 where it is absent.\n"
+_FAMILIES = "# Weight of each family of relations, such as kinship = 2.0; 1 if absent.\n"

@@ -1,4 +1,4 @@
-"""The stages of PolicyRAG, in the order in which a question goes through them.
+"""The stages of PolicyRAG, in order.
 
     question ─► names, vector ─► candidates ─► facts around them ─► gate ─► kept facts ─┐
         │                             └────────── align · spec · aliasOK ◄──────────────┘
@@ -39,13 +39,13 @@ from .seeds import Candidates, WeighedCandidate, phrase_seeds, weighed, with_can
 
 
 class Knowledge(NamedTuple):
-    """What a policy reads of an index besides its graph."""
+    """The parts of an index, other than its graph, that a search reads."""
 
     facts: Facts | None
     names: Sequence[str]  # of the entities
     labels: LabelSets  # of the entities, then of the relations
-    entities: Corpus | None  # the entities' vectors by cosine; None if questions have none in their space
-    fact_vectors: Corpus | None  # by cosine; None: facts are compared by their labels
+    entities: Corpus | None  # vectors by cosine; None without an encoder
+    fact_vectors: Corpus | None  # by cosine; None if facts are compared by their labels
 
 
 class Questions(NamedTuple):
@@ -57,12 +57,12 @@ class Questions(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Starts of the walks of a batch, and the reasons for them."""
+    """The seeds of a batch's walks, and what they were chosen from."""
 
     candidates: list[list[WeighedCandidate]]
     facts: list[list[Verdict]]
     kept: list[list[Verdict]]
-    seeds: list[dict[int, float]]  # entities and their shares
+    seeds: list[dict[int, float]]  # shares by entity
 
 
 def start(
@@ -140,7 +140,7 @@ def restart(
     backend: str,
     threads: int | None,
 ) -> tuple[NDArray[np.int64], Seeds]:
-    """Return the questions that have seeds, and the restarts of their walks: entities, and the nearest passages."""
+    """Return the questions with seeds, and the restarts of their walks, at entities and the nearest passages."""
     seeded = np.flatnonzero([bool(row) for row in seeds])
     rows = [{num_passages + e: mass for e, mass in seeds[b].items()} for b in seeded.tolist()]
     starts = Seeds.from_rows(rows, seed_width(policy.seeds.most))
@@ -153,7 +153,7 @@ def restart(
 def walk(
     nodes: Any, weights: Any, *, policy: Policy, graph: PolicyGraph, eta: Any, backend: str, threads: int | None
 ) -> Hits:
-    """Return the pool of each restart: v = typed PPR, u = v or B'v by length and IPF, and its best passages."""
+    """Return the best passages for each restart: v = typed PPR, u = v or B'v, scaled by length and IPF."""
     v = ppr(
         graph.graph,
         Seeds(nodes, weights),

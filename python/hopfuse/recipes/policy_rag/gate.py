@@ -1,4 +1,4 @@
-"""The gate: which of a question's facts are kept, by rules or by a language model."""
+"""The gate, which selects the facts of a question by rules or by a language model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXACT = ("exact", "given")
 
 
 class Candidate(Protocol):
-    """An entity that may be a seed, as the gate reads it."""
+    """A candidate seed, as the gate reads it."""
 
     @property
     def match(self) -> str: ...
@@ -44,7 +44,7 @@ def judge(
     found: Sequence[Sequence[FoundFact]],
     candidates: Sequence[Mapping[int, Candidate]],
 ) -> list[list[Verdict]]:
-    """Return a verdict on each fact of each question: the kept ones first, in the order in which they were chosen."""
+    """Return a verdict on each fact of each question: the kept facts first, in the order of selection."""
     if not policy.switches.gate:
         return [[_verdict(fact, True, "no gate") for fact in row] for row in found]
     if policy.facts.gate == "rules":
@@ -57,10 +57,9 @@ def judge(
 def _by_rules(
     policy: Policy, query: str, found: Sequence[FoundFact], candidates: Mapping[int, Candidate]
 ) -> list[Verdict]:
-    """Keep facts greedily, in the order of the rules: what is no duplicate and adds something, while there is room.
+    """Keep facts greedily, in the order of the rules, if they are no duplicates and cover something new.
 
-    A fact covers the candidates at its ends and the words of the question among its own. The set is sufficient when
-    nothing that is left would add to what it covers.
+    A fact covers the candidates at its ends, and the words of the question that it contains.
     """
     words = stems(query)
     kept, dropped, covered = list[Verdict](), list[Verdict](), set[Any]()
@@ -80,7 +79,7 @@ def _by_rules(
 
 
 def _order(fact: FoundFact, words: frozenset[str], candidates: Mapping[int, Candidate]) -> tuple[Any, ...]:
-    """Order direct before contextual, few bridges, specific before generic, exact names before aliases, then scores."""
+    """Return the sort key: direct facts first, then few bridges, specific ends, exact names, high scores."""
     ends = {fact.head, fact.tail}
     known = [candidates[end] for end in ends if end in candidates]
     specificity = sum(one.specificity for one in known)
@@ -89,7 +88,7 @@ def _order(fact: FoundFact, words: frozenset[str], candidates: Mapping[int, Cand
 
 
 def _is_direct(fact: FoundFact, words: frozenset[str], candidates: Mapping[int, Candidate]) -> bool:
-    """Return whether the question has a word of the fact's relation, or both of its ends."""
+    """Return whether the question contains a word of the fact's relation, or both ends are candidates."""
     return bool(words & stems(fact.relation)) or (fact.head in candidates and fact.tail in candidates)
 
 
@@ -100,7 +99,7 @@ def _why(fact: FoundFact, words: frozenset[str], candidates: Mapping[int, Candid
 
 
 def _is_duplicate(fact: FoundFact, kept: Verdict, bound: float) -> bool:
-    """Return whether ends are the same, and the Dice coefficient of the relations' bigrams is at least ``bound``."""
+    """Return whether two facts have the same ends, and relations whose Dice coefficient is at least ``bound``."""
     if {fact.head, fact.tail} != {kept.head, kept.tail}:
         return False
     a, b = (set(elements(relation, "bigrams", repeats=False)) for relation in (fact.relation, kept.relation))
@@ -111,7 +110,7 @@ def _is_duplicate(fact: FoundFact, kept: Verdict, bound: float) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def stems(text: str) -> frozenset[str]:
-    """Return the text's words of four characters and more by their first five, lower case, and its numbers whole."""
+    """Return the first five characters of each word of four or more, in lower case, and all numbers in full."""
     words = re.findall(r"\w+", text.lower())
     return frozenset(word if word.isdigit() else word[:5] for word in words if len(word) > 3 or word.isdigit())
 

@@ -1,4 +1,4 @@
-"""The typed graph of a policy's walk, and the way from its nodes back to passages."""
+"""The typed graph of a policy's walk, and the projection from its nodes to passages."""
 
 from __future__ import annotations
 
@@ -21,26 +21,28 @@ TYPES = ("relation", "synonym", "context")
 
 @dataclass(frozen=True, eq=False)
 class PolicyGraph:
-    """An index as a policy lays it out.
+    """The graph of an index and statistics of its passages, as a policy reads them.
 
     Attributes
     ----------
     graph : Graph
-        Nodes as in the index, its edges of the types ``TYPES``.
+        Nodes as in the index; edges have the types ``TYPES``.
     mentions : Incidence
         The entities of each passage, as nodes.
     incidence : Incidence
-        B: passages by nodes. A passage holds itself, or its entities and, where passages are in the walk, itself.
+        B: passages by nodes. A passage has its own node, or its entities and, if the walk has passages, its own node.
     specificity : ndarray of float64, shape (E,)
         1 / (1 + document frequency), or ones.
     scale : ndarray of float32, shape (P,)
-        1 / (length^beta * IPF^gamma); 0 for a passage that is not listed.
+        1 / (length^beta * IPF^gamma); 0 for passages that are not listed.
     hubs : ndarray of float64, shape (P,)
         Share of each passage's entities that are hubs.
     statements : ndarray of int64, shape (F,)
-        Passages that state each fact.
+        Number of passages that state each fact.
+    passages_by_entity : (ndarray of int64, ndarray of int64)
+        Offsets (E + 1,) and passages of each entity, in CSR form.
     passages : ndarray of bool, shape (P,), or None
-        Passages that are listed; None: all.
+        Passages that are listed; None for all.
     """
 
     graph: Graph
@@ -55,7 +57,7 @@ class PolicyGraph:
 
     @property
     def num_passages(self) -> int:
-        """P."""
+        """P, the number of passages."""
         return self.mentions.num_rows
 
     def passages_of(self, entity: int) -> NDArray[np.int64]:
@@ -65,7 +67,7 @@ class PolicyGraph:
 
     @classmethod
     def from_index(cls, index: Index, policy: Policy) -> PolicyGraph:
-        """Lay out the graph of an index."""
+        """Return the graph of an index for a policy."""
         mentions = Incidence.from_graph(_graph_of(index), index.num_passages)
         passage, entity = _pairs(mentions, np.arange(mentions.num_rows))
         frequency = np.bincount(entity, minlength=index.num_entities).astype(np.int64)
@@ -85,12 +87,12 @@ class PolicyGraph:
         )
 
     def listing(self, passages: NDArray[np.bool_]) -> PolicyGraph:
-        """Return the same graph of which some passages alone are listed; ``passages``: a mask (P,)."""
+        """Return the same graph with only some passages listed; ``passages`` is a mask (P,)."""
         return replace(self, passages=passages, scale=np.where(passages, self.scale, np.float32(0)))
 
 
 def read_edge_weights(given: Any, batch: int, policy: Policy) -> NDArray[Any]:
-    """Return eta of the walks' edge types, (3,) for all questions or (B, 3)."""
+    """Return eta of the edge types, (3,) for all questions or (B, 3)."""
     eta, types = to_numpy(given, "edge_weights"), len(TYPES)
     if eta.shape not in ((types,), (batch, types)):
         raise InputError(
@@ -100,7 +102,7 @@ def read_edge_weights(given: Any, batch: int, policy: Policy) -> NDArray[Any]:
     limit = 1.0 + 1e-12 if policy.walk.edge_type_norm == "per_type" else np.inf
     if not (np.isfinite(rows) & (rows >= 0)).all() or (rows.sum(axis=1) > limit).any():
         raise InputError(
-            "edge_weights must be finite, at least 0, and sum to at most 1 where edge_type_norm is per_type"
+            "edge_weights must be finite, at least 0, and sum to at most 1 if edge_type_norm is 'per_type'"
         )
     for at, weight in enumerate(policy.edge_type_weights):
         if weight == 0 and rows[:, at].any():
@@ -117,7 +119,7 @@ def _graph_of(index: Index) -> Graph:
 
 
 def _typed(index: Index, policy: Policy) -> Graph:
-    """Return the index's graph with the types of the walk, without the types that it leaves out."""
+    """Return the index's graph with the edge types of the walk; types of weight 0 are left out."""
     graph, passages, weights = _graph_of(index), index.num_passages, np.asarray(policy.edge_type_weights)
     if not weights.any():
         raise InputError("the policy's switches leave no edges for the walk; leave one of them on")
@@ -125,8 +127,8 @@ def _typed(index: Index, policy: Policy) -> Graph:
     between = np.flatnonzero((src < passages) & (dst < passages))
     if between.size:
         raise InputError(
-            f"the graph joins passages {src[between[0]]} and {dst[between[0]]}; PolicyRAG reads passages through their "
-            "entities: build the graph without such edges"
+            f"the graph has an edge between passages {src[between[0]]} and {dst[between[0]]}; PolicyRAG joins passages "
+            "by their entities: build the graph without such edges"
         )
     names = graph.edge_type_names
     synonym = np.array([name == "synonym" for name in names], bool)
@@ -154,7 +156,7 @@ def _from_edges(
 
 
 def _factors(names: Sequence[str], relations: Collection[str], policy: Policy) -> NDArray[np.float32]:
-    """Return the weights of the relations of each of the index's edge types."""
+    """Return the weight of each edge type of the index among the relations."""
     unknown = sorted(set(policy.families) - set(relations))
     if unknown:
         listed = ", ".join(name for name in names if name in relations)
@@ -165,7 +167,7 @@ def _factors(names: Sequence[str], relations: Collection[str], policy: Policy) -
 
 
 def _pairs(mentions: Incidence, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pairs (place in ``rows``, entity) of some passages and their entities."""
+    """Return the pairs (position in ``rows``, entity) for some passages."""
     nodes, count = entries_of(mentions.indptr, mentions.indices, rows)
     return np.repeat(np.arange(rows.size), count), nodes.astype(np.int64) - mentions.num_rows
 
@@ -179,7 +181,7 @@ def _specificity(policy: Policy, frequency: NDArray[np.int64]) -> NDArray[np.flo
 def _hubs(
     policy: Policy, passage: NDArray[np.int64], frequency: NDArray[np.int64], passages: int
 ) -> NDArray[np.float64]:
-    """Return the share of each passage's entities that are hubs; ``frequency``: of the entity of each pair."""
+    """Return the share of hubs among each passage's entities; ``frequency`` is that of each pair's entity."""
     hub = frequency > policy.reranking.hub_share * passages
     return _means(passage, hub.astype(np.float64), passages)
 
@@ -189,8 +191,7 @@ def _scale(
 ) -> NDArray[np.float32]:
     """Return 1 / (length^beta * IPF^gamma), both relative to their means over the passages; 1 without normalisation.
 
-    IPF: the mean of 1 + document frequency over a passage's entities, whose inverse multiplies the score. So the
-    divisor grows with how common the entities are.
+    IPF is the mean of 1 + document frequency over a passage's entities, so common entities lower the score.
     """
     if not policy.switches.normalisation:
         return np.ones(lengths.size, np.float32)
@@ -203,13 +204,13 @@ def _scale(
 
 
 def _means(passage: NDArray[np.int64], values: NDArray[Any], passages: int) -> NDArray[np.float64]:
-    """Return the mean of each passage's values, 0 where it has none."""
+    """Return the mean of each passage's values, 0 if it has none."""
     count = np.bincount(passage, minlength=passages)
     return np.asarray(np.bincount(passage, values, passages) / np.maximum(count, 1), np.float64)
 
 
 def _incidence(policy: Policy, mentions: Incidence, passage: NDArray[np.int64]) -> Incidence:
-    """Return the nodes that a passage's score is read from; ``passage``: that of each entry of ``mentions``."""
+    """Return the nodes that each passage's score is read from; ``passage`` is the row of each entry of ``mentions``."""
     own, size = np.arange(mentions.num_rows), {"num_rows": mentions.num_rows, "num_columns": mentions.num_columns}
     if policy.reads_passages:
         return Incidence.from_pairs(own, own, **size)

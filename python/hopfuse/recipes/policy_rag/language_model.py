@@ -1,4 +1,4 @@
-"""Ask a language model for PolicyRAG: which facts to keep, and answers from passages alone."""
+"""Calls of a language model: which facts to keep, and answers from passages alone."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from .config import AnswerRules
 
 
 class LanguageModel(Protocol):
-    """A model that answers in JSON; :class:`hopfuse.llm.ChatEndpoint` is one."""
+    """A model that answers in JSON, such as :class:`hopfuse.llm.ChatEndpoint`."""
 
     def ask(self, prompts: Sequence[str], schema: Mapping[str, Any], /, *, check: Callable[[Any], Any]) -> list[Any]:
-        """Return, for each prompt, ``check`` of the object that answers it; it raises ValueError for a bad answer."""
+        """Return ``check(answer)`` for the answer to each prompt; ``check`` raises ValueError for a bad answer."""
         ...
 
 
 def chosen_facts(
     llm: LanguageModel, prompt: str, keep: int, queries: Sequence[str], facts: Sequence[Sequence[str]]
 ) -> list[list[int]]:
-    """Return, for each question, the places of the facts that the model keeps, the most telling first.
+    """Return, for each question, the positions of the facts that the model keeps, in its order.
 
-    One call for all questions with as many facts, whose answers are checked alike.
+    Questions with the same number of facts share a call, since their answers are checked alike.
     """
     chosen: list[list[int]] = [[] for _ in queries]
     for size in sorted({len(row) for row in facts} - {0}):
@@ -47,7 +47,7 @@ def grounded_answers(
     titles: Sequence[str],
     texts: Sequence[str],
 ) -> list[str]:
-    """Return the model's answer from the first passages of each question; the policy's words where there are none."""
+    """Return the model's answer from the first passages of each question, or ``not_found`` without passages."""
     answers, rows = [rules.not_found] * len(queries), [b for b in range(len(queries)) if hits.counts[b] > 0]
     prompts = []
     for b in rows:
@@ -60,18 +60,18 @@ def grounded_answers(
 
 
 def fill(prompt: str, **parts: str) -> str:
-    """Return the prompt with its places filled in, in one pass: what is filled in is not read again."""
+    """Return the prompt with its placeholders filled in, in one pass, so that values are not expanded again."""
     return re.sub(r"\{(\w+)\}", lambda place: parts.get(place[1], place[0]), prompt).strip()
 
 
 def _schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of an object that has these properties and no others."""
+    """Return the JSON Schema of an object with exactly these properties."""
     closed = {"required": list(properties), "additionalProperties": False}
     return {"type": "object", "properties": dict(properties), **closed}
 
 
 def _places(size: int, keep: int, answer: Mapping[str, Any]) -> list[int]:
-    """Return the places of the facts whose numbers, from 1 on, are in ``keep``."""
+    """Return the positions of the facts whose numbers, from 1 on, are in ``keep``."""
     numbers = answer["keep"]
     if not all(1 <= number <= size for number in numbers):
         raise ValueError(f"keep is {numbers}; facts have the numbers 1 .. {size}")
@@ -83,5 +83,5 @@ def _places(size: int, keep: int, answer: Mapping[str, Any]) -> list[int]:
 def _answer(given: Mapping[str, Any]) -> str:
     answer = str(given["answer"]).strip()
     if not answer:
-        raise ValueError("answer is empty; say that it was not found where the passages do not hold it")
+        raise ValueError("answer is empty; if the passages do not hold it, say that it was not found")
     return answer

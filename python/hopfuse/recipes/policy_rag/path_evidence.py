@@ -1,4 +1,4 @@
-"""The evidence for each step of a path: facts with the passages that state them, a shared name, a mention."""
+"""Evidence for the steps of a path: facts and the passages that state them, shared names, mentions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .._parts.strong_paths import Step
 from .graph import TYPES, PolicyGraph
 
 Pair = tuple[int, int]
-"""Nodes in the order of the walk, or two entities."""
+"""Two nodes in the order of the walk, or two entities."""
 
 
 class PathEvidence:
-    """Describes the steps of paths; all steps of a batch are looked up together, each pair of nodes once.
+    """Describe the steps of paths. Each pair of nodes in a batch is looked up once.
 
-    ``families``: the weights of the policy.
+    ``families`` has the weights of the policy.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class PathEvidence:
         self._facts = dict(zip(pairs, found, strict=True))
 
     def steps(self, path: Sequence[Step]) -> list[dict[str, Any]]:
-        """Return a path as plain data: nodes, the type of the edge to each, and its evidence."""
+        """Return a path as plain data: nodes, the type of the edge to each, and the evidence for it."""
         before = [None, *(one.node for one in path[:-1])]
         return [self._step(at, one) for at, one in zip(before, path, strict=True)]
 
@@ -66,28 +66,28 @@ class PathEvidence:
         return {**plain, **self._relation((before, one.node))}
 
     def _relation(self, pair: Pair) -> dict[str, Any]:
-        """Return families and facts, and whether the walk took the edges of all facts between the two.
+        """Return families and facts, and whether the walk used the edges of all facts between two entities.
 
-        The edge of a directed graph is one way: a fact the other way round may not be what it stands for.
+        In a directed graph, an edge may not stand for a fact in the other direction.
         """
         facts = [named_fact(self._index, at, pair[0] - self._first) for at in self._facts[pair]]
         walked = pair in self._whole and (not self._directed or all(fact["forward"] for fact in facts))
         return {"families": self._families[pair], "walked": walked, "facts": facts}
 
     def _alias(self, entity: int, other: int) -> str:
-        """Return the name that both have, as the other writes it; else the other's own."""
+        """Return the name or alias that both entities have, as the second writes it, else the second's name."""
         known, aliases = self._index.entity_names, self._index.entity_aliases
         mine = {fold(name) for name in (known[entity], *aliases[entity])}
         return next((name for name in (known[other], *aliases[other]) if fold(name) in mine), known[other])
 
 
 def families_between(graph: Graph, pairs: NDArray[np.int64], factors: NDArray[np.float32]) -> list[list[str]]:
-    """Return, for each pair of nodes, the types of the edges from the first to the second, by weight times factor.
+    """Return the types of the edges from the first to the second node of each pair, by descending weight times factor.
 
-    Ties go to the type with the lower number; types of factor 0 are left out.
+    Ties go to the type with the lower number; types with factor 0 are left out.
     """
     source, row = graph.internal_of[pairs].T.astype(np.int64)
-    if not graph.directed:  # stored in both rows: the shorter one is read
+    if not graph.directed:  # edges are stored in both rows; read the shorter one
         held = np.diff(graph.indptr)
         swap = held[source] < held[row]
         source, row = np.where(swap, row, source), np.where(swap, source, row)
@@ -106,5 +106,5 @@ def families_between(graph: Graph, pairs: NDArray[np.int64], factors: NDArray[np
 
 
 def _factors(graph: Graph, given: Mapping[str, float]) -> NDArray[np.float32]:
-    """Return the weight of each of the index's edge types as a relation: 1 by default, 0 for synonyms."""
+    """Return the weight of each edge type of the index as a relation: by default 1, for synonyms 0."""
     return np.array([0.0 if name == "synonym" else given.get(name, 1.0) for name in graph.edge_type_names], np.float32)

@@ -1,4 +1,4 @@
-"""The re-ranking: a pool of passages by its projected scores and a few small terms."""
+"""The re-ranking of passages by their projected scores and a few additional terms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .graph import PolicyGraph
 
 @dataclass(frozen=True, eq=False)
 class RerankedHits:
-    """A ranking, and the parts of each score: for each term its phi, (B, pool) beside ``pool``."""
+    """A ranking, the pool it was made from, and the value phi of each term for the passages of the pool, (B, pool)."""
 
     hits: Hits
     pool: Hits
@@ -43,7 +43,7 @@ class Reranker:
         kept: Sequence[Sequence[Verdict]],
         k: int,
     ) -> RerankedHits:
-        """Return the k best of each question's pool; ``seeds``: entities and their mass."""
+        """Return the k best of each question's pool; ``seeds`` maps entities to their mass."""
         held = np.arange(pool.ids.shape[1]) < pool.counts[:, None]
         largest = np.where(pool.counts > 0, pool.scores[:, 0], 1.0) if pool.ids.shape[1] else np.ones(len(pool))
         total = np.where(held, pool.scores, 0.0).astype(np.float64) / largest[:, None]
@@ -64,7 +64,7 @@ class Reranker:
         seeds: Mapping[int, float],
         kept: Sequence[Verdict],
     ) -> dict[str, NDArray[np.float64]]:
-        """Return each phi of a question's passages, but for those without weight."""
+        """Return phi of each term with a weight, for a question's passages."""
         found: dict[str, NDArray[np.float64]] = {}
         if self._weights["title"] > 0:
             found["title"] = self._titles.shares(ids, " ".join([query, *(self._text(fact) for fact in kept)]))
@@ -93,7 +93,7 @@ class _Titles:
         self._words = np.array([self._number[word] for row in rows for word in row], np.int64)
 
     def shares(self, ids: NDArray[np.int64], text: str) -> NDArray[np.float64]:
-        """Return the share of each title's words that a text has; 0 without a title."""
+        """Return the share of each title's words that a text contains; 0 without a title."""
         named = np.zeros(len(self._number) + 1, bool)
         named[[self._number[word] for word in _words(text) if word in self._number]] = True
         words, count = entries_of(self._indptr, self._words, ids)
@@ -104,7 +104,7 @@ class _Titles:
 def _shares(
     ids: NDArray[np.int64], parts: Sequence[tuple[NDArray[Any], float]], num_passages: int
 ) -> NDArray[np.float64]:
-    """Return, for each passage, the share of the parts' weight whose passages it is among."""
+    """Return, for each passage, its parts' share of the total weight; a part is (passages, weight)."""
     weights = np.zeros(num_passages)
     for passages, weight in parts:
         weights[passages] += weight

@@ -1,4 +1,4 @@
-"""PolicyRAG: retrieval over a graph of facts, by a policy that a person edits."""
+"""The search of PolicyRAG: arguments, filters and groups, results, answers."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ class PolicyRAGResult(SearchResult):
     Attributes
     ----------
     hits : Hits
-        The re-ranked passages, (B, min(k, P)); those of a question without seeds are the dense list's, or none.
+        The re-ranked passages, (B, min(k, P)). A question without seeds has the hits of the dense list, or none.
     lists : dict of str to Hits
-        ``"pool"``: the passages by their projected scores, before the re-ranking. ``"dense"``: the passages nearest to
-        the question, where the policy reads them.
+        ``"pool"``: the passages by projected score, before the re-ranking. ``"dense"``: the passages nearest to the
+        question, if the policy reads them.
     facts : list of list of Verdict
-        For each question the facts that the gate saw: ``fact``, ``head``, ``relation``, ``tail``, ``score``, ``kept``
-        and ``reason``, the kept ones first.
+        For each question the facts that the gate saw, the kept ones first: ``fact``, ``head``, ``relation``, ``tail``,
+        ``score``, ``kept`` and ``reason``.
     seeds : list of dict of int to float
-        Entities that each walk started from, and their shares of the restart's phrase part.
+        The entities that each walk started from, and their shares of the restart mass on entities.
     traces : list of dict, or None
-        One per question where ``trace=True``; see :meth:`PolicyRAG.search`.
+        One per question if ``trace=True``; see :meth:`PolicyRAG.search`.
     """
 
     facts: list[list[Verdict]] = field(default_factory=list, repr=False)
@@ -63,35 +63,35 @@ class PolicyRAGResult(SearchResult):
 
 
 class PolicyRAG(FrozenRecipe):
-    """The PolicyRAG retrieval system over an index with a graph of entities and, for its facts, ``facts``.
+    """The PolicyRAG retrieval system over an index with a graph and, optionally, facts.
 
     Parameters
     ----------
     index : Index
-        With a graph; nodes 0 .. P-1 are passages. Edges of the type ``"synonym"`` are synonyms, the others between
-        entities relations.
+        With a graph whose nodes 0 .. P-1 are passages. Edges of the type ``"synonym"`` are synonyms; other edges
+        between entities are relations.
     config : Policy, optional
-        ``Policy.from_toml(text)``; by default the defaults of :class:`Policy`.
+        Such as ``Policy.from_toml(text)``; by default the defaults of :class:`Policy`.
     encoder : optional
-        ``encode_queries(texts)``, in the space of the entities' vectors: for the alignment of entities with a question,
-        and for mentions that no name or alias matches. Without it, alignment is by names alone.
+        Object with ``encode_queries(texts)``, in the space of the entities' vectors. It aligns entities with a
+        question, and finds entities for mentions that match no name or alias. Without it, alignment is by names alone.
     fact_vectors : Corpus or array_like of float (F, d), optional
-        Of the index's facts, in the encoder's space. Without them a fact's score is its labels' mean Dice coefficient
-        with the question.
+        Vectors of the index's facts, in the encoder's space. Without them, the score of a fact is the mean Dice
+        coefficient of its labels with the question.
     matcher : optional
-        ``match(texts)``, for questions given without their entities (:class:`hopfuse.extract.EntityLinker`).
+        Object with ``match(texts)`` (:class:`hopfuse.extract.EntityLinker`), for questions given without entities.
     llm : optional
-        ``ask(prompts, schema, check=...)`` (:class:`hopfuse.llm.ChatEndpoint`): for :meth:`answer`, and for a
-        policy whose gate is ``"llm"``.
+        Object with ``ask(prompts, schema, check=...)`` (:class:`hopfuse.llm.ChatEndpoint`), for :meth:`answer` and for
+        a policy whose gate is ``"llm"``.
     threads : int, optional
     **options
-        Sections of :class:`Policy`, instead of the config's.
+        Sections of :class:`Policy`; they override those of ``config``.
 
     References
     ----------
     PolicyRAG: Prompt-Guided Symbolic Graph Memory for Interpretable Multi-Hop Retrieval, 2025
-    (https://openreview.net/forum?id=0xlI09pvBs); passage seeds and the ranking of phrase seeds by their facts:
-    HippoRAG 2 (Gutiérrez et al., From RAG to Memory, 2025). What the paper leaves open is defined by :class:`Policy`.
+    (https://openreview.net/forum?id=0xlI09pvBs). Passage seeds and the ranking of phrase seeds by their facts:
+    HippoRAG 2 (Gutiérrez et al., From RAG to Memory, 2025). :class:`Policy` defines what the paper leaves open.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class PolicyRAG(FrozenRecipe):
 
     @classmethod
     def missing(cls, index: Index, config: Policy | None = None) -> str:
-        """Return what the index lacks for this recipe, in words, or an empty string."""
+        """Return a message that says what the index lacks for this recipe, or an empty string."""
         policy = Policy() if config is None else config
         if index.graph is None:
             return "PolicyRAG needs an index with a graph; build it with graph=, or from a memory"
@@ -173,7 +173,7 @@ class PolicyRAG(FrozenRecipe):
 
     @property
     def needs(self) -> Needs:
-        """Return what a search reads of its questions and of the index."""
+        """Return the inputs that a search reads."""
         by_name = self.config.seeds.source != "question"
         return Needs(vectors=self._reads_corpus, texts=True, entities=by_name, facts=self.index.facts is not None)
 
@@ -196,26 +196,27 @@ class PolicyRAG(FrozenRecipe):
         queries : sequence of str
             B questions.
         vectors : array_like of float (B, d), optional
-            Of the questions, in the space of the passages' vectors; by default the encoder's. Read where the policy
-            seeds passages or falls back to them.
+            Vectors of the questions, in the space of the passages' vectors; by default the encoder's. Read if the
+            policy seeds passages or falls back to them.
         entities : sequence of B sequences of str or int, optional
-            Names as the questions have them, or entity numbers of the index; by default the matcher's. Read unless the
+            Names as in the questions, or entity numbers of the index; by default the matcher's. Read unless the
             policy's source of seeds is ``"question"``.
         edge_weights : array_like of float (3,) or (B, 3), optional
             eta of relations, synonyms and context, for all questions or for each, instead of the policy's.
         k : int
-            At most ``reranking.pool`` of the policy.
+            Hits per question, at most ``reranking.pool`` of the policy.
         allow : optional
             Passages that a question may see: ids, rows or a mask, for all questions or for each. Questions are searched
             together if they see the same passages.
         allow_scope : {"isolated", "results"}
             ``"isolated"``: the answer is that of an index of the allowed passages alone, as in
-            :meth:`PhaseGraph.search`. ``"results"``: the walk goes over everything, and only the dense list
-            and the pool are restricted.
+            :meth:`PhaseGraph.search`. ``"results"``: the walk covers the whole graph, and only the dense list and the
+            pool are restricted.
         trace : bool
-            Adds ``traces``: per question ``seeds`` with their factors, ``facts`` kept and dropped with the reason, and
-            for each hit the re-ranking ``terms``, the exact ``attribution`` of its projected score to the seeds (PPR is
-            linear in its restart) and the strongest ``paths`` that lead to it, with the facts behind their steps.
+            Adds ``traces``, one per question, with the candidate ``seeds`` and the factors of their weights, the kept
+            and dropped ``facts`` with reasons, and for each hit the ``terms`` of its score, the exact ``attribution``
+            of its projected score to the seeds (PPR is linear in its restart) and the strongest ``paths`` to it, with
+            the facts behind their steps.
 
         Returns
         -------
@@ -281,25 +282,27 @@ class PolicyRAG(FrozenRecipe):
         )
 
     def answer(self, queries: Sequence[str], found: PolicyRAGResult) -> list[str]:
-        """Return answers from the first passages of a search alone, by the language model.
+        """Return the language model's answers from the first passages of a search alone.
 
         Parameters
         ----------
         queries : sequence of str
-            Those that were searched.
+            The questions that were searched.
         found : PolicyRAGResult
-            What :meth:`search` returned for them.
+            The result of :meth:`search` for them.
 
         Returns
         -------
         list of str
-            ``answers.not_found`` of the policy where the passages hold no answer, or where there is none.
+            ``answers.not_found`` of the policy if the passages hold no answer, or if there are none.
         """
         check_texts(queries)
         if self.llm is None:
             raise InputError("answers need a language model; give the recipe llm=, such as hopfuse.llm.ChatEndpoint")
         if len(queries) != len(found.hits):
-            raise InputError(f"{len(queries)} queries for {len(found.hits)} results; give those that were searched")
+            raise InputError(
+                f"{len(queries)} queries for {len(found.hits)} results; give the queries that were searched"
+            )
         titles, texts = self.index.titles, self.index.texts
         return grounded_answers(self.llm, self.config.answers, queries, found.hits, titles, texts)
 
@@ -314,10 +317,10 @@ class PolicyRAG(FrozenRecipe):
         return k
 
     def _vectors(self, queries: Sequence[str], vectors: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-        """Return the questions' vectors in the space of entities and facts, and in that of the passages."""
+        """Return the questions' vectors in the space of entities and facts, and in the space of passages."""
         corpus = self.index.corpus
         if corpus is None and vectors is not None:
-            raise InputError("vectors= is given, and the index has no vectors; leave it out")
+            raise InputError("vectors= is given, but the index has no vectors; leave it out")
         known = self._known
         compared = known.entities is not None or known.fact_vectors is not None
         needed = compared or (self.config.reads_vectors and vectors is None)
@@ -353,7 +356,7 @@ class PolicyRAG(FrozenRecipe):
         )
 
     def _groups(self, view: View | None, batch: int) -> Iterator[tuple[NDArray[np.int64], PolicyGraph]]:
-        """Yield the questions that may find the same passages, with the graph that lists them."""
+        """Yield groups of questions that may find the same passages, with the graph that lists these."""
         if view is None or batch == 0:
             yield np.arange(batch), self._graph
             return
@@ -370,12 +373,12 @@ class PolicyRAG(FrozenRecipe):
 
 
 def _of(array: NDArray[Any] | None, rows: NDArray[np.int64]) -> Any:
-    """Return the rows of some questions; what is the same for all stays."""
+    """Return the rows of some questions; a value for all questions is returned as it is."""
     return array if array is None or array.ndim == 1 else array[rows]
 
 
 def _whole(verdict: Verdict, entities: NDArray[np.int64], facts: NDArray[np.int64]) -> Verdict:
-    """Return a verdict of a part of the index in the whole index's numbers."""
+    """Return a verdict with the whole index's numbers in place of a part's."""
     head, tail = int(entities[verdict.head]), int(entities[verdict.tail])
     return verdict._replace(fact=int(facts[verdict.fact]), head=head, tail=tail)
 

@@ -1,4 +1,4 @@
-"""Sections of a policy as TOML, each key below what it means."""
+"""Sections of a policy as TOML, with a comment above each key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ S = TypeVar("S")
 
 
 def read_section(kind: type[S], table: Any, name: str) -> S:
-    """Return a section from a table of TOML; keys that it lacks have their defaults."""
+    """Return a section from a TOML table; absent keys have their defaults."""
     if not isinstance(table, Mapping):
         raise InputError(f"{name} is {table!r}; it must be a table: [{name}]")
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
@@ -24,7 +24,7 @@ def read_section(kind: type[S], table: Any, name: str) -> S:
 
 
 def write_section(section: Any, name: str) -> str:
-    """Return a section as TOML, each key below what it means."""
+    """Return a section as TOML, with a comment above each key."""
     lines = [f"[{name}]"]
     for f in fields(section):
         lines += [f"# {line}" for line in [*f.metadata["doc"].splitlines(), *_range(f)]]
@@ -42,7 +42,7 @@ def _range(f: Field[Any]) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    """Return a string of TOML; its escapes are those of JSON, and one more."""
+    """Return a TOML string, which has JSON's escapes and one for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -55,7 +55,7 @@ def trace_questions(index: Index, policy: Policy, outcome: Outcome, threads: int
 
 
 class _Walk:
-    """One question's walk, seen seed by seed."""
+    """One question's walk, seed by seed."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class _Walk:
         self._eta, self._threads = eta, threads
 
     def attributions(self, passages: Sequence[int]) -> NDArray[np.float64]:
-        """Return what each seed gives to each passage's projected score, (seeds, passages), whose columns sum to it."""
+        """Return the contribution of each seed to each passage's projected score, (seeds, passages)."""
         rules, graph = self._rules, self._graph
         each = ppr(
             graph.graph,
@@ -96,7 +96,7 @@ class _Walk:
 
 
 def _walks(policy: Policy, outcome: Outcome, threads: int | None) -> list[_Walk | None]:
-    """Return the walk of each question, None where it has no seed or reaches no passage."""
+    """Return the walk of each question, or None if it has no seed or reaches no passage."""
     rules, transitions = policy.walk, dict[tuple[float, ...], Transitions]()
     walks: list[_Walk | None] = [None] * len(outcome.texts)
     for row, b in enumerate(outcome.seeded.tolist()):
@@ -131,7 +131,7 @@ def _trace(index: Index, outcome: Outcome, b: int, walk: _Walk | None, hits: lis
 
 
 def _attributed(index: Index, walk: _Walk, passages: Sequence[int]) -> list[list[dict[str, Any]]]:
-    """Return, for each passage, the seeds that give it something, and how much."""
+    """Return, for each passage, the seeds that contribute to its score, and their contributions."""
     names = [named_node(index, node) for node in walk.nodes.tolist()]
     return [
         [{**name, "score": share} for name, share in zip(names, shares, strict=True) if share > 0]
@@ -147,7 +147,7 @@ def _with_reasons(
     attributed: Sequence[list[dict[str, Any]]],
     paths: Mapping[int, list[list[dict[str, Any]]]],
 ) -> list[dict[str, Any]]:
-    """Return the hits with the parts of their scores, where they come from, and the paths that lead to them."""
+    """Return the hits with the terms of their scores, the contributions of seeds, and the paths to them."""
     place = {passage: at for at, (passage, _) in enumerate(ranked.pool.row(b))}
     largest, traced = float(ranked.pool.scores[b, 0]), []
     for hit, shares in zip(hits, attributed, strict=True):

@@ -1,4 +1,4 @@
-"""TripleHybrid: facts of a knowledge graph beside dense text, the Dice-Sørensen hybrid."""
+"""TripleHybrid: entities by their vectors and by facts whose labels resemble the question (Sørensen-Dice)."""
 
 from .config import TripleHybridConfig
 from .search import TripleHybrid, TripleHybridResult

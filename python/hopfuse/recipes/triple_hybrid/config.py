@@ -12,31 +12,30 @@ Mode = Literal["hybrid", "graph", "vector", "lexical"]
 MODES: tuple[Mode, ...] = ("hybrid", "graph", "vector", "lexical")
 Scale = Literal["none", "min_max", "max"]
 SCALES: tuple[Scale, ...] = ("none", "min_max", "max")
-"""Calibrations whose scores are at most 1, so that the bias survives float32."""
+"""Calibrations with scores of at most 1, to which the bias can be added in float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TripleHybridConfig:
-    """The options of :class:`TripleHybrid`. Immutable, checked when made.
+    """Options of :class:`TripleHybrid`.
 
-    Attributes
+    Parameters
     ----------
     mode : {"hybrid", "graph", "vector", "lexical"}
-        What is ranked: the union of the vectors' and the graph's lists, or one list alone.
+        The ranking: the union of the lists by vector and by facts, or one list alone.
     seeds : int
-        The best entities by vector start from their facts.
+        Number of best entities by vector from whose facts the search starts.
     hops : int
-        1: facts with a seed at one end; above that, those of the entities reached, too.
+        1: facts with a seed at one end. Each further hop adds the facts of the entities reached before.
     unit : {"bigrams", "words"}
-        What Dice compares (:class:`hopfuse.LabelSets`).
+        The units that Dice coefficients compare (:class:`hopfuse.LabelSets`).
     repeats : bool
-        Multisets, as APOC's ``sorensenDiceSimilarity`` has them.
+        Compare multisets, as APOC's ``sorensenDiceSimilarity`` does.
     vector_k, graph_k : int
-        List lengths of the hybrid.
+        Lengths of the two lists of the hybrid.
     calibration : {"none", "min_max", "max"}
-        What each list's scores go through before the maximum (:func:`hopfuse.calibrate`). The method has "none":
-        cosines and Dice coefficients are then compared as they are, and an encoder whose cosines are all large hides
-        the graph.
+        Calibration of each list before the maximum (:func:`hopfuse.calibrate`). The published method has "none": it
+        compares cosines with Dice coefficients, so an encoder whose cosines are all large hides the graph.
 
     Raises
     ------
@@ -44,10 +43,10 @@ class TripleHybridConfig:
         A value outside its range.
     """
 
-    mode: Mode = option("hybrid", "What is ranked: the union of both lists, or one list.", choices=MODES)
-    seeds: int = option(10, "The best entities by vector start from their facts.", low=1)
-    hops: int = option(1, "How many facts away from a seed an entity may be.", low=1)
-    unit: Unit = option("bigrams", "What Dice coefficients compare.", choices=UNITS)
+    mode: Mode = option("hybrid", "The ranking: the union of both lists, or one list.", choices=MODES)
+    seeds: int = option(10, "Best entities by vector, from whose facts the search starts.", low=1)
+    hops: int = option(1, "The number of facts between a seed and an entity, at most.", low=1)
+    unit: Unit = option("bigrams", "Units that Dice coefficients compare.", choices=UNITS)
     repeats: bool = option(False, "Compare multisets, so that repeated bigrams or words count.")
     vector_k: int = option(100, "Length of the list by vector.", low=1)
     graph_k: int = option(100, "Length of the list by facts.", low=1)
@@ -58,7 +57,7 @@ class TripleHybridConfig:
 
     @classmethod
     def paper(cls) -> TripleHybridConfig:
-        """Return the method's own settings: scores compared as they are.
+        """Return the settings of the published method, which compares raw scores.
 
         Examples
         --------
@@ -70,7 +69,7 @@ class TripleHybridConfig:
 
     @property
     def unread(self) -> frozenset[str]:
-        """Return the options that play no part in the mode."""
+        """Return the options that the mode does not use."""
         union = {"vector_k", "graph_k", "calibration"}
         facts = set() if self.reads_facts else {"seeds", "hops", "unit", "repeats"}
         return frozenset(facts if self.mode == "hybrid" else facts | union)

@@ -1,11 +1,11 @@
-"""From questions and their vectors to entities, by vector and by the facts that lead to them.
+"""TripleHybrid: rank entities by their vectors and by the facts that lead to them.
 
     question ─► vector ─► dense top-k over entity texts ──────────────────► vector list ───────┐
         │                   └─► seeds ─► their facts, both directions, n hops                 max ─► top k
         │                                           ▼                                          │
         ├─► bigrams or words ─► mean Dice with head, relation, tail                            │
         │                                           └─► the other end ─► graph list, + 1e-6 ───┘
-        └─► words ─► a lexical leg (a mode of its own) ─► lexical list
+        └─► words ─► a lexical leg (a separate mode) ─► lexical list
 
 All questions of a batch go through every stage together.
 """
@@ -31,12 +31,12 @@ from .._parts.lexical import LexicalLeg, lexical_pool
 from .config import TripleHybridConfig
 
 BIAS = 1e-6
-"""Added to a graph score, so that it is ahead of an equal cosine. Both are at most 1, where this is 8 steps of float32
-or more."""
+"""Added to a graph score, so that it precedes an equal cosine. Scores are at most 1, where this is 8 float32 steps or
+more."""
 
 
 class Knowledge(NamedTuple):
-    """The parts of an index that are searched; those that the mode does not read may be None."""
+    """The parts of an index that a search reads; those that the mode does not use may be None."""
 
     facts: Facts | None
     labels: LabelSets | None  # of the entities, then of the relations
@@ -46,19 +46,19 @@ class Knowledge(NamedTuple):
 
 
 class VisibleEntities(NamedTuple):
-    """The entities that each query may list, as masks of its group ``of[b]``."""
+    """The entities that each query may list, as a mask for its group ``of[b]``."""
 
     of: NDArray[np.int64]  # (B,)
     entities: NDArray[np.bool_]  # (G, E)
 
     @property
     def rows(self) -> NDArray[np.bool_]:
-        """The entities as operations take them: (E,) where all queries see the same, else (B, E)."""
+        """The entities as operations take them: (E,) if all queries see the same, else (B, E)."""
         return self.entities[0] if len(self.entities) == 1 else self.entities[self.of]
 
 
 class Ranking(NamedTuple):
-    """The entities found, the lists that they come from, the seeds, and the fact of each hit of the graph's list."""
+    """The ranking, the lists it was made from, the seeds, and the best fact of each hit in the graph list."""
 
     hits: Hits
     lists: dict[str, Hits]
@@ -116,9 +116,9 @@ def rank(
 
 
 def visible_to(view: View, mentions: Incidence | None, facts: Facts | None, num_entities: int) -> VisibleEntities:
-    """Return the entities that each group of queries may list, of its allowed passages.
+    """Return the entities that occur in the allowed passages of each group of queries.
 
-    An entity occurs in a passage if the graph joins the two, or if the passage states a fact of it.
+    An entity occurs in a passage if the graph joins them, or if the passage states a fact about the entity.
     """
     entities = np.zeros((len(view.passages), num_entities), np.bool_)
     for group, passages in enumerate(view.passages):
@@ -132,10 +132,10 @@ def visible_to(view: View, mentions: Incidence | None, facts: Facts | None, num_
 
 
 def facts_around(facts: Facts, seeds: Hits, hops: int) -> QueryFacts:
-    """Return every fact with a seed at one end, in both directions; then those of the entities reached, and so on."""
+    """Return all facts with a seed at either end and, for further hops, the facts of the entities reached."""
     n = facts.num_entities
     held = np.arange(seeds.ids.shape[1]) < seeds.counts[:, None]
-    # Query and entity are one number.
+    # Query and entity are encoded as one number.
     frontier = np.unique(np.repeat(np.arange(len(seeds)), seeds.counts) * n + seeds.ids[held])
     seen, found = frontier, list[QueryFacts]()
     for hop in range(hops):
@@ -150,7 +150,7 @@ def facts_around(facts: Facts, seeds: Hits, hops: int) -> QueryFacts:
 def best_entities(led: QueryFacts, scores: NDArray[np.float32], batch: int, k: int) -> tuple[Hits, NDArray[np.int64]]:
     """Return the k best entities of each query by their best fact, and that fact for each hit, (B, k).
 
-    A fact that scores 0 leads nowhere; of equal facts the first counts.
+    Facts with score 0 are ignored; ties go to the lower fact.
     """
     leads = np.flatnonzero(scores > 0)
     place = led.query[leads] * (1 + int(led.entity.max(initial=0))) + led.entity[leads]
@@ -171,9 +171,9 @@ def best_entities(led: QueryFacts, scores: NDArray[np.float32], batch: int, k: i
 
 
 def _sort_keys(scores: NDArray[np.float32], fact: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return keys that ascend as scores above 0 fall, and with the fact where they are equal.
+    """Return keys that sort positive scores in descending order, and equal ones by ascending fact.
 
-    One key sorts faster than two.
+    Sorting by one key is faster than by two.
     """
     falling = np.uint32(0xFFFFFFFF) - scores.view(np.uint32)
     return (falling.astype(np.uint64) << np.uint64(32)) | fact.astype(np.uint64)

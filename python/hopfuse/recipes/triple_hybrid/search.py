@@ -1,4 +1,4 @@
-"""TripleHybrid: the facts of a knowledge graph beside dense text, the Dice-Sørensen hybrid."""
+"""The search of TripleHybrid: reading arguments, filters, results."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class TripleHybridResult(SearchResult):
     hits : Hits
         The ranking of the mode, (B, min(k, E)).
     lists : dict of str to Hits
-        The lists that it was made from, with their own scores: ``"vector"`` (cosines) and ``"graph"`` (mean Dice
-        coefficients, above 0) under ``mode="hybrid"``, else the mode's own.
+        The lists that the ranking was made from, with their raw scores: ``"vector"`` (cosines) and ``"graph"``
+        (positive mean Dice coefficients) for ``mode="hybrid"``, else the one list of the mode.
     traces : list of dict, or None
-        One per question where ``trace=True``; see :meth:`TripleHybrid.search`.
+        One per question if ``trace=True``; see :meth:`TripleHybrid.search`.
     """
 
     def _row(self, ranked: list[tuple[int, float]]) -> list[Hit]:
@@ -47,28 +47,28 @@ class TripleHybridResult(SearchResult):
 
 
 class TripleHybrid(FrozenRecipe):
-    """Entities by their text, and by the facts that lead to them from the entities that the text finds.
+    """Rank entities by their vectors, and by the facts that lead to them from the nearest entities.
 
     Parameters
     ----------
     index : Index
-        With facts and with vectors of its entities, which are compared by cosine, so that both lists' scores are at
-        most 1. ``mode="vector"`` needs no facts, ``mode="lexical"`` neither.
+        With facts and vectors of its entities, which are compared by cosine, so that the scores of both lists are at
+        most 1. ``mode="vector"`` needs no facts; ``mode="lexical"`` needs neither.
     config : TripleHybridConfig, optional
     encoder : optional
-        ``encode_queries(texts)``, for questions given without their vectors.
+        Object with ``encode_queries(texts)``, for questions given without vectors.
     lexical : optional
-        ``search(questions, k)``, Hits over the entities (:class:`hopfuse.lexical.BM25` of their names), for
-        ``mode="lexical"``.
+        Object with ``search(questions, k)``, which returns Hits over the entities (:class:`hopfuse.lexical.BM25` of
+        their names), for ``mode="lexical"``.
     threads : int, optional
     **options
-        Fields of :class:`TripleHybridConfig`, instead of the config's.
+        Fields of :class:`TripleHybridConfig`; they override those of ``config``.
 
     References
     ----------
-    s = max(s_vec, s_graph + 1e-6) over the union of the lists, whose scores are put on [0, 1] first, as the method
-    itself does not (:meth:`paper`); s_graph is the largest mean Dice coefficient of the question with the labels of a
-    fact that leads to the entity: Dice, Ecology 26, 1945; Sørensen, 1948.
+    s = max(s_vec, s_graph + 1e-6) over the union of the lists. s_graph is the largest mean Dice coefficient of the
+    question with the labels of a fact that leads to the entity (Dice, Ecology 26, 1945; Sørensen, 1948). Both lists are
+    calibrated to [0, 1] first, which the published method (:meth:`paper`) does not do.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class TripleHybrid(FrozenRecipe):
 
     @classmethod
     def missing(cls, index: Index, config: TripleHybridConfig | None = None) -> str:
-        """Return what the index lacks for this recipe, in words, or an empty string."""
+        """Return a message that says what the index lacks for this recipe, or an empty string."""
         config = TripleHybridConfig() if config is None else config
         if config.reads_facts and (index.facts is None or index.entity_corpus is None):
             return "TripleHybrid needs an index with facts and vectors of its entities; build it with both"
@@ -139,7 +139,7 @@ class TripleHybrid(FrozenRecipe):
 
     @property
     def needs(self) -> Needs:
-        """Return what a search reads of its questions and of the index."""
+        """Return the inputs that a search reads."""
         config = self.config
         return Needs(
             vectors=config.reads_vectors,
@@ -164,23 +164,23 @@ class TripleHybrid(FrozenRecipe):
         Parameters
         ----------
         queries : sequence of str, optional
-            B questions; ``mode="vector"`` with ``vectors`` needs none.
+            B questions; not needed for ``mode="vector"`` with ``vectors``.
         vectors : array_like of float (B, d), optional
-            Of the questions; by default the encoder's. ``mode="lexical"`` reads none.
+            Vectors of the questions, by default the encoder's. Not read for ``mode="lexical"``.
         entities : None
-            The recipe finds entities by their vectors; anything else is refused.
+            Must be None: the recipe finds entities by their vectors.
         k : int
         allow : optional
-            Passages that a question may see: ids, rows or a mask, for all questions or for each. An entity occurs in a
-            passage if the graph joins the two or if the passage states a fact of it; entities that occur in no allowed
-            passage are not listed.
+            Passages that a question may see: ids, rows or a mask, for all questions or for each. Entities that occur in
+            no allowed passage are not listed. An entity occurs in a passage if the graph joins them or if the passage
+            states a fact about the entity.
         allow_scope : {"isolated", "results"}
             ``"isolated"``: the answer is that of an index of the allowed passages alone, as in
-            :meth:`PhaseGraph.search`. ``"results"``: seeds and facts are those of the whole index, and only what is
-            listed is restricted.
+            :meth:`PhaseGraph.search`. ``"results"``: seeds and facts are those of the whole index, and only the lists
+            are restricted.
         trace : bool
-            Adds ``traces``: per question its ``seeds`` with their cosines (where the mode has some), and for each hit
-            the score in each list that has it, the list that counts (``by``), and the best triple that leads to it.
+            Adds ``traces``, one per question, with its ``seeds`` and their cosines (for modes with seeds), and for each
+            hit its score in each list, the list that decides its rank (``by``), and the best triple that leads to it.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class TripleHybrid(FrozenRecipe):
         """
         config, index = self.config, self.index
         if entities is not None:
-            raise InputError("entities= is given, and TripleHybrid finds entities by their vectors; leave it out")
+            raise InputError("entities= is given, but TripleHybrid finds entities by their vectors; leave it out")
         if queries is not None or self.needs.texts:
             check_texts(queries)
         k = min(check_k(k), index.num_entities)

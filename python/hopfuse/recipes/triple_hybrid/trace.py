@@ -14,7 +14,7 @@ from .core import BIAS, Ranking
 def trace_questions(
     found: Ranking, calibration: Scale, facts: Facts | None, names: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return one trace per question: seeds, and for each hit its scores, the list that counts and the best triple."""
+    """Return a trace per question: seeds, and for each hit its scores, the deciding list and the best triple."""
     traces = []
     scaled = {name: calibrate(hits, calibration) for name, hits in found.lists.items()}
     for b in range(len(found.hits)):
@@ -34,7 +34,7 @@ def trace_questions(
                     "name": names[entity],
                     "score": score,
                     "scores": own,
-                    "by": _list_that_counts(entity, own, heights),
+                    "by": _deciding_list(entity, own, heights),
                     "triple": triples.get(entity),
                 }
             )
@@ -43,7 +43,7 @@ def trace_questions(
     return traces
 
 
-def _list_that_counts(entity: int, own: Mapping[str, float], heights: Mapping[str, Mapping[int, float]]) -> str:
+def _deciding_list(entity: int, own: Mapping[str, float], heights: Mapping[str, Mapping[int, float]]) -> str:
     return max(own, key=lambda name: heights[name][entity] + (BIAS if name == "graph" else 0.0))
 
 
