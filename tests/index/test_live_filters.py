@@ -99,11 +99,11 @@ ADA, BABBAGE = ("entity", "Ada"), ("entity", "Babbage")
         ("add_passages", [passage("y1")], "a passage has the id 'y1' already"),
         ("add_edges", edge(ADA, BABBAGE), "joins two entities"),
         ("add_edges", edge(("passage", "x1"), ADA, type="new"), "a change with a filter adds no type"),
-        ("delete_entities", ["Ada"], "what else it changes"),
-        ("delete_edges", edge(("passage", "x1"), ADA), "what else it changes"),
-        ("delete_facts", [("Ada", "knew", "Babbage")], "what else it changes"),
-        ("add_aliases", {"Ada": ["A"]}, "what else it changes"),
-        ("delete_aliases", {"Ada": ["A"]}, "what else it changes"),
+        ("delete_entities", ["Ada"], "outside the filter: make them without a filter"),
+        ("delete_edges", edge(("passage", "x1"), ADA), "outside the filter: make them without a filter"),
+        ("delete_facts", [("Ada", "knew", "Babbage")], "outside the filter: make them without a filter"),
+        ("add_aliases", {"Ada": ["A"]}, "outside the filter: make them without a filter"),
+        ("delete_aliases", {"Ada": ["A"]}, "outside the filter: make them without a filter"),
     ],
 )
 def test_a_filter_refuses_the_rest(live: Any, method: str, given: Any, says: str) -> None:

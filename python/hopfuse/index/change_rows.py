@@ -1,4 +1,4 @@
-"""The parts of a change: what callers give, checked, and as arrays."""
+"""Check the arguments of a change, and convert them to arrays."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ EDGE_KEYS = {"src", "dst", "type", "weight", "stated_by"}
 
 
 def passage_arrays(passages: Any) -> dict[str, Any]:
-    """Return the arrays of a table of passages, their ids, and what each is found by."""
+    """Return the arrays of a table of passages, with their ids, metadata and texts to index."""
     table = read_table(passages, PASSAGES)
     if table.num_rows and "id" not in table.columns:
-        raise InputError(f"{table.where(0)} has no id; passages that are added have ids of their own")
+        raise InputError(f"{table.where(0)} has no id; passages that are added to an index need ids")
     texts, titles, ids = tables.texts(table, "text"), tables.texts(table, "title", default=""), tables.row_ids(table)
     are_strings = bool(ids) and isinstance(ids[0], str)
     own: Any = string_arrays("passage.id", ids) if are_strings else {"passage.id.number": np.array(ids, np.int64)}  # type: ignore[arg-type]
@@ -40,7 +40,7 @@ def passage_arrays(passages: Any) -> dict[str, Any]:
 
 
 def joined_arrays(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arrays of several tables as of one, each column of metadata of the type that the index has for it."""
+    """Return the arrays of several tables of passages as one; ``types`` are the index's types of metadata."""
     made: dict[str, Any] = {}
     for name in ("passage.length", "passage.id.number", "passage.vectors"):
         if name in parts[0]:
@@ -55,30 +55,20 @@ def joined_arrays(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) 
 
 
 def set_rows(made: dict[str, Any], name: str, rows: Sequence[Any], columns: int = 0) -> None:
-    """Set an array of integers, if there are any."""
+    """Set an array of integers, unless it is empty."""
     if rows:
         made[name] = np.array(rows, np.int64).reshape((-1, columns) if columns else -1)
 
 
-def living(added: Mapping[Any, int], key: Any, find: Any, gone: Sequence[int], what: str) -> int:
-    """Return the slot of what this change adds, or of what is there and stays."""
-    if isinstance(key, str | int) and key in added:
-        return added[key]
-    slot = int(find(key))
-    if slot in gone:
-        raise InputError(f"the {what} {key!r} is deleted by this change, and named by it; leave one out")
-    return slot
-
-
 def listed(given: Any, what: str) -> list[Any]:
-    """Return a list of what a caller gives."""
+    """Return an argument as a list."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"{what} is a {type(given).__name__}; give a list")
     return list(given)
 
 
 def alias_pairs(aliases: Any) -> list[tuple[str, str]]:
-    """Return each entity's name with each of its aliases."""
+    """Return the pairs (name of an entity, alias)."""
     if not isinstance(aliases, Mapping):
         raise InputError(f"aliases is a {type(aliases).__name__}; it must map an entity's name to a list of aliases")
     pairs = [(name, alias) for name, values in aliases.items() for alias in listed(values, f"aliases[{name!r}]")]
@@ -88,7 +78,7 @@ def alias_pairs(aliases: Any) -> list[tuple[str, str]]:
 
 
 def fact_rows(given: Any, width: int, what: str) -> list[tuple[Any, ...]]:
-    """Return facts as tuples of so many parts."""
+    """Return facts as tuples of ``width`` parts; ``what`` describes them in errors."""
     rows = []
     for at, row in enumerate(listed(given, "facts")):
         whole = isinstance(row, Sequence) and not isinstance(row, str) and len(row) == width
@@ -99,14 +89,14 @@ def fact_rows(given: Any, width: int, what: str) -> list[tuple[Any, ...]]:
 
 
 def end_of(end: Any, where: str) -> End:
-    """Return the end of an edge: what it is, and its id or name."""
+    """Return the end of an edge: its kind, and its id or name."""
     if not isinstance(end, tuple | list) or len(end) != 2 or end[0] not in ("passage", "entity"):
         raise InputError(f"{where} has the end {end!r}; it must be ('passage', id) or ('entity', name)")
     return (end[0], end[1])
 
 
 def term_arrays(rows: list[list[str]]) -> dict[str, Any]:
-    """Return how often each passage has each term, term by term."""
+    """Return the counts of each term in each passage, in CSR form by term."""
     number = {term: t for t, term in enumerate(sorted({term for row in rows for term in row}))}
     term = np.array([number[term] for row in rows for term in row], np.int64)
     passage = np.repeat(np.arange(len(rows)), np.array([len(row) for row in rows], np.int64))

@@ -1,0 +1,243 @@
+"""Resolve a change: find the slots of the ids and names in it, and build the arrays of its batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .additions import Additions, ReadPassages, additions
+from .allowed import check_added, check_edges, check_memory
+from .change_rows import End, joined_arrays, set_rows, term_arrays
+from .columns import string_arrays
+from .contents import PassageId
+from .filters import Where
+from .names import Names, no_passage
+
+
+@dataclass
+class ChangeRows:
+    """The additions and deletions of a change, by ids and names, in the order of the calls."""
+
+    deleted: dict[str, list[Any]] = field(
+        default_factory=lambda: {"passage": [], "entity": [], "alias": [], "edge": [], "fact": []}
+    )
+    replaced: list[PassageId] = field(default_factory=list)  # ids that are deleted if they exist
+    passages: list[dict[str, Any]] = field(default_factory=list)
+    entities: list[dict[str, Any]] = field(default_factory=list)
+    aliases: list[tuple[str, str]] = field(default_factory=list)
+    edges: list[tuple[End, End, str, float, PassageId | None]] = field(default_factory=list)
+    facts: list[tuple[str, str, str, PassageId]] = field(default_factory=list)
+    read: list[ReadPassages] = field(default_factory=list)
+    source: str | None = None
+
+
+class BatchBuilder:
+    """Builds the arrays of a change's batch.
+
+    Parameters
+    ----------
+    rows : ChangeRows
+    names : Names
+        The ids and names that exist before the change.
+    only : Where, optional
+        The filter of the change.
+    encode : callable (list of str) -> ndarray or None
+        Vectors of the entities that were read, None if entities have no vectors.
+    terms_of : callable (list of str) -> list of list of str, optional
+        Splits texts into BM25's terms; None without a lexical part.
+    """
+
+    def __init__(
+        self,
+        rows: ChangeRows,
+        names: Names,
+        only: Where | None,
+        encode: Callable[[list[str]], NDArray[Any] | None],
+        terms_of: Callable[[list[str]], list[list[str]]] | None,
+    ) -> None:
+        self._rows, self._names, self._only = rows, names, only
+        self._encode, self._terms_of = encode, terms_of
+        self._made: dict[str, NDArray[Any]] = {}
+        self._hidden = self._hidden_passages()
+        self._gone_passages = self._deleted_passages()
+        self._gone_entities = sorted(set(map(names.entity, rows.deleted["entity"])))
+        self._new_passages: dict[PassageId, int] = {}
+        self._new_entities: dict[str, int] = {}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the batch; none if nothing changes.
+
+        Raises
+        ------
+        InputError
+            The change names something that does not exist, adds something that exists, or exceeds its filter.
+        """
+        rows, names, made = self._rows, self._names, self._made
+        set_rows(made, "delete.passage", self._gone_passages)
+        set_rows(made, "delete.entity", self._gone_entities)
+        self._add_passages()
+        listed = self._listed_entities()
+        self._new_entities = {name: names.slots.entities + at for at, name in enumerate(listed)}
+        fresh = [(name, part["word"]) for name, (part, _) in listed.items()]
+        read = [additions(one, names, self._new_passages, self._gone_entities, fresh) for one in rows.read]
+        if self._only is not None:
+            aliases = [alias for one in read for _, alias in one.aliases]
+            kinds = dict.fromkeys(edge[2] for one in read for edge in one.edges)
+            check_memory(self._only, aliases, kinds, names.edge_types)
+        self._add_entities(fresh, listed)
+        self._add_aliases(read)
+        self._add_edges(read)
+        self._add_facts(read)
+        if rows.source is not None:
+            made |= string_arrays("source.state", [rows.source])
+        return made
+
+    # ---- Slots ----
+
+    def _hidden_passages(self) -> set[int]:
+        """Return the slots of named passages that the filter does not allow; refuse what it cannot bound."""
+        rows, only, names = self._rows, self._only, self._names
+        if only is None:
+            return set()
+        if any(rows.deleted[kind] for kind in ("entity", "alias", "edge", "fact")) or rows.aliases:
+            raise InputError(
+                f"a change with the filter {only} can add passages, entities, edges and facts, and delete passages; "
+                "other changes could affect passages outside the filter: make them without a filter"
+            )
+        check_edges(only, rows.edges, names.edge_types)
+        metadata = [row for part in rows.passages for row in part["metadata"]]
+        check_added(only, [id for part in rows.passages for id in part["ids"]], metadata, names.metadata_types)
+        ends = [key for a, b, *_ in rows.edges for what, key in (a, b) if what == "passage"]
+        stating = [*(edge[4] for edge in rows.edges), *(fact[3] for fact in rows.facts)]
+        return names.hidden([*rows.deleted["passage"], *rows.replaced, *ends, *stating], only)
+
+    def _deleted_passages(self) -> list[int]:
+        names, rows = self._names, self._rows
+        replaced = {names.passage(id) for id in rows.replaced if names.has_passage(id)} - self._hidden
+        return sorted(replaced.union(map(self._old_passage, rows.deleted["passage"])))
+
+    def _old_passage(self, id: Any) -> int:
+        slot = self._names.passage(id)
+        if slot in self._hidden:
+            raise no_passage(id)
+        return slot
+
+    def _passage(self, id: Any) -> int:
+        return _kept_slot(self._new_passages, id, self._old_passage, self._gone_passages, "passage")
+
+    def _entity(self, name: Any) -> int:
+        return _kept_slot(self._new_entities, name, self._names.entity, self._gone_entities, "entity")
+
+    def _end(self, end: End) -> int:
+        kind, key = end
+        return self._passage(key) if kind == "passage" else -1 - self._entity(key)
+
+    def _old_end(self, end: End) -> int:
+        kind, key = end
+        return self._old_passage(key) if kind == "passage" else -1 - self._names.entity(key)
+
+    # ---- Arrays ----
+
+    def _add_passages(self) -> None:
+        parts, names = self._rows.passages, self._names
+        ids = [id for part in parts for id in part["ids"]]
+        if len(set(ids)) != len(ids) or len({type(id) for id in ids}) > 1:
+            raise InputError(
+                "the change adds two passages with the same id, or ids of two types; ids are distinct and of one type"
+            )
+        names.check_new_ids(ids, self._gone_passages)
+        if not parts:
+            return
+        self._made |= joined_arrays(parts, names.metadata_types)
+        if self._terms_of is not None:
+            self._made |= term_arrays(self._terms_of([text for part in parts for text in part["texts"]]))
+        self._new_passages = {id: names.slots.passages + at for at, id in enumerate(ids)}
+
+    def _listed_entities(self) -> dict[str, tuple[dict[str, Any], int]]:
+        """Return the entities that are added by name: name to (part, position in the part)."""
+        added: dict[str, tuple[dict[str, Any], int]] = {}
+        for part in self._rows.entities:
+            for at, name in enumerate(part["names"]):
+                exists = self._names.has_entity(name, self._gone_entities)
+                if part["missing"] and (exists or name in added):
+                    continue
+                if exists:
+                    raise InputError(f"an entity has the name {name!r} already")
+                if name in added:
+                    raise InputError(f"the change adds two entities with the name {name!r}; names are distinct")
+                added[name] = part, at
+        return added
+
+    def _add_entities(
+        self, fresh: Sequence[tuple[str, bool]], listed: Mapping[str, tuple[dict[str, Any], int]]
+    ) -> None:
+        """Add the listed entities, and after them those that were read, whose vectors the encoder makes."""
+        if not fresh:
+            return
+        self._made |= string_arrays("entity.name", [name for name, _ in fresh])
+        self._made["entity.word"] = np.array([word for _, word in fresh], np.uint8)
+        vectors = [part["entity.vectors"][at] for part, at in listed.values() if "entity.vectors" in part]
+        was_read = [name for name, _ in fresh[len(listed) :]]
+        own = self._encode(was_read) if was_read else None
+        vectors += [] if own is None else [*own]
+        if vectors:
+            self._made["entity.vectors"] = np.stack(vectors)
+
+    def _add_aliases(self, read: Sequence[Additions]) -> None:
+        made, rows = self._made, self._rows
+        if rows.deleted["alias"]:
+            set_rows(made, "delete.alias.entity", [self._names.entity(name) for name, _ in rows.deleted["alias"]])
+            made |= string_arrays("delete.alias.name", [alias for _, alias in rows.deleted["alias"]])
+        aliases = [(self._entity(name), alias) for name, alias in rows.aliases]
+        aliases += dict.fromkeys(pair for one in read for pair in one.aliases)
+        if aliases:
+            set_rows(made, "alias.entity", [slot for slot, _ in aliases])
+            made |= string_arrays("alias.name", [alias for _, alias in aliases])
+
+    def _add_edges(self, read: Sequence[Additions]) -> None:
+        made, rows, types = self._made, self._rows, dict[str, int]()
+        deleted = [
+            (self._old_end(a), self._old_end(b), types.setdefault(kind, len(types)))
+            for a, b, kind in rows.deleted["edge"]
+        ]
+        set_rows(made, "delete.edge", deleted, 3)
+        edges = [
+            (self._end(a), self._end(b), kind, weight, -1 if by is None else self._passage(by))
+            for a, b, kind, weight, by in rows.edges
+        ]
+        edges += [edge for one in read for edge in one.edges]
+        if edges:
+            set_rows(made, "edge.end", [edge[:2] for edge in edges], 2)
+            set_rows(made, "edge.type", [types.setdefault(edge[2], len(types)) for edge in edges])
+            made["edge.weight"] = np.array([edge[3] for edge in edges])
+            set_rows(made, "edge.passage", [edge[4] for edge in edges])
+        if types:
+            made |= string_arrays("edge.type_name", types)
+
+    def _add_facts(self, read: Sequence[Additions]) -> None:
+        made, names, relations = self._made, self._names, dict[str, int]()
+        deleted = [
+            (names.entity(head), relations.setdefault(relation, len(relations)), names.entity(tail))
+            for head, relation, tail in self._rows.deleted["fact"]
+        ]
+        set_rows(made, "delete.fact", deleted, 3)
+        facts = [(self._entity(h), r, self._entity(t), self._passage(p)) for h, r, t, p in self._rows.facts]
+        facts += [fact for one in read for fact in one.facts]
+        set_rows(made, "fact.row", [(h, relations.setdefault(r, len(relations)), t, p) for h, r, t, p in facts], 4)
+        if relations:
+            made |= string_arrays("fact.relation", relations)
+
+
+def _kept_slot(added: Mapping[Any, int], key: Any, find: Callable[[Any], int], gone: Sequence[int], what: str) -> int:
+    """Return the slot of something that the change adds, or that exists and is not deleted."""
+    if isinstance(key, str | int) and key in added:
+        return added[key]
+    slot = find(key)
+    if slot in gone:
+        raise InputError(f"the change deletes the {what} {key!r}, and names it elsewhere; leave one out")
+    return slot
