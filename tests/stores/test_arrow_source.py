@@ -117,11 +117,11 @@ def test_edges_of_which_no_one_says_who_states_them_stay_unknown():
         ("entities", {"name": ["x", "y", "x"]}, "entities row 2: name 'x' is also that of entities row 0"),
         ("entities", {"aliases": [None, "x", None]}, "entities row 1 has aliases = 'x'; it must be a list of strings"),
         ("edges", {"src_passage": ["a", "z", "c"]}, "edges row 1 has src_passage = 'z', the id of no passage"),
-        ("edges", {"src_passage": [1, 2, 3]}, "edges has 'src_passage' of the type int64, ids of passages are"),
+        ("edges", {"src_passage": [1, 2, 3]}, "edges has 'src_passage' of type int64, and ids of passages are"),
         (
             "edges",
             {"dst_entity": [NAMES[0], "Byron", NAMES[1]]},
-            "edges row 1 has dst_entity = 'Byron', the name",
+            "edges row 1 has dst_entity = 'Byron', the exact name",
         ),
         (
             "edges",
@@ -170,7 +170,7 @@ def test_a_row_is_named_by_its_place_in_the_whole():
     with pytest.raises(InputError, match=r"passages row 4 \(id 'x'\) begins a batch with other columns"):
         Index.build(ArrowSource(passages=[given, bare]))
     numbered = pa.table({"id": [1], "text": ["y"], "vector": wide["vector"].slice(0, 1)})
-    with pytest.raises(InputError, match=r"passages row 4 \(id 1\) has the id 1, row 0 has one of another type"):
+    with pytest.raises(InputError, match=r"passages row 4 \(id 1\) has the id 1, and row 0 has an id of another type"):
         Index.build(ArrowSource(passages=[wide, numbered]))
 
 
@@ -188,7 +188,7 @@ def test_a_source_stands_alone():
         Index.build(passages=[], scratch="here")
     with pytest.raises(InputError, match="the source has no passages"):
         Index.build(ArrowSource(passages=None))
-    with pytest.raises(InputError, match="passages have no batch"):
+    with pytest.raises(InputError, match="passages has no batch"):
         Index.build(ArrowSource(passages=[]))
     with pytest.raises(InputError, match="entities is a int; allowed: an Arrow table"):
         ArrowSource(passages=[], entities=3)

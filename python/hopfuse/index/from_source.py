@@ -1,4 +1,4 @@
-"""Read a source into what an index is built from: texts and vectors by way of temporary files, batch by batch."""
+"""Read a source batch by batch into the parts of an index; texts and vectors go through temporary files."""
 
 from __future__ import annotations
 
@@ -16,23 +16,19 @@ from ..io.source import Source
 from ..io.tables import Table
 from ..types import Corpus
 from ..types.corpus import Metric, Storage
-from ..types.edge_statements import NO_PASSAGE, UNKNOWN
 from .arrow_columns import Rows, arrow, first_repeated, joined, own_copy, string_parts
 from .metadata_build import check_types, metadata_arrays
+from .source_links import Nodes, read_edges, read_facts
 from .spool import Spool
 
 Arrays = dict[str, NDArray[Any]]
-
-#: The type of edges in batches without types, beside others with types; Graph.from_edges calls it so, too.
-UNTYPED = "edge"
-_ENDS = ("src_passage", "src_entity", "dst_passage", "dst_entity")
 
 
 class ReadSource(NamedTuple):
     """The tables of a source, as :func:`hopfuse.index.build.build_parts` takes them."""
 
     arrays: Arrays
-    """The sections ``passage.*`` but for vectors, and ``metadata.*``."""
+    """The sections ``passage.*`` except vectors, and ``metadata.*``."""
     corpus: Corpus | None
     entities: list[str] | None
     aliases: dict[int, list[str]]
@@ -58,7 +54,7 @@ def read_source(
     with source.snapshot() as snapshot:
         given = snapshot.passages()
         if given is None:
-            raise InputError("the source has no passages; an index needs them, if only a table without rows")
+            raise InputError("the source has no passages; an index needs a table of them, even without rows")
         passages = _Passages(metric, storage, scratch)
         names: list[str] | None = None
         aliases: dict[int, list[str]] = {}
@@ -73,10 +69,10 @@ def read_source(
                 names, aliases, entity_corpus = _entities(_rows(listed, "entities"), metric, storage, scratch)
             stated = snapshot.edges()
             if stated is not None:
-                edges = _edges(_rows(stated, "edges"), _Nodes(ids, names or []))
+                edges = read_edges(_rows(stated, "edges"), Nodes(ids, names or []))
             told = snapshot.facts()
             if told is not None:
-                facts = _facts(_rows(told, "facts"), _Nodes(ids, []))
+                facts = read_facts(_rows(told, "facts"), Nodes(ids, []))
             return ReadSource(
                 passages.arrays(metadata_types), passages.vectors.corpus(), names, aliases, entity_corpus, edges, facts
             )
@@ -94,7 +90,7 @@ def _rows(batches: Iterable[Any], what: str) -> Iterator[Rows]:
 
 
 class _Vectors:
-    """Vectors on their way into a file, checked batch by batch."""
+    """Vectors that are checked batch by batch and written to a temporary file."""
 
     def __init__(self, what: str, metric: Metric, storage: Storage, scratch: Path | None) -> None:
         self._what, self._metric, self._storage = what, metric, storage
@@ -105,9 +101,11 @@ class _Vectors:
         self._count = 0
 
     def add(self, rows: Rows) -> None:
-        """Check the vectors of a batch, round them to the storage, and write them."""
+        """Check the vectors of a batch, round them to the storage type, and write them."""
         if (self._spool is None) != ("vector" not in rows.names) and rows.first:
-            raise InputError(f"{rows.where(0)} begins a batch with other columns; give all batches of a table the same")
+            raise InputError(
+                f"{rows.where(0)} begins a batch with other columns; all batches of a table must have the same columns"
+            )
         if "vector" not in rows.names:
             return
         values = rows.vectors("vector", self._dim)
@@ -128,7 +126,7 @@ class _Vectors:
         self._count += len(rows)
 
     def corpus(self) -> Corpus | None:
-        """Return the vectors, mapped; None where there are none."""
+        """Return the vectors, memory-mapped, or None if there are none."""
         if self._spool is None:
             return None
         if self._dim is None or self._dtype is None:
@@ -138,13 +136,13 @@ class _Vectors:
         return Corpus(vectors, self._metric, self._storage)
 
     def close(self) -> None:
-        """Let go of the file, if it is not mapped."""
+        """Close the file, if it is not mapped."""
         if self._spool is not None:
             self._spool.close()
 
 
 class _Passages:
-    """The columns of passages, the long ones on their way into files."""
+    """The columns of passages; texts, titles and vectors go to temporary files."""
 
     def __init__(self, metric: Metric, storage: Storage, scratch: Path | None) -> None:
         self.vectors = _Vectors("passages", metric, storage, scratch)
@@ -157,15 +155,15 @@ class _Passages:
         self._count = 0
 
     def add(self, rows: Rows) -> None:
-        """Check a batch, and keep it."""
+        """Check a batch and keep it."""
         rows.check_names(("id", "text"), ("title", "vector", "metadata"))
         ids = rows.keys("id")
         if ids.null_count:
             rows.refuse(int(np.flatnonzero(ids.is_null())[0]), "id", None, "a string or an integer of 64 bits")
         if self._ids and ids.type != self._ids[0].type and len(rows):
             raise InputError(
-                f"{rows.where(0)} has the id {ids[0].as_py()!r}, row 0 has one of another type; ids are all strings or "
-                "all integers: convert one kind"
+                f"{rows.where(0)} has the id {ids[0].as_py()!r}, and row 0 has an id of another type; ids must be all "
+                "strings or all integers: convert them"
             )
         self._ids.append(own_copy(ids))
         texts = rows.strings("text")
@@ -194,17 +192,17 @@ class _Passages:
             self._metadata += [None] * len(rows)
 
     def ids(self) -> Any:
-        """Return the ids as one column of Arrow, once all batches are there."""
+        """Return the ids of all batches as one Arrow column."""
         if not self._ids:
-            raise InputError("passages have no batch; give one without rows, which says the columns")
+            raise InputError("passages has no batch; give one without rows, which states the columns")
         kind = next((ids.type for ids in self._ids if len(ids)), self._ids[0].type)
         self._joined = joined([ids for ids in self._ids if ids.type == kind])
         repeated = first_repeated(self._joined)
         if repeated is not None:
             row, earlier = repeated
             raise InputError(
-                f"passages row {row}: id {self._joined[row].as_py()!r} is also that of passages row {earlier}; ids are "
-                "distinct: SELECT DISTINCT ON (id), or another column"
+                f"passages row {row}: id {self._joined[row].as_py()!r} is also that of passages row {earlier}; "
+                "ids must be distinct: SELECT DISTINCT ON (id), or use another column"
             )
         self._ids = []
         return self._joined
@@ -226,19 +224,19 @@ class _Passages:
         return made | metadata_arrays(rows, self._types(metadata_types), lambda row: f"passages row {row}")
 
     def _types(self, given: Any) -> dict[str, str]:
-        """Return the types of columns of the metadata: those that are given, and of those without values Arrow's."""
+        """Return the types of metadata columns: the given ones, and Arrow's types for columns without values."""
         used = {name for row in self._metadata or () for name, value in (row or {}).items() if value is not None}
         known = {name: kind for name, kind in self._kinds.items() if name not in used}
         return {**check_types(given), **{name: kind for name, kind in known.items() if name not in (given or {})}}
 
     def close(self) -> None:
-        """Let go of files that are not mapped."""
+        """Close the files that are not mapped."""
         for one in (self._texts, self._titles, self.vectors):
             one.close()
 
 
 def _kinds_of(kind: Any) -> dict[str, str]:
-    """Return the types of metadata of a struct's fields, as far as Arrow's types say them."""
+    """Return the metadata types of a struct's fields, for the Arrow types that have one."""
     types = arrow().types
     checks: dict[str, Callable[[Any], bool]] = {
         "bool": types.is_boolean,
@@ -276,162 +274,11 @@ def _entities(
             row, earlier = repeated
             raise InputError(
                 f"entities row {row}: name {names[row].as_py()!r} is also that of entities row {earlier}; edges and "
-                "facts name entities, so names are distinct"
+                "facts refer to entities by name, so names must be distinct"
             )
         return [] if names is None else names.to_pylist(), aliases, vectors.corpus()
     finally:
         vectors.close()
-
-
-class _Nodes:
-    """Rows of passages by id, and nodes of entities by name."""
-
-    def __init__(self, ids: Any, names: list[str]) -> None:
-        self._ids, self.num_passages = ids, len(ids)
-        self._names = arrow().array(names, arrow().large_string())
-
-    def passages(self, rows: Rows, name: str) -> NDArray[np.int64]:
-        """Return the row of each passage of a column; -1 for a null."""
-        keys = rows.keys(name)
-        if not len(self._ids):
-            keys = keys.cast(self._ids.type) if not len(keys.drop_null()) else keys
-        if keys.type != self._ids.type and len(keys.drop_null()):
-            raise InputError(
-                f"{rows.what} has {name!r} of the type {keys.type}, ids of passages are {self._ids.type}; convert one"
-            )
-        return self._found(rows, name, keys, self._ids, "the id of no passage")
-
-    def entities(self, rows: Rows, name: str) -> NDArray[np.int64]:
-        """Return the node of each entity of a column; -1 for a null."""
-        found = self._found(rows, name, rows.keys(name), self._names, "the name of no entity, letter by letter")
-        return np.where(found < 0, found, found + self.num_passages)
-
-    def _found(self, rows: Rows, name: str, keys: Any, known: Any, wrong: str) -> NDArray[np.int64]:
-        pa = arrow()
-        if keys.type != known.type:
-            if len(keys.drop_null()):
-                row = int(np.flatnonzero(keys.is_valid())[0])
-                raise InputError(f"{rows.where(row)} has {name} = {keys[row].as_py()!r}, {wrong}")
-            return np.full(len(rows), -1, np.int64)
-        place = pa.compute.index_in(keys, value_set=known)
-        found = np.asarray(pa.compute.fill_null(place, -1).to_numpy(zero_copy_only=False), np.int64)
-        unknown = np.flatnonzero((found < 0) & np.asarray(keys.is_valid()))
-        if unknown.size:
-            row = int(unknown[0])
-            raise InputError(
-                f"{rows.where(row)} has {name} = {keys[row].as_py()!r}, {wrong}; leave the row out, or add "
-                "what it names"
-            )
-        return found
-
-
-def _edges(batches: Iterable[Rows], nodes: _Nodes) -> Table:
-    src: list[NDArray[np.int64]] = []
-    dst: list[NDArray[np.int64]] = []
-    types: list[list[str] | None] = []
-    weights: list[NDArray[np.float64] | None] = []
-    stated: list[NDArray[np.int64] | None] = []
-    counts: list[int] = []
-    for rows in batches:
-        if "src" in rows.names or "dst" in rows.names:
-            rows.check_names(("src", "dst"), ("type", "weight", "passage"))
-            ends = [_integers(rows, name) for name in ("src", "dst")]
-            passage = _integers(rows, "passage") if "passage" in rows.names else None
-            if passage is not None and (passage < NO_PASSAGE).any():
-                row = int(np.flatnonzero(passage < NO_PASSAGE)[0])
-                rows.refuse(row, "passage", passage[row], "a row of the passages, -1 or null")
-        else:
-            rows.check_names((), (*_ENDS, "type", "weight", "passage"))
-            ends = [_end(rows, side, nodes) for side in ("src", "dst")]
-            passage = nodes.passages(rows, "passage") if "passage" in rows.names else None
-        src.append(ends[0])
-        dst.append(ends[1])
-        types.append(_shared(rows.strings("type")) if "type" in rows.names else None)
-        weights.append(_weights(rows) if "weight" in rows.names else None)
-        stated.append(passage)
-        counts.append(len(rows))
-    columns: dict[str, Any] = {"src": _concatenated(src), "dst": _concatenated(dst)}
-    if any(types):
-        columns["type"] = [name for own, count in zip(types, counts, strict=True) for name in own or [UNTYPED] * count]
-    if any(one is not None for one in weights):
-        columns["weight"] = np.concatenate(
-            [np.ones(count) if own is None else own for own, count in zip(weights, counts, strict=True)]
-        )
-    if any(one is not None for one in stated):
-        between = [(a >= nodes.num_passages) & (b >= nodes.num_passages) for a, b in zip(src, dst, strict=True)]
-        columns["passage"] = np.concatenate(
-            [
-                np.where(entities, UNKNOWN, NO_PASSAGE) if own is None else own
-                for own, entities in zip(stated, between, strict=True)
-            ]
-        ).tolist()
-    return Table("edges", columns, sum(counts), lambda row: f"edges row {row}")
-
-
-def _end(rows: Rows, side: str, nodes: _Nodes) -> NDArray[np.int64]:
-    """Return the nodes of one end of the edges."""
-    passage, entity = f"{side}_passage", f"{side}_entity"
-    find: dict[str, Callable[[Rows, str], NDArray[np.int64]]] = {passage: nodes.passages, entity: nodes.entities}
-    found = [find[name](rows, name) for name in (passage, entity) if name in rows.names]
-    if not found:
-        raise InputError(
-            f"edges have the columns {rows.names}; each end needs {passage!r}, an id, or {entity!r}, a name: call "
-            f"it so (AS {passage})"
-        )
-    given = np.sum([one >= 0 for one in found], axis=0)
-    wrong = np.flatnonzero(given != 1)
-    if wrong.size:
-        row = int(wrong[0])
-        has = f"both {passage} and {entity}" if given[row] else f"no {passage if passage in rows.names else entity}"
-        raise InputError(f"{rows.where(row)} has {has}; each end is a passage or an entity: leave the row out")
-    return found[0] if len(found) == 1 else np.maximum(found[0], found[1])
-
-
-def _facts(batches: Iterable[Rows], nodes: _Nodes) -> Table:
-    columns: dict[str, list[Any]] = {"head": [], "relation": [], "tail": []}
-    passages: list[NDArray[np.int64]] = []
-    count = 0
-    for rows in batches:
-        rows.check_names(("head", "relation", "tail", "passage"), ())
-        for name, own in columns.items():
-            own += _shared(rows.strings(name))
-        found = nodes.passages(rows, "passage")
-        if (found < 0).any():
-            rows.refuse(int(np.flatnonzero(found < 0)[0]), "passage", None, "the id of the passage that states it")
-        passages.append(found)
-        count += len(rows)
-    return Table("facts", {**columns, "passage": _concatenated(passages)}, count, lambda row: f"facts row {row}")
-
-
-def _shared(column: Any) -> list[str]:
-    """Return strings of which equal ones are one object."""
-    coded = column.dictionary_encode()
-    names = np.array([*coded.dictionary.to_pylist(), None], object)[:-1]
-    shared: list[str] = names[coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)].tolist()
-    return shared
-
-
-def _weights(rows: Rows) -> NDArray[np.float64]:
-    column = rows.column("weight")
-    own = tables.weights(Table(rows.what, {"weight": _values(column)}, len(rows), rows.where), "weight")
-    assert own is not None
-    return own.copy()  # of a batch that is let go
-
-
-def _integers(rows: Rows, name: str) -> NDArray[np.int64]:
-    own = Table(rows.what, {name: _values(rows.column(name))}, len(rows), rows.where)
-    given = tables.integers_or_none(own, name)
-    return np.array([NO_PASSAGE if one is None else one for one in given], np.int64)
-
-
-def _values(column: Any) -> Any:
-    types = arrow().types
-    number = types.is_integer(column.type) or types.is_floating(column.type)
-    return column.to_numpy(zero_copy_only=False) if number and column.null_count == 0 else column.to_pylist()
-
-
-def _concatenated(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def _offsets(lengths: list[NDArray[Any]]) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from ..errors import InputError
 from ..index import Index
 from ..index.arrow_columns import Rows
 from ..index.change import Change
-from ..index.from_source import UNTYPED
+from ..index.source_links import UNTYPED
 from .touched import Changes, End
 
 _ENDS = (("src_passage", "src_entity"), ("dst_passage", "dst_entity"))
