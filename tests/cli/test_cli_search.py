@@ -109,7 +109,7 @@ def test_metadata_is_built_shown_and_filtered_by(said, refused_here, tmp_path) -
         ("deep=1", "there is no column 'deep'; the columns are day (timestamp), depth (float64), tags (strings)"),
         ("depth=x", "'x' must be a number"),
         ("depth__exists=1", "'1' must be true or false"),
-        ("day=2024", "the filter has '2024'; give a time with its zone"),
+        ("day=2024", "the filter has '2024'; give a time with a time zone"),
     ):
         assert message in refused_here("search", tmp_path / "index", *asked, "--where", option)
     assert "--metadata-type is 'day'; give column=type" in refused_here(

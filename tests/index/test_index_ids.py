@@ -139,7 +139,7 @@ def test_what_encoded_an_index_is_kept(tmp_path: Path) -> None:
         ({"encoder": EncoderInfo("x", 5, True), "vectors": None}, "of 5 dimensions, these have 2"),
         (
             {"encoder": EncoderInfo("x", 5, True), "vectors": None, "entity_vectors": None},
-            "there are no vectors that the encoder 'x' made",
+            "the encoder 'x' is given without vectors",
         ),
         ({"encoder": "x"}, "encoder is a str without an encode_queries method"),
     ],

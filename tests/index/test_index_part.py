@@ -99,7 +99,7 @@ def test_edges_of_which_nobody_knows_who_states_them_are_refused() -> None:
     [
         ({"src": 3, "dst": 4, "passage": 3}, r"graph\[7\] has passage = 3; it must be a row 0 .. 2, or -1"),
         ({"src": 3, "dst": 4, "passage": "a"}, "passage = 'a'; it must be an integer"),
-        ({"src": 0, "dst": 4, "passage": 1}, "passage 1 states the edge from 0 to 4, which is of a passage itself"),
+        ({"src": 0, "dst": 4, "passage": 1}, "passage 1 states the edge from 0 to 4, which is at another passage"),
     ],
 )
 def test_a_passage_that_cannot_state_an_edge_is_refused(row: dict[str, Any], message: str) -> None:
@@ -116,10 +116,10 @@ def changed(**changes: Any) -> EdgeStatements:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"weights": np.ones(6)}, "the statements do not sum to the graph's edges"),
+        ({"weights": np.ones(6)}, "statements does not sum to the graph's edges"),
         ({"types": np.zeros(6, np.uint8)}, "do not sum to the graph's edges"),
-        ({"passages": np.full(6, 3, np.int32)}, "the statements have passage 3; there are 3"),
-        ({"ends": np.full((6, 2), 9, np.int32)}, "the statements have node 9; nodes are 0 .. 5"),
+        ({"passages": np.full(6, 3, np.int32)}, "statements has passage 3; there are 3"),
+        ({"ends": np.full((6, 2), 9, np.int32)}, "statements has node 9; nodes are 0 .. 5"),
     ],
 )
 def test_statements_that_are_not_the_graph_s_are_refused(changes: dict[str, Any], message: str) -> None:

@@ -36,7 +36,7 @@ def test_words_come_back(tmp_path: Path) -> None:
         ((True,), "the first word is entity True"),
         ((0, "klingon"), "stemmer is 'klingon'; Snowball has"),
         ((0, None, ""), "tagger is ''"),
-        ((0, "english", "model"), "they are stems or lemmas"),
+        ((0, "english", "model"), "give one of them"),
         ((0, None, None, "the"), "stopwords are 'the'"),
         ((0, None, None, (3,)), "must be a sequence of strings"),
         ((0, None, None, ("b", "a")), "do not ascend strictly"),

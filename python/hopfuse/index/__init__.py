@@ -1,6 +1,6 @@
-"""Indexes on disk: passages, entities, vectors and a graph in one memory-mapped, checked file.
+"""Indexes: passages, entities, vectors, a graph, facts and words in one memory-mapped, checksummed file, with a log.
 
-The file format is specified byte by byte in ``FORMAT.md`` beside this module.
+``FORMAT.md`` beside this module specifies the file format. May import ``encoders``, ``io``, ``lexical`` and ``types``.
 """
 
 from .change import Change

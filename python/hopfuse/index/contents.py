@@ -41,7 +41,7 @@ PassageId = str | int
 
 
 def text_to_index(title: str, text: str) -> str:
-    """Return what a passage is found by: see :meth:`hopfuse.Index.texts_to_index`."""
+    """Return the text that words and vectors are made from: see :meth:`hopfuse.Index.texts_to_index`."""
     return f"{title}\n{text}" if title else text
 
 
@@ -69,15 +69,13 @@ class Contents:
         dict
             ``format_version``, ``generation`` (None for an index that was not opened from a directory), ``seq``,
             ``num_passages``, ``num_entities``, ``num_aliases``, ``dim``, ``entity_dim`` (None without vectors),
-            ``encoder`` (None, or a dict with ``name``, ``dim`` and ``normalize``), ``metric``, ``storage``, ``graph``
-            (None, or a dict with
-            ``nodes``, ``stored``, ``directed``, ``weighted`` and ``edge_types``: merged edges by
-            type, an undirected one once), ``words`` (None, or how many ``words``, their ``stemmer`` or ``tagger``, and
-            how many ``stopwords``), ``lexical`` (None, or a dict with ``method``, ``k1``, ``b``, ``stemmer``,
-            ``stopwords``, ``terms`` and ``entries``, the last three counted), ``facts`` (None, or how many ``facts``,
-            ``relations`` and ``statements``: passages of facts), ``metadata`` (None, or the type of each column),
-            ``bytes`` (of all sections) and ``sections`` (dtype,
-            shape and bytes of each).
+            ``metric``, ``storage``, ``bytes`` (of all sections) and ``sections`` (dtype, shape and bytes of each). The
+            following are None if the part is absent, else a dict: ``encoder`` (``name``, ``dim``, ``normalize``),
+            ``graph`` (``nodes``, ``stored``, ``directed``, ``weighted``, and ``edge_types``: the number of merged edges
+            of each type, undirected ones counted once), ``words`` (numbers of ``words`` and ``stopwords``, ``stemmer``,
+            ``tagger``), ``lexical`` (``method``, ``k1``, ``b``, ``stemmer``, and the numbers of ``stopwords``,
+            ``terms`` and ``entries``), ``facts`` (numbers of ``facts``, ``relations`` and ``statements``) and
+            ``metadata`` (the type of each column).
 
         Examples
         --------
@@ -112,61 +110,62 @@ class Contents:
 
     @property
     def sections(self) -> Mapping[str, Section]:
-        """The arrays of the file, by the names that its format has for them; each is verified at its first use."""
+        """The arrays of the file by their names in the format, each verified at its first use."""
         return self._sections
 
     @property
     def settings(self) -> Settings:
-        """Settings of the file's header."""
+        """Settings in the file's header."""
         return self._settings
 
     @property
     def directory(self) -> Path | None:
-        """The directory that the index was opened from; None for one that was not."""
+        """The directory that the index was opened from, or None."""
         return self._directory
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return every section as an array, all of it verified."""
+        """Return every section as a verified array."""
         return {name: section.whole() for name, section in self._sections.items()}
 
     def grown_rows(self, section: str) -> GrownRows:
-        """Return the memory in which the snapshots of a generation and its log have a section."""
+        """Return the memory that the snapshots of a generation and its log share for a section."""
         return self._once(f"grown {section}", GrownRows)
 
     def load(self) -> None:
-        """Merge the changes of a log now, not when the index is first read; without a log there is nothing to do."""
+        """Merge the changes of the log now rather than at the first read. Without a log this does nothing."""
         self._sections.get("passage.length")
 
     @property
     def seq(self) -> int:
-        """The number of batches of changes before: 0 for an index that never took one."""
+        """The number of batches of changes that the index contains, 0 if it was never changed."""
         return self._seq
 
     @property
     def generation(self) -> int | None:
-        """Number of the generation that was opened; None for an index that was not opened from a directory."""
+        """The number of the generation that was opened, or None if the index was not opened from a directory."""
         return self._generation
 
     @property
     def checksum(self) -> str | None:
-        """SHA-256 of the head of the index's file, which has the checksums of all else, and of what names its log and
-        seq; None for an index that was not opened from a directory.
+        """SHA-256 of the head of the index's file, which holds all other checksums, the log's salt, and the seq.
+
+        None for an index that was not opened from a directory.
         """
         return self._checksum
 
     @property
     def num_passages(self) -> int:
-        """P."""
+        """P, the number of passages."""
         return self._sections["passage.length"].shape[0]
 
     @property
     def num_entities(self) -> int:
-        """E."""
+        """E, the number of entities."""
         return self._sections["entity.alias.rows"].shape[0] - 1
 
     @property
     def dim(self) -> int | None:
-        """d, the dimension of the passages' vectors; None where there are none."""
+        """d, the dimension of the passages' vectors; None if there are none."""
         return vector_dim(self._sections, "passage.vectors")
 
     @property
@@ -181,14 +180,14 @@ class Contents:
 
     @property
     def encoder(self) -> EncoderInfo | None:
-        """Encoder of the vectors, which must encode questions, too; None where it is not known."""
+        """The encoder of the vectors, which must also encode questions; None if it is not known."""
         return self._once("encoder", lambda: load_encoder(self._sections))
 
     @property
     def source(self) -> str | None:
-        """The state that following the source needs, above all how far it was read; None if it is not followed.
+        """The state that is needed to follow the source, such as how far it was read; None if it is not followed.
 
-        It is kept by :meth:`Index.with_source` and :meth:`hopfuse.index.Change.set_source`, whose caller knows it.
+        :meth:`Index.with_source` and :meth:`hopfuse.index.Change.set_source` set it; its content is up to their caller.
         """
         if "source.state.offsets" not in self._sections:
             return None
@@ -196,16 +195,16 @@ class Contents:
 
     @property
     def passage_ids(self) -> Sequence[PassageId]:
-        """P distinct ids, as they were given: all str, or all int."""
+        """P distinct ids, as given: all str or all int."""
         return id_column(self._sections)
 
     def row_of(self, id: PassageId) -> int:
-        """Return the row of the passage with an id; the first call reads all ids.
+        """Return the row of the passage with an id. The first call reads all ids.
 
         Raises
         ------
         InputError
-            No passage has it.
+            No passage has the id.
 
         Examples
         --------
@@ -230,7 +229,7 @@ class Contents:
         array([1, 0, 1])
         """
         if isinstance(ids, str) or not isinstance(ids, Iterable):
-            raise InputError(f"ids is a {type(ids).__name__}; give a list of passages' ids")
+            raise InputError(f"ids is a {type(ids).__name__}; give a list of passage ids")
         rows = self._once("rows", self._rows_by_id)
         kind = str if "passage.id.offsets" in self._sections else int
         found = []
@@ -243,9 +242,7 @@ class Contents:
         return np.array(found, np.int64)
 
     def texts_to_index(self) -> list[str]:
-        """Return what a passage is found by, for words and vectors alike: its title, a line feed, and its text.
-
-        A passage without a title is its text alone.
+        """Return the texts that words and vectors are made from: title, line feed and text, or the text alone.
 
         Examples
         --------
@@ -257,7 +254,7 @@ class Contents:
 
     @property
     def titles(self) -> StringColumn:
-        """P titles; empty where none was given."""
+        """P titles, empty if not given."""
         return string_column(self._sections, "passage.title")
 
     @property
@@ -267,7 +264,7 @@ class Contents:
 
     @property
     def passage_lengths(self) -> NDArray[np.int32]:
-        """Tokens in each text (not the title), split at whitespace: int32, shape (P,)."""
+        """Number of tokens in each text, without the title, split at whitespace: int32, shape (P,)."""
         return self._sections["passage.length"].whole()
 
     @property
@@ -277,71 +274,71 @@ class Contents:
 
     @property
     def entity_aliases(self) -> RaggedStrings:
-        """For each of the E entities, a tuple of its aliases."""
+        """A tuple of aliases for each of the E entities."""
         return RaggedStrings(self._sections["entity.alias.rows"], string_column(self._sections, "entity.alias"))
 
     @property
     def passage_frequency(self) -> NDArray[np.int32] | None:
-        """Distinct passages adjacent to each entity: int32, shape (E,); None without a graph."""
+        """Number of distinct passages adjacent to each entity: int32, shape (E,); None without a graph."""
         return self._array("entity.passage_frequency")
 
     @property
     def vectors(self) -> NDArray[Any] | None:
-        """The passages' vectors as ``corpus`` holds them, bfloat16 by its bits: (P, d); None where there are none."""
+        """The passages' vectors as stored, bfloat16 as uint16: (P, d); None if there are none."""
         return self._array("passage.vectors")
 
     @property
     def entity_vectors(self) -> NDArray[Any] | None:
-        """The entities' vectors, likewise: (E, d2); None where there are none."""
+        """The entities' vectors as stored: (E, d2); None if there are none."""
         return self._array("entity.vectors")
 
     @property
     def corpus(self) -> Corpus | None:
-        """The passages' vectors, checked for search once; None where there are none."""
+        """The passages' vectors as a corpus, checked once; None if there are none."""
         return self._once("corpus", lambda: load_corpus(self._sections, self._settings, "passage.vectors"))
 
     @property
     def entity_corpus(self) -> Corpus | None:
-        """The entities' vectors, checked for search once; None where there are none."""
+        """The entities' vectors as a corpus, checked once; None if there are none."""
         return self._once("entity_corpus", lambda: load_corpus(self._sections, self._settings, "entity.vectors"))
 
     @property
     def graph(self) -> Graph | None:
-        """The graph over passages and entities, verified once; None where there is none."""
+        """The graph over passages and entities, verified once; None if there is none."""
         return self._once("graph", lambda: load_graph(self._sections, self._settings))
 
     @property
     def edge_statements(self) -> EdgeStatements | None:
-        """The graph's edges as they were stated, and by which passages; None where the graph alone is known."""
+        """The graph's edges as stated, with the passages that state them; None if only the graph is stored."""
         return self._once("edge_statements", lambda: load_statements(self._sections, self.graph, self.num_passages))
 
     @property
     def words(self) -> WordInfo | None:
-        """Which entities are words, and how texts are read as words; None where all entities are names."""
+        """Which entities are words, and how texts are read as words; None if all entities are names."""
         return self._once("words", lambda: load_words(self._sections, self.num_entities))
 
     @property
     def lexical(self) -> TermMatrix | None:
-        """Terms that :class:`hopfuse.lexical.BM25` searches, verified once; None where there is none."""
+        """The terms that :class:`hopfuse.lexical.BM25` searches, verified once; None if there are none."""
         return self._once("lexical", lambda: load_lexical(self._sections, self.num_passages))
 
     @property
     def facts(self) -> Facts | None:
-        """Triples of the entities and the passages that state each, verified once; None where there are none."""
+        """Triples of entities and the passages that state them, verified once; None if there are none."""
         return self._once("facts", lambda: load_facts(self._sections, self.num_passages, self.num_entities))
 
     @property
     def metadata(self) -> Metadata:
-        """The passages' metadata by column, each verified once; empty where there is none."""
+        """The passages' metadata by column, each verified once; empty if there is none."""
         return self._once("metadata", lambda: Metadata(self._sections, self.num_passages))
 
     def mask(self, allow: Where) -> NDArray[np.bool_]:
-        """Return the passages that a filter by metadata allows: bool, shape (P,), read-only; the last ones are kept.
+        """Return the passages that a filter by metadata allows: bool, shape (P,), read-only. Recent masks are cached.
 
         Raises
         ------
         InputError
-            A column that the index does not have, an operator or a value that its type does not have.
+            A column that the index does not have, or an operator or a value that does not fit the column's type.
 
         Examples
         --------
@@ -376,7 +373,7 @@ class Contents:
 
     def _once(self, key: str, make: Callable[[], T]) -> T:
         with self._lock:
-            self.load()  # a merge makes parts, too
+            self.load()  # merging also fills _made
             if key not in self._made:
                 self._made[key] = make()
             return cast(T, self._made[key])
@@ -384,7 +381,7 @@ class Contents:
     def _rows_by_id(self) -> dict[PassageId, int]:
         rows: dict[PassageId, int] = {id: row for row, id in enumerate(self.passage_ids)}
         if len(rows) != self.num_passages:
-            raise FormatError("two passages have the same id; open the index with verify='full', which says where")
+            raise FormatError("two passages have the same id; open the index with verify='full' to find them")
         return rows
 
     def _array(self, name: str) -> NDArray[Any] | None:

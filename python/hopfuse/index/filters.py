@@ -16,7 +16,7 @@ from .metadata_build import as_type
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LISTS = ("any", "all", "none")
-#: Values of a list up to which comparing with each is faster than a table.
+#: The largest number of values for which comparing with each is faster than a table.
 FEW = 3
 OPERATORS = (*COMPARISONS, "in", *LISTS, "exists")
 _ORDERED = (*COMPARISONS, "in", "exists")
@@ -33,7 +33,7 @@ Mask = NDArray[np.bool_]
 class Where:
     """A filter of passages by their metadata; make one with :func:`where`, join several with ``&``, ``|`` and ``~``.
 
-    Two filters are equal if they say the same in the same words.
+    Two filters are equal if they are written alike.
 
     Examples
     --------
@@ -66,18 +66,18 @@ class Where:
         return self._text
 
     def __bool__(self) -> NoReturn:
-        raise InputError("a filter is neither true nor false; join filters with & | ~, not with and, or, not")
+        raise InputError("a filter has no truth value; join filters with & | ~, not with and, or, not")
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise InputError(f"{self} is a filter by metadata, which an index knows; give its mask: index.mask({self})")
+        raise InputError(f"{self} is a filter by metadata, not an array; give the index's mask: index.mask({self})")
 
     def mask(self, metadata: Metadata) -> Mask:
-        """Return the passages that the filter allows, bool (P,), read-only; kept with the metadata.
+        """Return the passages that the filter allows, bool (P,), read-only; cached with the metadata.
 
         Raises
         ------
         InputError
-            A column that is not there, an operator or a value that its type does not have.
+            A column that does not exist, or an operator or a value that does not fit its type.
         """
         return metadata.cached_mask(self._text, lambda: self._compiled(metadata))
 
@@ -95,40 +95,41 @@ class Where:
 
     def _joined(self, other: Any, sign: str) -> Where:
         if not isinstance(other, Where):
-            raise InputError(f"{other!r:.80} is no filter; join filters: where(a=1) {sign} where(b=2)")
+            raise InputError(f"{other!r:.80} is not a filter; join filters: where(a=1) {sign} where(b=2)")
         return Where((sign, self, other), f"({self} {sign} {other})")
 
 
 def where(**conditions: Any) -> Where:
-    """Return a filter of passages by their metadata; of several conditions all must hold.
+    """Return a filter of passages by their metadata; all conditions must hold.
 
     A condition is ``column=value`` or ``column__operator=value``:
 
     ========================== =====================================================================================
-    ``eq ne lt le gt ge``      a value against one other; strings are compared by code points
-    ``in``                     a value that is one of a list
-    ``any``, ``all``, ``none`` a list of strings that has any, all or none of a list
-    ``exists``                 True: a value is there; False: it is missing
+    ``eq ne lt le gt ge``      compare with a value; strings are compared by code points
+    ``in``                     the value is in a list
+    ``any``, ``all``, ``none`` the list of strings contains any, all or none of a list
+    ``exists``                 True: there is a value; False: it is missing
     ========================== =====================================================================================
 
-    A missing value meets no condition but ``exists=False``. ``~`` turns a whole filter round: ``~where(year=2020)``
+    A missing value meets no condition except ``exists=False``. ``~`` negates a whole filter: ``~where(year=2020)``
     allows passages without a year, ``where(year__ne=2020)`` does not.
 
     Parameters
     ----------
     **conditions
-        Values of the column's type: bool, int, float (an int will do for a float64 column), str, for a timestamp a
-        datetime with its zone, a np.datetime64 in UTC or a string such as ``"2024-05-01T12:00:00Z"``.
+        Values of the column's type: bool, int, float (or an int for a float64 column), str; for a timestamp a
+        datetime with a time zone, a np.datetime64 in UTC or a string such as ``"2024-05-01T12:00:00Z"``.
 
     Returns
     -------
     Where
-        Give it to ``allow=`` of a recipe's search, or to :meth:`hopfuse.Index.mask`.
+        For ``allow=`` of a recipe's search, or :meth:`hopfuse.Index.mask`.
 
     Raises
     ------
     InputError
-        No condition, an operator's list that is none. Columns and types are checked when an index is asked.
+        No condition, or a value that is not a list for an operator that needs one. Columns and types are checked when
+        the filter is used.
 
     Examples
     --------
@@ -163,7 +164,7 @@ def _condition(name: str, value: Any) -> Where:
         value = tuple(_plain(one) for one in value)
     elif operator == "exists":
         if not isinstance(value, bool):
-            raise InputError(f"{name} is {value!r:.80}; it must be True (a value is there) or False (it is missing)")
+            raise InputError(f"{name} is {value!r:.80}; it must be True (there is a value) or False (it is missing)")
     elif value is None:
         raise InputError(f"{name} is None; passages without a value are found by {column}__exists=False")
     value = _plain(value)
@@ -172,7 +173,7 @@ def _condition(name: str, value: Any) -> Where:
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as Python's own, so that equal filters have equal words; a datetime64 stays."""
+    """Convert a NumPy scalar to Python's type, so that equal filters are written alike; keep a datetime64."""
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
@@ -182,7 +183,9 @@ def _test(metadata: Metadata, name: str, operator: str, value: Any) -> Mask:
     column = metadata[name]
     if operator not in ALLOWED[column.type]:
         listed = ", ".join(f"{name}__{one}" for one in ALLOWED[column.type])
-        raise InputError(f"the column {name!r} is {column.type}, which {operator} does not compare; allowed: {listed}")
+        raise InputError(
+            f"the column {name!r} is {column.type}, and {operator} does not apply to it; allowed: {listed}"
+        )
     if operator == "exists":
         return column.present.copy() if value else np.logical_not(column.present)
     if column.type == "strings":
@@ -202,7 +205,7 @@ def _value(column: MetadataColumn, kind: str, value: Any) -> Any:
 
 
 def _place(column: MetadataColumn, text: str) -> int:
-    """Return the place of a string among all; -2, which none has, where it is not there."""
+    """Return the code of a string, or -2, which no value has, if the column's strings lack it."""
     at = bisect_left(column.strings, text)
     return at if at < len(column.strings) and column.strings[at] == text else -2
 
@@ -212,7 +215,7 @@ def _compared(column: MetadataColumn, operator: str, value: Any) -> Mask:
     if column.type == "string":
         if operator in ("eq", "ne"):
             value = _place(column, value)
-        else:  # the strings ascend, so that a comparison of them is one of their places
+        else:  # strings are sorted, so comparing their codes compares them
             cut = (bisect_left if operator in ("lt", "ge") else bisect_right)(column.strings, value)
             operator, value = {"lt": "lt", "le": "lt", "gt": "ge", "ge": "ge"}[operator], cut
     made = _COMPARE[operator](data, value)
@@ -242,12 +245,12 @@ def _is_in(column: MetadataColumn, values: list[Any]) -> Mask:
 
 
 def _are_places(column: MetadataColumn, data: NDArray[np.int32], places: list[int]) -> Mask:
-    """Return which places of strings, -1 for a missing one, are among some; below 0 these are none."""
+    """Return which codes of strings (-1 if missing) are in ``places``; negative places match nothing."""
     held: Mask
     if len(places) == 1 and places[0] >= 0:
         held = data == places[0]
     else:
-        wanted = np.zeros(len(column.strings) + 1, np.bool_)  # the last is that of a missing value
+        wanted = np.zeros(len(column.strings) + 1, np.bool_)  # the last entry is for missing values
         wanted[[place for place in places if place >= 0]] = True
         held = wanted.take(data, mode="wrap")
     return held
@@ -264,7 +267,7 @@ def _lists(column: MetadataColumn, operator: str, codes: list[int]) -> Mask:
 
 
 def _holders(column: MetadataColumn, codes: list[int]) -> Mask:
-    """Return the passages whose list has one of some strings."""
+    """Return the passages whose list contains one of some strings."""
     found = _are_places(column, column.items, codes)
     made = np.zeros(len(column), np.bool_)
     made[column.row_of.take(np.flatnonzero(found))] = True

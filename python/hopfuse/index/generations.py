@@ -1,4 +1,4 @@
-"""A directory of generations: a pointer that is replaced atomically, and a lock for writers."""
+"""A directory of generations, with a pointer that is replaced atomically and a lock for writers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POINTER = "CURRENT"
 LOCK = "LOCK"
 _FILE = re.compile(r"generation-([0-9]{12})\.hopfuse")
 _LOG = re.compile(r"log-([0-9]{12})\.hopfuse")
-#: Directories (device, inode) that this process holds for a live index; it would wait for itself.
+#: Directories (device, inode) whose lock this process holds for a live index: waiting for it would deadlock.
 _HELD_LOCKS: set[tuple[int, int]] = set()
 _POINTER_BYTES = 64
 
@@ -26,11 +26,10 @@ T = TypeVar("T")
 def publish(directory: Path, write: Callable[[Path, int], None]) -> int:
     """Write a new generation, point to it, remove the older ones, and return its number.
 
-    A kill at any moment leaves the old generation or the new one in place. Writers wait for each
-    other; a reader that has an older generation open keeps it, because its file lives on until it is
-    closed.
+    If the process is killed, either the old generation or the new one is current. Writers wait for each other. A reader
+    keeps an older generation that it has open, since its file exists until it is closed.
 
-    ``write(path, generation)`` writes a complete file at a path that does not exist, and flushes it to the disk.
+    ``write(path, generation)`` creates a complete file at a new path, and syncs it to the disk.
 
     Raises
     ------
@@ -51,20 +50,20 @@ def publish(directory: Path, write: Callable[[Path, int], None]) -> int:
 
 
 def check_directory(directory: Path) -> None:
-    """Refuse what is no directory."""
+    """Refuse a path that is not a directory."""
     if not directory.is_dir():
         raise InputError(f"{directory} is not a directory; an index is the directory that Index.save wrote")
 
 
 def new_generation(directory: Path) -> tuple[Path, int]:
-    """Return the path and the number of the next generation, and remove what killed writers left, under the lock."""
+    """Remove the leftovers of killed writers, and return the path and number of the next generation; needs the lock."""
     generation = 1 + max((_number(name) for name in _files(directory)), default=0)
     _remove_leftovers(directory)
     return directory / generation_name(generation), generation
 
 
 def point_to(directory: Path, generation: int) -> None:
-    """Make a generation that is on the disk the current one, and remove the others, under the lock."""
+    """Make a synced generation the current one, and remove the others; needs the lock."""
     sync_directory(directory)
     _point_to(directory, generation_name(generation))
     _remove_others(directory, generation)
@@ -77,7 +76,7 @@ def log_path(directory: Path, generation: int) -> Path:
 
 @contextlib.contextmanager
 def hold_lock(directory: Path) -> Iterator[None]:
-    """Hold the writer's lock for a live index, or say that another has it."""
+    """Hold the writer's lock for a live index; raise InputError if another writer holds it."""
     import fcntl  # POSIX only; reading an index does not need it
 
     descriptor = _open_lock(directory)
@@ -87,7 +86,7 @@ def hold_lock(directory: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
-                f"{directory} is open for writing elsewhere; there is one writer at a time, and any number of readers"
+                f"{directory} is open for writing elsewhere; there can be one writer, and any number of readers"
             ) from None
         _HELD_LOCKS.add(key)
         try:
@@ -99,7 +98,7 @@ def hold_lock(directory: Path) -> Iterator[None]:
 
 
 def open_current(directory: Path, read: Callable[[Path, int], T]) -> T:
-    """Return what ``read(path, generation)`` makes of the current generation.
+    """Return ``read(path, generation)`` for the current generation.
 
     Raises
     ------
@@ -139,7 +138,7 @@ def _pointer(directory: Path) -> str | None:
 
 def _point_to(directory: Path, name: str) -> None:
     draft = directory / f"{POINTER}.new"
-    draft.unlink(missing_ok=True)  # left by a writer that was killed; what is a link is not followed
+    draft.unlink(missing_ok=True)  # left by a killed writer; a link is not followed
     with create_exclusively(draft) as file:
         file.write(f"{name}\n".encode())
         sync_file(file)
@@ -157,9 +156,9 @@ def _number(name: str) -> int:
 
 
 def _remove_leftovers(directory: Path) -> None:
-    """Remove generations that writers left when they were killed: nobody needs them, and a disk may be full of them.
+    """Remove generations that killed writers left, which may fill the disk.
 
-    Where ``CURRENT`` is damaged, all stay: one of them is the index.
+    If ``CURRENT`` is damaged, all are kept, since one of them is the index.
     """
     current = _pointer(directory)
     if current is None or (_FILE.fullmatch(current) and (directory / current).exists()):
@@ -176,7 +175,7 @@ def _remove_others(directory: Path, generation: int) -> None:
 
 @contextlib.contextmanager
 def _writer_lock(directory: Path) -> Iterator[None]:
-    """Hold an exclusive lock that the system releases when its holder ends, however it ends."""
+    """Hold an exclusive lock, which the system releases when the process ends."""
     import fcntl  # POSIX only; reading an index does not need it
 
     descriptor = _open_lock(directory)

@@ -1,6 +1,6 @@
-"""Checks of everything that kernels rely on in a graph's arrays, for a graph from a file.
+"""Checks of a graph's arrays from a file: everything that kernels rely on.
 
-Everything is streamed in chunks; the largest temporary is as large as ``degree``.
+Arrays are read in chunks; the largest temporary array has the size of ``degree``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def check_graph(arrays: Arrays) -> None:
-    """Raise FormatError unless the arrays keep every promise of :class:`hopfuse.Graph` but symmetry.
+    """Raise FormatError unless the arrays satisfy all invariants of :class:`hopfuse.Graph` except symmetry.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
-        As made by ``Graph.to_arrays``, of agreeing dtypes and shapes.
+        As from ``Graph.to_arrays``, with consistent dtypes and shapes.
     """
     nodes = arrays["node_of"].size
     _check_indptr(arrays["indptr"], arrays["indices"].size)
@@ -42,7 +42,7 @@ def check_graph(arrays: Arrays) -> None:
 
 
 def check_symmetry(arrays: Arrays) -> None:
-    """Raise FormatError unless every entry (v, u) has an equal entry (u, v); the rest is verified already."""
+    """Raise FormatError unless every entry (v, u) has an equal entry (u, v); call :func:`check_graph` first."""
     indices = arrays["indices"]
     row_of = np.repeat(np.arange(arrays["node_of"].size, dtype=np.int32), np.diff(arrays["indptr"]))
     transposed = np.argsort(indices, kind="stable")  # by (column, row, type)
@@ -50,7 +50,7 @@ def check_symmetry(arrays: Arrays) -> None:
     for name in ("weight", "edge_type"):
         equal = equal and (name not in arrays or np.array_equal(arrays[name][transposed], arrays[name]))
     if not equal:
-        raise FormatError("the graph says that it is undirected, but its stored entries are not symmetric")
+        raise FormatError("the graph is marked as undirected, but its stored entries are not symmetric")
 
 
 def _chunks(size: int) -> Iterator[tuple[int, int]]:
@@ -87,7 +87,7 @@ def _check_entries(arrays: Arrays, nodes: int, first: int, last: int) -> None:
 
 
 def _check_order(arrays: Arrays, first: int, last: int) -> None:
-    """Check that within a row (source, type) ascends strictly."""
+    """Check that (source, type) ascends strictly within each row."""
     key = arrays["indices"][first:last].astype(np.int64) * 256
     if "edge_type" in arrays:
         key += arrays["edge_type"][first:last]
@@ -101,7 +101,7 @@ def _check_order(arrays: Arrays, first: int, last: int) -> None:
 
 
 def _add_degrees(total: NDArray[np.float64], arrays: Arrays, first: int, last: int) -> None:
-    """Add entry by entry in the stored order, which defines the sums to the last bit."""
+    """Add the entries in stored order, which defines the sums bit for bit."""
     key = arrays["indices"][first:last].astype(np.intp) * total.shape[1]
     if "edge_type" in arrays:
         key += arrays["edge_type"][first:last]

@@ -1,4 +1,4 @@
-"""The index: how it is made, kept and changed."""
+"""The index: build, open, save, and copies with other parts."""
 
 from __future__ import annotations
 
@@ -40,15 +40,14 @@ VERIFY = ("lazy", "full")
 class Index(Contents):
     """Passages, entities, their vectors and the graph between them. Immutable.
 
-    Make one with :meth:`build` or :meth:`from_texts`, keep it with :meth:`save`, map it with :meth:`open`. It pickles:
-    one that was opened by its directory and generation, which must be there where it is read; another whole.
+    Create one with :meth:`build` or :meth:`from_texts`, write it with :meth:`save`, and map it with :meth:`open`. A
+    pickle of an opened index holds its directory, generation and seq; a pickle of any other index holds all of it.
 
     Row order: row i of every passage column (``passage_ids``, ``titles``, ``texts``, ``vectors``,
     ``passage_lengths``) is passage i in the order of the input, and node i of the graph; row e of
     every entity column is entity e, and node ``num_passages + e``.
 
-    Everything is read when it is first asked for, and verified then: a column of strings block by
-    block (1 MiB), an array or the graph as a whole.
+    Parts are read and verified at their first use: strings in blocks of 1 MiB, arrays and the graph as a whole.
 
     Attributes
     ----------
@@ -56,7 +55,7 @@ class Index(Contents):
         P and E.
     metric : {"ip", "cosine"}
     storage : {"float32", "float16", "bfloat16", "int8"}
-        How ``corpus`` holds its vectors, and their precision but for ``"int8"``.
+        Storage of ``corpus``; except for ``"int8"``, also the precision of the vectors.
     """
 
     @classmethod
@@ -80,7 +79,7 @@ class Index(Contents):
         storage: Storage = "float32",
         scratch: str | os.PathLike[str] | None = None,
     ) -> Index:
-        """Check what is given and put an index together in memory.
+        """Check the arguments and build an index in memory.
 
         Parameters
         ----------
@@ -88,50 +87,50 @@ class Index(Contents):
             A database or another store of ``hopfuse.stores``, instead of passages, vectors, graph, entities, aliases
             and facts. Its texts and vectors go to temporary files, from which :meth:`save` copies them.
         passages : path, Arrow table, or iterable of mappings
-            P rows with ``text`` (str) and, optionally, ``title`` (str, absent is empty), ``id`` (distinct; all
-            str or all int, kept as they are; by default the row number) and ``metadata`` (a mapping of columns to
-            values, in a file a JSON object or a Parquet struct: bool, int, float, str, a datetime with its zone or a
-            list of str; absent or None is missing). Other columns are not kept. A path is
-            ``.jsonl``, ``.tsv`` (no quoting; a first line that holds a column's name is a header,
-            without one the columns are id, text, title; ids are str) or ``.parquet``; that and an Arrow table
-            need the extra ``arrow``. May be empty.
+            P rows, possibly none, with ``text`` (str) and, optionally, ``title`` (str, by default empty), ``id``
+            (distinct, all str or all int; by default the row number) and ``metadata`` (a mapping of column names to
+            values: bool, int, float, str, a datetime with a time zone or a list of str; absent or None is missing; in a
+            file a JSON object or a Parquet struct). Other columns are ignored. A path has the suffix ``.jsonl``,
+            ``.tsv`` (no quoting; a first line that contains a column name is a header; without one the columns are id,
+            text, title; ids are str) or ``.parquet``. Parquet and Arrow tables need the extra ``arrow``.
         metadata_types : mapping of str to str, optional
-            Types of columns of the metadata: ``"bool"``, ``"int64"``, ``"float64"``, ``"string"``, ``"timestamp"`` or
-            ``"strings"`` (a list of strings). They come first, in this order; the type of any other column is its
-            first value's. Every value must have its column's type.
+            Types of metadata columns: ``"bool"``, ``"int64"``, ``"float64"``, ``"string"``, ``"timestamp"`` or
+            ``"strings"`` (a list of strings). These columns come first, in this order. The type of any other column is
+            that of its first value. Every value must have its column's type.
         vectors : array_like of float, shape (P, d), or path of an .npy file, optional
-            An array of the dtype ``storage`` is referenced, not copied: do not change it. Under ``"int8"``, float32
-            and float16 files are, and are saved as they are.
+            An array with the dtype ``storage`` is referenced, not copied: do not change it. Under ``"int8"``, this
+            holds for float32 and float16, which are saved unchanged.
         graph : Graph, or an edge table (as ``passages``), optional
-            N = P + E nodes; 0 .. P-1 are the passages in their order, P .. N-1 the entities. A table
-            has ``src`` and ``dst`` (nodes) and, optionally, ``type`` (str), ``weight`` (>= 0) and ``passage`` (the
-            row of the passage that states the edge; -1 or nothing for one of no passage, such as a dictionary's
-            synonym), no other columns; its edges are undirected. A TSV without a header has the columns src, dst,
-            type, weight, passage. An edge at a passage is that one's own. Where edges between entities have no
+            N = P + E nodes: 0 .. P-1 are the passages in their order, P .. N-1 the entities. A table has ``src`` and
+            ``dst`` (nodes) and, optionally, ``type`` (str), ``weight`` (>= 0) and ``passage`` (the row of the passage
+            that states the edge; -1 or missing if no passage states it, such as a synonym from a dictionary). Other
+            columns are refused. Its edges are undirected. A TSV without a header has the columns src, dst, type,
+            weight, passage. An edge at a passage belongs to that passage. If edges between entities have no
             ``passage``, isolated searches (docs/filters.md) are refused.
         statements : EdgeStatements, optional
-            The edges of a Graph as passages state them, what the column ``passage`` is for a table.
+            For a Graph, its edges as passages state them, like the column ``passage`` of a table.
         entities : list of str, or a table with the column ``name``, optional
-            E names, which may repeat. By default the graph's nodes beyond the passages, each named
-            by its index 0 .. E-1.
+            E names, which may repeat. By default, the graph's nodes after the passages are entities whose names are
+            their numbers 0 .. E-1.
         aliases : mapping of int or str to list or tuple of str, optional
             Other names of an entity, by its index 0 .. E-1 or its name.
         entity_vectors : array_like of float, shape (E, d2), or path of an .npy file, optional
-        facts : Facts, or a table (as ``passages``) of what passages state, optional
-            A table has ``head``, ``relation``, ``tail`` (str) and ``passage`` (its row 0 .. P-1), no other columns; a
-            triple that several rows have is one fact. A TSV without a header has the columns in this order.
+        facts : Facts, or a table (as ``passages``), optional
+            A table has ``head``, ``relation``, ``tail`` (str) and ``passage`` (the row of the passage that states the
+            fact); other columns are refused. Rows with the same triple are one fact. A TSV without a header has the
+            columns in this order.
         fact_ends : {"name", "node"}
-            What a table's heads and tails are: names of entities, matched exactly, or their nodes P .. N-1.
+            Whether a table's heads and tails are names of entities, matched exactly, or nodes P .. N-1.
         words : WordInfo, optional
-            Which entities are words, and how they were read; a question's words are read in the same way.
+            Which entities are words, and how they were read. A question's words are read in the same way.
         encoder : EncoderInfo, or an encoder, optional
-            What made ``vectors`` (without them ``entity_vectors``), which the index keeps: see :attr:`encoder`.
+            The encoder that made ``vectors`` (or, without them, ``entity_vectors``), stored as :attr:`encoder`.
         metric : {"ip", "cosine"}
         storage : {"float32", "float16", "bfloat16", "int8"}
-            Precision of both kinds of vectors; values are rounded to it here, once. ``"int8"`` keeps each kind in
-            its own precision, for vectors that memory has no room for: see ``Corpus.from_array``.
+            Precision of both kinds of vectors, to which values are rounded once. ``"int8"`` keeps each kind in its own
+            precision, for vectors that do not fit in memory: see ``Corpus.from_array``.
         scratch : path, optional
-            Where the temporary files of a source are, by default where the system has such; they go with the index.
+            Directory for the temporary files of a source, by default the system's; they are removed with the index.
 
         Returns
         -------
@@ -140,9 +139,9 @@ class Index(Contents):
         Raises
         ------
         InputError
-            Anything that is not as above; the message names the row, for a file its line.
+            An argument that is not as above; the message names the row and, for a file, the line.
         MissingExtraError
-            A source, a Parquet file or an Arrow table is given and pyarrow is not installed.
+            A source, a Parquet file or an Arrow table is given, and pyarrow is not installed.
         StoreError
             The source fails.
 
@@ -173,7 +172,7 @@ class Index(Contents):
             check_alone(kinds | {"entities": entities, "aliases": aliases, "entity_vectors": entity_vectors})
             check_alone({"facts": facts, "words": words, "fact_ends": None if fact_ends == "name" else fact_ends})
         elif scratch is not None:
-            raise InputError("scratch is given without a source, whose temporary files are there; leave it out")
+            raise InputError("scratch is given without a source, which is what needs temporary files; leave it out")
         parts = build_parts(
             source=source,
             scratch=scratch,
@@ -206,7 +205,7 @@ class Index(Contents):
         metric: Metric = "cosine",
         storage: Storage = "float32",
     ) -> Index:
-        """Put an index of passages together in memory, and encode them.
+        """Build an index of passages in memory, with vectors from an encoder.
 
         Parameters
         ----------
@@ -217,15 +216,15 @@ class Index(Contents):
         metadata_types : mapping of str to str, optional
             As in :meth:`build`.
         encoder : Encoder, optional
-            Encodes :meth:`texts_to_index`: an object with ``encode_passages``, or sentence-transformers'
-            ``encode_document``. It is kept as :attr:`encoder`. Without one there are no vectors.
+            Object with ``encode_passages``, or sentence-transformers' ``encode_document``, for the texts of
+            :meth:`texts_to_index`; stored as :attr:`encoder`. Without one, the index has no vectors.
         metric, storage
             As in :meth:`build`.
 
         Raises
         ------
         InputError
-            Texts, ids or titles that are not as above, an encoder that cannot encode them.
+            Texts, ids or titles that are not as above, or an encoder that cannot encode them.
 
         Examples
         --------
@@ -286,37 +285,37 @@ class Index(Contents):
         writable: bool = False,
         encoder: Any = None,
     ) -> Index | LiveIndex[Index]:
-        """Map the current generation of an index, with the changes of its log; nothing large is read.
+        """Map the current generation of an index, with the changes in its log; nothing large is read.
 
         Changes are merged when the index is first read: see :attr:`seq`.
 
         Parameters
         ----------
         directory : path
-            Where :meth:`save` wrote.
+            The directory that :meth:`save` wrote.
         verify : {"lazy", "full"}
-            ``"lazy"`` verifies the header, the section table and all shapes now, and each payload
-            when it is first used. ``"full"`` reads and verifies everything now: after it, no use
-            of the index can find damage that was there when it was opened.
+            ``"lazy"`` verifies the header, the section table and all shapes now, and each payload at its first use.
+            ``"full"`` reads and verifies everything now, so that later uses find no damage that exists now.
         live : bool
-            Return a :class:`hopfuse.LiveIndex`, which follows what is committed later.
+            Return a :class:`hopfuse.LiveIndex`, which follows later commits.
         writable : bool
-            Return one that takes changes, and holds the directory's lock until it is closed. There is one at a time.
+            Return a LiveIndex that takes changes. It holds the directory's lock until it is closed; there can be one at
+            a time.
         encoder : Encoder, optional
-            With ``writable``: gives vectors to what is added without.
+            With ``writable``, encodes additions that are given without vectors.
 
         Returns
         -------
-        Index
-            It keeps its generation and its seq, whatever is saved over it later.
+        Index or LiveIndex
+            An Index keeps its generation and its seq, whatever is saved over it later.
 
         Raises
         ------
         FormatError
-            The files are torn, damaged, or not of this format version. With ``"lazy"``, damage of
-            a payload is raised where it is first used.
+            The files are torn, damaged, or of another format version. With ``"lazy"``, damage of a payload is raised
+            at its first use.
         InputError
-            There is no such directory, or it is open for writing elsewhere; the encoder is not the index's.
+            There is no such directory, it is open for writing elsewhere, or the encoder is not the index's.
 
         Examples
         --------
@@ -338,7 +337,7 @@ class Index(Contents):
                 verify_sections(opened.index.sections, opened.index.settings)
             return opened
         if encoder is not None:
-            raise InputError("encoder is given for an index that is not opened with writable=True; leave it out")
+            raise InputError("encoder= is given without writable=True; leave it out")
         state = read_state(cls, Path(directory))
         index = state.snapshot()
         if verify == "full":
@@ -349,13 +348,13 @@ class Index(Contents):
     def save(self, directory: str | os.PathLike[str]) -> int:
         """Write the index as a new generation of a directory, and make it the current one.
 
-        A kill at any moment leaves the previous generation current. Indexes that are open, this one
-        or others, are not disturbed. Concurrent saves wait for each other. POSIX systems only.
+        If the process is killed, the previous generation stays current. Open indexes are not affected. Concurrent saves
+        wait for each other. POSIX systems only.
 
         Parameters
         ----------
         directory : path
-            Made where absent. Files that are not an index's own are left alone.
+            Created if absent. Files that do not belong to an index are left alone.
 
         Returns
         -------
@@ -365,9 +364,9 @@ class Index(Contents):
         Raises
         ------
         FormatError
-            This index is mapped from a file that is damaged; nothing is published.
+            This index is mapped from a damaged file; the directory keeps its current generation.
         OSError
-            The directory cannot be written; nothing is published.
+            The directory cannot be written; it keeps its current generation.
 
         Examples
         --------
@@ -387,19 +386,19 @@ class Index(Contents):
         return publish(folder, write)
 
     def with_vectors(self, vectors: Any, *, encoder: Any = None) -> Index:
-        """Return the same index with other vectors of its passages, or with none; nothing else is copied.
+        """Return the index with other vectors of its passages, or with none; other parts are shared.
 
         Parameters
         ----------
         vectors : array_like of float, shape (P, d), path of an .npy file, or None
             As in :meth:`build`, under the index's metric and storage.
         encoder : EncoderInfo, or an encoder, optional
-            What made them.
+            The encoder that made them.
 
         Raises
         ------
         InputError
-            Vectors that are not as above, an encoder of another dimension.
+            Vectors that are not as above, or an encoder of another dimension.
 
         Examples
         --------
@@ -421,22 +420,17 @@ class Index(Contents):
         return self._with(("passage.vectors", "encoder."), new, {"corpus": corpus, "encoder": info})
 
     def with_lexical(self, matrix: TermMatrix | None) -> Index:
-        """Return the same index with another lexical part, or with none; nothing large is copied.
+        """Return the index with another lexical part, or with none; other parts are shared.
 
         Parameters
         ----------
         matrix : TermMatrix or None
-            Over the P passages in their order: :attr:`hopfuse.lexical.BM25.matrix`.
-
-        Returns
-        -------
-        Index
-            Of no generation yet; :meth:`save` keeps the part in the index's own file.
+            Over the P passages in their order, such as :attr:`hopfuse.lexical.BM25.matrix`.
 
         Raises
         ------
         InputError
-            Something else, or a matrix over another number of passages.
+            The argument is not a matrix over this number of passages.
 
         Examples
         --------
@@ -451,22 +445,17 @@ class Index(Contents):
         return self._with(("lexical.",), new, {"lexical": matrix})
 
     def with_facts(self, facts: Facts | None) -> Index:
-        """Return the same index with other facts, or with none; nothing large is copied.
+        """Return the index with other facts, or with none; other parts are shared.
 
         Parameters
         ----------
         facts : Facts or None
             Over the P passages and E entities, in their order.
 
-        Returns
-        -------
-        Index
-            Of no generation yet; :meth:`save` keeps the facts in the index's own file.
-
         Raises
         ------
         InputError
-            Something else, or facts over other numbers of passages or entities.
+            The argument is not Facts over these numbers of passages and entities.
 
         Examples
         --------
@@ -480,25 +469,21 @@ class Index(Contents):
         return self._with(("fact.",), new, {"facts": facts})
 
     def with_metadata(self, metadata: Any, *, metadata_types: Mapping[str, str] | None = None) -> Index:
-        """Return the same index with other metadata of its passages, or with none; nothing large is copied.
+        """Return the index with other metadata of its passages, or with none; other parts are shared.
 
         Parameters
         ----------
         metadata : path, Arrow table, iterable of mappings, or None
-            Rows with ``metadata`` as in :meth:`build`, and ``id``, the passage's own: a passage without a row has no
-            values. Without ids there are P rows, in the passages' order.
+            Rows with ``metadata`` as in :meth:`build`, and the ``id`` of the passage; a passage without a row has no
+            values. Without ids, P rows in the passages' order.
         metadata_types : mapping of str to str, optional
             As in :meth:`build`.
-
-        Returns
-        -------
-        Index
-            Of no generation yet; :meth:`save` keeps the metadata in the index's own file.
 
         Raises
         ------
         InputError
-            Something else, an id that no passage has or that two rows have, another number of rows without ids.
+            Rows that are not as above, an id that no passage has or that two rows have, or without ids another number
+            of rows.
 
         Examples
         --------
@@ -513,7 +498,7 @@ class Index(Contents):
         return self._with(("metadata.",), new, {}, dropped="metadata")
 
     def with_source(self, state: str | None) -> Index:
-        """Return the same index with another state of its source, or with none: see :attr:`source`.
+        """Return the index with another state of its source, or with none: see :attr:`source`.
 
         Examples
         --------
@@ -526,13 +511,13 @@ class Index(Contents):
         return self._with(("source.",), {} if state is None else string_arrays("source.state", [state]), {})
 
     def part(self, allow: Where | NDArray[np.bool_]) -> IndexPart:
-        """Return the index that some passages alone make, as a build of their rows would make it.
+        """Return the index of some passages alone, equal to one built from their rows.
 
-        Its passages, entities, edges and facts are in the order of this index. It has the entities that an edge joins
-        to one of the passages, or of which a passage states an edge or a fact; edges at these passages, that they
-        state, or that are no passage's; facts that they state; BM25's scores among them (if this index keeps counts);
-        all types of edges, and the names and aliases of those entities, whoever wrote them. Parts are kept, the last
-        ones used, as long as they have no more passages together than this index.
+        Its passages, entities, edges and facts are in the order of this index. It contains the entities that an edge
+        joins to one of the passages, or about which a passage states an edge or a fact, with all their names and
+        aliases; the edges at these passages, those that they state, and those that no passage states; the facts that
+        they state; all edge types; and BM25's scores among these passages, if this index keeps counts. The last used
+        parts are cached, as long as together they have at most as many passages as this index.
 
         Parameters
         ----------
@@ -541,7 +526,8 @@ class Index(Contents):
         Raises
         ------
         InputError
-            Another mask; edges between two entities of which it is not known who states them.
+            A mask of another shape or dtype, or a graph with edges between entities for which the index does not record
+            which passages state them.
 
         Examples
         --------
@@ -578,10 +564,10 @@ class Index(Contents):
 
     @classmethod
     def _next_seq(cls, directory: Path) -> int:
-        """Return the seq of a save: what stood there was one index, which all of it changes."""
+        """Return the seq for a save, which counts as one change of the index that it replaces."""
         try:
             return read_state(cls, directory).seq + 1
-        except FormatError:  # nothing is there that can be read
+        except FormatError:  # there is no index that can be read
             return 0
 
     @classmethod
@@ -599,7 +585,7 @@ class Index(Contents):
         made: Mapping[str, Any],
         dropped: str | None = None,
     ) -> Index:
-        """Return the index with these sections in the groups' place; what was made of ``dropped`` is made anew."""
+        """Return the index with the sections of ``groups`` replaced; the cached part ``dropped`` is made again."""
         kept = {name: section for name, section in self._sections.items() if not name.startswith(groups)}
         sections = in_file_order({**kept, **{name: Section(name, array) for name, array in new.items()}})
         check_schema(sections, self._settings)
@@ -610,13 +596,13 @@ class Index(Contents):
 
 @dataclass(frozen=True, eq=False)
 class IndexPart:
-    """An index of some passages of another, and what its rows are there.
+    """An index of some passages of another index, and the rows that it was made from.
 
     Attributes
     ----------
     index : Index
     passages, entities, facts : ndarray of int64
-        For each of its passages, entities and facts, the row in the whole; ascending.
+        The rows of its passages, entities and facts in the other index, ascending.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The log of changes beside a generation: one frame for each batch, checksummed, in the order of their seq.
+"""The log of changes of a generation: one checksummed frame for each batch, in the order of their seqs.
 
 FORMAT.md, section 6, is the specification.
 """
@@ -38,7 +38,7 @@ class Frame(NamedTuple):
     """Microseconds since 1970-01-01 in UTC."""
     payload: memoryview
     synced: int
-    """The last seq that was on the disk before this frame was written."""
+    """The last seq that was synced to the disk before this frame was written."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Header:
 
     @property
     def seed(self) -> int:
-        """The start of every checksum of the log, so that no frame of another log, or in a text, is one of it."""
+        """The initial value of the log's checksums, so that bytes of another log or of a text are not valid frames."""
         return zlib.crc32(self.salt)
 
 
@@ -65,16 +65,16 @@ class Tail(NamedTuple):
 
     frames: list[Frame]
     end: int
-    """The offset of the next frame; what stands there, if anything, was never committed."""
+    """The offset of the next frame; bytes beyond it were never committed."""
 
 
 def read_header(path: Path, generation: int, seq: int) -> Header | None:
-    """Return the header of a generation's log; None where there is no log, or its creation was not finished.
+    """Return the header of a generation's log, or None if there is no log or its creation was not finished.
 
     Raises
     ------
     FormatError
-        It is damaged, or follows another generation.
+        The header is damaged, or the log follows another generation.
     """
     try:
         with _opened(path) as file:
@@ -87,7 +87,7 @@ def read_header(path: Path, generation: int, seq: int) -> Header | None:
         raise FormatError(f"{path}: the header does not match its checksum; the log is damaged")
     magic, version, mark, of, base, salt, zeros = HEADER.unpack(data[: HEADER.size])
     if magic != MAGIC or mark != ENDIAN_MARK or any(zeros):
-        raise FormatError(f"{path}: the header is not that of a log")
+        raise FormatError(f"{path}: the header is not that of a hopfuse log")
     if version != VERSION:
         raise FormatError(f"{path}: format version {version}; this hopfuse reads version {VERSION}")
     if (of, base) != (generation, seq):
@@ -98,20 +98,20 @@ def read_header(path: Path, generation: int, seq: int) -> Header | None:
 
 
 def read_tail(path: Path, header: Header, start: int | None, seq: int) -> Tail:
-    """Return the frames from an offset on (None: from the first), of which the first has the seq after ``seq``.
+    """Return the frames from an offset on (None: from the first), beginning with the seq after ``seq``.
 
-    A last group of frames that is not whole was never committed, and is left out.
+    An incomplete last group of frames was never committed, and is left out.
 
     Raises
     ------
     FormatError
-        A frame is damaged that was on the disk before a later one was written.
+        A frame is damaged, and a later one was written after it was synced.
     """
     start = HEADER_BYTES if start is None else start
     tail = _parse(_bytes(path, start), header, start, seq)
     if isinstance(tail, Tail):
         return tail
-    again = _parse(_bytes(path, start), header, start, seq)  # read while a writer cut a torn tail, and went on?
+    again = _parse(_bytes(path, start), header, start, seq)  # a writer may have cut a torn tail during the first read
     if isinstance(again, Tail):
         return again
     raise FormatError(
@@ -121,14 +121,14 @@ def read_tail(path: Path, header: Header, start: int | None, seq: int) -> Tail:
 
 
 def frame_bytes(header: Header, seq: int, synced: int, time: int, payload: bytes) -> bytes:
-    """Return a frame, which ends at a multiple of 8."""
+    """Return the bytes of a frame, padded to a multiple of 8."""
     body = payload + bytes(-len(payload) % 8)
     fields = FRAME.pack(MARK, seq, synced, time, len(payload), zlib.crc32(body, header.seed), 0)
     return struct.pack("<I", zlib.crc32(fields, header.seed)) + fields + body
 
 
 def write_log(path: Path, generation: int, seq: int, batches: Iterable[tuple[int, bytes]]) -> tuple[Header, int]:
-    """Write a new log of (time, payload) that follows a generation, flush it to the disk, and return where it ends."""
+    """Write a new log of batches (time, payload) for a generation, sync it, and return its header and its end."""
     header = Header(generation, seq, secrets.token_bytes(_SALT_BYTES))
     with create_exclusively(path) as file:
         file.write(header.pack())
@@ -141,7 +141,7 @@ def write_log(path: Path, generation: int, seq: int, batches: Iterable[tuple[int
 
 
 class LogWriter:
-    """The end of a log, held open by the one writer. What is there beyond the last whole frame is cut."""
+    """Appends to a log. Bytes beyond the last complete frame are cut off."""
 
     def __init__(self, path: Path, header: Header | None, generation: int, seq: int, end: int) -> None:
         if header is None:
@@ -154,12 +154,12 @@ class LogWriter:
             os.fsync(self._descriptor)
 
     def append(self, data: bytes) -> None:
-        """Put frames on the disk, or leave the log as it was.
+        """Write frames to the disk, or leave the log unchanged.
 
         Raises
         ------
         OSError
-            Nothing was committed. Where even cutting the log fails, the next opening cuts it.
+            Nothing was committed. If cutting the log fails too, the next writer cuts it.
         """
         try:
             view, at = memoryview(data), self.end
@@ -175,7 +175,7 @@ class LogWriter:
         self.end += len(data)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._descriptor)
 
 
@@ -192,7 +192,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _bytes(path: Path, start: int) -> bytes:
-    """Read, rather than map: a writer may cut the file."""
+    """Read the file from an offset on. It is not mapped, since a writer may cut it."""
     with _opened(path) as file:
         file.seek(start)
         return file.read()
@@ -214,7 +214,7 @@ def _parse(data: bytes, header: Header, start: int, last: int) -> Tail | _Damage
 
 
 def _frame(view: memoryview, at: int, header: Header) -> Frame | None:
-    """Return the frame at an offset, if it is whole."""
+    """Return the frame at an offset, or None if it is not valid."""
     found = _fields(view, at, header)
     if found is None:
         return None
@@ -226,7 +226,7 @@ def _frame(view: memoryview, at: int, header: Header) -> Frame | None:
 
 
 def _fields(view: memoryview, at: int, header: Header) -> tuple[int, ...] | None:
-    """Return the fields of a frame whose head is whole, and whose payload the file has room for."""
+    """Return the fields of a frame if its head is valid and its payload fits in the file, else None."""
     head = view[at : at + FRAME_BYTES]
     if len(head) < FRAME_BYTES or zlib.crc32(head[4:], header.seed) != struct.unpack_from("<I", head)[0]:
         return None
@@ -240,7 +240,7 @@ def _end(at: int, frame: Frame) -> int:
 
 
 def _later_frames(view: memoryview, at: int, header: Header) -> Iterator[Frame]:
-    """Return whole frames behind one that is not: each byte is read at most twice, whatever the file holds."""
+    """Yield valid frames after an invalid one, reading each byte at most twice."""
     words = np.frombuffer(view[at : at + (len(view) - at) // 8 * 8], "<u4")
     floor = at
     for word in np.flatnonzero(words[1::2] == MARK).tolist():
@@ -248,7 +248,7 @@ def _later_frames(view: memoryview, at: int, header: Header) -> Iterator[Frame]:
         found = _fields(view, place, header) if place >= floor else None
         if found is None:
             continue
-        floor = place + FRAME_BYTES + found[4]  # no frame begins within another
+        floor = place + FRAME_BYTES + found[4]  # frames do not overlap
         frame = _frame(view, place, header)
         if frame is not None:
             yield frame

@@ -1,4 +1,4 @@
-"""The sections of metadata, from the rows that passages have of it."""
+"""Build the sections of metadata from rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .columns import string_arrays
 from .metadata import EPOCH, FIRST, LAST, STORES, TYPES, MetadataColumn
 
 _INT64 = np.iinfo(np.int64)
-#: Integers up to here are float64 numbers.
+#: The largest integer up to which float64 represents all integers.
 _EXACT = 2**53
 
 Arrays = dict[str, NDArray[Any]]
@@ -33,21 +33,21 @@ def metadata_arrays(
     types: Mapping[str, str] | None,
     where: Callable[[int], str],
 ) -> Arrays:
-    """Return the sections ``metadata.*``; none where there is no column.
+    """Return the sections ``metadata.*``, or none without columns.
 
     Parameters
     ----------
     rows : sequence of mapping or None, P entries
         A value of None is missing.
     types : mapping of str to str, optional
-        Types of some columns; those of the others are their first values'.
+        Types of some columns; the type of any other column is that of its first value.
     where : callable
-        Where a row came from, for error messages.
+        Describes a row in error messages.
 
     Raises
     ------
     InputError
-        A value of another type than its column's, a name or a value that a column cannot have.
+        A value of another type than its column's, or a name or value that is not allowed.
     """
     columns = [(name, _converted(name, column, where)) for name, column in _columns(rows, types, where).items()]
     if not columns:
@@ -56,7 +56,7 @@ def metadata_arrays(
 
 
 def check_types(types: Any) -> dict[str, str]:
-    """Return the types of columns that a caller gives."""
+    """Return checked types of columns."""
     if types is None:
         return {}
     if not isinstance(types, Mapping):
@@ -70,7 +70,7 @@ def check_types(types: Any) -> dict[str, str]:
 
 
 def type_of(value: Any) -> str | None:
-    """Return the type of a value as a column has it; None where no column may have it."""
+    """Return the column type of a value, or None if there is none."""
     if isinstance(value, bool | np.bool_):
         return "bool"
     for kinds, name in (
@@ -86,12 +86,12 @@ def type_of(value: Any) -> str | None:
 
 
 def as_type(value: Any, kind: str) -> Any:
-    """Return a value as a column of a type keeps it: bool, int, float, str or tuple of str.
+    """Return a value as a column of a type stores it: bool, int, float, str or tuple of str.
 
     Raises
     ------
     ValueError
-        It is no value of that type; the message says what is.
+        The value does not have that type; the message says what is allowed.
     """
     found = type_of(value)
     if kind == "timestamp":
@@ -103,7 +103,7 @@ def as_type(value: Any, kind: str) -> Any:
     if kind == "int64" and not _INT64.min <= int(value) <= _INT64.max:
         raise ValueError("an integer of 64 bits")
     if kind == "float64" and np.isnan(value):
-        raise ValueError("a number; leave out what is NaN: it is missing")
+        raise ValueError("a number that is not NaN (leave out missing values)")
     return tuple(value) if kind == "strings" else _PYTHON[kind](value)
 
 
@@ -116,7 +116,7 @@ _ALLOWED = {
     "strings": "a list of strings",
 }
 _TIME = (
-    "a time with its zone: a datetime with tzinfo, a np.datetime64 (UTC) of whole microseconds, or a string such as "
+    "a time with a time zone: a datetime with tzinfo, a np.datetime64 (UTC) of whole microseconds, or a string such as "
     "'2024-05-01T12:00:00Z'"
 )
 
@@ -141,7 +141,7 @@ def _microseconds(value: Any) -> int:
 def _columns(
     rows: Sequence[Mapping[str, Any] | None], types: Mapping[str, str] | None, where: Callable[[int], str]
 ) -> dict[str, _Values]:
-    """Return the values of each column, and its type."""
+    """Return the type and the values of each column."""
     given = check_types(types)
     found: dict[str, _Values] = {name: _Values(kind, [], []) for name, kind in given.items()}
     absent: dict[str, int] = {}
@@ -162,8 +162,8 @@ def _columns(
     for name, i in absent.items():
         if _checked_name(name, where(i)) not in found:
             raise InputError(
-                f"{where(i)} has the metadata {name!r} without a value, as all rows have: its type is not known; give "
-                f"metadata_types={{{name!r}: 'string'}}, or leave it out"
+                f"{where(i)} has the metadata {name!r} without a value, and no row has one, so its type is "
+                f"unknown; give metadata_types={{{name!r}: 'string'}}, or leave it out"
             )
     return found
 
@@ -178,8 +178,8 @@ def _first_type(name: str, value: Any, where: str) -> str:
     kind = type_of(value)
     if kind is None:
         raise InputError(
-            f"{where} has metadata[{name!r}] = {value!r:.80}, a {type(value).__name__}; allowed are values of the "
-            f"types {', '.join(TYPES)} (a list of strings): convert it, or leave it out"
+            f"{where} has metadata[{name!r}] = {value!r:.80}, a {type(value).__name__}; allowed types: "
+            f"{', '.join(TYPES)} (a list of strings): convert it, or leave it out"
         )
     return kind
 
@@ -198,7 +198,7 @@ def _refuse(name: str, kind: str, value: Any, where: str, allowed: str) -> NoRet
     found = type_of(value)
     other = f", or give the column another type: metadata_types={{{name!r}: {found!r}}}" if found else ""
     if found == "float64" and kind == "int64":
-        other = f", or let the column have any numbers: metadata_types={{{name!r}: 'float64'}}"
+        other = f", or make the column float64: metadata_types={{{name!r}: 'float64'}}"
     elif found == kind:
         other = ""
     raise InputError(
@@ -238,7 +238,7 @@ def _arrays(columns: Mapping[str, _Values], passages: int) -> Arrays:
     }
 
 
-#: How the section of each store is kept.
+#: The dtype of each section.
 DTYPES: dict[str, Any] = {
     "present": np.uint8,
     "flag": np.uint8,
@@ -251,7 +251,7 @@ DTYPES: dict[str, Any] = {
 
 
 def metadata_rows(metadata: Mapping[str, MetadataColumn], passages: NDArray[np.int64]) -> Arrays:
-    """Return the sections of the metadata of some passages alone, without strings that none of them has."""
+    """Return the sections of the metadata of some passages, without strings that none of them has."""
     columns, dtypes = list(metadata.values()), DTYPES
     if not columns:
         return {}

@@ -1,4 +1,4 @@
-"""The index that some passages of another make, as a build of their rows alone would make it."""
+"""The part of an index for some passages, equal to an index built from their rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Rows = NDArray[np.int64]
 
 
 class PartArrays(NamedTuple):
-    """The sections of a part, what some are made of, and which passages, entities and facts of the whole it has."""
+    """The sections of a part, the objects that some were made from, and the rows of the whole index that it has."""
 
     arrays: Arrays
     made: dict[str, Any]
@@ -41,9 +41,9 @@ class PartArrays(NamedTuple):
 
 
 def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
-    """Return what an index of some passages alone would have, in the order of the whole; ``allow``: a mask (P,).
+    """Return the sections of an index of some passages alone, in the order of the whole; ``allow`` is a mask (P,).
 
-    An entity is in it if an edge joins it to one of the passages, or one of them states an edge or a fact of it.
+    It contains an entity if an edge joins it to one of the passages, or one of them states an edge or a fact about it.
     """
     passages = np.flatnonzero(allow)
     edges = None if whole.graph is None else _edges(whole, allow)
@@ -81,12 +81,12 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
 
 
 def _edges(whole: Contents, allow: NDArray[np.bool_]) -> EdgeStatements:
-    """Return the edges that count among some passages: those of their own, that they state, or that nobody states.
+    """Return the edges at some passages, those that they state, and those that no passage states.
 
     Raises
     ------
     InputError
-        Edges between two entities of which nobody knows who states them.
+        There are edges between two entities for which it is not known which passages state them.
     """
     graph, first = whole.graph, whole.num_passages
     assert graph is not None
@@ -97,8 +97,8 @@ def _edges(whole: Contents, allow: NDArray[np.bool_]) -> EdgeStatements:
     if unknown:
         raise InputError(
             f"it is not known which passages state {unknown} edges of the graph between two entities, so an isolated "
-            "answer cannot leave out what others state; build the index with a column 'passage' of the edges, or with "
-            "statements=, or give allow_scope='results'"
+            "answer cannot leave out those of other passages; build the index with a column 'passage' of the edges, or "
+            "with statements=, or give allow_scope='results'"
         )
     own = np.where(passage, allow[np.minimum(stated.ends, first - 1)] if first else False, True).all(axis=1)
     said = np.where(stated.passages >= 0, allow[np.maximum(stated.passages, 0)] if first else False, True)
@@ -120,7 +120,7 @@ def _entities(whole: Contents, edges: EdgeStatements | None, facts: Rows | None)
 
 
 def _graph(edges: EdgeStatements, whole: Graph, node: Rows, passages: Rows) -> tuple[Graph, EdgeStatements | None]:
-    """Return the graph, and its edges as they are stated where some join two entities."""
+    """Return the graph, and its edges as stated if some of them join two entities."""
     ends = node[edges.ends]
     rows = np.flatnonzero((ends >= 0).all(axis=1))
     row_of = np.where(
@@ -145,7 +145,7 @@ def _facts(
     rows = facts.rows[kept].astype(np.int64)
     ends = node[first + rows[:, [0, 2]]] - num_passages
     used, order, number = np.unique(rows[:, 1], return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(order))  # relations are numbered in the order in which the facts first have them
+    rank = np.argsort(np.argsort(order))  # relations are numbered by their first facts
     names = [facts.relations[int(used[at])] for at in np.argsort(order)]
     passages, count = entries_of(facts.indptr, facts.passages, kept)
     seen = allow[passages] if passages.size else np.zeros(0, np.bool_)
@@ -196,7 +196,7 @@ def _entity_arrays(whole: Contents, rows: Rows) -> Arrays:
 
 
 def _strings(name: str, column: StringColumn, rows: Rows) -> Arrays:
-    """Return the sections of some strings of a column; their bytes are copied, not decoded."""
+    """Return the sections of some strings of a column, copied without decoding."""
     offsets, data = column.arrays()
     taken, count = entries_of(offsets, data, rows)
     return {f"{name}.offsets": np.concatenate([[0], np.cumsum(count)]).astype(np.int64), f"{name}.bytes": taken}
@@ -207,29 +207,29 @@ def _parts(edges: EdgeStatements) -> tuple[NDArray[Any], ...]:
 
 
 def joins_entities(statements: EdgeStatements, num_passages: int) -> bool:
-    """Return whether an edge joins two entities; of the others the graph itself says whose they are."""
+    """Return whether an edge joins two entities; other edges belong to the passage at their end."""
     return bool((statements.ends >= num_passages).all(axis=1).any())
 
 
 def check_statements(statements: EdgeStatements, graph: Graph, num_passages: int) -> None:
-    """Refuse edges that do not sum to the graph's."""
+    """Refuse statements that do not sum to the graph's edges."""
     if statements.ends.size and statements.ends.max() >= graph.num_nodes:
-        raise InputError(f"the statements have node {statements.ends.max()}; nodes are 0 .. {graph.num_nodes - 1}")
+        raise InputError(f"statements has node {statements.ends.max()}; nodes are 0 .. {graph.num_nodes - 1}")
     if len(statements) and statements.passages.max() >= num_passages:
-        raise InputError(f"the statements have passage {statements.passages.max()}; there are {num_passages}")
+        raise InputError(f"statements has passage {statements.passages.max()}; there are {num_passages}")
     ours, theirs = statements.graph(graph).to_arrays(), graph.to_arrays()
     if set(ours) != set(theirs) or any(not np.array_equal(ours[name], theirs[name]) for name in ours):
-        raise InputError("the statements do not sum to the graph's edges; give one row for each time an edge is stated")
+        raise InputError("statements does not sum to the graph's edges; give one row for each statement of an edge")
 
 
 def check_owners(statements: EdgeStatements, num_passages: int) -> None:
-    """Refuse a passage that states an edge at other passages alone."""
+    """Refuse edges at passages that another passage states."""
     named = np.flatnonzero((statements.ends < num_passages).any(axis=1) & (statements.passages >= 0))
     strangers = named[(statements.ends[named] != statements.passages[named, None]).all(axis=1)]
     if strangers.size:
         row = int(strangers[0])
         src, dst = statements.ends[row].tolist()
         raise InputError(
-            f"passage {statements.passages[row]} states the edge from {src} to {dst}, which is of a passage itself; an "
-            "edge at a passage is stated by that one"
+            f"passage {statements.passages[row]} states the edge from {src} to {dst}, which is at another passage; an "
+            "edge at a passage is stated by that passage"
         )

@@ -1,6 +1,6 @@
-"""The parts of an index as sections, and back: graph, corpora, terms, words, facts and encoder.
+"""Conversion between the parts of an index and sections: graph, corpora, terms, words, facts and encoder.
 
-What comes from a file is verified before anything uses it: whatever is wrong is a FormatError.
+Sections from a file are verified on loading; anything wrong is a FormatError.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def load_corpus(sections: Sections, settings: Settings, name: str) -> Corpus | None:
-    """Return a corpus over a section of vectors; None where there is no such section."""
+    """Return a corpus over a section of vectors, or None without that section."""
     if name not in sections:
         return None
     metric, storage = cast(Metric, settings.metric), cast(Storage, settings.storage)
@@ -43,7 +43,7 @@ def load_corpus(sections: Sections, settings: Settings, name: str) -> Corpus | N
 
 
 def vector_dim(sections: Sections, name: str) -> int | None:
-    """Return the dimension of the vectors of a section; None where there is no such section."""
+    """Return the dimension of a section of vectors, or None without that section."""
     return sections[name].shape[1] if name in sections else None
 
 
@@ -59,7 +59,7 @@ def encoder_arrays(encoder: EncoderInfo) -> Arrays:
 
 
 def load_encoder(sections: Sections) -> EncoderInfo | None:
-    """Return what encoded the vectors; None where it is not known."""
+    """Return the encoder of the vectors, or None if it is not known."""
     if "encoder.setting" not in sections:
         return None
     label = sections["encoder.setting"].label
@@ -75,10 +75,10 @@ def load_encoder(sections: Sections) -> EncoderInfo | None:
 
 
 def check_encoder_dim(encoder: EncoderInfo, dim: int | None, entity_dim: int | None) -> None:
-    """Refuse an encoder that did not make the passages' vectors, or, where there are none, the entities'."""
+    """Refuse an encoder of another dimension than the passages' vectors or, without those, the entities'."""
     own = entity_dim if dim is None else dim
     if own is None:
-        raise InputError(f"there are no vectors that the encoder {encoder.name!r} made; give them, or no encoder")
+        raise InputError(f"the encoder {encoder.name!r} is given without vectors; give them, or leave it out")
     if own != encoder.dim:
         raise InputError(f"the encoder {encoder.name!r} makes vectors of {encoder.dim} dimensions, these have {own}")
 
@@ -87,7 +87,7 @@ def check_encoder_dim(encoder: EncoderInfo, dim: int | None, entity_dim: int | N
 
 
 def graph_arrays(graph: Graph, num_passages: int) -> Arrays:
-    """Return the sections ``graph.*``, and what is counted on the graph."""
+    """Return the sections ``graph.*``, and the counts derived from the graph."""
     mentioned = np.bincount(Incidence.from_graph(graph, num_passages).indices, minlength=graph.num_nodes)
     return {
         "entity.passage_frequency": mentioned[num_passages:].astype(np.int32),
@@ -98,7 +98,7 @@ def graph_arrays(graph: Graph, num_passages: int) -> Arrays:
 
 
 def load_graph(sections: Sections, settings: Settings) -> Graph | None:
-    """Return the graph, after a check of everything that kernels rely on; None where there is none."""
+    """Return the graph, verified, or None if there is none."""
     if "graph.indptr" not in sections:
         return None
     label = sections["graph.indptr"].label
@@ -114,7 +114,7 @@ def load_graph(sections: Sections, settings: Settings) -> Graph | None:
 
 
 def graph_info(sections: Sections, settings: Settings) -> dict[str, Any] | None:
-    """Return what ``Index.info`` says about the graph."""
+    """Return the graph's part of ``Index.info``."""
     if "graph.indptr" not in sections:
         return None
     counts = sections["graph.edge_count"].whole().tolist()
@@ -138,7 +138,7 @@ def statement_arrays(statements: EdgeStatements) -> Arrays:
 
 
 def load_statements(sections: Sections, graph: Graph | None, num_passages: int) -> EdgeStatements | None:
-    """Return the edges as they were stated, checked; None where the graph alone is known."""
+    """Return the edges as stated, verified, or None if only the graph is stored."""
     if "edge.end" not in sections or graph is None:
         return None
     end, kind, weight, passage = (sections[f"edge.{name}"].whole() for name in ("end", "type", "weight", "passage"))
@@ -155,7 +155,7 @@ def load_statements(sections: Sections, graph: Graph | None, num_passages: int) 
 
 
 def statements_of(graph: Graph) -> EdgeStatements:
-    """Return a graph's merged edges as if each was stated once, nobody knows by which passage."""
+    """Return a graph's merged edges, each stated once by an unknown passage."""
     edges = EdgeStatements.of_no_passage(graph)
     return replace(edges, passages=np.full(len(edges), UNKNOWN, np.int32))
 
@@ -164,7 +164,7 @@ def statements_of(graph: Graph) -> EdgeStatements:
 
 
 def lexical_arrays(matrix: TermMatrix, num_passages: int) -> Arrays:
-    """Return the sections ``lexical.*`` of a matrix over this many passages."""
+    """Return the sections ``lexical.*`` of a matrix over the passages."""
     if not isinstance(matrix, TermMatrix):
         raise InputError(f"matrix is a {type(matrix).__name__}; give a TermMatrix: BM25.build(texts).matrix")
     if matrix.num_passages != num_passages:
@@ -186,7 +186,7 @@ def lexical_arrays(matrix: TermMatrix, num_passages: int) -> Arrays:
 
 
 def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
-    """Return the matrix, after a check of everything that a search relies on; None where there is none."""
+    """Return the matrix, verified, or None if there is none."""
     if "lexical.indptr" not in sections:
         return None
     method, stemmer = string_column(sections, "lexical.setting")
@@ -211,7 +211,7 @@ def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
 
 
 def lexical_info(sections: Sections) -> dict[str, Any] | None:
-    """Return what ``Index.info`` says about the terms."""
+    """Return the terms' part of ``Index.info``."""
     if "lexical.indptr" not in sections:
         return None
     method, stemmer = string_column(sections, "lexical.setting")
@@ -231,7 +231,7 @@ def lexical_info(sections: Sections) -> dict[str, Any] | None:
 
 
 def word_arrays(words: WordInfo, num_entities: int) -> Arrays:
-    """Return the sections ``word.*`` of words among so many entities."""
+    """Return the sections ``word.*``."""
     if not isinstance(words, WordInfo):
         raise InputError(f"words are a {type(words).__name__}; give a WordInfo")
     _check_first(words, num_entities)
@@ -243,7 +243,7 @@ def word_arrays(words: WordInfo, num_entities: int) -> Arrays:
 
 
 def load_words(sections: Sections, num_entities: int) -> WordInfo | None:
-    """Return which entities are words and how they were read, checked; None where there are none."""
+    """Return which entities are words and how they were read, verified, or None if there are none."""
     if "word.first" not in sections:
         return None
     stemmer, tagger = string_column(sections, "word.setting")
@@ -262,7 +262,7 @@ def _check_first(words: WordInfo, num_entities: int) -> None:
 
 
 def words_info(sections: Sections) -> dict[str, Any] | None:
-    """Return what ``Index.info`` says about the words."""
+    """Return the words' part of ``Index.info``."""
     if "word.first" not in sections:
         return None
     stemmer, tagger = string_column(sections, "word.setting")
@@ -278,7 +278,7 @@ def words_info(sections: Sections) -> dict[str, Any] | None:
 
 
 def fact_arrays(facts: Facts, num_passages: int, num_entities: int) -> Arrays:
-    """Return the sections ``fact.*`` of facts over so many passages and entities."""
+    """Return the sections ``fact.*``."""
     if not isinstance(facts, Facts):
         raise InputError(f"facts are a {type(facts).__name__}; give Facts: Facts.from_names(rows, entities, passages)")
     if (facts.num_passages, facts.num_entities) != (num_passages, num_entities):
@@ -295,7 +295,7 @@ def fact_arrays(facts: Facts, num_passages: int, num_entities: int) -> Arrays:
 
 
 def load_facts(sections: Sections, num_passages: int, num_entities: int) -> Facts | None:
-    """Return the facts, after a check of everything that a reader relies on; None where there are none."""
+    """Return the facts, verified, or None if there are none."""
     if "fact.indptr" not in sections:
         return None
     try:
@@ -312,7 +312,7 @@ def load_facts(sections: Sections, num_passages: int, num_entities: int) -> Fact
 
 
 def facts_info(sections: Sections) -> dict[str, int] | None:
-    """Return what ``Index.info`` says about the facts."""
+    """Return the facts' part of ``Index.info``."""
     if "fact.indptr" not in sections:
         return None
     return {

@@ -13,7 +13,7 @@ from .format import BLOCK
 
 
 class Section:
-    """A read-only array. One that comes from a file checks each block of it before the first use."""
+    """A read-only array. Each block of an array from a file is verified before its first use."""
 
     __slots__ = ("_array", "_checksums", "_pending", "label")
 
@@ -41,14 +41,14 @@ class Section:
         return self._array.nbytes
 
     def whole(self) -> NDArray[Any]:
-        """Return the array, all of it verified."""
+        """Verify and return the whole array."""
         if self._checksums is not None:
             self._verify(0, self.nbytes)
             self._checksums = None
         return self._array
 
     def part(self, start: int, stop: int) -> NDArray[Any]:
-        """Return elements start .. stop-1 of a one-dimensional array; only their blocks are verified."""
+        """Return elements start .. stop-1 of a one-dimensional array, verifying only their blocks."""
         size = self._array.itemsize
         self._verify(start * size, stop * size)
         return self._array[start:stop]

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with an index, looked for at once."""
+"""Full verification of an index."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from .sections import Section
 
 
 def verify_sections(sections: Mapping[str, Section], settings: Settings) -> dict[str, Any]:
-    """Read all of an index, and return its parts.
+    """Read and verify all of an index, and return its parts.
 
-    Beyond what every use verifies: offsets as a whole, the UTF-8 of every string, the symmetry of an
-    undirected graph, and the counts that are derived from texts and graph.
+    In addition to the checks at first use, this verifies whole offset arrays, the UTF-8 of every string, the symmetry
+    of an undirected graph, and the counts that are derived from texts and graph.
 
     Raises
     ------
     FormatError
-        At the first thing that is wrong.
+        For the first error found.
     """
     for name in RULES:
         if name.endswith(".offsets") and name in sections:
@@ -87,4 +87,4 @@ def _verify_passages(sections: Mapping[str, Section]) -> None:
 
 def _check_equal(derived: NDArray[Any], stored: Section) -> None:
     if not np.array_equal(derived, stored.whole()):
-        raise FormatError(f"{stored.label}: its values are not those that the index's texts and graph give")
+        raise FormatError(f"{stored.label}: its values do not agree with the index's texts and graph")

@@ -1,4 +1,4 @@
-"""The way the words of an index were read, as the index keeps it."""
+"""How the words of an index were read, as the index stores it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 
-#: The algorithms of Snowball, of all its releases, by the names that PyStemmer has for them.
+#: The algorithms of all releases of Snowball, by PyStemmer's names.
 STEMMERS = (
     *("arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "dutch_porter", "english", "esperanto"),
     *("estonian", "finnish", "french", "german", "german2", "greek", "hindi", "hungarian", "indonesian", "irish"),
@@ -21,23 +21,23 @@ STEMMERS = (
 
 @dataclass(frozen=True)
 class WordInfo:
-    """The words among an index's entities, and how texts are read as words: a question must be read in the same way.
+    """The words among an index's entities, and how they are read from texts. Questions must be read in the same way.
 
     Parameters
     ----------
     first : int
-        Words are the entities ``first`` .. E-1; those before are names.
+        The entities ``first`` .. E-1 are words; those before are names.
     stemmer : str, optional
-        The Snowball algorithm that makes words one which differ in their endings.
+        The Snowball algorithm that reduces words to stems.
     tagger : str, optional
-        The spaCy model whose lemmas the words are; then there is no stemmer.
+        The spaCy model that reduces words to lemmas, instead of a stemmer.
     stopwords : sequence of str
-        Words that are left out, strictly ascending.
+        Words that are left out, in strictly ascending order.
 
     Raises
     ------
     InputError
-        Anything that is not as above.
+        An argument that is not as above.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class WordInfo:
             raise InputError(f"the words' tagger is {self.tagger!r}; it must be the name of a model, or None")
         if self.stemmer is not None and self.tagger is not None:
             raise InputError(
-                f"words have the stemmer {self.stemmer!r} and the tagger {self.tagger!r}; they are stems or lemmas"
+                f"words have both the stemmer {self.stemmer!r} and the tagger {self.tagger!r}; give one of them"
             )
         if isinstance(self.stopwords, str) or not all(isinstance(word, str) for word in self.stopwords):
             raise InputError(f"the words' stopwords are {self.stopwords!r}; they must be a sequence of strings")
@@ -71,6 +71,6 @@ class WordInfo:
 
 
 def check_stemmer(name: str | None) -> None:
-    """Refuse what is no algorithm of Snowball."""
+    """Refuse a name that is not an algorithm of Snowball."""
     if name is not None and name not in STEMMERS:
         raise InputError(f"stemmer is {name!r}; Snowball has {', '.join(STEMMERS)}")
