@@ -220,7 +220,7 @@ def test_a_filter_takes_words_and_refuses_what_would_be_others_too(tmp_path: Pat
     assert hf.Index.open(tmp_path / "words").passage_frequency.tolist() == [2, 1]  # type: ignore[union-attr]
     follows = [row | {"id": f"d{at}", "document": "d"} for at, row in enumerate(rows)]
     memory = build_memory(WordReader().read(follows))
-    with pytest.raises(InputError, match="'sequence' were read; a change with a filter adds no type, allowed: word"):
+    with pytest.raises(InputError, match="'sequence' were read; a change with a filter cannot add a type, allowed"):
         read_under_a_filter("words", follows, memory)
     build_memory(FACTS[:1]).index().with_metadata([tenant]).save(tmp_path / "facts")
     written = build_memory([Extraction("c", "", "Again.", ("NOTES",))])

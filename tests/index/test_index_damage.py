@@ -306,7 +306,7 @@ def rewritten(directory: Path, **changes: np.ndarray | None) -> Path:
     [
         ("passage.text.bytes", None, "'passage.text.bytes' is missing"),
         ("graph.degree", None, "'graph.degree' is missing"),
-        ("graph.edge_type", None, "'graph.edge_type' must be there"),
+        ("graph.edge_type", None, "'graph.edge_type' must exist"),
         ("entity.alias.rows", None, "'entity.alias.rows' is missing"),
         ("passage.length", np.zeros(4, np.int32), r"'passage.length' has shape \(4,\), but P is 3 elsewhere"),
         ("passage.length", np.zeros(3, np.int64), "must be int32 with 1 dimensions"),

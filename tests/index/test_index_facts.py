@@ -100,8 +100,8 @@ def test_build_takes_facts_and_tables_of_them(tmp_path: Path) -> None:
     [
         ({"facts": stated(num_passages=4)}, "over 4 passages and 4 entities, the index has 3 and 4"),
         ({"facts": stated(num_entities=5)}, "over 3 passages and 5 entities"),
-        ({"facts": stated(), "fact_ends": "node"}, "facts are no table"),
-        ({"facts": None, "fact_ends": "node"}, "facts are no table"),
+        ({"facts": stated(), "fact_ends": "node"}, "applies to a table of facts only"),
+        ({"facts": None, "fact_ends": "node"}, "applies to a table of facts only"),
         ({"facts": STATEMENTS, "fact_ends": "id"}, "fact_ends is 'id'; allowed: name, node"),
         ({"facts": [STATEMENTS[0] | {"head": "Ada"}]}, r"'Ada' of facts\[0\], \('Ada', 'knows', .* not the name of an"),
         ({"facts": [STATEMENTS[0] | {"passage": 3}]}, r"facts\[0\] has passage = '3'; it must be an integer 0 \.\. 2"),

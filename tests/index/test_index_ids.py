@@ -75,7 +75,7 @@ def test_an_unknown_id_is_named(ids: list[Any], asked: Any, message: str) -> Non
 def test_rows_of_takes_a_list() -> None:
     index = Index.from_texts(["one"], ids=["a"])
     for wrong in ("a", 5):
-        with pytest.raises(InputError, match="give a list of passages' ids"):
+        with pytest.raises(InputError, match="give a list of passage ids"):
             index.rows_of(wrong)  # type: ignore[arg-type]
 
 

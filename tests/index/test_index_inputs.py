@@ -29,7 +29,7 @@ def with_value(array: np.ndarray, row: int, value: float) -> np.ndarray:
         ({"passages": {"text": ["a"]}}, "passages is a dict; allowed: a path"),
         ({"passages": None}, "there is nothing to build from: give passages="),
         ({"passages": "nothing.jsonl"}, "passages: there is no file 'nothing.jsonl'"),
-        ({"vectors": vectors(2)}, "vectors has 2 rows; there are 3 to describe"),
+        ({"vectors": vectors(2)}, "vectors has 2 rows; it must have 3"),
         ({"vectors": np.ones(3)}, r"vectors: X is float64\(3,\)"),
         ({"vectors": np.ones((3, 2), complex)}, "vectors: X is complex128"),
         ({"vectors": np.array([["a"]] * 3, object)}, "vectors: X is object"),
@@ -38,7 +38,7 @@ def with_value(array: np.ndarray, row: int, value: float) -> np.ndarray:
         ({"vectors": with_value(vectors(3), 2, 0), "metric": "cosine"}, "vectors: row 2 of X is the zero vector"),
         ({"vectors": "nothing.npy"}, "vectors: there is no file 'nothing.npy'"),
         ({"vectors": "vectors.bin"}, "allowed: an array, or the path of an .npy file"),
-        ({"entity_vectors": vectors(3)}, "entity_vectors has 3 rows; there are 4 to describe"),
+        ({"entity_vectors": vectors(3)}, "entity_vectors has 3 rows; it must have 4"),
         ({"entity_vectors": with_value(vectors(4), 0, np.inf)}, "entity_vectors: row 0 of X"),
         ({"graph": Graph.from_edges([0], [5])}, "graph has 6 nodes; 3 passages and 4 entities are 7: pass num_nodes=7"),
         ({"graph": Graph.from_edges([0], [7])}, "graph has 8 nodes; 3 passages and 4 entities are 7"),
@@ -61,7 +61,7 @@ def with_value(array: np.ndarray, row: int, value: float) -> np.ndarray:
         ({"aliases": {"Nobody": ["x"]}}, "aliases has the key 'Nobody'"),
         (
             {"aliases": {"A": ["x"]}, "entities": ["A", "B", "A", "C"]},
-            "aliases has the name 'A', which several entities bear; use the entity's index",
+            "aliases has the name 'A', which several entities have; use the entity's index",
         ),
     ],
 )

@@ -117,7 +117,7 @@ def changed(**changes: Any) -> EdgeStatements:
     ("changes", "message"),
     [
         ({"weights": np.ones(6)}, "statements does not sum to the graph's edges"),
-        ({"types": np.zeros(6, np.uint8)}, "do not sum to the graph's edges"),
+        ({"types": np.zeros(6, np.uint8)}, "not sum to the graph's edges"),
         ({"passages": np.full(6, 3, np.int32)}, "statements has passage 3; there are 3"),
         ({"ends": np.full((6, 2), 9, np.int32)}, "statements has node 9; nodes are 0 .. 5"),
     ],
@@ -157,7 +157,7 @@ def spoil(name: str, at: Any, value: Any) -> Callable[[Forge], None]:
         (spoil("edge.type", 0, 3), "a node or a type is not one of the graph's", True),
         (spoil("edge.end", (0, 0), 7), "a node or a type is not one of the graph's", True),
         (spoil("edge.weight", 0, 0.0), "a weight not above 0", True),
-        (spoil("edge.weight", 0, 9.0), "do not sum to the graph's edges", False),
+        (spoil("edge.weight", 0, 9.0), "not sum to the graph's edges", False),
     ],
 )
 def test_forged_statements_are_refused(

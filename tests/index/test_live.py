@@ -133,7 +133,7 @@ def test_a_snapshot_pickles_by_its_seq(tmp_path: Path) -> None:
 
 def test_waiting_for_a_seq(tmp_path: Path) -> None:
     reader = hf.Index.open(saved(tmp_path), live=True)
-    with pytest.raises(TimeoutError, match=r"seq 1 is not there after 0\.01 s; the last one is 0"):
+    with pytest.raises(TimeoutError, match=r"seq 1 cannot be read after 0\.01 s; the last one is 0"):
         reader.wait_for(1, 0.01)
     with hf.Index.open(tmp_path, writable=True) as live:
         thread = threading.Thread(target=lambda: [add(live, f"{i}") for i in range(5)])

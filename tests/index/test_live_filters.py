@@ -91,14 +91,14 @@ ADA, BABBAGE = ("entity", "Ada"), ("entity", "Babbage")
 @pytest.mark.parametrize(
     ("method", "given", "says"),
     [
-        ("add_passages", [passage("n", "y")], r"'n' is not one that this change may add: where\(tenant='x'\)"),
-        ("add_passages", [passage("n", None)], "'n' is not one"),
+        ("add_passages", [passage("n", "y")], r"may not add the passage 'n': where\(tenant='x'\)"),
+        ("add_passages", [passage("n", None)], "may not add the passage 'n'"),
         ("add_passages", [passage("n", colour="red")], "'colour', which the index does not have"),
         ("add_passages", [passage("n", year="red")], "the column is int64"),
         ("add_passages", [{"id": "n", "text": "t", "metadata": {"tenant": 3}}], "the column is string"),
         ("add_passages", [passage("y1")], "a passage has the id 'y1' already"),
         ("add_edges", edge(ADA, BABBAGE), "joins two entities"),
-        ("add_edges", edge(("passage", "x1"), ADA, type="new"), "a change with a filter adds no type"),
+        ("add_edges", edge(("passage", "x1"), ADA, type="new"), "a change with a filter cannot add a type"),
         ("delete_entities", ["Ada"], "outside the filter: make them without a filter"),
         ("delete_edges", edge(("passage", "x1"), ADA), "outside the filter: make them without a filter"),
         ("delete_facts", [("Ada", "knew", "Babbage")], "outside the filter: make them without a filter"),

@@ -1,4 +1,4 @@
-"""Texts that were read, as additions of a change; what the index knows already is found by what spellings share."""
+"""Convert extractions to additions of a change; known names are found by the keys of their spellings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .words import WordInfo
 
 
 class StatedFact(Protocol):
-    """A fact that some passages state; :class:`hopfuse.extract.Fact` is one."""
+    """A fact that some passages state, such as :class:`hopfuse.extract.Fact`."""
 
     @property
     def head(self) -> int:
@@ -22,7 +22,7 @@ class StatedFact(Protocol):
 
     @property
     def relation(self) -> str:
-        """As it is written."""
+        """The relation as written."""
         ...
 
     @property
@@ -32,12 +32,12 @@ class StatedFact(Protocol):
 
     @property
     def passages(self) -> tuple[int, ...]:
-        """Rows of those that state it."""
+        """Rows of the passages that state it."""
         ...
 
 
 class ReadPassages(Protocol):
-    """Passages with what was read in them; :class:`hopfuse.extract.Memory` is one."""
+    """Passages and what was read in them, such as :class:`hopfuse.extract.Memory`."""
 
     @property
     def ids(self) -> tuple[PassageId, ...]:
@@ -46,40 +46,40 @@ class ReadPassages(Protocol):
 
     @property
     def entities(self) -> tuple[str, ...]:
-        """E names; names first, then words."""
+        """E entities: names first, then words."""
         ...
 
     @property
     def num_names(self) -> int:
-        """Entities that are names."""
+        """Number of entities that are names."""
         ...
 
     @property
     def aliases(self) -> tuple[tuple[str, ...], ...]:
-        """Other writings of each."""
+        """Other spellings of each entity."""
         ...
 
     @property
     def facts(self) -> Sequence[StatedFact]:
-        """Each once."""
+        """Distinct facts."""
         ...
 
     @property
     def words(self) -> WordInfo | None:
-        """The way words were read; None where there are none."""
+        """How words were read, or None if there are none."""
         ...
 
     def keys(self, names: Sequence[str], *, words: bool) -> list[str]:
-        """Return what writings of one name share, or of one word."""
+        """Return the keys of names or words; spellings of the same name or word have the same key."""
         ...
 
     def stated_edges(self) -> Iterable[tuple[int, int, str, int]]:
-        """Yield edges of weight 1: two nodes, a type, and the row of the passage that states it or -1."""
+        """Yield edges of weight 1: two nodes, a type, and the row of the passage that states it, or -1."""
         ...
 
 
 class Additions(NamedTuple):
-    """The additions of a change, by slots; the end of an edge is that of a passage, or -1 minus that of an entity."""
+    """Additions by slots; the end of an edge is the slot of a passage, or -1 minus the slot of an entity."""
 
     aliases: list[tuple[int, str]]
     edges: list[tuple[int, int, str, float, int]]  # ends, type, weight, the passage that states it or -1
@@ -87,14 +87,14 @@ class Additions(NamedTuple):
 
 
 def check_read(base: Contents, read: Any) -> None:
-    """Refuse what was read in another way than the index's passages, and parts that the index does not have.
+    """Refuse passages that were read differently from the index's, and parts that the index lacks.
 
     Raises
     ------
     InputError
     """
     if base.graph is None:
-        raise InputError("the index has no graph; build it with one, if only of its nodes, to add what was read")
+        raise InputError("the index has no graph; build it with a graph, even one without edges, to add extractions")
     if read.facts and base.facts is None:
         raise InputError(f"{len(read.facts)} facts were read, but the index has none; build it with facts to add some")
     ours, theirs = (None if words is None else replace(words, first=0) for words in (base.words, read.words))
@@ -113,19 +113,19 @@ def additions(
     gone: Collection[int],
     fresh: list[tuple[str, bool]],
 ) -> Additions:
-    """Return what was read in passages that a change adds, by slots.
+    """Return the additions from what was read in passages that a change adds.
 
     Parameters
     ----------
     read : ReadPassages
     names : Names
-        What lives before the change.
+        The ids and names that exist before the change.
     passage : mapping of id to int
         Slots of the passages that the change adds.
     gone : collection of int
-        Slots of entities that it deletes.
+        Slots of the entities that it deletes.
     fresh : list of (str, bool)
-        Entities that it adds: name, and whether it is a word. What is new here is appended.
+        Entities that it adds: name, and whether it is a word. New entities are appended.
 
     Raises
     ------
@@ -135,8 +135,8 @@ def additions(
     for id in read.ids:
         if id not in passage:
             raise InputError(
-                f"passage {id!r} was read, but this change does not add it; what is read comes with its passage: call "
-                "add_passages or replace_passages, too"
+                f"passage {id!r} was read, but this change does not add it: also call add_passages or "
+                "replace_passages with it"
             )
     rows = [passage[id] for id in read.ids]
     count = read.num_names
@@ -161,7 +161,7 @@ def _slots(
     *,
     words: bool,
 ) -> Iterator[int]:
-    """Yield the slots of names, or of words: known ones by their keys, and those of new ones."""
+    """Yield the slots of names, or of words; add those that no key finds."""
     if not listed:
         return
     find = names.keyed(lambda some: read.keys(some, words=words), words=words)
@@ -178,7 +178,7 @@ def _slots(
 def _other_names(
     read: ReadPassages, at: int, slot: int, names: Names, fresh: Sequence[tuple[str, bool]]
 ) -> Iterator[str]:
-    """Yield the writings of a name that its entity does not have yet."""
+    """Yield the spellings of a name that its entity does not have yet."""
     new = slot - names.slots.entities
     known = {fresh[new][0]} if new >= 0 else {names.name(slot), *names.aliases(slot)}
     yield from (name for name in (read.entities[at], *read.aliases[at]) if name not in known)
@@ -187,7 +187,7 @@ def _other_names(
 def _facts(
     read: ReadPassages, names: Names, rows: Sequence[int], slots: Sequence[int]
 ) -> Iterator[tuple[int, str, int, int]]:
-    """Yield statements of facts; a relation is written as the index has it first."""
+    """Yield statements of facts; relations are spelled as the index first has them."""
     if not read.facts:
         return
     relations, known = [fact.relation for fact in read.facts], list(names.relations)

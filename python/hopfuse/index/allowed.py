@@ -1,4 +1,4 @@
-"""A change that may touch only what a filter allows: what it may say, and the passages that it may add."""
+"""Checks of a change with a filter: it may affect only passages that the filter allows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def meets(only: Where, rows: Sequence[Mapping[str, Any]], types: Mapping[str, st
     Raises
     ------
     InputError
-        A value of another type than its column's; a filter of a column that there is not.
+        A value of another type than its column's, or a filter on a column that does not exist.
     """
     arrays = metadata_arrays(rows, types, lambda row: f"passages[{row}]")
     sections = {name: Section(name, array) for name, array in arrays.items()}
@@ -31,7 +31,7 @@ def meets(only: Where, rows: Sequence[Mapping[str, Any]], types: Mapping[str, st
 def check_added(
     only: Where, ids: Sequence[Any], rows: Sequence[Mapping[str, Any] | None], types: Mapping[str, str]
 ) -> None:
-    """Refuse passages that a filter does not allow, and columns that are not there: their type would hold for all."""
+    """Refuse passages that a filter does not allow, and new columns, whose type would apply to all passages."""
     known = [row or {} for row in rows]
     allowed = meets(only, known, types)
     for id, row in zip(ids, known, strict=True):
@@ -39,37 +39,38 @@ def check_added(
             if name not in types:
                 raise InputError(
                     f"the passage {id!r} has the metadata {name!r}, which the index does not have; a change with a "
-                    "filter adds no column: add it without one first"
+                    "filter cannot add a column: add it without a filter first"
                 )
     for id, is_allowed in zip(ids, allowed, strict=True):
         if not is_allowed:
-            raise InputError(f"the passage {id!r} is not one that this change may add: {only} does not allow it")
+            raise InputError(f"this change may not add the passage {id!r}: {only} does not allow it")
 
 
 def check_edges(only: Where, edges: Iterable[tuple[Any, Any, str, float, Any]], types: Collection[str]) -> None:
-    """Refuse edges that no passage states, which every passage's walk would take, and types that are not there."""
+    """Refuse edges that no passage states, which all walks would use, and new edge types."""
     for at, (src, dst, kind, _, by) in enumerate(edges):
         if by is None and "passage" not in (src[0], dst[0]):
             raise InputError(
-                f"edges[{at}] joins two entities, and the change has the filter {only}: a passage must state it, "
-                "give stated_by"
+                f"edges[{at}] joins two entities, and the change has the filter {only}: give stated_by, the passage "
+                "that states it"
             )
         if kind not in types:
             raise InputError(
-                f"edges[{at}] has the type {kind!r}; a change with a filter adds no type, allowed: {', '.join(types)}"
+                f"edges[{at}] has the type {kind!r}; a change with a filter cannot add a type, allowed: "
+                + ", ".join(types)
             )
 
 
 def check_memory(only: Where, aliases: Sequence[str], kinds: Iterable[str], types: Collection[str]) -> None:
-    """Refuse other writings of names that were read in passages, and types of edges that are not there."""
+    """Refuse new spellings of names that were read in passages, and new edge types."""
     if aliases:
         raise InputError(
-            f"{len(aliases)} other writings of names were read, such as {aliases[0]!r}; a change with the filter "
-            f"{only} gives no alias: add what was read without a filter"
+            f"{len(aliases)} new spellings of names were read, such as {aliases[0]!r}; a change with the filter {only} "
+            "cannot add aliases: make the change without a filter"
         )
     for kind in kinds:
         if kind not in types:
             raise InputError(
-                f"edges of the type {kind!r} were read; a change with a filter adds no type, allowed: "
+                f"edges of the type {kind!r} were read; a change with a filter cannot add a type, allowed: "
                 + ", ".join(types)
             )

@@ -1,4 +1,4 @@
-"""Columns of Arrow record batches as arrays, checked: an error names the table, the row and the column."""
+"""Read and check columns of Arrow record batches; errors name the table, the row and the column."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def arrow() -> Any:
 
 
 def empty_batch(schema: Any) -> Any:
-    """Return a record batch without rows, which says the columns of a table that has none."""
+    """Return a record batch without rows, which states the columns of an empty table."""
     return arrow().RecordBatch.from_pylist([], schema=schema)
 
 
 class Rows:
-    """One record batch of a table: its columns, and where its rows are in the whole."""
+    """A record batch of a table, and the number of its first row in the table."""
 
     def __init__(self, batch: Any, what: str, first: int) -> None:
         self.batch, self.what, self.first = batch, what, first
@@ -41,7 +41,7 @@ class Rows:
         return int(self.batch.num_rows)
 
     def check_names(self, required: tuple[str, ...], optional: tuple[str, ...]) -> None:
-        """Refuse a column that is missing, there twice, or unknown."""
+        """Refuse missing, repeated and unknown columns."""
         known = required + optional
         for name in required:
             if name not in self.names:
@@ -58,7 +58,7 @@ class Rows:
         return self.batch.column(self.names.index(name))
 
     def where(self, row: int) -> str:
-        """Name a row: by its number, and by its id or name where it has one."""
+        """Describe a row by its number and, if it has one, its id or name."""
         place = f"{self.what} row {self.first + row}"
         for name in ("id", "name"):
             if name in self.names and (key := self.column(name)[row].as_py()) is not None:
@@ -66,18 +66,18 @@ class Rows:
         return place
 
     def label(self, name: str) -> str:
-        """Return what a column is called where it comes from."""
+        """Return the name of a column in its source."""
         known = (self.batch.schema.field(self.names.index(name)).metadata or {}).get(b"column", name.encode())
         return str(known.decode())
 
     def refuse(self, row: int, name: str, value: Any, allowed: str) -> NoReturn:
-        """Refuse a value."""
+        """Raise an InputError for a value."""
         label = self.label(name) if name in self.names else name
         found = f"no {label!r}" if value is None else f"{label} = {str(value)[:80]!r}"
         raise InputError(f"{self.where(row)} has {found}; it must be {allowed}")
 
     def strings(self, name: str, *, default: str | None = None) -> Any:
-        """Return a column as large strings without nulls; ``default`` stands for those."""
+        """Return a column as large strings; nulls are replaced by ``default``, or refused without one."""
         pa, column = arrow(), self.column(name)
         types = pa.types
         kind = column.type.value_type if types.is_dictionary(column.type) else column.type
@@ -97,7 +97,7 @@ class Rows:
         return column
 
     def keys(self, name: str) -> Any:
-        """Return a column of strings or integers as large strings or int64; nulls stay."""
+        """Return a column of strings or integers as large strings or int64; nulls are kept."""
         pa, column = arrow(), self.column(name)
         if pa.types.is_integer(column.type):
             try:
@@ -106,11 +106,11 @@ class Rows:
                 raise InputError(f"{self.what} column {name!r} has integers of more than 64 bits") from None
         if not pa.types.is_null(column.type):
             kept = Rows(pa.record_batch([pa.compute.drop_null(column)], names=[name]), self.what, self.first)
-            kept.strings(name)  # refuses what is no string
+            kept.strings(name)  # refuses other types
         return column.cast(pa.large_string())
 
     def vectors(self, name: str, dim: int | None) -> NDArray[Any]:
-        """Return a column of lists of numbers as an array (n, d); None takes the dimension of the first row."""
+        """Return a column of lists of numbers as an array (n, d); if ``dim`` is None, d is that of the first row."""
         pa, column = arrow(), self.column(name)
         types = pa.types
         listed = (types.is_fixed_size_list, types.is_list, types.is_large_list)
@@ -127,8 +127,7 @@ class Rows:
             row = int(wrong[0])
             raise InputError(
                 f"{self.where(row)} has {self.label(name)!r} of {lengths[row]} components, the rows before it have "
-                f"{dim}; give all "
-                "vectors one dimension"
+                f"{dim}; all vectors must have the same dimension"
             )
         if dim == 0:
             raise InputError(f"{self.where(0)} has {self.label(name)!r} of no components; a vector has at least one")
@@ -144,7 +143,7 @@ class Rows:
 
 
 def first_null(column: Any) -> int:
-    """Return the row of a column's first null."""
+    """Return the row of the first null."""
     return int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
 
 
@@ -159,17 +158,17 @@ def string_parts(column: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
 
 
 def own_copy(column: Any) -> Any:
-    """Return a column in memory of its own: a slice, or one that came over the C interface, keeps its whole batch."""
+    """Return a copy of a column; a slice, or a column from the C interface, would keep its whole batch in memory."""
     return column.take(arrow().array(np.arange(len(column))))
 
 
 def joined(columns: list[Any]) -> Any:
-    """Return several columns of one type as one."""
+    """Concatenate columns of one type."""
     return arrow().chunked_array(columns).combine_chunks()
 
 
 def first_repeated(column: Any) -> tuple[int, int] | None:
-    """Return the first row whose value an earlier row has, and that one; None where all are distinct."""
+    """Return the first row that repeats a value and the row of its first occurrence; None if all are distinct."""
     codes = np.asarray(column.dictionary_encode().indices.to_numpy(zero_copy_only=False))
     repeated = np.flatnonzero(codes != np.arange(codes.size))
     return (int(repeated[0]), int(codes[repeated[0]])) if repeated.size else None

@@ -1,4 +1,4 @@
-"""A batch of changes as arrays by name, and as the bytes of a frame of the log."""
+"""A batch of changes: arrays by name, and their encoding as the payload of a log frame."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Arrays = Mapping[str, NDArray[Any]]
 _COUNT = struct.Struct("<2I")
 _MAX_SECTIONS = 256
 
-#: Weights of edges that a change may state: whatever of them is summed, float32 holds it.
+#: Weights of edges that a change may state; float32 holds all their sums.
 LEAST_WEIGHT, MOST_WEIGHT = 2.0**-64, 2.0**64
-#: dtype and shape of each array of a batch: a letter with what is added to it, a fixed size, or None, which is free.
+#: Shape of an array: for each dimension, a letter with an offset, a fixed size, or None for any size.
 Shape = tuple[tuple[str | None, int] | int, ...]
 
 
 class Slots(NamedTuple):
-    """Counts of all passages and entities so far: a slot is never used again."""
+    """Numbers of passages and entities that were ever added; slots are not reused."""
 
     passages: int
     entities: int
@@ -70,7 +70,7 @@ RULES: dict[str, tuple[str, Shape]] = {
     "lexical.count": ("int32", (("Z", 0),)),
     **_strings("source.state", "B"),
 }
-#: Arrays that come together.
+#: Arrays that are present together.
 GROUPS = (
     tuple(name for name in RULES if name.startswith("metadata.")),
     ("delete.alias.entity", "delete.alias.name.offsets", "delete.alias.name.bytes"),
@@ -101,11 +101,11 @@ _KINDS = {
 
 
 class Batch:
-    """Arrays of one batch, checked: an array that is absent is empty.
+    """The checked arrays of one batch; an absent array is empty.
 
-    Passages and entities are named by their slots: those of the generation are its rows, later ones count on. The end
-    of an edge is the slot of a passage, or -1 minus that of an entity. Types of edges and relations are places in the
-    batch's own lists of names. What a batch deletes was there before it; what it adds comes after that.
+    Passages and entities are identified by slots: the rows of the generation, then numbers in order of addition. The
+    end of an edge is the slot of a passage, or -1 minus the slot of an entity. Edge types and relations are positions
+    in the batch's own lists of names. Deletions apply to what existed before the batch, and precede its additions.
     """
 
     def __init__(self, arrays: Arrays, before: Slots) -> None:
@@ -116,28 +116,28 @@ class Batch:
         )
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return an array, or an empty one of its dtype and shape."""
+        """Return an array, or an empty one of the right dtype and shape."""
         if name in self.arrays:
             return self.arrays[name]
         dtype, shape = RULES[name]
         return np.zeros(tuple(size if isinstance(size, int) else 0 for size in shape), dtype)
 
     def strings(self, name: str) -> list[str]:
-        """Return strings by the name that their two arrays share."""
+        """Return the strings of ``name.offsets`` and ``name.bytes``."""
         return list(_column(self.arrays, name)) if f"{name}.offsets" in self.arrays else []
 
     def counts(self) -> dict[str, int]:
-        """Return how many rows are added and, below 0, deleted, by kind."""
+        """Return the number of rows added or, if negative, deleted, by kind."""
         found = {what: sign * self._count(name) for what, (sign, name) in _KINDS.items()}
         return {what: count for what, count in found.items() if count}
 
     def edge_types(self) -> set[str]:
-        """Return the types of the edges that it adds."""
+        """Return the types of the added edges."""
         names = self.strings("edge.type_name")
         return {names[kind] for kind in np.unique(self["edge.type"]).tolist()}
 
     def sections(self, prefix: str) -> dict[str, Section]:
-        """Return the arrays whose names begin so, as sections."""
+        """Return the arrays whose names begin with ``prefix``, as sections."""
         return {
             name: Section(f"array {name!r} of a batch", array)
             for name, array in self.arrays.items()
@@ -148,7 +148,7 @@ class Batch:
         return self.arrays[name].shape[0] if name in self.arrays else 0
 
     def moved(self, passages: NDArray[np.int64], entities: NDArray[np.int64], before: Slots) -> Batch:
-        """Return the batch for another numbering of slots: ``passages[slot]``, ``entities[slot]``."""
+        """Return the batch with slots renumbered to ``passages[slot]`` and ``entities[slot]``."""
         moved = dict(self.arrays)
         for name, slots in (("delete.passage", passages), ("delete.entity", entities)):
             if name in moved:
@@ -174,7 +174,7 @@ class Batch:
 
 
 def encode(arrays: Arrays) -> bytes:
-    """Return the payload of a frame: how many arrays, their table, and the arrays, each at a multiple of 8."""
+    """Return the payload of a frame: the number of arrays, their table, and the arrays, each at a multiple of 8."""
     entries, at = [], _COUNT.size + ENTRY.size * len(arrays)
     for name, array in arrays.items():
         entries.append(Entry(name, name_of(array.dtype), array.shape, at))
@@ -187,12 +187,12 @@ def encode(arrays: Arrays) -> bytes:
 
 
 def decode(payload: memoryview) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a payload, over its memory.
+    """Return the arrays of a payload, without a copy.
 
     Raises
     ------
     FormatError
-        Anything that FORMAT.md does not allow.
+        The payload violates FORMAT.md.
     """
     count, zero = _COUNT.unpack(payload[: _COUNT.size]) if len(payload) >= _COUNT.size else (0, 1)
     at = _COUNT.size + ENTRY.size * count
@@ -216,7 +216,7 @@ def decode(payload: memoryview) -> dict[str, NDArray[Any]]:
 
 
 def read_batch(payload: memoryview, before: Slots) -> Batch:
-    """Return the batch of a frame, after a check of everything that a merge relies on.
+    """Return the batch of a frame, after checking everything that a merge relies on.
 
     Raises
     ------
@@ -278,7 +278,7 @@ def _check_shapes(arrays: Arrays) -> dict[str, int]:
         there = [name for name in group if name in arrays]
         if there and len(there) != len(group):
             raise FormatError(
-                f"array {there[0]!r} of a batch is there without {next(n for n in group if n not in there)!r}"
+                f"array {there[0]!r} of a batch is present without {next(n for n in group if n not in there)!r}"
             )
     ids = [name for name in ("passage.id.offsets", "passage.id.number") if name in arrays]
     if len(ids) != ("passage.length" in arrays):

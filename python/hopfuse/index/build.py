@@ -1,4 +1,4 @@
-"""Build the sections of an index from what a user gives; everything is checked before anything is made."""
+"""Check the arguments of Index.build, and convert them to the sections of an index."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .parts import check_encoder_dim, encoder_arrays, fact_arrays, graph_arrays,
 STATEMENTS = Spec(
     "facts", ("head", "relation", "tail", "passage"), (), ("head", "relation", "tail", "passage"), others=False
 )
-#: What heads and tails of a table of facts are.
+#: The meaning of heads and tails in a table of facts.
 FACT_ENDS = ("name", "node")
 PASSAGES = Spec("passages", ("text",), ("title", "id", "metadata"), ("id", "text", "title"), others=True)
 METADATA = Spec("metadata", ("metadata",), ("id",), ("id", "metadata"), others=True)
@@ -44,7 +44,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Parts(NamedTuple):
-    """The sections of an index, its settings, and the types that some sections were made from."""
+    """The sections of an index, its settings, and the objects that some sections were made from."""
 
     arrays: Arrays
     settings: Settings
@@ -127,19 +127,14 @@ def build_parts(
 
 
 def check_alone(given: Mapping[str, Any]) -> None:
-    """Refuse what is given beside a source, which has it.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse arguments that are given beside a source."""
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"{name} is given beside a source, which has its own; leave one out")
+            raise InputError(f"{name} is given beside a source, which provides it; leave one out")
 
 
 def rows_of_texts(texts: Any, ids: Any, titles: Any) -> list[dict[str, Any]]:
-    """Return the rows of passages that :meth:`hopfuse.Index.from_texts` is given."""
+    """Return the rows of passages for the arguments of :meth:`hopfuse.Index.from_texts`."""
     if isinstance(texts, str | Mapping) or not isinstance(texts, Iterable):
         raise InputError(f"texts is a {type(texts).__name__}; give a list of strings, or of mappings with 'text'")
     rows = [{"text": text} if isinstance(text, str) else text for text in texts]
@@ -170,7 +165,7 @@ def _check_options(metric: str, storage: str, fact_ends: str) -> None:
 
 
 def _passage_arrays(passages: Any, metadata_types: Any) -> Arrays:
-    """Return the sections ``passage.*`` but for vectors, and ``metadata.*``."""
+    """Return the sections ``passage.*`` except vectors, and ``metadata.*``."""
     table = read_table(passages, PASSAGES)
     texts, ids = tables.texts(table, "text"), tables.row_ids(table)
     are_strings = bool(ids) and isinstance(ids[0], str)
@@ -186,13 +181,13 @@ def _passage_arrays(passages: Any, metadata_types: Any) -> Arrays:
 def metadata_of(
     given: Any, types: Any, num_passages: int, rows_of: Callable[[Iterable[Any]], NDArray[np.int64]]
 ) -> Arrays:
-    """Return the sections ``metadata.*`` of a table of rows, by ids or in the order of the passages."""
+    """Return the sections ``metadata.*`` for rows with ids, or in the order of the passages."""
     table = read_table(given, METADATA)
     values = tables.objects(table, "metadata")
     if "id" not in table.columns:
         if table.num_rows != num_passages:
             raise InputError(
-                f"metadata has {table.num_rows} rows for {num_passages} passages; give one for each, or ids"
+                f"metadata has {table.num_rows} rows for {num_passages} passages; give one row for each, or ids"
             )
         return metadata_arrays(values, types, table.where)
     rows = rows_of(tables.row_ids(table)).tolist()
@@ -204,7 +199,7 @@ def metadata_of(
 
 
 def _entity_names(entities: Any) -> list[str] | None:
-    """Return names from a list of str or a table; None where there is nothing."""
+    """Return names from a list of str or a table, or None for None."""
     if entities is None:
         return None
     if isinstance(entities, (list, tuple)) and all(isinstance(name, str) for name in entities):
@@ -222,14 +217,14 @@ def load_vectors(vectors: Any, what: str, rows: int, metric: Any, storage: Any) 
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
     if corpus.num_vectors != rows:
-        raise InputError(f"{what} has {corpus.num_vectors} rows; there are {rows} to describe, one vector each")
+        raise InputError(f"{what} has {corpus.num_vectors} rows; it must have {rows}, one for each")
     return corpus
 
 
 def _load_graph(
     graph: Any, num_passages: int, num_entities: int | None, statements: Any
 ) -> tuple[Graph | None, EdgeStatements | None]:
-    """Return the graph itself, checked, or one built from an edge table, and its edges as they were stated."""
+    """Return a given graph, checked, or one built from an edge table, and its edges as stated."""
     if statements is not None and not (isinstance(graph, Graph) and isinstance(statements, EdgeStatements)):
         raise InputError(
             f"statements is a {type(statements).__name__} beside graph, a {type(graph).__name__}; give EdgeStatements "
@@ -239,7 +234,7 @@ def _load_graph(
         return None, None
     if not isinstance(graph, Graph):
         table = graph if isinstance(graph, Table) else read_table(graph, EDGES)
-        least = UNKNOWN if table is graph else NO_PASSAGE  # a source says of what it is not known who states it
+        least = UNKNOWN if table is graph else NO_PASSAGE  # a source marks edges whose passage is unknown
         return _graph_from_table(table, num_passages, num_entities, least)
     _check_nodes(graph.num_nodes, num_passages, num_entities)
     try:
@@ -255,7 +250,7 @@ def _load_graph(
 
 
 def _entity_arrays(names: list[str], aliases: Any) -> Arrays:
-    """Return the sections ``entity.*`` that hold text."""
+    """Return the sections ``entity.*`` of names and aliases."""
     rows = _alias_rows(names, aliases)
     return {
         **string_arrays("entity.name", names),
@@ -265,12 +260,10 @@ def _entity_arrays(names: list[str], aliases: Any) -> Arrays:
 
 
 def _load_facts(facts: Any, ends: str, names: list[str], num_passages: int) -> Facts | None:
-    """Return the facts themselves, or those of a table whose ends are names of entities, or nodes of the graph."""
+    """Return given facts, or those of a table whose ends are names of entities or nodes of the graph."""
     if facts is None or isinstance(facts, Facts):
         if ends != "name":
-            raise InputError(
-                f"fact_ends is {ends!r}, which says what a table's heads and tails are; facts are no table"
-            )
+            raise InputError(f"fact_ends is {ends!r}, which applies to a table of facts only; leave it out")
         return facts
     table = facts if isinstance(facts, Table) else read_table(facts, STATEMENTS)
     passages = tables.integers(table, "passage", num_passages).tolist()
@@ -349,7 +342,7 @@ def _alias_rows(names: list[str], aliases: Any) -> list[list[str]]:
         if not isinstance(values, (list, tuple)) or not all(isinstance(alias, str) for alias in values):
             raise InputError(f"aliases[{key!r}] is {values!r}; it must be a list of strings")
         if isinstance(key, str) and key in repeated:
-            raise InputError(f"aliases has the name {key!r}, which several entities bear; use the entity's index")
+            raise InputError(f"aliases has the name {key!r}, which several entities have; use the entity's index")
         entity = index.get(key, -1) if isinstance(key, str) else _entity_index(key)
         if not 0 <= entity < len(names):
             raise InputError(

@@ -1,4 +1,4 @@
-"""Columns that are read item by item: strings (UTF-8 bytes end to end, and int64 offsets), rows of them, integers."""
+"""Columns that are read item by item: strings (concatenated UTF-8 and int64 offsets), lists of strings, integers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DECODE_BYTES = 1 << 22
 
 
 def string_arrays(name: str, strings: Iterable[str]) -> dict[str, NDArray[Any]]:
-    """Return the sections ``name.offsets`` and ``name.bytes`` of strings; an error calls them ``name``."""
+    """Return the sections ``name.offsets`` and ``name.bytes`` of strings."""
     blob = bytearray()
     offsets = [0]
     for i, string in enumerate(strings):
@@ -37,7 +37,7 @@ def string_column(sections: Mapping[str, Section], name: str) -> StringColumn:
 
 
 def id_column(sections: Mapping[str, Section]) -> StringColumn | IntegerColumn:
-    """Return the column of the passages' ids, whichever kind they are."""
+    """Return the column of the passages' ids, which are strings or integers."""
     number = sections.get("passage.id.number")
     return string_column(sections, "passage.id") if number is None else IntegerColumn(number)
 
@@ -45,7 +45,7 @@ def id_column(sections: Mapping[str, Section]) -> StringColumn | IntegerColumn:
 class StringColumn(Sequence[str]):
     """An immutable sequence of strings that is decoded item by item from (mapped) memory.
 
-    An integer gives a str, a slice a list of str. A negative integer counts from the end.
+    An integer index gives a str, a slice a list of str. A negative index counts from the end.
     """
 
     __slots__ = ("_bytes", "_offsets")
@@ -94,12 +94,12 @@ class StringColumn(Sequence[str]):
             raise FormatError(f"{self._bytes.label}: a string in {start} .. {stop - 1} is not UTF-8: {error}") from None
 
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Return where each string begins, (n + 1,), and the bytes of all."""
+        """Return the offsets, (n + 1,), and the bytes of all strings."""
         check_offsets(self._offsets, self._bytes.shape[0])
         return self._offsets.whole(), self._bytes.whole()
 
     def check(self) -> None:
-        """Verify every string without keeping any."""
+        """Verify all strings."""
         check_offsets(self._offsets, self._bytes.shape[0])
         offsets, data = self._offsets.whole(), self._bytes.whole()
         decoder = codecs.getincrementaldecoder("utf-8")()
@@ -115,7 +115,7 @@ class StringColumn(Sequence[str]):
 
 
 class IntegerColumn(Sequence[int]):
-    """An immutable sequence of integers; an integer gives an int, a slice a list of int."""
+    """An immutable sequence of integers; an integer index gives an int, a slice a list of int."""
 
     __slots__ = ("_numbers",)
 
@@ -150,7 +150,7 @@ class IntegerColumn(Sequence[int]):
 class RaggedStrings(Sequence[tuple[str, ...]]):
     """An immutable sequence of rows, each of zero or more strings.
 
-    An integer gives a tuple of str, a slice a list of such tuples.
+    An integer index gives a tuple of str, a slice a list of such tuples.
     """
 
     __slots__ = ("_rows", "_strings")
@@ -189,7 +189,7 @@ class RaggedStrings(Sequence[tuple[str, ...]]):
 
 
 def row_number(item: Any, length: int) -> int:
-    """Return ``item`` as a row 0 .. length-1; a negative one counts from the end."""
+    """Return an index as a row 0 .. length-1; a negative index counts from the end."""
     i = operator.index(item)
     if not -length <= i < length:
         raise IndexError(f"row {i} of a column of {length}; rows are 0 .. {length - 1}")
@@ -197,7 +197,7 @@ def row_number(item: Any, length: int) -> int:
 
 
 def ascending(offsets: Section, start: int, stop: int, limit: int) -> list[int]:
-    """Return the offsets start .. stop, after a check that they ascend within 0 .. limit."""
+    """Return the offsets start .. stop, after checking that they ascend within 0 .. limit."""
     ends = offsets.part(start, stop + 1)
     found: list[int] = ends.tolist()
     if found[0] < 0 or found[-1] > limit or found[0] > found[-1] or (stop - start > 1 and (ends[1:] < ends[:-1]).any()):
@@ -206,7 +206,7 @@ def ascending(offsets: Section, start: int, stop: int, limit: int) -> list[int]:
 
 
 def check_offsets(offsets: Section, limit: int) -> None:
-    """Read offsets whole, and check that they go from 0, ascending, to the limit."""
+    """Check that all offsets ascend from 0 to the limit."""
     ends = offsets.whole()
     if ends[0] != 0 or ends[-1] != limit or (ends[1:] < ends[:-1]).any():
         raise FormatError(f"{offsets.label}: the offsets do not ascend from 0 to {limit}")

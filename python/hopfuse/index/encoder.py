@@ -1,4 +1,4 @@
-"""The encoder of an index's vectors, as the index keeps it."""
+"""The encoder of an index's vectors, as the index stores it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..errors import InputError
 
 @dataclass(frozen=True)
 class EncoderInfo:
-    """The encoder that made an index's vectors: questions must be encoded by the same.
+    """The encoder that made an index's vectors. Questions must be encoded by the same encoder.
 
     Parameters
     ----------
     name : str
     dim : int
-        Dimensions of a vector, at least 1.
+        Dimension of a vector, at least 1.
     normalize : bool
-        Every vector has length 1.
+        Whether every vector has length 1.
 
     Raises
     ------
@@ -49,7 +49,7 @@ class EncoderInfo:
 
     @classmethod
     def of(cls, encoder: Any) -> EncoderInfo:
-        """Return what an encoder says of itself: its ``name``, ``dim`` and ``normalize``.
+        """Return the ``name``, ``dim`` and ``normalize`` of an encoder.
 
         Examples
         --------
@@ -59,7 +59,7 @@ class EncoderInfo:
         """
         if isinstance(encoder, EncoderInfo):
             return encoder
-        from ..encoders import as_encoder  # only those who have an encoder need the room
+        from ..encoders import as_encoder  # imported only if there is an encoder
 
         whole = as_encoder(encoder)
         return cls(whole.name, whole.dim, whole.normalize)

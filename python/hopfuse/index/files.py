@@ -1,4 +1,4 @@
-"""Mapping a generation file into memory, and writing one."""
+"""Map a generation file into memory, and write one."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from .sections import Section
 
 
 def open_file(path: Path) -> tuple[Head, dict[str, Section]]:
-    """Map a generation file; its head and its padding are verified here, its sections at first use.
+    """Map a generation file and verify its head and padding; sections are verified at their first use.
 
     Raises
     ------
     FormatError
-        The file is not what FORMAT.md says.
+        The file violates FORMAT.md.
     FileNotFoundError
         There is no such file.
     """
-    with _opened(path) as file:
+    with open_part(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size == 0:
             raise FormatError(f"{path}: the file is empty; it is torn")
@@ -55,7 +55,8 @@ def open_file(path: Path) -> tuple[Head, dict[str, Section]]:
     return head, _sections(path, data, head)
 
 
-def _opened(path: Path) -> BinaryIO:
+def open_part(path: Path) -> BinaryIO:
+    """Open a regular file of an index; anything else is a FormatError."""
     try:
         return open_regular(path)
     except InputError as error:
@@ -65,7 +66,7 @@ def _opened(path: Path) -> BinaryIO:
 def write_file(
     path: Path, generation: int, settings: Settings, arrays: Mapping[str, NDArray[Any]], *, seq: int = 0
 ) -> None:
-    """Write a new file of sections, in file order: payload first and head last, and flush it to the disk."""
+    """Write sections to a new file, in file order, the head last, and sync it to the disk."""
     entries = place([Entry(name, name_of(array.dtype), array.shape) for name, array in arrays.items()])
     checksums: list[int] = []
     with create_exclusively(path) as file:
@@ -88,7 +89,7 @@ def _stored_dtype(entry: Entry) -> np.dtype[Any]:
 
 
 def _check_padding(data: mmap.mmap, head: Head) -> None:
-    """Check that between payloads, and after the last one, there is nothing but zeros."""
+    """Check that all bytes between and after the payloads are zero."""
     end = head_bytes(len(head.entries), head.checksums.size)
     for entry in (*head.entries, replace(head.entries[-1], offset=len(data))):
         if any(data[end : entry.offset]):

@@ -55,7 +55,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of the section table; ``offset`` is where the payload starts in the file."""
+    """A row of the section table; ``offset`` is the start of the payload in the file."""
 
     name: str
     dtype: str
@@ -69,7 +69,7 @@ class Entry:
 
     @property
     def num_blocks(self) -> int:
-        """Checksums of the payload: one for each started block."""
+        """Number of checksums: one for each block, the last of which may be partial."""
         return -(-self.length // BLOCK)
 
 
@@ -90,12 +90,12 @@ def aligned(position: int) -> int:
 
 
 def head_bytes(num_sections: int, num_blocks: int) -> int:
-    """Return bytes of the head without its padding."""
+    """Return the size of the head without padding."""
     return HEADER_BYTES + ENTRY.size * num_sections + 4 * num_blocks
 
 
 def place(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Return the entries with the only offsets that the format allows."""
+    """Return the entries with their offsets, which the format determines."""
     position = aligned(head_bytes(len(entries), sum(e.num_blocks for e in entries)))
     placed = []
     for e in entries:
@@ -105,7 +105,7 @@ def place(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def file_bytes(placed: Sequence[Entry]) -> int:
-    """Return size of the file that holds the placed entries."""
+    """Return the size of the file."""
     return aligned(placed[-1].offset + placed[-1].length)
 
 
@@ -132,12 +132,12 @@ def pack_head(head: Head) -> bytes:
 
 
 def parse_head(data: memoryview) -> Head:
-    """Check the head of a file against its own size and its checksums, and read it; nothing else of it is read.
+    """Read the head of a file, after checking it against the file's size and its checksums.
 
     Raises
     ------
     FormatError
-        Anything that FORMAT.md does not allow. Nothing larger than the head is allocated.
+        The head violates FORMAT.md. Nothing larger than the head is allocated.
     """
     if len(data) < HEADER_BYTES:
         raise FormatError(f"the file has {len(data)} bytes, fewer than the {HEADER_BYTES} of a header; it is torn")
@@ -201,7 +201,7 @@ def _parse_entries(table: memoryview, size: int, blocks: int) -> tuple[Entry, ..
 
 
 def parse_entry(row: int, data: memoryview) -> tuple[Entry, int]:
-    """Return a row of the section table, and the length that it says."""
+    """Return a row of the section table, and its length field."""
     raw, code, ndim, rows, columns, offset, length = ENTRY.unpack(data)
     name = raw.rstrip(b"\0")
     if not _NAME.fullmatch(name):

@@ -1,4 +1,4 @@
-"""An index that takes changes: its snapshots, and the recipes that follow them."""
+"""An index that takes changes: snapshots, and recipes that follow them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .contents import Contents
 from .filters import Where
 from .generations import check_directory, hold_lock
 from .state import read_state
-from .writer import IndexWriter, lower_priority, whole_encoder
+from .writer import IndexWriter, checked_encoder, lower_priority
 
 _POLL_SECONDS = 0.005
 
 
 class Searchable(Protocol):
-    """A recipe, which :meth:`LiveIndex.follow` makes anew for each snapshot."""
+    """A recipe, which :meth:`LiveIndex.follow` constructs for each snapshot."""
 
     def search(self, *args: Any, **options: Any) -> Any:
-        """Search the index that it was made of."""
+        """Search the index that it was constructed with."""
         ...
 
 
@@ -36,12 +36,11 @@ S = TypeVar("S", bound=Searchable)
 
 
 class LiveIndex(Generic[Kind]):
-    """A directory's index as it changes: the last snapshot, and, for its one writer, the changes.
+    """A directory's index as it changes: the last snapshot and, for a writer, methods that change it.
 
-    :meth:`hopfuse.Index.open` makes it, with ``writable=True`` the one that writes, with ``live=True`` one that
-    follows, of which there may be any number in any processes. A snapshot is an :class:`hopfuse.Index` like any other:
-    immutable, with a :attr:`hopfuse.Index.seq`, and equal in every bit to one that is built of the rows that exist at
-    that seq. Threads may share a live index.
+    :meth:`hopfuse.Index.open` returns the only writer with ``writable=True``, and a follower with ``live=True``; any
+    number of processes can follow. A snapshot is an immutable :class:`hopfuse.Index` with a :attr:`hopfuse.Index.seq`,
+    and equals, bit for bit, an index built from the rows that exist at that seq. Thread-safe.
 
     Examples
     --------
@@ -68,7 +67,7 @@ class LiveIndex(Generic[Kind]):
                 self._held.enter_context(hold_lock(self.directory))
             self._state = read_state(kind, self.directory)
             if writable:
-                whole = whole_encoder(encoder, self._state.base)
+                whole = checked_encoder(encoder, self._state.base)
                 self._writer = IndexWriter(kind, self.directory, self._state, whole)
                 self._held.callback(self._writer.close)
         except BaseException:
@@ -78,7 +77,7 @@ class LiveIndex(Generic[Kind]):
 
     @property
     def index(self) -> Kind:
-        """The last snapshot; :meth:`refresh` puts another in its place."""
+        """The last snapshot, which :meth:`refresh` replaces."""
         return self._index
 
     @property
@@ -87,7 +86,7 @@ class LiveIndex(Generic[Kind]):
         return self._index.seq
 
     def refresh(self) -> Kind:
-        """Read what was committed since, merge it, swap the snapshot, and return it; searches go on meanwhile."""
+        """Read and merge later commits, and return the new snapshot. Searches are not blocked."""
         with self._reading:
             state = read_state(self._kind, self.directory, self._state) if self._writer is None else self._writer.state
             if (state.generation, state.seq) != (self._index.generation, self._index.seq):
@@ -97,24 +96,24 @@ class LiveIndex(Generic[Kind]):
             return self._index
 
     def wait_for(self, seq: int, timeout: float = 10.0) -> Kind:
-        """Return a snapshot of at least a seq, as a commit returned it, once it can be read.
+        """Wait until a seq, as returned by a commit, can be read, and return a snapshot that contains it.
 
         Raises
         ------
         TimeoutError
-            It cannot be read within so many seconds.
+            The seq cannot be read within ``timeout`` seconds.
         """
         until = time.monotonic() + timeout
         while self.seq < seq and self.refresh().seq < seq:
             if time.monotonic() >= until:
-                raise TimeoutError(f"seq {seq} is not there after {timeout} s; the last one is {self.seq}")
+                raise TimeoutError(f"seq {seq} cannot be read after {timeout} s; the last one is {self.seq}")
             time.sleep(_POLL_SECONDS)
         return self._index
 
     def history(self) -> list[dict[str, Any]]:
         """Return the batches since the last generation, each with its ``seq``, ``time`` and ``counts``.
 
-        The time is in microseconds since 1970 in UTC; counts are rows that were added, and, below 0, deleted, by kind.
+        Times are in microseconds since 1970 in UTC. Counts are numbers of added or, if negative, deleted rows by kind.
 
         Examples
         --------
@@ -132,12 +131,12 @@ class LiveIndex(Generic[Kind]):
         return [{"seq": frame.seq, "time": frame.time, "counts": batch.counts()} for frame, batch in pairs]
 
     def follow(self, make: Callable[[Kind], S]) -> Follower[Kind, S]:
-        """Return a searcher of the last snapshot, whichever that is: ``live.follow(lambda index: PhaseGraph(index))``.
+        """Return a searcher that always uses the last snapshot: ``live.follow(lambda index: PhaseGraph(index))``.
 
         Parameters
         ----------
         make : callable
-            Makes a recipe of an index; called once for each snapshot that is searched.
+            Constructs a recipe for an index; called once for each snapshot that is searched.
 
         Examples
         --------
@@ -159,14 +158,14 @@ class LiveIndex(Generic[Kind]):
     # ---- Writing ----
 
     def change(self, *, only: Where | None = None) -> Change:
-        """Return a new batch of changes, which is committed where its ``with`` block ends, or by ``commit()``.
+        """Return a new batch of changes, committed at the end of its ``with`` block or by ``commit()``.
 
         Parameters
         ----------
         only : Where, optional
-            The passages that the change may add, delete and name; others are to it as if they were not there. It may
-            change nothing that such passages share with others: it deletes no entity, edge or fact, gives no alias,
-            adds no column of metadata, no type of edges, and no edge that no passage states.
+            The passages that the change may add, delete and refer to; for it, other passages do not exist. It cannot
+            change what passages share: it cannot delete entities, edges or facts, or add aliases, metadata columns,
+            edge types, or edges that no passage states.
 
         Examples
         --------
@@ -183,15 +182,15 @@ class LiveIndex(Generic[Kind]):
         return Change(writer.state.base, writer.encoder, writer.commit, only)
 
     def compact(self) -> int:
-        """Write the changes into a new generation, and return its number; searches and commits go on meanwhile.
+        """Write the index with its changes as a new generation, and return its number.
 
-        Answers stay the same, bit for bit, and so does the seq. Every row of the index is written, by a thread of low
-        priority where the system knows such (Linux).
+        Searches and commits are not blocked. Answers and the seq stay the same. All rows are written, by a thread with
+        low priority where the system supports it (Linux).
         """
         return self.compact_in_background().result()
 
     def compact_in_background(self) -> Future[int]:
-        """Start :meth:`compact`, and return its future."""
+        """Start :meth:`compact` in a thread, and return its future."""
         future: Future[int] = Future()
         writer = self._open_writer()
 
@@ -206,7 +205,7 @@ class LiveIndex(Generic[Kind]):
         return future
 
     def close(self) -> None:
-        """Release the writer's lock, once a compaction has ended; the snapshot stays usable."""
+        """Wait for a running compaction and release the writer's lock. The snapshot stays usable."""
         if self._writer is not None:
             self._writer.finish()
         self._held.close()
@@ -229,7 +228,7 @@ class LiveIndex(Generic[Kind]):
 
 
 class Follower(Generic[Kind, S]):
-    """A recipe over the last snapshot of a live index, made anew when that changes; :meth:`LiveIndex.follow` makes it.
+    """A recipe over the last snapshot of a live index, from :meth:`LiveIndex.follow`.
 
     Examples
     --------
@@ -256,7 +255,7 @@ class Follower(Generic[Kind, S]):
         return self._of(self._live.index)
 
     def search(self, *args: Any, at_least: int | None = None, timeout: float = 10.0, **options: Any) -> Any:
-        """Search the last snapshot, or wait for one of at least a seq; the rest is for the recipe's own ``search``.
+        """Search the last snapshot, or wait for one with at least a seq; pass other arguments to the recipe's search.
 
         Raises
         ------

@@ -13,12 +13,13 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import FormatError, InputError
-from ..io.files import create_exclusively, open_regular, sync_directory, sync_file
+from ..errors import FormatError
+from ..io.files import create_exclusively, sync_directory, sync_file
+from .files import open_part
 from .format import ENDIAN_MARK, VERSION
 
 MAGIC = b"\x89HOPLOG\n"
@@ -77,7 +78,7 @@ def read_header(path: Path, generation: int, seq: int) -> Header | None:
         The header is damaged, or the log follows another generation.
     """
     try:
-        with _opened(path) as file:
+        with open_part(path) as file:
             data = file.read(HEADER_BYTES + 1)
     except FileNotFoundError:
         return None
@@ -184,16 +185,9 @@ class _Damage(NamedTuple):
     offset: int
 
 
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return open_regular(path)
-    except InputError as error:
-        raise FormatError(str(error)) from None
-
-
 def _bytes(path: Path, start: int) -> bytes:
     """Read the file from an offset on. It is not mapped, since a writer may cut it."""
-    with _opened(path) as file:
+    with open_part(path) as file:
         file.seek(start)
         return file.read()
 

@@ -1,4 +1,4 @@
-"""Which numbers of a column are among some: a table without collisions, found by multiplying, in one pass.
+"""Test which numbers of a column are in a small set, with a collision-free multiplicative hash, in one pass.
 
 ``np.isin`` sorts the column, which takes ten times as long.
 """
@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Multipliers that are tried. A table has more places than the square of the numbers, so most have no collision.
+#: Multipliers that are tried. A table is larger than the square of the set, so most multipliers have no collision.
 TRIES = 64
 _LEAST_BITS, _MOST_BITS = 10, 18
 _BLOCK = 1 << 16
-#: 2^64 by the golden ratio, odd: its multiples spread numbers evenly.
+#: 2^64 divided by the golden ratio, odd, which spreads numbers evenly (Fibonacci hashing).
 _SPREAD = 0x9E3779B97F4A7C15
 
 
 def is_in(data: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which entries equal one of some numbers.
+    """Return which entries of a column are in a set of numbers.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def is_in(data: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.bool_]:
     >>> is_in(np.array([3, 1, 4, 1, 5]), np.array([1, 5]))
     array([False,  True, False,  True,  True])
     """
-    numbers = np.unique(wanted + wanted.dtype.type(0))  # -0.0 becomes 0.0, and is found by its own test
+    numbers = np.unique(wanted + wanted.dtype.type(0))  # -0.0 becomes 0.0, which has a test of its own below
     table = _table(numbers)
     if table is None:
         return np.isin(data, numbers)
@@ -55,7 +55,7 @@ def is_in(data: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _table(numbers: NDArray[Any]) -> tuple[NDArray[Any], np.uint64, np.uint64] | None:
-    """Return a table that has each number at the place that its product's upper bits name, or None."""
+    """Return a hash table, its multiplier and its shift, or None if there is none without collisions."""
     bits = max(_LEAST_BITS, 2 * numbers.size.bit_length())
     if not numbers.size or bits > _MOST_BITS:
         return None

@@ -1,7 +1,7 @@
-"""The index that a generation and the batches after it make: the arrays that a build of the rows at that seq gives.
+"""Merge a generation with the batches after it: the arrays equal those of an index built from the rows at that seq.
 
-Rows are in the order of their insertion. A passage's edges and statements go with it; a fact goes with the last passage
-that states it.
+Rows are in the order of their insertion. A passage is deleted with its edges and statements, a fact with the last
+passage that states it.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Places(NamedTuple):
-    """Places of the slots: slot to row, -1 where nothing lives, and row to slot."""
+    """Maps between slots and rows: from slot to row (-1 if deleted), and from row to slot."""
 
-    passage: NDArray[np.int64]
-    passages: NDArray[np.int64]
-    entity: NDArray[np.int64]
-    entities: NDArray[np.int64]
+    passage: NDArray[np.int64]  # by slot
+    passages: NDArray[np.int64]  # by row
+    entity: NDArray[np.int64]  # by slot
+    entities: NDArray[np.int64]  # by row
     num_names: int
 
     def nodes_of(self, base: Slots) -> NDArray[np.int64]:
-        """Return the node of each of a generation's nodes, -1 where nothing lives."""
+        """Return the new node of each node of the generation, -1 if it was deleted."""
         entity = self.entity[: base.entities]
         return np.concatenate([self.passage[: base.passages], np.where(entity < 0, -1, entity + self.passages.size)])
 
     def nodes(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the nodes of ends of edges, -1 where nothing lives."""
+        """Return the nodes of ends of edges, -1 for those that were deleted."""
         entity = self.entity[-1 - np.minimum(ends, -1)] if self.entity.size else np.full(ends.shape, -1)
         passage = self.passage[np.maximum(ends, 0)] if self.passage.size else np.full(ends.shape, -1)
         return np.where(ends >= 0, passage, np.where(entity < 0, -1, entity + self.passages.size))
 
 
 def slots_of(base: Contents) -> Slots:
-    """Return the slots of a generation: its rows."""
+    """Return the slots of a generation, which are its rows."""
     return Slots(base.num_passages, base.num_entities)
 
 
 def places(base: Contents, batches: Sequence[Batch]) -> Places:
-    """Return where every slot's row is."""
+    """Return the maps between slots and rows after the batches."""
     start = slots_of(base)
     after = batches[-1].after if batches else start
     alive = [np.ones(after.passages, bool), np.ones(after.entities, bool)]
@@ -74,7 +74,7 @@ def places(base: Contents, batches: Sequence[Batch]) -> Places:
 
 
 def merge(base: Contents, batches: Sequence[Batch]) -> tuple[Arrays, dict[str, Any]]:
-    """Return the sections of the index after the batches, and what some were made of.
+    """Return the sections of the index after the batches, and the objects that some were made from.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def _merge(base: Contents, batches: Sequence[Batch]) -> tuple[Arrays, dict[str, 
 
 
 def _check_parts(base: Contents, batch: Batch) -> None:
-    """Refuse a batch that has other parts than its generation, or vectors of another kind."""
+    """Refuse a batch with parts that its generation lacks, or with other vectors."""
     new = batch.after.passages - batch.before.passages, batch.after.entities - batch.before.entities
     for corpus, name, rows in ((base.corpus, "passage", new[0]), (base.entity_corpus, "entity", new[1])):
         vectors = batch.arrays.get(f"{name}.vectors")
@@ -136,7 +136,7 @@ def _check_parts(base: Contents, batch: Batch) -> None:
             raise FormatError(f"a batch has {name}.vectors {found}; they must be {right}")
     for part, name in ((base.graph, "edge.end"), (base.facts, "fact.row"), (base.lexical, "lexical.indptr")):
         if part is None and name in batch.arrays:
-            raise FormatError(f"a batch has {name}, and its generation has no such part")
+            raise FormatError(f"a batch has {name}, but its generation has no such part")
 
 
 def _inverse(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -154,12 +154,12 @@ def _passage_arrays(base: Contents, batches: Sequence[Batch], at: Places) -> Arr
 
 
 def _ids(base: Contents, batches: Sequence[Batch], at: Places) -> Arrays:
-    """Return ids of the kind that the index has; one without passages takes the kind of the first that come."""
+    """Return ids of the index's type; an index without passages takes the type of the first ones added."""
     kinds = {name for batch in batches for name in ("passage.id.number", "passage.id.offsets") if name in batch.arrays}
     if base.num_passages:
         kinds.add("passage.id.number" if "passage.id.number" in base.sections else "passage.id.offsets")
     if len(kinds) > 1:
-        raise FormatError("the log has passages whose ids are strings, and such whose ids are integers")
+        raise FormatError("the log has passages with string ids and passages with integer ids")
     if "passage.id.offsets" in kinds and at.passages.size:
         return _taken(base, batches, "passage.id", at.passages)
     number = (
@@ -198,7 +198,7 @@ def _entity_arrays(base: Contents, batches: Sequence[Batch], at: Places) -> Arra
 
 
 def _deleted_aliases(base: Contents, batches: Sequence[Batch], entity: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which aliases later batches delete: those that were there before."""
+    """Return which aliases later batches delete."""
     deleted = np.zeros(entity.size, bool)
     if not any("delete.alias.entity" in batch.arrays for batch in batches):
         return deleted
@@ -215,7 +215,7 @@ def _deleted_aliases(base: Contents, batches: Sequence[Batch], entity: NDArray[n
 
 
 class _Edges(NamedTuple):
-    """Edges as they were stated: the nodes of a generation, or ends by their slots."""
+    """Edges as stated; ends are nodes for a generation, and slots for a batch."""
 
     end: NDArray[Any]
     weight: NDArray[np.float64]
@@ -224,7 +224,7 @@ class _Edges(NamedTuple):
 
 
 def _graph(base: Contents, batches: Sequence[Batch], at: Places) -> tuple[Graph, Arrays]:
-    """Build the graph of all edges that live, in the order in which they were stated."""
+    """Build the graph of all remaining edges, in the order of their statements."""
     assert base.graph is not None
     names, start, directed = list(base.graph.edge_type_names), slots_of(base), base.graph.directed
     parts = [_base_edges(base)]
@@ -264,13 +264,13 @@ def _graph(base: Contents, batches: Sequence[Batch], at: Places) -> tuple[Graph,
         edge_type=kind if len(names) > 1 else None,
         edge_type_names=names,
     )
-    return graph, statement_arrays(graph, nodes, weight, kind, passage)
+    return graph, _statement_sections(graph, nodes, weight, kind, passage)
 
 
-def statement_arrays(
+def _statement_sections(
     graph: Graph, nodes: NDArray[Any], weight: NDArray[Any], kind: NDArray[Any], stated: NDArray[Any]
 ) -> Arrays:
-    """Return the sections ``edge.*``: where the graph alone does not say what was stated, and by which passage."""
+    """Return the sections ``edge.*``, or none if the graph alone determines the statements."""
     loops = int((graph.indices == np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr))).sum())
     merged = graph.num_stored if graph.directed else (graph.num_stored + loops) // 2
     if merged == kind.size and (stated == UNKNOWN).all():
@@ -284,7 +284,7 @@ def statement_arrays(
 
 
 def _base_edges(base: Contents) -> _Edges:
-    """Return a generation's edges as they were stated, by its nodes; else, as the graph has them."""
+    """Return a generation's edges as stated or, if that is not stored, as in the graph."""
     assert base.graph is not None
     if "edge.end" not in base.sections:
         src, dst, single, types = base.graph.edges()
@@ -302,14 +302,14 @@ def _base_edges(base: Contents) -> _Edges:
 
 
 def _base_nodes(ends: NDArray[np.int64], base: Slots) -> NDArray[np.int64]:
-    """Return the nodes of a generation that ends name; one that none has where it came later."""
+    """Return the generation's nodes for ends of edges, negative for ends that were added later."""
     passage = np.where(ends < base.passages, ends, -1)
     entity = np.where(-1 - ends < base.entities, base.passages - 1 - ends, -1)
     return np.where(ends >= 0, passage, entity)
 
 
 def _is_among(edges: _Edges, ends: NDArray[np.int64], kinds: NDArray[np.int64], *, directed: bool) -> NDArray[np.bool_]:
-    """Return which edges join two of the ends, by one of their types."""
+    """Return which edges have the ends and the type of one of the given edges."""
     own, wanted = _pairs(edges.end, directed), _pairs(ends, directed)
     found = np.zeros(own.size, np.bool_)
     for kind in np.unique(kinds):
@@ -318,7 +318,7 @@ def _is_among(edges: _Edges, ends: NDArray[np.int64], kinds: NDArray[np.int64], 
 
 
 def _pairs(ends: NDArray[Any], directed: bool) -> NDArray[np.uint64]:
-    """Return two ends, each from -2**31 to 2**31 - 1, as one number."""
+    """Encode pairs of ends, each from -2**31 to 2**31 - 1, as single numbers."""
     a, b = (ends.astype(np.int64) + 2**31).astype(np.uint64).T
     if not directed:
         a, b = np.minimum(a, b), np.maximum(a, b)

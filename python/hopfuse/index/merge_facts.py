@@ -1,4 +1,4 @@
-"""Facts after a change: those that a passage still states, in the order in which they are first stated."""
+"""Facts after changes: those that a passage still states, in the order of their first statements."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Arrays = dict[str, NDArray[Any]]
 def merge_facts(
     base: Contents, batches: Sequence[Batch], passage: NDArray[np.int64], entity: NDArray[np.int64]
 ) -> tuple[Facts, Arrays]:
-    """Return the facts, and the section ``fact.statement`` where it is needed.
+    """Return the facts, and the section ``fact.statement`` if it is needed.
 
-    ``passage`` and ``entity`` have the row of each slot, -1 where it lives no more.
+    ``passage`` and ``entity`` hold the row of each slot, -1 if it was deleted.
     """
     facts = base.facts
     assert facts is not None
@@ -48,11 +48,11 @@ def merge_facts(
 def merged_rows(
     rows: NDArray[np.int64], relations: Sequence[str], num_entities: int, num_passages: int
 ) -> tuple[Facts, Arrays]:
-    """Merge statements (head, relation, tail, passage) in their order: each fact once, by its first statement."""
+    """Merge statements (head, relation, tail, passage) into facts, in the order of their first statements."""
     order = np.lexsort((np.arange(len(rows)), rows[:, 2], rows[:, 1], rows[:, 0]))
     fresh = np.ones(len(rows), bool)
     fresh[1:] = (rows[order[1:], :3] != rows[order[:-1], :3]).any(axis=1)
-    first = order[fresh]  # the first statement of each fact, by the fact
+    first = order[fresh]  # the first statement of each fact
     fact = np.empty(len(rows), np.int64)
     fact[order] = _ranks(first)[np.cumsum(fresh) - 1]
     kinds = rows[np.sort(first), 1]
@@ -64,7 +64,7 @@ def merged_rows(
     stored = np.lexsort((np.arange(len(rows)), rows[:, 3], fact))
     once = np.ones(len(rows), bool)
     once[1:] = (fact[stored[1:]] != fact[stored[:-1]]) | (rows[stored[1:], 3] != rows[stored[:-1], 3])
-    stored = stored[once]  # of equal statements the first
+    stored = stored[once]  # the first of equal statements
     facts = Facts(
         triples.astype(np.int32),
         [relations[r] for r in used.tolist()],
@@ -79,21 +79,21 @@ def merged_rows(
 
 
 def _base_rows(base: Contents, facts: Facts) -> NDArray[np.int64]:
-    """Return a generation's statements in their order; without a record of it, in that of the facts."""
+    """Return a generation's statements in their order or, if that is not stored, in the order of the facts."""
     fact = np.repeat(np.arange(len(facts.rows)), np.diff(facts.indptr))
     rows = np.concatenate([facts.rows[fact], facts.passages[:, None]], axis=1).astype(np.int64)
     if "fact.statement" not in base.sections:
         return rows
     rank = base.sections["fact.statement"].whole()
     if not np.array_equal(np.sort(rank), np.arange(rank.size)):
-        raise FormatError(f"{base.sections['fact.statement'].label}: it is no permutation")
+        raise FormatError(f"{base.sections['fact.statement'].label}: it is not a permutation")
     ordered = np.empty_like(rows)
     ordered[rank] = rows
     return ordered
 
 
 def _ranks(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the place of each of some distinct numbers among them."""
+    """Return the rank of each of some distinct numbers."""
     ranks = np.empty(values.size, np.int64)
     ranks[np.argsort(values)] = np.arange(values.size)
     return ranks

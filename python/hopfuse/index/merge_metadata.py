@@ -1,4 +1,4 @@
-"""Metadata after a change: the columns of what is left and of what came; new columns come last."""
+"""Metadata after changes: columns of remaining and added passages; new columns come last."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .metadata_build import DTYPES, metadata_rows
 
 
 def merge_metadata(base: Contents, batches: Sequence[Batch], passages: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    """Return the sections ``metadata.*`` of the passages of some slots, which ascend; none where there is no column."""
+    """Return the sections ``metadata.*`` of the passages of ascending slots, or none without columns."""
     parts = [(base.metadata, base.num_passages)]
     for batch in batches:
         count = batch.after.passages - batch.before.passages
@@ -47,7 +47,7 @@ def _strings(metadata: Metadata) -> list[str]:
 
 
 def _piece(metadata: Metadata, name: str, kind: str, count: int, place: NDArray[np.int64]) -> _Piece:
-    """Return who has a value, the values (of lists how many items), and the items, by the strings of all parts."""
+    """Return the mask of present values, the values (for lists their lengths), and the items, with merged codes."""
     if name not in metadata:
         data = np.full(count, -1 if kind == "string" else 0, np.int64 if kind == "strings" else DTYPES[STORES[kind]])
         return np.zeros(count, np.bool_), data, np.zeros(0, np.int32)

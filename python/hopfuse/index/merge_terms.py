@@ -1,4 +1,4 @@
-"""BM25's terms after a change: counts of the passages that are left and of those that came, and scores of all."""
+"""BM25's terms after changes: the counts of remaining and added passages, and new scores."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 def merge_terms(
     matrix: TermMatrix, batches: Sequence[Batch], place: NDArray[np.int64], num_passages: int
 ) -> TermMatrix:
-    """Return the matrix of the passages that live; ``place`` has the row of each slot, -1 where it lives no more.
+    """Return the matrix of the remaining passages; ``place`` holds the row of each slot, -1 if it was deleted.
 
-    Rows are in the order of slots, so that what is added to a term stands behind all that it has: nothing is sorted
-    but what is added, and the words.
+    Rows are in the order of slots, so new entries of a term follow its old ones. Only the new entries and the words are
+    sorted.
     """
     if matrix.counts is None:
-        raise InputError("the lexical part keeps no counts; build it anew with BM25.build")
+        raise InputError("the lexical part has no counts; build it again with BM25.build")
     number = {word: t for t, word in enumerate(matrix.terms)} if batches else {}
     indptr, rows, counts = _kept(matrix, matrix.counts, place)
     term, row, count = _added(batches, number, place)
@@ -53,7 +53,7 @@ def merge_terms(
 def _kept(
     matrix: TermMatrix, counts: NDArray[np.int32], place: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Return the indptr, rows and counts of a generation's entries whose passages live."""
+    """Return the indptr, rows and counts of a generation's entries for remaining passages."""
     row = place[: matrix.num_passages].astype(np.int32)
     rows = row[matrix.passages]
     if (row >= 0).all():
@@ -64,7 +64,7 @@ def _kept(
 
 
 def _added(batches: Sequence[Batch], number: dict[str, int], place: NDArray[np.int64]) -> Entries:
-    """Return the terms, rows and counts of what batches add and lives; new words are numbered."""
+    """Return the terms, rows and counts of added entries that were not deleted; number new words."""
     terms, slots, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
     for batch in batches:
         own = np.array([number.setdefault(word, len(number)) for word in batch.strings("lexical.term")], np.int64)

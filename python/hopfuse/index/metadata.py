@@ -1,4 +1,4 @@
-"""Metadata of passages: typed columns, each value there or missing."""
+"""Metadata of passages: typed columns with missing values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..errors import FormatError
 from .columns import StringColumn, row_number, string_column
 from .sections import Section
 
-#: The types of columns; a file has their places in this order.
+#: The types of columns; a file stores their positions in this tuple.
 TYPES = ("bool", "int64", "float64", "string", "timestamp", "strings")
 #: The section that holds the values of each type.
 STORES = {
@@ -30,16 +30,16 @@ STORES = {
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Timestamps that a datetime can hold: the years 1 to 9999.
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
-#: Masks of filters that an index keeps, the last ones used.
+#: The number of recently used masks that an index caches.
 MASKS = 64
 
 Sections = Mapping[str, Section]
 
 
 class MetadataColumn(Sequence[Any]):
-    """One column of the passages' metadata: a value for each passage, or None where it is missing.
+    """A column of the passages' metadata: a value for each passage, or None if it is missing.
 
-    An integer gives a value, a slice a list of them: bool, int, float, str, a datetime in UTC, or a tuple of str.
+    An integer index gives a value, a slice a list: bool, int, float, str, a datetime in UTC, or a tuple of str.
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class MetadataColumn(Sequence[Any]):
     present : ndarray of bool, shape (P,)
         Passages that have a value.
     data : ndarray, shape (P,), or (P + 1,) for "strings"
-        bool, int64 (a timestamp: microseconds since 1970 in UTC), float64 (0 where missing), or int32, the place of a
-        string among ``strings`` (-1 where missing). For "strings": int64, where the items of each passage begin.
+        bool, int64 (a timestamp: microseconds since 1970 in UTC) or float64, 0 if missing; or int32, the index of a
+        string in ``strings``, -1 if missing. For "strings": int64, the offsets of each passage's items.
     items : ndarray of int32
-        For "strings", the places of all items among ``strings``, passage by passage; else empty.
+        For "strings", the indices in ``strings`` of all items, passage by passage; else empty.
     strings : sequence of str
-        Every string of the metadata once, ascending by code points.
+        All distinct strings of the metadata, ascending by code points.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class MetadataColumn(Sequence[Any]):
 
     @property
     def row_of(self) -> NDArray[np.int32]:
-        """The passage of each item; made once."""
+        """The passage of each item, computed once."""
         if self._row_of is None:
             self._row_of = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.data))
         return self._row_of
@@ -109,8 +109,8 @@ class MetadataColumn(Sequence[Any]):
 class Metadata(Mapping[str, MetadataColumn]):
     """The metadata of an index: its columns by name.
 
-    Those of ``metadata_types`` come first, the others as passages first had them. A column is read,
-    and verified, when it is first asked for.
+    Columns of ``metadata_types`` come first, then the others in order of appearance. A column is read and verified at
+    its first use.
 
     Examples
     --------
@@ -149,17 +149,17 @@ class Metadata(Mapping[str, MetadataColumn]):
         return name in self.types
 
     def described(self) -> str:
-        """Return the names and types of the columns, in words."""
+        """Return a phrase that lists the columns and their types, for error messages."""
         listed = ", ".join(f"{name} ({kind})" for name, kind in self.types.items())
         return f"the columns are {listed}" if listed else "the index has no metadata: build it with metadata"
 
     def row(self, passage: int) -> dict[str, Any]:
-        """Return the values that a passage has, by column."""
+        """Return the values of a passage by column, without missing ones."""
         values = {name: self[name][passage] for name in self.types}
         return {name: value for name, value in values.items() if value is not None}
 
     def cached_mask(self, key: Any, make: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        """Return the mask of a key, made where it is not among the last ones used."""
+        """Return the cached mask of a key, or make it."""
         with self._lock:
             if key not in self._masks:
                 mask = make()
@@ -174,7 +174,7 @@ class Metadata(Mapping[str, MetadataColumn]):
         return f"Metadata({self.types})"
 
     def _read(self, name: str) -> MetadataColumn:
-        """Return a column, after a check of everything that a filter relies on."""
+        """Return a column, after checking everything that a filter relies on."""
         names, kind, size = list(self.types), self.types[name], self._passages
         at = names.index(name)
         store = STORES[kind]
@@ -196,7 +196,7 @@ class Metadata(Mapping[str, MetadataColumn]):
 
 
 def check_metadata(sections: Sections, num_passages: int) -> Metadata:
-    """Return the metadata with every column of it read and verified."""
+    """Return the metadata with all columns read and verified."""
     metadata = Metadata(sections, num_passages)
     if metadata:
         values = list(string_column(sections, "metadata.value"))
@@ -215,7 +215,7 @@ def _types(sections: Sections) -> dict[str, str]:
     if codes.size and codes.max() >= len(TYPES):
         raise FormatError(f"{label}: a column has type {codes.max()}; 0 to {len(TYPES) - 1} are known")
     if len(set(names)) != len(names) or not all(names):
-        raise FormatError(f"{label}: the columns' names {names} are not distinct and not empty")
+        raise FormatError(f"{label}: the column names {names} are not distinct, or one is empty")
     return {name: TYPES[code] for name, code in zip(names, codes.tolist(), strict=True)}
 
 
@@ -230,7 +230,7 @@ def _check_sizes(sections: Sections, types: Sequence[str], passages: int) -> Non
 
 
 def _check_lists(sections: Sections, passages: int) -> None:
-    """Check that the lists of all columns follow one another in the items."""
+    """Check that the lists of all columns are consecutive in the items."""
     rows, items = sections["metadata.list"].whole().reshape(-1, passages + 1), sections["metadata.item"]
     if rows[0, 0] != 0 or rows[-1, -1] != items.shape[0] or (rows[1:, 0] != rows[:-1, -1]).any():
         raise FormatError(f"{items.label}: the columns' lists do not follow one another from 0 to {items.shape[0]}")
@@ -246,7 +246,7 @@ def _check_values(
     num_strings: int,
 ) -> None:
     missing = present == 0
-    wrong = "whether a value is there is not 0 or 1" if present.size and present.max() > 1 else ""
+    wrong = "a mark of presence is not 0 or 1" if present.size and present.max() > 1 else ""
     if kind == "bool" and data.size and data.max() > 1:
         wrong = "a bool is not 0 or 1"
     if kind == "float64" and np.isnan(data).any():
@@ -254,10 +254,10 @@ def _check_values(
     if kind == "string":
         inside = (data >= 0) & (data < num_strings)
         if not np.where(missing, data == -1, inside).all():
-            wrong = f"a string's place is outside 0 .. {num_strings - 1}, or not -1 where it is missing"
+            wrong = f"the index of a string is outside 0 .. {num_strings - 1}, or not -1 for a missing value"
     elif kind == "strings":
         if items.size and not 0 <= items.min() <= items.max() < num_strings:
-            wrong = f"an item's place is outside 0 .. {num_strings - 1}"
+            wrong = f"the index of an item is outside 0 .. {num_strings - 1}"
         elif (np.diff(data)[missing] != 0).any():
             wrong = "a missing list has items"
     elif kind == "timestamp" and data.size and not FIRST <= data.min() <= data.max() <= LAST:

@@ -1,4 +1,4 @@
-"""The slots of ids and names of an index that is written to, by which a change is checked."""
+"""The slots of ids and names of an index that takes changes, against which a change is checked."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .contents import Contents, PassageId
 from .filters import Where
 from .metadata import Metadata
 
-#: What several writings of one thing share, for each of some names.
+#: Returns a key for each name; spellings of the same thing have the same key.
 Keys = Callable[[Sequence[str]], Sequence[str]]
 
 
 class Names:
-    """Slots of the passages' ids and of the entities' names, as of the last batch."""
+    """Slots of the passages' ids and of the entities' names, after the last batch."""
 
     def __init__(self, base: Contents, batches: Sequence[Batch]) -> None:
         self.slots = Slots(base.num_passages, base.num_entities)
@@ -38,13 +38,13 @@ class Names:
         self._name_of: dict[int, str] = {}
         self.metadata_types = dict(base.metadata.types)
         self.edge_types = [] if base.graph is None else list(base.graph.edge_type_names)
-        self._metadata = [(0, base.metadata)]  # of the slots from a first one on
+        self._metadata = [(0, base.metadata)]  # (first slot, metadata from there on)
         self._add(base.passage_ids, base.entity_names, Slots(0, 0))
         for batch in batches:
             self.apply(batch)
 
     def apply(self, batch: Batch) -> None:
-        """Follow a batch."""
+        """Apply a batch."""
         for slot in batch["delete.passage"].tolist():
             del self._passages[self._id_of.pop(slot)]
         for slot in batch["delete.entity"].tolist():
@@ -61,18 +61,18 @@ class Names:
         self.slots = batch.after
 
     def passage(self, id: Any) -> int:
-        """Return the slot of a passage that lives."""
+        """Return the slot of an existing passage."""
         slot = self._passages.get(id) if _is_id(id) else None
         if slot is None:
             raise no_passage(id)
         return slot
 
     def has_passage(self, id: Any) -> bool:
-        """Return True if a passage lives that has the id."""
+        """Return whether a passage with the id exists."""
         return _is_id(id) and id in self._passages
 
     def hidden(self, ids: Iterable[Any], only: Where) -> set[int]:
-        """Return the slots of those passages of some ids that a filter does not allow."""
+        """Return the slots of the passages with these ids that a filter does not allow."""
         slots = sorted({self._passages[id] for id in ids if self.has_passage(id)})
         if not slots:
             return set()
@@ -85,15 +85,15 @@ class Names:
         return {slot for slot, is_allowed in zip(slots, allowed, strict=True) if not is_allowed}
 
     def entity(self, name: Any) -> int:
-        """Return the slot of the one entity that lives and has a name."""
+        """Return the slot of the only entity with a name."""
         slots = self._entities.get(name, []) if isinstance(name, str) else []
         if len(slots) != 1:
-            why = "no entity has it; add it first" if not slots else f"{len(slots)} entities bear it, so none is meant"
-            raise InputError(f"there is no entity with the name {name!r}: {why}")
+            why = "no entity has it; add it first" if not slots else f"{len(slots)} entities have it"
+            raise InputError(f"there is no single entity with the name {name!r}: {why}")
         return slots[0]
 
     def check_new_ids(self, ids: Sequence[PassageId], replaced: Iterable[int]) -> None:
-        """Refuse an id that a passage has, unless it is replaced, and ids of another kind than the index's."""
+        """Refuse ids that exist and are not replaced, and ids of another type than the index's."""
         gone = set(replaced)
         for id in ids:
             if self._kind is not None and not isinstance(id, self._kind):
@@ -103,13 +103,13 @@ class Names:
                 raise InputError(f"a passage has the id {id!r} already; replace it with replace_passages")
 
     def has_entity(self, name: str, gone: Sequence[int] = ()) -> bool:
-        """Return True if an entity lives that has the name, beside some slots."""
+        """Return whether an entity with the name exists, apart from the slots ``gone``."""
         return any(slot not in gone for slot in self._entities.get(name, ()))
 
     def keyed(self, keys: Keys, *, words: bool) -> Callable[[str], list[int]]:
-        """Return what finds the names that live, or the words, by a key: their slots, ascending.
+        """Return a function that finds existing names, or words, by their key: their slots, ascending.
 
-        ``keys`` is of the same kind at every call.
+        ``keys`` must be the same function at every call.
         """
         table, start = self._keyed[words], self._keyed_to[words]
         fresh = [slot for slot in range(start, self.slots.entities) if self._is_word[slot] == words]
@@ -120,11 +120,11 @@ class Names:
         return lambda key: [slot for slot in table.get(key, ()) if slot in self._name_of]
 
     def name(self, slot: int) -> str:
-        """Return the name of an entity that lives."""
+        """Return the name of an existing entity."""
         return self._name_of[slot]
 
     def aliases(self, slot: int) -> list[str]:
-        """Return the other names of the entity of a slot."""
+        """Return the aliases of an entity."""
         if slot not in self._aliases:
             known = slot < self._base.num_entities
             self._aliases[slot] = list(self._base.entity_aliases[slot]) if known else []
@@ -148,7 +148,7 @@ class Names:
 
 
 def no_passage(id: Any) -> InputError:
-    """Return the error of an id that no passage has, as far as whoever asks may know."""
+    """Return the error for an id that no passage has, or only passages outside the filter of a change."""
     return InputError(f"there is no passage with the id {id!r}; add it first, in this change or an earlier one")
 
 

@@ -1,4 +1,4 @@
-"""Taking rows out of what an index has and what was added, in a new order, in long runs."""
+"""Select rows of a generation and of later batches in a new order, copying in long runs."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Memory grows by this part of itself, so that what is copied at each growth is seldom copied.
+#: Memory grows by 1 / GROWTH of its size, so that rows are seldom copied.
 GROWTH = 8
 Strings = tuple[NDArray[np.int64], NDArray[np.uint8]]
 
 
 def take_rows(base: NDArray[Any], added: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[Any]:
-    """Return rows of the base and of the added arrays, which count on from it."""
+    """Return rows of the base followed by the added arrays, in an order."""
     more = np.concatenate([base[:0], *added])
     parts = [source[first:last] for source, first, last in _runs(base, more, order, len(base))]
     return np.concatenate([base[:0], *parts])
 
 
 class GrownRows:
-    """Rows of a generation and of what was added, in memory that is grown in place.
+    """Rows of a generation and of later batches, in memory that grows in place.
 
-    Each snapshot has the beginning of that memory, and the next one adds no more than its own rows. Threads may share
-    it.
+    Snapshots share the memory: each is a prefix of it, and the next one copies only its new rows. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -34,9 +33,9 @@ class GrownRows:
         self._lock = threading.Lock()
 
     def joined(self, base: NDArray[Any], added: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Return the base and the added rows as one array, read-only.
+        """Return the base and the added rows as one read-only array.
 
-        ``base`` is the same at every call, and of two calls one has all of ``added`` that the other begins with.
+        ``base`` is the same at every call, and the ``added`` of one call is a prefix of that of another.
         """
         count = len(base) + sum(map(len, added))
         if not len(added):
@@ -58,14 +57,14 @@ class GrownRows:
         return rows
 
     def take(self, base: NDArray[Any], added: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[Any]:
-        """Return rows in an order, as :func:`take_rows` does: all of them in their own order without a copy."""
+        """Return rows as :func:`take_rows` does, without a copy if the order is that of all rows."""
         if is_whole(order, len(base) + sum(map(len, added))):
             return self.joined(base, added)
         return take_rows(base, added, order)
 
 
 def is_whole(order: NDArray[np.int64], count: int) -> bool:
-    """Return whether an order has all of some rows, as they stand."""
+    """Return whether an order is 0 .. count - 1."""
     return order.size == count and bool((order == np.arange(count)).all())
 
 
@@ -92,7 +91,7 @@ def take_strings(
 
 
 def _runs(base: Any, more: Any, order: NDArray[np.int64], rows: int) -> list[tuple[Any, int, int]]:
-    """Return (source, first, last) of rows that follow each other in one of the two sources."""
+    """Return the runs (source, first, end) of consecutive rows in one of the two sources."""
     if not order.size:
         return []
     breaks = np.flatnonzero((order[1:] != order[:-1] + 1) | (order[1:] == rows)) + 1

@@ -1,4 +1,4 @@
-"""The sections of an index in file order, and the sizes that their shapes share."""
+"""The sections of an index, in file order, with their dtypes and shapes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .format import Settings, name_of
 
 T = TypeVar("T")
 
-VECTOR = "storage"  # a dtype that holds what the header's storage names
+VECTOR = "storage"  # the dtype of the header's storage
 LEXICAL, FACTS, ENCODER, WORDS, METADATA, SOURCE = "lexical", "fact", "encoder", "word", "metadata", "source"
 _ID_GROUPS = ("passage.id", "passage.id.number")  # ids are strings or integers
 _VECTOR_DTYPES = {"int8": ("float32", "float16", "bfloat16")}  # originals, each section in its own precision
 
 
 class Rule(NamedTuple):
-    """dtype and shape of a section; a size is a letter with what is added to it, None is free."""
+    """dtype and shape of a section; a size is a letter with an offset, or (None, 0) for any size."""
 
     dtype: str
     shape: tuple[tuple[str | None, int], ...]
@@ -88,7 +88,7 @@ RULES: dict[str, Rule] = {
     **_strings("source.state", "B", SOURCE),
 }
 
-#: Groups that are there with another one alone.
+#: Groups that need another group.
 _PARTS = {
     "graph.weight": "graph",
     "graph.edge_type": "graph",
@@ -107,7 +107,7 @@ def in_file_order(arrays: Mapping[str, T]) -> dict[str, T]:
 
 
 def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, int]:
-    """Return the sizes P, E, ..., by letter of the rules, of sections whose names, dtypes and shapes agree.
+    """Check names, dtypes and shapes of the sections, and return the sizes P, E, ... by letter.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def _check_names(sections: Mapping[str, Any]) -> None:
         if part in groups:
             groups.add(whole)
     if groups.issuperset(_ID_GROUPS):
-        raise FormatError("the passages' ids are there twice, as strings and as integers")
+        raise FormatError("the passages have ids twice, as strings and as integers")
     if groups.isdisjoint(_ID_GROUPS):
         groups.add(_ID_GROUPS[0])
     expected = [name for name, rule in RULES.items() if rule.group in groups]
@@ -166,7 +166,7 @@ def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
     if (sizes.get("K", 1), sizes.get("G", 2)) != (1, 2):
         raise FormatError(f"the encoder has {sizes['K']} names and {sizes['G']} settings; there are 1 and 2")
     if (sizes.get("L", 2), sizes.get("O", 1)) != (2, 1):
-        raise FormatError(f"words have {sizes['L']} settings and {sizes['O']} beginnings; there are 2 and 1")
+        raise FormatError(f"words have {sizes['L']} settings and {sizes['O']} first words; there are 2 and 1")
     if sizes.get("B", 1) != 1:
         raise FormatError(f"the index has {sizes['B']} states of its source; there is 1")
     if sizes.get("C", 3) != 3:
@@ -180,4 +180,4 @@ def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
     if not 1 <= sizes["T"] <= MAX_EDGE_TYPES:
         raise FormatError(f"{sizes['T']} edge types; 1 to {MAX_EDGE_TYPES} are allowed")
     if ("graph.edge_type" in sections) != (sizes["T"] > 1):
-        raise FormatError("section 'graph.edge_type' must be there if and only if there are at least two edge types")
+        raise FormatError("section 'graph.edge_type' must exist if and only if there are at least two edge types")

@@ -1,4 +1,4 @@
-"""Arrays that are too large for memory while they are read: appended to a temporary file, and mapped."""
+"""Append arrays that may exceed memory to a temporary file, and map it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 
 class Spool:
-    """A temporary file without a name, which goes when nothing maps it.
+    """An unnamed temporary file, which exists until it is closed and no longer mapped.
 
     Parameters
     ----------
     folder : path, optional
-        Where it is written; by default where the system has temporary files.
+        By default the system's folder for temporary files.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -25,7 +25,7 @@ class Spool:
         self._bytes = 0
 
     def append(self, array: NDArray[Any]) -> None:
-        """Write an array behind what is there.
+        """Append an array.
 
         Raises
         ------
@@ -37,7 +37,7 @@ class Spool:
         self._bytes += data.nbytes
 
     def mapped(self, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return all that was written as one array, read-only, over the file; nothing is written after."""
+        """Map the whole file as a read-only array, and close it for writing."""
         with self._file as file:
             if not self._bytes:
                 return np.zeros(shape, dtype)
@@ -46,5 +46,5 @@ class Spool:
             return np.ndarray(shape, dtype, buffer=mapping)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()

@@ -1,4 +1,4 @@
-"""A directory's generation and the batches of its log, and the index that the two make."""
+"""The state of a directory: a generation and the batches of its log, and the index that they define."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Kind = TypeVar("Kind", bound=Contents)
 
 @dataclass(frozen=True)
 class State(Generic[Kind]):
-    """A generation, the batches after it, and where its log ends."""
+    """A generation, the batches after it, and the end of its log."""
 
     base: Kind
     header: Header | None
@@ -38,7 +38,7 @@ class State(Generic[Kind]):
 
     @property
     def generation(self) -> int:
-        """Number of the base."""
+        """The generation's number."""
         assert self.base.generation is not None
         return self.base.generation
 
@@ -48,7 +48,7 @@ class State(Generic[Kind]):
         return self.base.seq + len(self.batches)
 
     def snapshot(self) -> Kind:
-        """Return the index at this seq; it is merged when it is first read."""
+        """Return the index at this seq, which is merged when it is first read."""
         if not self.batches:
             return self.base
         base, made = self.base, dict[str, Any]()
@@ -65,7 +65,7 @@ class State(Generic[Kind]):
 
 
 class MergedSections(Mapping[str, Section]):
-    """The sections of a merge, which is done when one is first asked for; so are the parts that it makes."""
+    """The sections of a merged index; the merge runs at the first access."""
 
     def __init__(
         self, make: Callable[[], tuple[dict[str, NDArray[Any]], dict[str, Any]]], made: dict[str, Any]
@@ -94,12 +94,12 @@ class MergedSections(Mapping[str, Section]):
 
 
 def read_state(kind: type[Kind], directory: Path, before: State[Kind] | None = None) -> State[Kind]:
-    """Read the current generation and its log, of a state that is known only what is new."""
+    """Read the current generation and its log; given an earlier state, read only what is new."""
     return open_current(directory, lambda path, generation: _read_state(kind, path, generation, before))
 
 
 def reopened(kind: type[Kind], directory: str, generation: int, seq: int) -> Kind:
-    """Open a generation again, at a seq: what was pickled."""
+    """Open a generation at a seq, to unpickle an index."""
     path = Path(directory) / generation_name(generation)
     try:
         state = _read_state(kind, path, generation, None)
@@ -108,8 +108,8 @@ def reopened(kind: type[Kind], directory: str, generation: int, seq: int) -> Kin
     except FileNotFoundError:
         pass
     raise FormatError(
-        f"{directory} no longer has generation {generation}, which this index was pickled as (at seq {seq}); open the "
-        "directory again: hf.Index.open"
+        f"{directory} no longer has generation {generation}, which this index was pickled as (at seq {seq}); "
+        "open the directory again: hf.Index.open"
     )
 
 
@@ -134,7 +134,7 @@ def _read_state(kind: type[Kind], path: Path, generation: int, before: State[Kin
         header = before.header or read_header(log, generation, base.seq)
         if header is None:
             if not path.exists():
-                raise FileNotFoundError(path)  # the log, if there was one, went with its generation
+                raise FileNotFoundError(path)  # the generation was removed, and its log with it
             return before
         tail = read_tail(log, header, before.end or None, before.seq)
     except FormatError:
@@ -152,7 +152,7 @@ def _read_state(kind: type[Kind], path: Path, generation: int, before: State[Kin
 
 
 def moved_batches(old: State[Kind], base: Kind, later: tuple[Batch, ...]) -> list[Batch]:
-    """Return batches for the slots of a generation that has the rows of a state."""
+    """Return later batches renumbered for ``base``, a generation with the rows of the state ``old``."""
     if not later:
         return []
     at, before, after = places(old.base, old.batches), slots_of(base), later[-1].after

@@ -1,4 +1,4 @@
-"""The one writer of an index's directory: commits, and compaction."""
+"""The writer of an index's directory: commits and compaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .log import Frame, LogWriter, frame_bytes, write_log
 from .names import Names
 from .state import State, moved_batches, open_generation
 
-#: A graph whose nodes weigh more takes no edges: with them float32 might not hold the weights.
+#: If a node's edges weigh more, no edges can be added, since their sums might exceed float32.
 MOST_DEGREE = 2.0**120
 _LOW_PRIORITY = 10
 
@@ -29,7 +29,7 @@ Kind = TypeVar("Kind", bound=Contents)
 
 
 class IndexWriter(Generic[Kind]):
-    """The one writer of a directory: checks changes in turn, and puts those of several threads on the disk together."""
+    """The only writer of a directory. It checks changes one by one, and syncs those of several threads together."""
 
     def __init__(self, kind: type[Kind], directory: Path, state: State[Kind], encoder: Any) -> None:
         self.encoder, self.closed = encoder, False
@@ -43,11 +43,11 @@ class IndexWriter(Generic[Kind]):
 
     @property
     def state(self) -> State[Kind]:
-        """The state on the disk."""
+        """The committed state."""
         return self._durable
 
     def commit(self, change: Change) -> int:
-        """Check a change, and return its seq once it is on the disk."""
+        """Check a change, write it to the disk, and return its seq."""
         with self._checking:
             if self.closed:
                 raise InputError("the index is closed; open it again to change it")
@@ -73,7 +73,7 @@ class IndexWriter(Generic[Kind]):
         return mine.seq
 
     def compact(self) -> int:
-        """Write a generation of what is on the disk now, then move the later batches behind it."""
+        """Write the committed state as a new generation, and later batches to its log."""
         with self._compacting:
             if self.closed:
                 raise InputError("the index is closed; open it again to compact it")
@@ -94,20 +94,20 @@ class IndexWriter(Generic[Kind]):
             return generation
 
     def finish(self) -> None:
-        """Take no more changes, and wait for a compaction that goes on."""
+        """Refuse further changes, and wait for a running compaction."""
         with self._checking:
             self.closed = True
         with self._compacting, self._writing:
             pass
 
     def close(self) -> None:
-        """Let go of the log."""
+        """Close the log."""
         if self._log is not None:
             self._log.close()
             self._log = None
 
     def _write(self) -> None:
-        """Put all batches that wait on the disk, as one group."""
+        """Write all pending batches to the disk, as one group."""
         with self._checking:
             group, self._pending = self._pending, []
             if not group:
@@ -129,7 +129,7 @@ class IndexWriter(Generic[Kind]):
             one.done = True
 
     def _fail(self, group: list[_Commit], error: BaseException) -> None:
-        """End the commits of a group of which nothing was written, and those that were checked against it."""
+        """Fail the commits of a group that was not written, and those that were checked after it."""
         with self._checking:
             group, self._pending = group + self._pending, []
             for one in group:
@@ -138,7 +138,7 @@ class IndexWriter(Generic[Kind]):
             self.close()
 
     def _open_log(self) -> LogWriter:
-        """Open the log, where what was never committed is cut, or make it."""
+        """Open the log, cutting off what was never committed, or create it."""
         if self._log is None:
             state = self._durable
             path = log_path(self._directory, state.generation)
@@ -149,7 +149,7 @@ class IndexWriter(Generic[Kind]):
         return self._log
 
     def _move(self, old: State[Kind], base: Kind, generation: int) -> None:
-        """Make a generation the current one, with the batches that it lacks behind it."""
+        """Make a generation the current one, with the batches that it lacks in its log."""
         later = self._durable.batches[len(old.batches) :]
         frames = self._durable.frames[len(old.frames) :]
         moved = moved_batches(old, base, later)
@@ -163,7 +163,7 @@ class IndexWriter(Generic[Kind]):
         self._forget()
 
     def _forget(self) -> None:
-        """Read names anew when they are next needed."""
+        """Discard the names; they are read again when needed."""
         self._names = None
 
     def _check_limits(self, batch: Batch, names: Names) -> None:
@@ -173,7 +173,7 @@ class IndexWriter(Generic[Kind]):
             raise InputError(f"{len(types)} edge types; {MAX_EDGE_TYPES} are allowed")
         if graph is not None and added and float(graph.degree.sum(axis=1).max(initial=0)) > MOST_DEGREE:
             raise InputError(
-                "a node's edges weigh more than 2^120; build the index anew with scaled weights to add edges"
+                "a node's edges weigh more than 2^120; to add edges, build the index again with smaller weights"
             )
 
     def _terms_of(self, texts: list[str]) -> list[list[str]]:
@@ -182,13 +182,13 @@ class IndexWriter(Generic[Kind]):
         matrix = self._durable.base.lexical
         assert matrix is not None
         if matrix.counts is None:
-            raise InputError("the index's lexical part keeps no counts; build it anew with BM25.build to add passages")
+            raise InputError("the index's lexical part has no counts; to add passages, build it again with BM25.build")
         return Tokenizer(matrix.stopwords, matrix.stemmer).terms_of(texts)
 
 
 @dataclass
 class _Commit:
-    """A batch that waits for the disk."""
+    """A batch that is waiting to be written."""
 
     batch: Batch
     payload: bytes
@@ -198,7 +198,8 @@ class _Commit:
     error: BaseException | None = None
 
 
-def whole_encoder(encoder: Any, base: Contents) -> Any:
+def checked_encoder(encoder: Any, base: Contents) -> Any:
+    """Return an encoder with all members; refuse one that did not make the index's vectors."""
     if encoder is None:
         return None
     from ..encoders import as_encoder
@@ -210,7 +211,7 @@ def whole_encoder(encoder: Any, base: Contents) -> Any:
 
 
 def lower_priority() -> None:
-    """Let this thread's work wait for others', where a thread has a priority of its own (Linux)."""
+    """Lower the priority of this thread, on systems where threads have priorities (Linux)."""
     if hasattr(os, "sched_getscheduler"):
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, min(os.getpriority(os.PRIO_PROCESS, thread) + _LOW_PRIORITY, 19))

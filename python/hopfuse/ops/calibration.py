@@ -149,7 +149,7 @@ def calibrate(
     return done[0] if isinstance(lists, Hits) else done
 
 
-def _calibrate_on_device(device: DeviceOps, hits: Hits, kind: tuple[Any, ...]) -> Hits:
+def _calibrate_on_device(device: DeviceOps, hits: Hits, kind: tuple[str, str, Any, int]) -> Hits:
     with device.runtime.on_stream_of(hits.scores):
         _, scores, counts = device_list(device, hits, "hits")
         out = device.calibrate(CalibrateCall(scores, counts, *kind, on_device=True))
