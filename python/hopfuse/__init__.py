@@ -1,4 +1,8 @@
-"""hopfuse: batched scoring kernels for graph + vector retrieval."""
+"""Batched scoring kernels for graph and vector retrieval.
+
+This module holds the public names, each loaded on first use. It may import every room but ``cli``, ``serve``,
+``offline`` and ``client``.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +97,7 @@ __all__ = [
     "where",
 ]
 
-#: Where each public name lives: a module of the package, or None for a room, which is a module itself.
+#: The module that defines each public name; None if the name is itself a module.
 _HOMES: dict[str, str | None] = {
     **dict.fromkeys(
         (
@@ -135,7 +139,7 @@ _HOMES: dict[str, str | None] = {
 
 
 def __getattr__(name: str) -> Any:
-    """Names load when they are first used (PEP 562): a program pays for the operations that it calls, and once."""
+    """Import a public name on first use (PEP 562), so that importing hopfuse stays cheap."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = _HOMES[name]

@@ -1,4 +1,4 @@
-"""``python -m hopfuse`` is the command ``hopfuse``."""
+"""Run the ``hopfuse`` command as ``python -m hopfuse``."""
 
 from .cli import main
 

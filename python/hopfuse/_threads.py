@@ -1,7 +1,8 @@
-"""Count the threads that a call may use: asked for, set by the environment, or what the process is given."""
+"""Determine the number of threads of a call: from its argument, the environment, or the available processors."""
 
 from __future__ import annotations
 
+import math
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -11,9 +12,9 @@ from .errors import InputError
 
 
 def thread_count(threads: int | None) -> int:
-    """Return ``threads``, else HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the processors of this process.
+    """Return ``threads``, else HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the number of available processors.
 
-    Those are the smaller of the processors that it may run on and its control group's quota, rounded up.
+    That number is the smaller of the process's CPU affinity and its control group's CPU quota, rounded up.
     """
     given = check_threads(threads)
     if given is not None:
@@ -23,7 +24,7 @@ def thread_count(threads: int | None) -> int:
         if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
             raise InputError(f"HOPFUSE_NUM_THREADS is {text!r}; it must be a whole number from 1 to {MAX_THREADS}")
         return int(text)
-    # OpenMP's own variable, for those who set it for every library: its first level, and nothing where it is no number.
+    # OMP_NUM_THREADS may list one number per nesting level; the first applies. Anything else is ignored.
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if first.isdecimal() and int(first) >= 1:
         return min(int(first), MAX_THREADS)
@@ -31,16 +32,16 @@ def thread_count(threads: int | None) -> int:
 
 
 def _processors() -> int:
-    may_run_on = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cpu_quota()
-    return max(1, min(may_run_on, MAX_THREADS if quota is None else -int(-quota // 1)))
+    return max(1, min(affinity, MAX_THREADS if quota is None else math.ceil(quota)))
 
 
 @lru_cache(maxsize=1)
 def cpu_quota(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """Return how many processors' time the control groups of this process grant it; None where nothing limits it.
+    """Return the CPU quota of this process's control groups, in processors; None if there is no limit.
 
-    Version 2 says so in ``cpu.max`` of the group and of those above it, version 1 in ``cpu.cfs_quota_us``.
+    Version 2 keeps it in ``cpu.max`` of the group and its ancestors, version 1 in ``cpu.cfs_quota_us``.
 
     Examples
     --------
@@ -59,7 +60,7 @@ def cpu_quota(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/f
             continue
         root = mount / controllers if controllers else mount
         group = root / path.lstrip("/")
-        for folder in (group, *group.parents):  # a container sees its own group as the root, whatever the path says
+        for folder in (group, *group.parents):  # inside a container the path may not exist below the mount
             quotas.append(_quota_of(folder))
             if folder == root:
                 break

@@ -1,4 +1,4 @@
-"""The error tree. Every error of the library derives from :class:`HopfuseError`."""
+"""Exception classes. Every error of the library derives from :class:`HopfuseError`; this module imports nothing."""
 
 __all__ = [
     "BackendError",
@@ -12,32 +12,32 @@ __all__ = [
 
 
 class HopfuseError(Exception):
-    """Base of every error that hopfuse raises on purpose."""
+    """Base class of the errors that hopfuse raises."""
 
 
 class InputError(HopfuseError, ValueError):
-    """An argument is outside what the operation allows.
+    """An argument is invalid.
 
-    The message says what was given, what is allowed, and the fix; nothing was changed.
+    The message states the value given, the values allowed and the fix. Nothing was changed.
     """
 
 
 class FormatError(HopfuseError, ValueError):
-    """A file is not what its format's specification says (torn, hostile, or of another version)."""
+    """A file does not follow its format's specification: it is damaged, malicious or of another version."""
 
 
 class BackendError(HopfuseError, RuntimeError):
-    """A backend or kernel variant was asked for that this machine cannot run, or a kernel failed."""
+    """A requested backend or kernel variant cannot run on this machine, or a kernel failed."""
 
 
 class EndpointError(HopfuseError, RuntimeError):
-    """A service that was asked gave no answer, or none that can be used; the message says which, and the fix."""
+    """A service gave no answer or an unusable one; the message says which, and the fix."""
 
 
 class StoreError(HopfuseError, RuntimeError):
-    """A database cannot be reached, broke off, or no longer has what it must have; the message says which, and the fix.
+    """A database is unreachable, closed the connection or lacks expected data; the message says which, and the fix.
 
-    The index is as it was.
+    The index is unchanged.
     """
 
 

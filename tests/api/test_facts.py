@@ -149,14 +149,14 @@ def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], message:
         (([("a", "r", "b", True)], ["a", "b"], 2), "its passage must be an integer"),
         (
             ([("a", "r", "B", 0)], ["a", "b"], 1),
-            r"'B' of row 0, \('a', 'r', 'B', 0\), is not the name of an entity, letter by letter",
+            r"'B' of row 0, \('a', 'r', 'B', 0\), is not the exact name of an entity",
         ),
         (([("a", "r", "b", 0)], ["a", "b", "b"], 1), "'b' of row 0, .* is the name of several entities"),
         (([], "ab", 1), "entities must be a sequence of strings"),
         (([], [1], 1), "entities must be a sequence of strings"),
         (([], ["a"], -1), "num_passages is -1"),
-        ((5, ["a"], 1), "rows are a int"),
-        (("arb0", ["a"], 1), "rows are a str"),
+        ((5, ["a"], 1), "got int"),
+        (("arb0", ["a"], 1), "got str"),
     ],
 )
 def test_names_that_are_unclear_are_refused(arguments: Any, message: str) -> None:
@@ -174,7 +174,7 @@ def test_names_that_are_unclear_are_refused(arguments: Any, message: str) -> Non
         ([(0, "r", -1, 0)], "head and tail must be integers"),
         ([(0, 5, 1, 0)], "its relation must be a string"),
         ([(0, "r", 1, 1)], r"its passage must be an integer 0 \.\. 0"),
-        (3, "rows are a int"),
+        (3, "got int"),
     ],
 )
 def test_numbers_that_are_not_there_are_refused(rows: Any, message: str) -> None:
@@ -198,7 +198,7 @@ def test_texts_are_the_triples_words_in_the_order_of_the_facts(stated: list[tupl
 def test_texts_need_a_name_for_each_entity() -> None:
     made = facts()
     assert made.texts(["a", "b", ""]) == ["a knows b", "b is b", "b knows a"]
-    with pytest.raises(InputError, match="entities has 2 names; the facts are of 3: give one for each"):
+    with pytest.raises(InputError, match="entities has 2 names for 3 entities; give one name per entity"):
         made.texts(["a", "b"])
     with pytest.raises(InputError, match="entities must be a sequence of strings"):
         made.texts("abc")

@@ -92,9 +92,9 @@ def test_rows_hold_the_edges_into_them_in_order(seed: int, n: int, directed: boo
 def test_a_masked_array_is_refused_where_something_is_masked() -> None:
     whole, masked = np.ma.masked_array([0, 1], [0, 0]), np.ma.masked_array([0, 1], [0, 1])
     assert hf.Graph.from_edges(whole, [1, 2]).num_nodes == 3
-    refused(lambda: hf.Graph.from_edges(masked, [1, 2]), ["src is a masked array", "src.compressed()"])
-    refused(lambda: hf.Graph.from_edges([1, 2], [2, 3], masked.astype(float)), ["weight is a masked array"])
-    refused(lambda: hf.Corpus.from_array(np.ma.masked_array(np.eye(2), np.eye(2))), ["X is a masked array"])
+    refused(lambda: hf.Graph.from_edges(masked, [1, 2]), ["src has masked entries", "src.compressed()"])
+    refused(lambda: hf.Graph.from_edges([1, 2], [2, 3], masked.astype(float)), ["weight has masked entries"])
+    refused(lambda: hf.Corpus.from_array(np.ma.masked_array(np.eye(2), np.eye(2))), ["X has masked entries"])
 
 
 BAD_EDGES: list[tuple[tuple[Any, ...], dict[str, Any], list[str]]] = [

@@ -88,7 +88,7 @@ def test_the_first_pair_that_is_there_twice_is_named() -> None:
     rows, columns = [2, 0, 1, 0, 2, 1], [0, 3, 1, 3, 0, 1]
     refused(
         lambda: hf.Incidence.from_pairs(rows, columns, num_rows=3, num_columns=4),
-        ["pairs 1 and 3 are both row 0, column 3", "with the sum of the weights"],
+        ["pairs 1 and 3 are both row 0, column 3", "adding their weights"],
     )
 
 
@@ -98,15 +98,15 @@ ARRAYS: list[tuple[dict[str, Any], str]] = [
     ({"indptr": np.array([0, 4, 3])}, "ascend from 0 to 3"),
     ({"indptr": np.array([], np.int64)}, "ascend from 0 to 3"),
     ({"indptr": np.array([0, 3, 3])}, "do not ascend within a row"),
-    ({"indptr": [0, 2, 3]}, "indptr must be an array of int64"),
-    ({"indices": INDICES.astype(np.int64)}, "indices must be an array of int32"),
+    ({"indptr": [0, 2, 3]}, "it must be a one-dimensional array of int64"),
+    ({"indices": INDICES.astype(np.int64)}, "it must be a one-dimensional array of int32"),
     ({"indices": np.array([0, 9, 2, 9, 1], np.int32)[::2]}, "not contiguous"),
     ({"indptr": np.frombuffer(b"." + INDPTR.tobytes(), np.int64, offset=1)}, "indptr is not aligned"),
     ({"weights": np.frombuffer(b"." + WEIGHTS.tobytes(), np.float32, offset=1)}, "weights is not aligned"),
     ({"indices": np.array([0, 3, 1], np.int32)}, "outside 0 .. 2"),
     ({"indices": np.array([2, 2, 1], np.int32)}, "do not ascend within a row"),
     ({"weights": WEIGHTS[:2]}, "3 indices and 2 weights"),
-    ({"weights": WEIGHTS.astype(np.float64)}, "weights must be an array of float32"),
+    ({"weights": WEIGHTS.astype(np.float64)}, "it must be a one-dimensional array of float32"),
     ({"weights": -WEIGHTS}, "weights[0] is -1.0"),
     ({"num_columns": -1}, "num_columns is -1"),
 ]

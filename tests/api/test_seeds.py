@@ -27,14 +27,14 @@ def test_rows_of_a_least_width() -> None:
     ("nodes", "weights", "message"),
     [
         ([[0.5]], None, "must be integers"),
-        ([0, 1], None, "a row per query"),
-        ([[0, 1]], [[1.0]], "a row per query"),
+        ([0, 1], None, "one row per query"),
+        ([[0, 1]], [[1.0]], "one row per query"),
         ([[-2]], None, "node -2"),
         ([[0, 0]], [[1.0, 0.0]], "more than once"),
         ([[0]], [[-1.0]], "weight -1.0 at node 0"),
         ([[0]], [[np.inf]], "weight inf"),
         ([[0]], [["x"]], "must be real numbers"),
-        (np.array([[2**64 - 1]], np.uint64), None, "ids are int64"),
+        (np.array([[2**64 - 1]], np.uint64), None, "ids must fit int64"),
     ],
 )
 def test_bad_arrays_are_refused(nodes: Any, weights: Any, message: str) -> None:
@@ -49,7 +49,7 @@ def test_bad_arrays_are_refused(nodes: Any, weights: Any, message: str) -> None:
         ([{"3": 1.0}], "node '3'"),
         ([{True: 1.0}], "node True"),
         ([{-1: 5.0, 2: 1.0}], "node -1"),
-        ([{2**70: 1.0}], "nodes are whole numbers"),
+        ([{2**70: 1.0}], "nodes must be whole numbers"),
         ([{0: "x"}], "weight 'x'"),
         ([{0: 1.0}, {3: 10**400}], "row 1 has a weight beyond float64 at node 3"),
         ([{3: -(10**5000)}], "beyond float64 at node 3"),

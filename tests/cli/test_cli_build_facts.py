@@ -87,7 +87,7 @@ def test_facts_that_fit_nothing_are_refused(refused_here, files, facts, tmp_path
     line = refused_here(*build, "--facts", unknown)
     assert "'ada' of" in line
     assert "unknown.tsv, line 6" in line
-    assert "not the name of an entity, letter by letter" in line
+    assert "not the exact name of an entity" in line
     assert "passage = '6'; it must be an integer 0 .. 5" in refused_here(
         *build, "--facts", write_tsv(tmp_path / "far.tsv", [("Ada", "wrote", "Engine", 6)])
     )

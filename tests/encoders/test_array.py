@@ -54,7 +54,7 @@ def test_nothing_gives_no_rows(nothing):
         (["a", "c"], r"texts\[1\] \('c'\) has no vector in queries, which holds 3 texts"),
         (["b"], r"the vector of 'b' in queries has shape \(3,\), not \(2,\)"),
         ("a", "texts is one str; pass a list"),
-        (["a", 7], r"texts\[1\] is a int"),
+        (["a", 7], r"texts\[1\] must be a string, got int"),
         (["z"], "text 0 has the zero vector"),
         (np.ones((2, 3)), r"float64\(2, 3\); they must be real numbers of shape \(2, 2\)"),
         (np.ones(2), r"shape \(2, 2\)"),

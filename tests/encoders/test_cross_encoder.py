@@ -77,7 +77,7 @@ def test_a_model_that_breaks_its_word_is_caught(scores, message):
         (["a"], "x", "candidates is one str"),
         (["a"], ["x"], "texts is one str"),
         (["a"], [["x"], ["y"]], "2 rows of candidates for 1 queries"),
-        (["a"], [[None]], r"texts\[0\] is a NoneType"),
+        (["a"], [[None]], r"texts\[0\] must be a string, got NoneType"),
     ],
 )
 def test_bad_texts(queries, candidates, message):

@@ -107,7 +107,7 @@ def test_bad_texts():
     encoder = SentenceTransformerEncoder(Plain())
     with pytest.raises(InputError, match="texts is one str; pass a list"):
         encoder.encode_queries("who?")
-    with pytest.raises(InputError, match=r"texts\[0\] is a NoneType"):
+    with pytest.raises(InputError, match=r"texts\[0\] must be a string, got NoneType"):
         encoder.encode_passages([None])
 
 

@@ -122,7 +122,7 @@ def _poke(section: str, at: Any, value: Any) -> Callable[[Forge], None]:
         (_poke("lexical.parameter", 0, np.nan), "k1 is nan"),
         (_poke("lexical.parameter", 1, 1.5), "b is 1.5"),
         (_poke("lexical.setting.bytes", 0, ord("x")), "method is 'xucene'"),
-        (_poke("lexical.term.bytes", 0, ord("z")), "terms do not ascend at 1"),
+        (_poke("lexical.term.bytes", 0, ord("z")), "terms are not strictly ascending at 1"),
         (_poke("lexical.stopword.bytes", 0, ord("z")), "stopwords do not ascend"),
         (_poke("lexical.term.bytes", -1, 0xFF), "UTF-8"),
         (_poke("lexical.term.offsets", 1, 2**62), "ascend"),

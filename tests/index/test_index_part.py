@@ -153,10 +153,10 @@ def spoil(name: str, at: Any, value: Any) -> Callable[[Forge], None]:
     ("change", "message", "lazy"),
     [
         (spoil("edge.passage", 0, 3), "a passage is outside 0 .. 2", True),
-        (spoil("edge.passage", 0, -3), "a passage is below -2", True),
+        (spoil("edge.passage", 0, -3), "passages must be at least -2", True),
         (spoil("edge.type", 0, 3), "a node or a type is not one of the graph's", True),
         (spoil("edge.end", (0, 0), 7), "a node or a type is not one of the graph's", True),
-        (spoil("edge.weight", 0, 0.0), "a weight not above 0", True),
+        (spoil("edge.weight", 0, 0.0), "weights above 0", True),
         (spoil("edge.weight", 0, 9.0), "not sum to the graph's edges", False),
     ],
 )
@@ -216,7 +216,7 @@ def test_terms_without_counts_have_no_part() -> None:
     options: dict[str, Any] = {"num_passages": 1, "method": "lucene", "k1": 1.0, "b": 0.5}
     arrays: dict[str, Any] = {"indptr": np.array([0, 1]), "passages": np.zeros(1, np.int32)}
     matrix = TermMatrix(terms=["a"], scores=np.ones(1, np.float32), **arrays, **options)
-    with pytest.raises(InputError, match="the terms have no counts"):
+    with pytest.raises(InputError, match="the matrix has no counts"):
         BM25(matrix).part(np.array([0]))
 
 

@@ -18,7 +18,7 @@ from cases import ADVERSARIAL_ROWS, adversarial_rows
 from compare import assert_bitwise, assert_hits_close, assert_hits_equal
 from hopfuse import reference
 from hopfuse._arrays.bfloat16 import bfloat16_to_float32, round_to_bfloat16
-from hopfuse._arrays.mapped import give_pages_back, mapping_of
+from hopfuse._arrays.mapped import mapping_of, release_pages
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -181,7 +181,7 @@ def test_pages_are_given_back_of_read_only_mappings_alone(tmp_path: Path) -> Non
     np.save(tmp_path / "x.npy", x)
     read_only = np.load(tmp_path / "x.npy", mmap_mode="r")
     assert isinstance(mapping_of(np.asarray(read_only)[5:]), mmap.mmap)
-    give_pages_back(read_only[3:])
+    release_pages(read_only[3:])
     assert_bitwise(np.array(read_only), x)
     private = np.load(tmp_path / "x.npy", mmap_mode="c")  # its changes are in memory only
     private[7] = 3.0
@@ -189,7 +189,7 @@ def test_pages_are_given_back_of_read_only_mappings_alone(tmp_path: Path) -> Non
     hf.dense_topk(x[:2], corpus, 5)
     assert (private[7] == 3.0).all()
     assert mapping_of(x) is None
-    give_pages_back(x)
+    release_pages(x)
 
 
 def test_what_the_host_has_of_a_corpus(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_explain_says_what_a_device_has_of_an_int8_corpus() -> None:
     assert_hits_equal(hf.dense_topk(q, corpus, 5, backend="simt"), hf.dense_topk(q, corpus, 5))
     said = hf.backend_info()["backends"]["simt"]["last_calls"]["dense_topk_f16"]
     assert (said["kernel"], said["storage"]) == ("dense_topk_f16_simt", "int8")
-    assert said["resident"] == "the originals, in float16; 8-bit codes are the CPU's alone"
+    assert said["resident"] == "the original vectors, in float16; only the CPU uses 8-bit codes"
     hf.dense_topk(q, corpus, 5)
     said = calls()["dense_topk_f16"]
     assert (said["storage"], said["queries"]) == ("int8", 2)

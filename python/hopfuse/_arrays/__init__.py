@@ -1,1 +1,4 @@
-"""Arrays: of other libraries, bfloat16, memory maps, compressed rows, filters."""
+"""Array helpers: other libraries' arrays, bfloat16, memory maps, compressed rows, filters.
+
+May import ``errors`` and the native module.
+"""

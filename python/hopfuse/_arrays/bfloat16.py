@@ -1,4 +1,4 @@
-"""bfloat16, which NumPy lacks: its 16 bits as uint16, the upper half of the float32 of the same value."""
+"""bfloat16 numbers, which NumPy lacks, as uint16: the upper 16 bits of the float32 of the same value."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ _PART = 1 << 20  # values rounded at a time
 
 
 def bfloat16_bits(array: Any, name: str) -> NDArray[np.uint16] | None:
-    """Return the bits of a bfloat16 array of ml_dtypes or torch, in place; None for any other array.
+    """Return a view of the bits of an ml_dtypes or torch bfloat16 array; None for any other array.
 
     Raises
     ------
     InputError
-        The array is on a device, or its library does not let it be read.
+        The array is on a device, or its library cannot export it.
     """
     dtype = _name_of(getattr(array, "dtype", None))
-    if dtype == "torch.bfloat16":  # torch exports no bfloat16 to NumPy, but its bits
+    if dtype == "torch.bfloat16":  # torch cannot export bfloat16 to NumPy, but can export its bits
         return to_numpy(array.view(sys.modules["torch"].int16), name).view(np.uint16)
     if dtype != "bfloat16":
         return None
     if is_on_device(array):
-        to_numpy(array, name)  # which says what to do
+        to_numpy(array, name)  # raises, with advice
     return np.asarray(array).view(np.uint16)
 
 
 @lru_cache(maxsize=64)
 def _name_of(dtype: Any) -> str:
-    """Return what a dtype of any library calls itself, which takes NumPy several microseconds."""
+    """Return the name of a dtype; cached, because str() of a NumPy dtype takes several microseconds."""
     return str(dtype)
 
 
 def round_to_bfloat16(array: NDArray[Any]) -> NDArray[np.uint16]:
-    """Return the bits of the nearest bfloat16 of each number, of two the even one; infinity beyond the largest.
+    """Return the bits of each number rounded to bfloat16, to nearest even; overflow gives infinity.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def round_to_bfloat16(array: NDArray[Any]) -> NDArray[np.uint16]:
 
     Examples
     --------
-    1 + 2**-8 lies between 1 and 1 + 2**-7, of which 1 is even; a little more is nearer to the other:
+    1 + 2**-8 is halfway between 1 and 1 + 2**-7, and 1 is even; a slightly larger number rounds up:
 
     >>> import numpy as np
     >>> from hopfuse._arrays.bfloat16 import bfloat16_to_float32, round_to_bfloat16
@@ -62,7 +62,7 @@ def round_to_bfloat16(array: NDArray[Any]) -> NDArray[np.uint16]:
 
 
 def bfloat16_to_float32(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """Return the float32 of each bfloat16, exactly."""
+    """Convert bfloat16 bits to float32, without rounding."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
@@ -78,7 +78,7 @@ def _rounded(part: NDArray[Any]) -> NDArray[np.uint16]:
 
 
 def _to_odd(exact: NDArray[Any], near: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the odd one of the two float32 numbers around an exact one: rounding that once more is rounding once."""
+    """Round to odd in float32, so that rounding the result again to bfloat16 does not round twice."""
     wide = near.astype(exact.dtype)
     is_even = (near.view(np.uint32) & 1) == 0
     towards = np.where(exact > wide, np.float32(np.inf), np.float32(-np.inf))

@@ -1,4 +1,4 @@
-"""BM25's score of a term in a passage, from counts."""
+"""BM25 scores of terms in passages, from term counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-_BLOCK = 1 << 15  # entries whose intermediate numbers a core's cache holds
+_BLOCK = 1 << 15  # entries whose intermediate arrays fit a core's cache
 
 
 def bm25_scores(
@@ -20,33 +20,32 @@ def bm25_scores(
     k1: float,
     b: float,
 ) -> NDArray[np.float32]:
-    """Return the score of each entry of a term matrix.
+    """Return the score of each entry of a term matrix, the same bits as bm25s.
 
-    In float64, rounded to float32 once; idf, and atire's tf · (k1 + 1), are rounded before.
-
-    bm25s computes the same bits, passage by passage.
+    Scores are computed in float64 and rounded to float32 once; idf and atire's tf · (k1 + 1) are rounded to float32
+    before that.
 
     Parameters
     ----------
     indptr : shape (V + 1,)
         Term t has the entries ``indptr[t]`` .. ``indptr[t + 1] - 1``.
     passages, counts : shape (Z,)
-        Passage of each entry, and how often the term is in it; a passage's length is the sum of its counts.
+        Passage of each entry and count of the term in it; a passage's length is the sum of its counts.
     """
     if not passages.size:
         return np.zeros(0, np.float32)
     lengths = np.bincount(passages, weights=counts, minlength=num_passages)
     frequency, place = np.unique(np.diff(indptr), return_inverse=True)
     idf = np.array([_idf(int(df), num_passages, method) for df in frequency], np.float32)[place]
-    # The counts sum to a whole number below 2^53, so the mean is rounded once.
+    # The sum of the counts is exact below 2^53, so the mean is rounded only once.
     share = b * lengths / (float(counts.sum(dtype=np.int64)) / num_passages)
     length = k1 * ((1 - b) + share)
     scores = np.repeat(idf, np.diff(indptr))
     for first in range(0, scores.size, _BLOCK):
         part = slice(first, first + _BLOCK)
         tf = counts[part].astype(np.float32)
-        whole = tf * np.float32(k1 + 1) if method == "atire" else tf
-        scores[part] = scores[part] * (whole / (length[passages[part]] + tf))
+        scaled = tf * np.float32(k1 + 1) if method == "atire" else tf
+        scores[part] = scores[part] * (scaled / (length[passages[part]] + tf))
     return scores
 
 

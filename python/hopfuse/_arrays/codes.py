@@ -1,4 +1,4 @@
-"""8-bit codes of vectors, from which dense search on the CPU finds candidates: kernels/include/hopfuse/dense_topk.h."""
+"""8-bit codes of vectors, for dense search on the CPU; see kernels/include/hopfuse/dense_topk.h."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Precision = Literal["float32", "float16", "bfloat16"]
 
 @cache
 def types() -> dict[str, int]:
-    """Return the kernels' number of each precision of originals."""
+    """Return the number by which kernels know each precision."""
     found: dict[str, int] = native().dense_types()
     return found
 
 
 def rows_coded_together() -> int:
-    """Return what the rows of codes are padded to a multiple of."""
+    """Return the number of rows to whose multiple codes are padded."""
     return int(native().DENSE_TILE * native().DENSE_STEP)
 
 
 def padded(rows: int, dim: int) -> tuple[int, int]:
-    """Return the rows and columns of the codes of so many vectors."""
+    """Return the padded shape of the codes of ``rows`` vectors."""
     step, group = rows_coded_together(), native().DENSE_GROUP
     return -(-rows // step) * step, -(-dim // group) * group
 
 
 def empty_codes(rows: int, dim: int) -> Codes:
-    """Return room for codes, and for the scales and norms that bound what they leave out."""
+    """Allocate codes, and the scales, errors and norms from which their error bounds are computed."""
     count, width = padded(rows, dim)
     return {
         "codes": np.empty((count, width), np.uint8),
@@ -43,7 +43,7 @@ def empty_codes(rows: int, dim: int) -> Codes:
 
 
 def code_bytes(rows: int, dim: int) -> int:
-    """Return the bytes that codes take, with their scales and norms."""
+    """Return the size in bytes of what :func:`empty_codes` allocates."""
     count, width = padded(rows, dim)
     return count * (width + 3 * 4) + 4 * rows
 
@@ -51,7 +51,7 @@ def code_bytes(rows: int, dim: int) -> int:
 def encode(
     vectors: NDArray[Any], first: int, codes: Codes, *, precision: Precision, cosine: bool, threads: int
 ) -> None:
-    """Write the codes of vectors, the first of which is row ``first``: a multiple of :func:`rows_coded_together`."""
+    """Encode vectors into the rows from ``first`` on, a multiple of :func:`rows_coded_together`."""
     end = first + padded(*vectors.shape)[0]
     bits = vectors if precision == "float32" else vectors.view(np.uint16)
     part = {name: array[first:end] for name, array in codes.items()}

@@ -1,4 +1,4 @@
-"""Arrays of any library on the CPU, and lists, as NumPy arrays; results as arrays of that library (DLPack)."""
+"""Convert lists and other libraries' CPU arrays to NumPy, and results back to the caller's library (DLPack)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ON_HOST = (np.ndarray, list, tuple, dict)
 
 
 def is_on_device(array: Any) -> bool:
-    """Return True for an array in the memory of a GPU, by ``__cuda_array_interface__`` or DLPack."""
+    """Return whether an array is in GPU memory, according to DLPack or ``__cuda_array_interface__``."""
     if isinstance(array, _ON_HOST):
         return False
     if hasattr(array, "__dlpack_device__"):
@@ -25,26 +25,26 @@ def is_on_device(array: Any) -> bool:
 
 
 def to_numpy(array: Any, name: str) -> NDArray[Any]:
-    """Return a NumPy view of an array on the CPU, or of a list; an array elsewhere is an error."""
+    """Return a CPU array as a NumPy array, without a copy, or a list as a new one; raise for an array on a device."""
     if type(array) is np.ndarray:
         return array
     if isinstance(array, np.ma.MaskedArray):
         if np.ma.is_masked(array):
-            raise InputError(f"{name} is a masked array, whose masked entries have no value; pass {name}.compressed()")
+            raise InputError(f"{name} has masked entries, which have no value; pass {name}.compressed()")
         return np.asarray(array.data)
     if isinstance(array, np.ndarray):
         return array
     if is_on_device(array):
         raise InputError(
-            f"{name} is a {type(array).__name__} on a device, which the CPU cannot read in place; move it to the host, "
-            "or use backend='cuda'"
+            f"{name} is on a device ({type(array).__name__}), where the CPU cannot read it; move it to the host, or "
+            "use backend='cuda'"
         )
     if hasattr(array, "__dlpack__"):
         try:
             return np.from_dlpack(array)
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
             raise InputError(
-                f"{name} is a {type(array).__name__} that the CPU cannot read in place ({error}); move it there first"
+                f"{name} ({type(array).__name__}) cannot be read by the CPU ({error}); move it to the host first"
             ) from error
     try:
         return np.asarray(array)
@@ -53,7 +53,7 @@ def to_numpy(array: Any, name: str) -> NDArray[Any]:
 
 
 def to_float64(array: NDArray[Any]) -> NDArray[np.float64]:
-    """Return as float64: the array itself if it is that without a NaN; signalling NaNs become quiet, without a warning.
+    """Convert to float64, without a copy if possible; signalling NaNs become quiet ones, without a warning.
 
     Examples
     --------
@@ -62,14 +62,14 @@ def to_float64(array: NDArray[Any]) -> NDArray[np.float64]:
     array([1., 2.])
     """
     if array.dtype != np.float64:
-        with np.errstate(invalid="ignore"):  # whoever asks refuses NaN, and says where it is
+        with np.errstate(invalid="ignore"):  # callers refuse NaN with a message that says where it is
             array = array.astype(np.float64)
     missing = np.isnan(array)
     return np.where(missing, np.nan, array) if np.count_nonzero(missing) else array
 
 
 def same_library(array: Any) -> Callable[[NDArray[Any]], Any]:
-    """Return a function from a NumPy result to an array of the library of ``array``, without a copy."""
+    """Return a function that converts a NumPy result to the library of ``array``, without a copy."""
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
         return lambda result: result
     if hasattr(array, "__array_namespace__"):
@@ -79,6 +79,7 @@ def same_library(array: Any) -> Callable[[NDArray[Any]], Any]:
     from_dlpack: Callable[[Any], Any] | None = getattr(library, "from_dlpack", None)
     if from_dlpack is None:
         raise InputError(
-            f"{type(array).__name__} has no from_dlpack to return results with; pass NumPy arrays: np.from_dlpack(x)"
+            f"results cannot be returned as {type(array).__name__}, whose library has no from_dlpack; pass NumPy "
+            "arrays: np.from_dlpack(x)"
         )
     return from_dlpack

@@ -1,4 +1,4 @@
-"""Compressed rows of incoming edges, in a deterministic node order, from an edge list."""
+"""Build compressed rows of incoming edges from an edge list, in a deterministic node order."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .rows import indptr_of, indptr_of_counts
 
-ENTRIES_AT_A_TIME = 1 << 20
+_BLOCK = 1 << 20  # entries summed at a time, to bound temporaries
 
 
 class Csr(NamedTuple):
@@ -33,7 +34,7 @@ def build_csr(
     """Merge parallel edges, choose the node order, and store every edge in the row of its target."""
     edges = _merge(n, directed, src, dst, weight, types, num_types)
     node_of = np.arange(n, dtype=np.int32)  # the internal order is the caller's own
-    indptr, stored = (_indptr(np.bincount(edges.row, minlength=n)), edges) if directed else _both_ways(n, edges)
+    indptr, stored = (indptr_of(edges.row, n), edges) if directed else _both_ways(n, edges)
     return Csr(
         indptr,
         stored.col,
@@ -45,10 +46,10 @@ def build_csr(
 
 
 def out_degrees(n: int, num_types: int, csr: Csr) -> NDArray[np.float64]:
-    """Return weight out of each internal node by type: float64, summed in the stored order."""
+    """Return the out-degree of each internal node by type, float64, summed in stored order."""
     degree = np.zeros((n, num_types), np.float64)
-    for first in range(0, csr.indices.size, ENTRIES_AT_A_TIME):
-        part = slice(first, first + ENTRIES_AT_A_TIME)
+    for first in range(0, csr.indices.size, _BLOCK):
+        part = slice(first, first + _BLOCK)
         node = csr.indices[part]
         weight = np.ones(node.size) if csr.weight is None else csr.weight[part].astype(np.float64)
         kind: Any = 0 if csr.edge_type is None else csr.edge_type[part]
@@ -57,7 +58,7 @@ def out_degrees(n: int, num_types: int, csr: Csr) -> NDArray[np.float64]:
 
 
 class _Edges(NamedTuple):
-    """Edges in ascending (row, column, type), none twice; an undirected edge in the row of its lower end."""
+    """Distinct edges, sorted by (row, column, type); an undirected edge is in the row of its lower end."""
 
     row: NDArray[np.int32]
     col: NDArray[np.int32]
@@ -78,13 +79,11 @@ def _merge(
     types: NDArray[np.uint8],
     num_types: int,
 ) -> _Edges:
-    """Return the edges sorted, parallel ones as one. No array is kept longer than it is read: a graph may be large."""
-    key = (dst if directed else np.minimum(src, dst)).astype(np.int64)  # row n + column, below 2^62
+    """Sort the edges and merge parallel ones; arrays are freed early because the graph may be large."""
+    key = (dst if directed else np.minimum(src, dst)).astype(np.int64)  # row * n + column, below 2^62
     key *= n
     key += src if directed else np.maximum(src, dst)
-    order = (
-        np.lexsort((types, key)) if num_types > 1 else np.argsort(key, kind="stable")
-    )  # equal edges keep their order
+    order = np.lexsort((types, key)) if num_types > 1 else np.argsort(key, kind="stable")  # both sorts are stable
     key = key[order]
     weight, types = weight[order], types[order]
     del order
@@ -117,11 +116,11 @@ def _check_weights(
 
 
 def _both_ways(n: int, edges: _Edges) -> tuple[NDArray[np.int64], _Edges]:
-    """Store each edge in the rows of both its ends: a row begins with the edges that have it as their higher end."""
+    """Store each edge in the rows of both ends; in a row, edges to lower nodes come first."""
     twice = np.flatnonzero(edges.row != edges.col)
     twice = twice[np.argsort(edges.col[twice], kind="stable")]
     counts = np.stack([np.bincount(edges.col[twice], minlength=n), np.bincount(edges.row, minlength=n)], axis=1)
-    is_lower = np.repeat(np.tile([False, True], n), counts.reshape(-1))  # both kinds come in the order of their rows
+    is_lower = np.repeat(np.tile([False, True], n), counts.reshape(-1))  # whether the row is the edge's lower end
 
     def both(lower: NDArray[Any], higher: NDArray[Any]) -> NDArray[Any]:
         stored = np.empty(is_lower.size, lower.dtype)
@@ -130,12 +129,5 @@ def _both_ways(n: int, edges: _Edges) -> tuple[NDArray[np.int64], _Edges]:
         return stored
 
     types = None if edges.type is None else both(edges.type, edges.type)
-    return _indptr(counts.sum(axis=1)), _Edges(
-        edges.row, both(edges.col, edges.row), both(edges.weight, edges.weight), types
-    )
-
-
-def _indptr(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    indptr = np.zeros(counts.size + 1, np.int64)
-    np.cumsum(counts, out=indptr[1:])
-    return indptr
+    stored = _Edges(edges.row, both(edges.col, edges.row), both(edges.weight, edges.weight), types)
+    return indptr_of_counts(counts.sum(axis=1)), stored

@@ -1,4 +1,4 @@
-"""Rows that the queries of a call are restricted to: masks or ids, for all queries or for each."""
+"""Filters of rows: masks or ids, for all queries or per query."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .convert import to_numpy
 
 
 class Filter(NamedTuple):
-    """A filter as it was given: masks (1, size) or (B, size), or 1 or B lists of ascending unique ids."""
+    """Masks of shape (1, size) or (B, size), or 1 or B lists of ascending unique ids."""
 
     masks: NDArray[np.bool_] | None
     ids: list[NDArray[np.int64]]
     per_query: bool
 
     def to_masks(self, size: int) -> NDArray[np.bool_]:
-        """Return a mask for all queries, (1, size), or for each, (B, size)."""
+        """Return one mask for all queries, (1, size), or one per query, (B, size)."""
         if self.masks is not None:
             return self.masks
         masks = np.zeros((len(self.ids), size), np.bool_)
@@ -30,13 +30,13 @@ class Filter(NamedTuple):
 
 
 def is_per_query(given: Any) -> bool:
-    """Return whether a selection is a sequence of lists or masks, one for each query."""
+    """Return whether a filter is a sequence of id lists or masks, one per query."""
     several = isinstance(given, Sequence) and not isinstance(given, str) and len(given) > 0
     return several and hasattr(given[0], "__len__") and not isinstance(given[0], str)
 
 
 def read_filter(given: Any, batch: int, size: int, name: str) -> Filter:
-    """Read what is selected of ``size`` rows for the queries of a batch.
+    """Read a filter of ``size`` rows for a batch of queries.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def read_filter(given: Any, batch: int, size: int, name: str) -> Filter:
     """
     if is_per_query(given):
         if len(given) != batch:
-            raise InputError(f"{name} has {len(given)} lists for {batch} queries; give one for each query")
+            raise InputError(f"{name} has {len(given)} lists for {batch} queries; pass one per query")
         rows = [_read(to_numpy(row, f"{name}[{b}]"), None, size, f"{name}[{b}]") for b, row in enumerate(given)]
         if any(row.masks is not None for row in rows):
             return Filter(np.concatenate([row.to_masks(size) for row in rows]), [], True)
@@ -58,7 +58,7 @@ def read_filter(given: Any, batch: int, size: int, name: str) -> Filter:
 
 
 def _read(array: NDArray[Any], batch: int | None, size: int, name: str) -> Filter:
-    """Read a mask of all, masks of each query where there is a batch, or ids."""
+    """Read a shared mask, one mask per query (only if ``batch`` is given), or ids."""
     if array.dtype != np.bool_:
         return Filter(None, [_check_ids(array, size, name)], False)
     if array.shape not in ((size,), (batch, size)):

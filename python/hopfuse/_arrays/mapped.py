@@ -1,4 +1,4 @@
-"""Pages of memory-mapped files, given back when they were read."""
+"""Release the memory pages of memory-mapped files."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 
 def mapping_of(array: NDArray[Any]) -> mmap.mmap | None:
-    """Return the mapping of a file that an array is in; None where it is in memory."""
+    """Return the memory map that holds an array's data, or None."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
     return base if isinstance(base, mmap.mmap) else None
 
 
-def give_pages_back(array: NDArray[Any]) -> None:
-    """Drop a mapped array's pages from the process; what is read of them again comes from the file or its cache.
+def release_pages(array: NDArray[Any]) -> None:
+    """Release a mapped array's pages (MADV_DONTNEED); reading them again loads them from the file or its cache.
 
-    Nothing happens to an array that is not mapped, or by a mapping that can be written, whose changes may be in memory
-    alone, or where the system has no such call; pages that are locked in memory stay.
+    Does nothing if the array is not mapped, if the mapping is writable (changes might be lost), or if the system lacks
+    madvise. Locked pages stay in memory.
     """
     mapping = mapping_of(array)
     if mapping is None or not memoryview(mapping).readonly or not hasattr(mmap, "MADV_DONTNEED"):
@@ -31,5 +31,5 @@ def give_pages_back(array: NDArray[Any]) -> None:
     first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
     last = (start + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
     if last > first:
-        with contextlib.suppress(OSError):  # locked pages stay
+        with contextlib.suppress(OSError):  # pages are locked
             mapping.madvise(mmap.MADV_DONTNEED, first, last - first)

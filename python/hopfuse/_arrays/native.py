@@ -1,4 +1,4 @@
-"""The kernels, loaded for the first vectors: rooms that only read hits import the types without them."""
+"""Load the native module on first use, so that importing the types does not load the kernels."""
 
 from __future__ import annotations
 

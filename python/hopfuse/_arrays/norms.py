@@ -1,4 +1,4 @@
-"""Find vectors whose float32 scores would not be finite."""
+"""Find vectors that cannot be scored in float32."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .native import native
 
 
 class Unscorable(NamedTuple):
-    """A vector without a score, and whether that is for being zero; otherwise it is not finite, or too large."""
+    """A vector that cannot be scored because it is zero or, otherwise, because its norm is not finite in float32."""
 
     row: int
     is_zero: bool
 
 
 def first_unscorable(vectors: NDArray[np.float32], needs_length: bool, threads: int = 1) -> Unscorable | None:
-    """Return the first vector whose squared norm leaves float32's range; with ``needs_length`` zero does too.
+    """Return the first vector whose squared norm is not finite in float32 or, if ``needs_length``, is 0.
 
     Examples
     --------
@@ -32,10 +32,11 @@ def first_unscorable(vectors: NDArray[np.float32], needs_length: bool, threads: 
 
 
 def unsure_norms(norms: NDArray[np.float32], needs_length: bool) -> NDArray[np.intp]:
-    """Return where norms, summed in float32 and in any order, leave open whether a vector is scorable.
+    """Return the rows for which a norm summed in float32, in any order, does not decide whether the row can be scored.
 
-    A sum of squares is at most twice too large, whatever is rounded, and with fewer than 2**31 of them six times too
-    small; so many squares that round to 0 come to 1.5e-36. The limits themselves are in kernels/cpu/inputs.cpp.
+    Whatever is rounded, such a sum of squares is at most twice too large and, with fewer than 2**31 terms, at most six
+    times too small; that many squares that underflow to 0 sum to 1.5e-36. The exact limits are in
+    kernels/cpu/inputs.cpp.
 
     Examples
     --------

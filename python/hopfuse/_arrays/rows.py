@@ -1,7 +1,8 @@
-"""Compressed rows: an indptr, and values that ascend within a row."""
+"""Compressed rows (CSR): an indptr, and values that ascend within a row."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,45 +12,51 @@ from ..errors import InputError
 
 
 def checked_count(value: Any, name: str, most: int) -> int:
-    """Return a whole number from 0 to ``most``."""
+    """Return ``value`` as an int; it must be from 0 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= most:
         raise InputError(f"{name} is {value!r}; it must be a whole number from 0 to {most}")
     return int(value)
 
 
 def check_array(array: Any, name: str, dtype: Any) -> None:
-    """Check one dimension of a dtype, as a kernel reads it in place."""
+    """Raise unless a kernel can read the array in place: one-dimensional, of this dtype, contiguous and aligned."""
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
-        raise InputError(f"{name} must be an array of {np.dtype(dtype)} with one dimension")
+        given = f"{array.dtype}{array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise InputError(f"{name} is {given}; it must be a one-dimensional array of {np.dtype(dtype)}")
     if not array.flags.c_contiguous:
-        raise InputError(f"{name} is not contiguous; pass np.ascontiguousarray of it")
+        raise InputError(f"{name} is not contiguous; pass np.ascontiguousarray({name})")
     if not array.flags.aligned:
-        raise InputError(f"{name} is not aligned in memory; pass a copy of it")
+        raise InputError(f"{name} is not aligned in memory; pass {name}.copy()")
 
 
 def check_indptr(indptr: NDArray[Any], entries: int) -> None:
-    """Refuse an indptr that does not ascend from 0 to the number of entries."""
+    """Raise unless an indptr ascends from 0 to the number of entries."""
     if not indptr.size or indptr[0] != 0 or indptr[-1] != entries or (indptr[1:] < indptr[:-1]).any():
-        raise InputError(f"indptr does not ascend from 0 to {entries}")
+        raise InputError(f"indptr must ascend from 0 to {entries}, the number of entries")
 
 
 def ascends(values: NDArray[Any], indptr: NDArray[Any]) -> bool:
-    """Return True if the values of every row ascend strictly."""
+    """Return whether the values of every row are strictly ascending."""
     falls = np.flatnonzero(values[1:] <= values[:-1]) + 1
     return bool(np.isin(falls, indptr).all())
 
 
 def indptr_of(rows: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """Return the indptr of ``count`` rows, from the row of each entry."""
-    indptr = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(rows, minlength=count), out=indptr[1:])
+    """Return the indptr of ``count`` rows, from the row number of each entry."""
+    return indptr_of_counts(np.bincount(rows, minlength=count))
+
+
+def indptr_of_counts(counts: NDArray[Any] | Sequence[int]) -> NDArray[np.int64]:
+    """Return the indptr of rows with these numbers of entries."""
+    indptr = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=indptr[1:])
     return indptr
 
 
 def entries_of(
     indptr: NDArray[np.int64], values: NDArray[Any], rows: NDArray[np.int64]
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the values of these rows, one row after the other, and how many each has.
+    """Return the concatenated values of these rows, and the number of values of each.
 
     Examples
     --------

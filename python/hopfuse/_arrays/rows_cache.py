@@ -1,4 +1,4 @@
-"""A cache of values by sets of rows, the last ones used."""
+"""A least-recently-used cache of values by sets of rows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ T = TypeVar("T")
 
 
 class RowsCache(Generic[T]):
-    """Keeps what is made for some rows of ``most``, as long as all that is kept is of no more rows than these.
+    """An LRU cache of values computed for subsets of rows, limited by the total number of rows of its keys.
 
-    So a whole that is cut in parts that do not overlap, as tenants' passages are, is kept in all its parts.
+    With ``most`` the number of all rows, a partition of them, such as the passages of each tenant, fits entirely.
 
     Examples
     --------
     >>> import numpy as np
-    >>> kept = RowsCache(3)
-    >>> kept.get(np.array([True, False, True]), lambda: "made"), kept.get(np.array([True, False, True]), lambda: "anew")
-    ('made', 'made')
+    >>> cache = RowsCache(3)
+    >>> rows = np.array([True, False, True])
+    >>> cache.get(rows, lambda: "first"), cache.get(rows, lambda: "second")
+    ('first', 'first')
     """
 
     def __init__(self, most: int) -> None:
@@ -31,7 +32,7 @@ class RowsCache(Generic[T]):
         self._parts: OrderedDict[bytes, tuple[int, T]] = OrderedDict()
 
     def get(self, rows: NDArray[np.bool_], make: Callable[[], T]) -> T:
-        """Return what is kept for some rows, a mask; where nothing is, what is made now."""
+        """Return the cached value for a mask of rows, or compute it with ``make``."""
         key = np.packbits(rows).tobytes()
         with self._lock:
             if key in self._parts:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.mapped import give_pages_back
+from .._arrays.mapped import release_pages
 from ..errors import FormatError, InputError
 from ..io.files import create_exclusively, open_regular, sync_file
 from .format import (
@@ -77,7 +77,7 @@ def write_file(
                 block = payload[start : start + BLOCK].data
                 checksums.append(zlib.crc32(block))
                 file.write(block)
-                give_pages_back(payload[start : start + BLOCK])
+                release_pages(payload[start : start + BLOCK])
         file.truncate(file_bytes(entries))
         file.seek(0)
         file.write(pack_head(Head(generation, settings, entries, np.array(checksums, np.uint32), seq)))

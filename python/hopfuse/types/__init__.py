@@ -1,4 +1,4 @@
-"""The small frozen types that go in and out of every operation."""
+"""Frozen data types that operations take and return; they may import ``errors``, the checks and ``_arrays``."""
 
 from .corpus import Corpus
 from .edge_statements import EdgeStatements

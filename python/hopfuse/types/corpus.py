@@ -1,4 +1,4 @@
-"""A dense corpus, checked once for every later query."""
+"""A dense corpus, validated once when it is built."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._arrays.bfloat16 import bfloat16_bits, bfloat16_to_float32, round_to_bfloat16
 from .._arrays.codes import Codes, Precision, empty_codes, encode, rows_coded_together
 from .._arrays.convert import to_numpy
-from .._arrays.mapped import give_pages_back
+from .._arrays.mapped import release_pages
 from .._arrays.norms import Unscorable, first_unscorable, unsure_norms
 from .._threads import thread_count
 from ..errors import InputError
@@ -23,7 +23,7 @@ Storage = Literal["float32", "float16", "bfloat16", "int8"]
 METRICS: tuple[Metric, ...] = ("ip", "cosine")
 STORAGES: tuple[Storage, ...] = ("float32", "float16", "bfloat16", "int8")
 _PART_BYTES = 1 << 24
-_CODED_BYTES = 1 << 28  # in memory, where nothing is given back: threads meet at the end of a part
+_CODED_BYTES = 1 << 28  # for vectors in memory, whose pages are not released; larger parts need fewer thread barriers
 _PRECISIONS: dict[np.dtype[Any], Precision] = {
     np.dtype("float32"): "float32",
     np.dtype("float16"): "float16",
@@ -33,14 +33,14 @@ _PRECISIONS: dict[np.dtype[Any], Precision] = {
 
 @dataclass(frozen=True, eq=False)
 class Corpus(KeepsDerived):
-    """Vectors to search exactly. Immutable; build it with :meth:`from_array`.
+    """Vectors for exact search. Immutable; build it with :meth:`from_array`.
 
     Attributes
     ----------
     vectors : ndarray of float32, float16 or uint16, shape (N, d)
-        The originals that define every score, C-contiguous; bfloat16 by its bits, as uint16. An array that
-        already has the wanted dtype and layout is referenced, not copied (it may be memory-mapped): do not
-        change it.
+        The original vectors, which define every score. C-contiguous; bfloat16 values are stored as their bits, in
+        uint16. An array that already has the right dtype and layout is referenced, not copied (it may be
+        memory-mapped): do not change it.
     metric : {"ip", "cosine"}
     storage : {"float32", "float16", "bfloat16", "int8"}
     """
@@ -52,36 +52,35 @@ class Corpus(KeepsDerived):
 
     @classmethod
     def from_array(cls, X: Any, *, metric: Metric = "ip", storage: Storage = "float32") -> Corpus:
-        """Check an array of vectors and wrap it.
+        """Validate an array of vectors and wrap it.
 
         Parameters
         ----------
         X : array_like of float, shape (N, d), d >= 1
-            Finite vectors. NumPy, or any CPU array that speaks DLPack; bfloat16 as ml_dtypes or torch have it.
+            Finite vectors: a NumPy array or any CPU array that supports DLPack; bfloat16 from ml_dtypes or torch.
         metric : {"ip", "cosine"}
-            Inner product, or cosine similarity (vectors need not be normalised).
+            Inner product or cosine similarity. Vectors need not be normalised.
         storage : {"float32", "float16", "bfloat16", "int8"}
-            Precision of the originals. Values are rounded to it here, once, to nearest even; scores are defined
+            Precision of the original vectors. Values are rounded to it once, to nearest even, and scores are defined
             on the rounded values. ``"int8"`` is for a corpus larger than memory: float32, float16 and bfloat16
-            arrays, usually memory-mapped, stay where they are in their own precision (others become float32),
-            and only their 8-bit codes are held; see Notes.
+            arrays, usually memory-mapped, are referenced in their own precision (others become float32), and only
+            their 8-bit codes are kept in memory; see Notes.
 
         Raises
         ------
         InputError
-            NaN or infinite entries, values outside the storage's range, a zero vector under
-            ``metric="cosine"``; the message names the row. Under ``storage="int8"``, an array that could only
-            be referenced by copying it.
+            NaN or infinite entries, values outside the storage's range, a zero vector if ``metric="cosine"``; the
+            message names the row. If ``storage="int8"``, an array that is not C-contiguous.
 
         Notes
         -----
-        The CPU searches by 8-bit codes under every storage (N d bytes), and reads the originals of rows that the
-        codes cannot rule out; so answers under ``"int8"`` are those under the originals' own precision, bit for bit.
-        The codes are made here, in the pass that checks the values, by as many threads as a search takes by default.
-        What ``"int8"`` adds: float16 and bfloat16 files are not widened, nothing is copied, and pages of a mapped
-        file are given back as it is encoded and after each search. This pass reads it from end to end, as does a
-        search that scores every row: k of N / 8 and more. Id lists below N / 8 read the rows that they name. A GPU
-        holds the originals, in their own precision, under every storage.
+        With every storage, the CPU searches 8-bit codes (N d bytes) and reads the originals of the rows that the
+        codes cannot rule out. So answers with ``"int8"`` are the same bits as those of the originals' own precision.
+        The codes are computed here, in the pass that checks the values, on the default number of threads. ``"int8"``
+        in addition copies and widens nothing, and releases the pages of a mapped file while it encodes them and after
+        each search. Encoding reads the whole file, and so does a search that scores every row (k of N / 8 or more);
+        a filter of fewer than N / 8 ids reads only the rows that it names. A GPU holds the originals, in their own
+        precision, with every storage.
 
         Examples
         --------
@@ -97,7 +96,7 @@ class Corpus(KeepsDerived):
 
     @classmethod
     def unchecked(cls, X: Any, *, metric: Metric = "ip", storage: Storage = "float32") -> Corpus:
-        """Wrap an array as :meth:`from_array` does, its values unseen: whoever searches it calls :meth:`checked`.
+        """Wrap an array like :meth:`from_array`, but without checking its values; call :meth:`checked` before a search.
 
         Examples
         --------
@@ -115,19 +114,19 @@ class Corpus(KeepsDerived):
 
     @classmethod
     def from_stored(cls, vectors: NDArray[Any], *, metric: Metric = "ip", storage: Storage = "float32") -> Corpus:
-        """Check originals that are as ``vectors`` of a corpus holds them, and wrap them.
+        """Validate vectors that already have a storage's dtype and layout, and wrap them without a copy.
 
         Parameters
         ----------
         vectors : ndarray of float32, float16 or uint16, shape (N, d), d >= 1
-            C-contiguous; uint16 is bfloat16 by its bits.
+            C-contiguous; uint16 holds the bits of bfloat16 values.
         metric, storage
-            As in :meth:`from_array`; a storage other than ``"int8"`` must be the vectors' precision.
+            As in :meth:`from_array`; a storage other than ``"int8"`` must match the vectors' precision.
 
         Raises
         ------
         InputError
-            As :meth:`from_array`, or the vectors are not as the storage holds them.
+            As :meth:`from_array`, or if the vectors' dtype or layout does not match the storage.
 
         Examples
         --------
@@ -138,20 +137,20 @@ class Corpus(KeepsDerived):
         _check_options(metric, storage)
         if not isinstance(vectors, np.ndarray):
             raise InputError(
-                f"vectors are a {type(vectors).__name__}; from_stored takes a NumPy array, from_array others"
+                f"vectors must be a NumPy array, got {type(vectors).__name__}; for other arrays use from_array"
             )
         precision = _PRECISIONS.get(vectors.dtype)
         is_right = precision is not None and storage in ("int8", precision)
         is_right = is_right and vectors.flags.c_contiguous
         if not is_right or vectors.ndim != 2 or vectors.shape[1] < 1:
             raise InputError(
-                f"vectors are {vectors.dtype}{vectors.shape}; storage {storage!r} holds C-contiguous "
+                f"vectors are {vectors.dtype}{vectors.shape}; storage {storage!r} needs C-contiguous "
                 f"{'float32, float16 or uint16 (bfloat16)' if storage == 'int8' else storage} of shape (N, d), d >= 1"
             )
         return cls(vectors, metric, storage).checked()
 
     def with_metric(self, metric: Metric) -> Corpus:
-        """Return the same originals, compared by another metric; nothing is copied.
+        """Return a corpus of the same vectors with another metric; nothing is copied.
 
         Examples
         --------
@@ -163,29 +162,29 @@ class Corpus(KeepsDerived):
 
     @property
     def precision(self) -> Precision:
-        """Of the originals, which is the storage's but for ``"int8"``: "float32", "float16" or "bfloat16"."""
+        """Precision of the original vectors; differs from ``storage`` only if that is ``"int8"``."""
         return _PRECISIONS[self.vectors.dtype]
 
     def as_float32(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
-        """Return rows start .. stop-1 as float32, exactly; a view where they are float32."""
+        """Return rows start .. stop-1 as float32, without rounding; a view if they are float32 already."""
         rows = self.vectors[start:stop]
         return bfloat16_to_float32(rows) if self.precision == "bfloat16" else rows.astype(np.float32, copy=False)
 
     def parts(self, step: int = 1, part_bytes: int = _PART_BYTES) -> Iterator[slice]:
-        """Yield slices of about ``part_bytes`` that cover the rows in order, multiples of ``step`` rows but the last.
+        """Yield slices of about ``part_bytes`` that cover the rows in order.
 
-        What was read is given back behind the reader: see :meth:`give_back`.
+        All but the last have a multiple of ``step`` rows. Each is released after use; see :meth:`release`.
         """
         size = max(1, part_bytes // (self.vectors.itemsize * self.dim * step)) * step
         for start in range(0, self.num_vectors, size):
             rows = slice(start, min(start + size, self.num_vectors))
             yield rows
-            self.give_back(rows)
+            self.release(rows)
 
-    def give_back(self, rows: slice = slice(None)) -> None:
-        """Let go of a mapped file's pages under ``storage="int8"``; reading them again costs time, and no more."""
+    def release(self, rows: slice = slice(None)) -> None:
+        """Release the memory pages of a mapped file if ``storage="int8"``; they are read again when needed."""
         if self.storage == "int8":
-            give_pages_back(self.vectors[rows])
+            release_pages(self.vectors[rows])
 
     @property
     def num_vectors(self) -> int:
@@ -204,12 +203,12 @@ class Corpus(KeepsDerived):
         return f"Corpus(vectors={self.num_vectors}, dim={self.dim}, metric={self.metric!r}, storage={self.storage!r})"
 
     def checked(self) -> Corpus:
-        """Return the corpus itself, if every row can be scored.
+        """Return the corpus itself after checking that every row can be scored.
 
         Raises
         ------
         InputError
-            As :meth:`from_array` for values.
+            As :meth:`from_array`, for values.
 
         Examples
         --------
@@ -227,12 +226,12 @@ class Corpus(KeepsDerived):
         return self
 
     def codes(self, threads: int) -> Codes:
-        """Return the 8-bit codes by which the CPU searches; made at the first call, which checks the values as it goes.
+        """Return the 8-bit codes that the CPU searches; the first call computes them and checks the values.
 
         Raises
         ------
         InputError
-            As :meth:`from_array` for values.
+            As :meth:`from_array`, for values.
 
         Examples
         --------
@@ -252,7 +251,7 @@ class Corpus(KeepsDerived):
         return made
 
     def _check_norms(self, rows: slice, norms: NDArray[np.float32]) -> None:
-        """Refuse the first row that cannot be scored, by the norms that come with the codes."""
+        """Raise for the first row that cannot be scored, judged by the norms computed with the codes."""
         cosine = self.metric == "cosine"
         unsure = unsure_norms(norms, cosine)
         if not unsure.size:
@@ -289,13 +288,13 @@ def _rounded(array: NDArray[Any], bits: NDArray[np.uint16] | None, storage: str)
 
 
 def _referenced(array: NDArray[Any], is_bfloat16: bool) -> NDArray[Any]:
-    """Return originals of an int8 corpus, as they are; other numbers as float32."""
+    """Return the vectors of an int8 corpus: float32, float16 and bfloat16 by reference, others as float32."""
     if not is_bfloat16 and array.dtype not in (np.float32, np.float16):
         return _rounded(array, None, "float32")
     if not array.flags.c_contiguous:
         dtype = "bfloat16" if is_bfloat16 else array.dtype
         raise InputError(
-            f"X is {dtype}{array.shape} and not C-contiguous; storage 'int8' references its originals and copies none: "
-            "give it np.ascontiguousarray(X), or use another storage, which copies"
+            f"X is {dtype}{array.shape} and not C-contiguous; storage 'int8' does not copy its vectors: pass "
+            "np.ascontiguousarray(X), or use another storage, which copies"
         )
     return array.view(np.ndarray)

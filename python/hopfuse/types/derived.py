@@ -1,4 +1,4 @@
-"""Data that frozen types derive from their arrays."""
+"""Cache of data derived from the arrays of a frozen type."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 
 class KeepsDerived:
-    """A frozen type with a dict ``derived``: what operations derive from its arrays once.
+    """Base of frozen types with a dict ``derived``, where operations cache what they compute from the arrays.
 
-    Pickling and copying leave it out: it holds prepared memory of a process, and comes again at the next use.
+    Pickling and copying leave the cache empty: it may hold memory of this process, and is filled again on use.
     """
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Edges as they were stated: one row for each time, with the passage that states it."""
+"""Edge statements: one row for each time an edge is stated, with the passage that states it."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from .._arrays.rows import check_array
 from ..errors import InputError
 from .graph import Graph
 
-#: An edge of no passage: it holds wherever its ends are.
+#: The edge is stated by no passage: it exists wherever both its ends do.
 NO_PASSAGE = -1
-#: An edge that some passage may state, nobody knows which.
+#: It is not known whether a passage states the edge, or which.
 UNKNOWN = -2
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeStatements:
-    """The edges of a graph one by one, in the order in which they were stated, and the passages that state them.
+    """The statements of a graph's edges, in order, and the passages that make them.
 
     Parameters
     ----------
     ends : ndarray of int32, shape (I, 2)
-        Source and target, nodes.
+        Source and target nodes.
     types : ndarray of uint8, shape (I,)
     weights : ndarray of float64, shape (I,)
-        Above 0; those of one edge sum to its weight, in their order.
+        Above 0. The weight of an edge is the sum over its statements, in order.
     passages : ndarray of int32, shape (I,)
-        Rows 0 .. P - 1; -1 for an edge of no passage, such as a dictionary's synonyms; -2 where it is not known.
+        Rows 0 .. P - 1; -1 if no passage states the edge (a dictionary's synonyms, say); -2 if it is not known.
 
     Raises
     ------
     InputError
-        Arrays of other dtypes or lengths, a passage below -2, a weight that is not above 0.
+        Arrays of other dtypes or lengths, a passage below -2, a weight that is not above 0, a negative node.
 
     Examples
     --------
@@ -59,13 +59,13 @@ class EdgeStatements:
         if not size == self.weights.size == self.passages.size:
             raise InputError(f"{size} types, {self.weights.size} weights and {self.passages.size} passages differ")
         if size and not (self.passages.min() >= UNKNOWN and (self.weights > 0).all() and self.ends.min() >= 0):
-            raise InputError("a passage is below -2, a weight not above 0, or an end below 0")
+            raise InputError("passages must be at least -2, weights above 0 and ends at least 0")
 
     @classmethod
     def of_no_passage(cls, graph: Graph) -> EdgeStatements:
-        """Return a graph's edges, of which none between two entities is any passage's: they hold wherever both are.
+        """Return the edges of a graph as stated by no passage: each exists wherever both its ends do.
 
-        For edges that are made of names or known beforehand, as synonyms and hierarchies are; not for what texts say.
+        Use it for edges that come from names or prior knowledge, such as synonyms and hierarchies, not from texts.
 
         Examples
         --------
@@ -78,7 +78,7 @@ class EdgeStatements:
         return cls(ends, kind, weight.astype(np.float64), np.full(kind.size, NO_PASSAGE, np.int32))
 
     def graph(self, like: Graph, num_nodes: int | None = None) -> Graph:
-        """Return the graph that the edges sum to, of a graph's types and direction, by default of its nodes.
+        """Return the graph of these edges, with the edge types, direction and (by default) node count of ``like``.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Facts: triples of entities, with the passages that state them."""
+"""Facts: (head, relation, tail) triples, with the passages that state them."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from .._arrays.rows import ascends, checked_count, indptr_of
 from ..errors import InputError
 
 MAX_COUNT = int(np.iinfo(np.int32).max)
-"""The most facts, entities, passages or statements: int32 numbers them."""
+"""The most facts, entities, passages or statements: their numbers are int32."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Facts:
-    """Facts (head, relation, tail), each once, and the passages that state each. Immutable.
+    """Distinct facts (head, relation, tail) and the passages that state each. Immutable.
 
-    Checked when it is made, in one pass. An :class:`hopfuse.Index` keeps it; make it by name with :meth:`from_names`.
+    Build it from names with :meth:`from_names`; an :class:`hopfuse.Index` stores it.
 
     Parameters
     ----------
     rows : array_like of int, shape (F, 3)
-        Head (an entity), relation, tail (an entity); no two the same.
+        Head entity, relation and tail entity; rows are distinct.
     relations : sequence of str, R entries
-        Distinct, in the order in which the facts first have them; each is used.
+        Distinct names, in order of first use; each is used.
     indptr : array_like of int, shape (F + 1,)
-        Fact f is stated by ``passages[indptr[f]]`` .. ``passages[indptr[f + 1] - 1]``, at least one.
+        Fact f is stated by ``passages[indptr[f] : indptr[f + 1]]``, at least one passage.
     passages : array_like of int, shape (Q,)
         0 .. num_passages - 1, ascending within a fact. Contiguous, aligned arrays of the dtypes below are referenced,
         not copied (they may be memory-mapped): do not change them. F and Q are at most 2³¹ - 1.
@@ -45,13 +45,13 @@ class Facts:
     passages : ndarray of int32, shape (Q,)
     incident_indptr : ndarray of int64, shape (E + 1,)
     incident : ndarray of int32
-        Entity e is an end of the facts ``incident[incident_indptr[e]]`` .. ``incident[incident_indptr[e + 1] - 1]``,
-        ascending; a fact from an entity to itself stands there once.
+        Entity e is the head or tail of the facts ``incident[incident_indptr[e] : incident_indptr[e + 1]]``,
+        ascending; a fact from an entity to itself is listed once.
 
     Raises
     ------
     InputError
-        Anything that is not as above.
+        Any of the above does not hold.
 
     Examples
     --------
@@ -91,24 +91,24 @@ class Facts:
 
     @classmethod
     def from_names(cls, rows: Iterable[Sequence[Any]], entities: Sequence[str], num_passages: int) -> Facts:
-        """Build facts of names and passage numbers, in the order in which they are first stated.
+        """Build facts from names and passage numbers, in order of first statement.
 
-        A triple that several rows have is one fact, stated by all their passages.
+        Rows with the same triple become one fact, stated by all their passages.
 
         Parameters
         ----------
         rows : iterable of (str, str, str, int)
             Head, relation, tail, passage 0 .. P-1.
         entities : sequence of str, E names
-            In the order of their numbers; names match exactly. One may stand there twice (an index allows it), as long
-            as no fact uses it: nothing says which of the two is meant.
+            Entity e has the name ``entities[e]``; names match exactly. A name may occur twice (an index allows it) if
+            no fact uses it, because it would be ambiguous.
         num_passages : int
             P.
 
         Raises
         ------
         InputError
-            A row that is not as above, a name that ``entities`` lacks or has twice, a passage that is not there.
+            A row of another form, a name that is not in ``entities`` or occurs there twice, a passage out of range.
 
         Examples
         --------
@@ -124,12 +124,12 @@ class Facts:
 
     @classmethod
     def from_numbers(cls, rows: Iterable[Sequence[Any]], num_entities: int, num_passages: int) -> Facts:
-        """Build the same of rows (int, str, int, int): head and tail are entities 0 .. E-1.
+        """Build facts from rows (int, str, int, int), whose head and tail are entity numbers 0 .. E-1.
 
         Raises
         ------
         InputError
-            A row that is not so, an entity or a passage that is not there.
+            A row of another form, an entity or a passage out of range.
 
         Examples
         --------
@@ -137,19 +137,17 @@ class Facts:
         >>> hf.Facts.from_numbers([(0, "wrote", 1, 0), (0, "wrote", 1, 2)], num_entities=2, num_passages=3)
         Facts(facts=1, relations=1, statements=2, entities=2, passages=3)
         """
-        entities, limit = (
-            checked_count(num_entities, "num_entities", MAX_COUNT),
-            checked_count(num_passages, "num_passages", MAX_COUNT),
-        )
+        entities = checked_count(num_entities, "num_entities", MAX_COUNT)
+        limit = checked_count(num_passages, "num_passages", MAX_COUNT)
         return cls(*merged(_checked(rows, limit, entities)), num_entities=entities, num_passages=limit)
 
     def texts(self, entities: Sequence[str]) -> list[str]:
-        """Return each fact as the words "head relation tail": what a fact's vector is of.
+        """Return each fact as the text "head relation tail", which encoders turn into the fact's vector.
 
         Parameters
         ----------
         entities : sequence of str, E names
-            In the order of their numbers, as ``index.entity_names`` has them.
+            Entity e has the name ``entities[e]``, as in ``index.entity_names``.
 
         Returns
         -------
@@ -158,7 +156,7 @@ class Facts:
         Raises
         ------
         InputError
-            Names that are not strings, or not one for each entity.
+            Names that are not strings, or not one per entity.
 
         Examples
         --------
@@ -170,7 +168,7 @@ class Facts:
         names = _strings(entities, "entities")
         if len(names) != self.num_entities:
             raise InputError(
-                f"entities has {len(names)} names; the facts are of {self.num_entities}: give one for each"
+                f"entities has {len(names)} names for {self.num_entities} entities; give one name per entity"
             )
         return [f"{names[head]} {self.relations[kind]} {names[tail]}" for head, kind, tail in self.rows.tolist()]
 
@@ -185,7 +183,7 @@ class Facts:
 
 
 class MergedFacts(NamedTuple):
-    """Arguments of :class:`hopfuse.Facts`, in their order."""
+    """The positional arguments of :class:`hopfuse.Facts`."""
 
     rows: NDArray[np.int32]
     relations: tuple[str, ...]
@@ -194,7 +192,7 @@ class MergedFacts(NamedTuple):
 
 
 def _strings(given: Any, what: str) -> tuple[str, ...]:
-    """Return a sequence of strings as a tuple; one string is none."""
+    """Return a sequence of strings as a tuple; a single string is refused."""
     names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
     if not all(isinstance(name, str) for name in names):
         raise InputError(f"{what} must be a sequence of strings")
@@ -202,9 +200,9 @@ def _strings(given: Any, what: str) -> tuple[str, ...]:
 
 
 def _checked(rows: Any, num_passages: int, num_entities: int | None = None) -> Iterator[tuple[Any, str, Any, int]]:
-    """Check rows of (head, relation, tail, passage), whose ends are names where there is no ``num_entities``."""
+    """Check rows of (head, relation, tail, passage); head and tail are names if ``num_entities`` is None."""
     if isinstance(rows, str) or not isinstance(rows, Iterable):
-        raise InputError(f"rows are a {type(rows).__name__}; pass a sequence of (head, relation, tail, passage)")
+        raise InputError(f"rows must be a sequence of (head, relation, tail, passage), got {type(rows).__name__}")
     for at, row in enumerate(rows):
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 4:
             raise InputError(f"row {at} is {row!r}; it must be (head, relation, tail, passage)")
@@ -224,29 +222,25 @@ def _checked(rows: Any, num_passages: int, num_entities: int | None = None) -> I
 def numbered(
     rows: Iterable[tuple[str, str, str, int]], entities: Sequence[str], where: Callable[[int], str] = "row {}".format
 ) -> Iterator[tuple[int, str, int, int]]:
-    """Replace heads and tails by their numbers; ``where`` says what an error calls a row.
+    """Replace names of heads and tails by entity numbers; ``where`` formats a row's number for an error message.
 
     Raises
     ------
     InputError
-        A name that ``entities`` lacks, or has twice.
+        A name that is not in ``entities``, or occurs there twice.
     """
     number: dict[str, int] = {}
     repeated = {name for at, name in enumerate(entities) if number.setdefault(name, at) != at}
     for at, (head, relation, tail, passage) in enumerate(rows):
         for name in (head, tail):
             if name not in number or name in repeated:
-                wrong = (
-                    "the name of several entities"
-                    if name in repeated
-                    else "not the name of an entity, letter by letter"
-                )
+                wrong = "the name of several entities" if name in repeated else "not the exact name of an entity"
                 raise InputError(f"{name!r} of {where(at)}, {(head, relation, tail, passage)!r}, is {wrong}")
         yield number[head], relation, number[tail], passage
 
 
 def merged(rows: Iterable[tuple[int, str, int, int]]) -> MergedFacts:
-    """Merge rows: each triple once, in the order of its first row, with the passages of all its rows."""
+    """Merge rows that state the same triple; facts keep the order of their first rows."""
     relations: dict[str, int] = {}
     stated: dict[tuple[int, int, int], set[int]] = {}
     for head, relation, tail, passage in rows:
@@ -266,7 +260,7 @@ def _is_below(limit: int, value: Any) -> bool:
 
 
 def _facts_by_end(rows: NDArray[np.int32], entities: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the facts by entity, read-only (CSR); one from an entity to itself stands there once."""
+    """Return the facts of each entity as read-only CSR; a fact from an entity to itself is listed once."""
     fact = np.arange(rows.shape[0], dtype=np.int32)
     other = rows[:, 0] != rows[:, 2]
     end, at = np.concatenate([rows[:, 0], rows[other, 2]]), np.concatenate([fact, fact[other]])
@@ -305,7 +299,7 @@ def _check_rows(rows: NDArray[Any], relations: tuple[str, ...], num_entities: in
         raise InputError(f"rows holds a relation outside 0 .. {len(relations) - 1}")
     seen = np.maximum.accumulate(np.concatenate([[-1], kinds.astype(np.int64)]))
     if (kinds > seen[:-1] + 1).any() or seen[-1] != len(relations) - 1:
-        raise InputError("relations are not those of the facts in the order of their first use")
+        raise InputError("relations must list the facts' relations in order of first use, without unused ones")
     order = np.lexsort(rows.T)
     same = (rows[order[1:]] == rows[order[:-1]]).all(axis=1)
     if same.any():

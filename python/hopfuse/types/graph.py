@@ -1,4 +1,4 @@
-"""The graph, checked and laid out once for every later query."""
+"""A weighted, typed graph, validated and laid out once when it is built."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .derived import KeepsDerived
 
 MAX_NODES = 2**31 - 1
 MAX_EDGE_TYPES = 256
-#: How many nodes a graph may have without a word from the caller, for none and for each edge.
+#: Without num_nodes, a graph of E edges may have FREE_NODES + NODES_PER_EDGE * E nodes.
 FREE_NODES, NODES_PER_EDGE = 1_000_000, 16
-#: Half of what float32 holds: type weights, whose largest is below 2, multiply it.
+#: Half the largest float32, because degrees are multiplied by type weights, which are scaled below 2.
 MAX_DEGREE = float(np.finfo(np.float32).max) / 2
 
 
@@ -43,9 +43,9 @@ class Graph(KeepsDerived):
         Source node of each stored entry, ascending within a row (then ascending type).
         An undirected edge is stored in both rows, a self-loop once.
     weight : ndarray of float32, shape (nnz,), or None
-        Weight of each stored entry; None where all are 1.
+        Weight of each stored entry; None if all are 1.
     edge_type : ndarray of uint8, shape (nnz,), or None
-        Type of each stored entry; None where there is one type.
+        Type of each stored entry; None if there is only one type.
     degree : ndarray of float64, shape (N, T)
         Summed weight of the edges out of each internal node, by type.
     node_of : ndarray of int32, shape (N,)
@@ -68,7 +68,7 @@ class Graph(KeepsDerived):
 
     @property
     def num_stored(self) -> int:
-        """Stored entries (nnz): what one pass reads."""
+        """The number of stored entries (nnz), all of which a pass reads."""
         return int(self.indices.size)
 
     @property
@@ -78,7 +78,7 @@ class Graph(KeepsDerived):
 
     @property
     def keeps_order(self) -> bool:
-        """True if internal nodes have the caller's numbers; computed once."""
+        """Whether internal node numbers equal the caller's ids; computed once."""
         if "keeps_order" not in self.derived:
             self.derived["keeps_order"] = bool((self.node_of == np.arange(self.num_nodes)).all())
         return bool(self.derived["keeps_order"])
@@ -101,30 +101,29 @@ class Graph(KeepsDerived):
     ) -> Graph:
         """Build a graph from an edge list.
 
-        Parallel edges of one type are summed (in float64, in input order); types are kept apart.
-        Given both (a, b) and (b, a), an undirected graph adds them up. A self-loop counts once.
-        Edges of weight 0 carry nothing and are dropped.
+        Parallel edges of the same type are summed in float64, in input order; so are (a, b) and (b, a) of an
+        undirected graph. A self-loop counts once. Edges of weight 0 are dropped.
 
         Parameters
         ----------
         src, dst : array_like of int, shape (E,)
-            End points, 0 .. N-1; src -> dst where directed.
+            End points, 0 .. N-1; a directed edge goes from src to dst.
         weight : array_like of float, shape (E,), optional
-            Weights >= 0 (kept as float32); 1 each where absent.
+            Weights >= 0, stored as float32. Default: 1 each.
         num_nodes : int, optional
-            N; by default one more than the largest id, which may then be at most 1,000,000 + 16 E: a single wrong id
-            would otherwise take the machine's memory, 24 bytes a node and more.
+            N; by default one more than the largest id. N is then limited to 1,000,000 + 16 E, so that one wrong id
+            does not exhaust memory (a node takes at least 24 bytes).
         directed : bool
         edge_type : array_like of int, shape (E,), optional
             Type of each edge, 0 .. T-1.
         edge_type_names : sequence of str, optional
-            T distinct names; by default ``"type0"``, ``"type1"``, ...
+            T distinct names. Default: ``"type0"``, ``"type1"``, ...
 
         Raises
         ------
         InputError
-            Ids outside the graph, weights that are negative, NaN, infinite or outside float32's
-            range, shapes that differ, types without a name.
+            Ids outside the graph; weights that are negative, NaN, infinite or outside float32's
+            range; shapes that differ; types without a name.
 
         Examples
         --------
@@ -136,7 +135,7 @@ class Graph(KeepsDerived):
         _check_directed(directed)
         s, d = _ids(src, "src"), _ids(dst, "dst")
         if s.shape != d.shape:
-            raise InputError(f"src has {s.size} entries and dst {d.size}; both give one end point per edge")
+            raise InputError(f"src has {s.size} entries and dst {d.size}; both must have one per edge")
         n = _num_nodes(s, d, num_nodes)
         w = _weights(weight, s.size)
         types, names = _types(edge_type, edge_type_names, s.size)
@@ -151,13 +150,12 @@ class Graph(KeepsDerived):
         A : scipy.sparse matrix or array, shape (N, N)
             Weights >= 0. Duplicates of a COO matrix are summed.
         directed : bool
-            False takes A as an adjacency matrix: it must be symmetric, and each pair (i, j), (j, i)
-            is one edge.
+            If False, A must be symmetric, and each pair (i, j), (j, i) is one edge.
 
         Raises
         ------
         InputError
-            A matrix that is not square, or asymmetric with ``directed=False`` (a pair is named).
+            A matrix that is not square, or not symmetric with ``directed=False`` (the message names a pair).
 
         Examples
         --------
@@ -167,10 +165,10 @@ class Graph(KeepsDerived):
         """
         if not hasattr(A, "tocsr") or len(getattr(A, "shape", ())) != 2:
             raise InputError(
-                f"A is {type(A).__name__}; it must be a scipy.sparse matrix (wrap it: scipy.sparse.csr_array(A))"
+                f"A must be a scipy.sparse matrix, got {type(A).__name__}; convert it with scipy.sparse.csr_array(A)"
             )
         if A.shape[0] != A.shape[1]:
-            raise InputError(f"A has shape {A.shape}; an adjacency matrix is square")
+            raise InputError(f"A has shape {A.shape}; an adjacency matrix must be square")
         _check_directed(directed)
         coo = A.tocoo()
         weight = _weights(coo.data, coo.data.size)
@@ -212,7 +210,7 @@ class Graph(KeepsDerived):
         )
 
     def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], NDArray[np.uint8]]:
-        """Return (src, dst, weight, type) of the merged edges in the caller's ids; undirected ones once."""
+        """Return (src, dst, weight, type) of the merged edges, in the caller's ids; undirected edges once."""
         row = np.repeat(np.arange(self.num_nodes, dtype=np.int64), np.diff(self.indptr))
         col = self.indices.astype(np.int64)
         keep = np.ones(row.size, bool) if self.directed else row >= col
@@ -222,7 +220,7 @@ class Graph(KeepsDerived):
         return node[col[keep]], node[row[keep]], w[keep], t[keep]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that define the graph, by name, for storage; see :meth:`from_arrays`."""
+        """Return the graph's arrays by name, for storage; see :meth:`from_arrays`."""
         arrays: dict[str, NDArray[Any]] = {
             "indptr": self.indptr,
             "indices": self.indices,
@@ -240,10 +238,9 @@ class Graph(KeepsDerived):
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], *, directed: bool, edge_type_names: Sequence[str]
     ) -> Graph:
-        """Return a graph over arrays made by :meth:`to_arrays`, without a copy (they may be memory-mapped).
+        """Return a graph of the arrays that :meth:`to_arrays` returned, without a copy (they may be memory-mapped).
 
-        The arrays are checked for consistent shapes and dtypes only; contents are trusted, so whoever
-        reads them from a file must first have verified that they are what was written.
+        Only shapes and dtypes are checked; the caller must have verified the contents, by checksums for example.
         """
         names = tuple(edge_type_names)
         n = int(arrays["node_of"].shape[0])
@@ -313,16 +310,16 @@ def _num_nodes(src: NDArray[Any], dst: NDArray[Any], given: int | None) -> int:
 
 
 def check_node_count(nodes: int, edges: int, largest: str, option: str, noun: str = "nodes") -> None:
-    """Refuse more nodes than so many edges speak of, where nobody says how many there are.
+    """Raise if the number of nodes, inferred from the largest id, is implausible for the number of edges.
 
-    16 nodes for an edge are more than any graph has whose nodes are mostly ends of edges, and a million nodes cost a
-    few MiB; beyond both, a wrong id is likelier.
+    A million nodes cost only some MiB, and a graph whose nodes mostly have edges has far fewer than 16 per edge. Beyond
+    that, a wrong id is the likelier reason.
     """
     limit = FREE_NODES + NODES_PER_EDGE * edges
     if nodes > limit:
         raise InputError(
-            f"{largest} makes {nodes} {noun} of {edges} edges; without {option} at most {limit} are taken "
-            f"({FREE_NODES} + {NODES_PER_EDGE} for each edge): correct the id, or pass {option}"
+            f"{largest} implies {nodes} {noun} for {edges} edges; without {option} at most {limit} are allowed "
+            f"({FREE_NODES} + {NODES_PER_EDGE} per edge): correct the id, or pass {option}"
         )
 
 
@@ -330,13 +327,13 @@ def _check_degrees(degree: NDArray[np.float64], node_of: NDArray[np.int32]) -> N
     heavy = np.flatnonzero(degree.sum(axis=1) > MAX_DEGREE)
     if heavy.size:
         raise InputError(
-            f"the edges of node {node_of[heavy[0]]} weigh {degree[heavy[0]].sum()} together; at most {MAX_DEGREE:.3g} "
-            "is allowed: scale the weights (only their ratios matter)"
+            f"the edges of node {node_of[heavy[0]]} have total weight {degree[heavy[0]].sum()}; at most "
+            f"{MAX_DEGREE:.3g} is allowed: scale the weights (only their ratios matter)"
         )
 
 
 def _weights(weight: ArrayLike | None, size: int) -> NDArray[Any]:
-    """Return weights as float32 where they are given so, else as float64: what is summed is summed in float64."""
+    """Return float32 weights unchanged and others as float64, so that parallel edges are summed before rounding."""
     if weight is None:
         return np.ones(size, np.float32)
     w = to_numpy(weight, "weight")
@@ -373,5 +370,5 @@ def _types(
         )
     tuple_names = tuple(str(x) for x in names) if names is not None else tuple(f"type{i}" for i in range(count))
     if len(set(tuple_names)) != count:
-        raise InputError(f"edge_type_names {list(tuple_names)} repeat a name; each type has its own")
+        raise InputError(f"edge_type_names {list(tuple_names)} repeat a name; names must be distinct")
     return t.astype(np.uint8), tuple_names

@@ -1,4 +1,4 @@
-"""Ranked lists, a row per query."""
+"""Ranked lists, one row per query."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ PAD_SCORE = np.float32(-np.inf)
 class Hits:
     """Ranked lists for a batch of queries: row b holds the hits of query b.
 
-    Each row is in the library's total order (higher score first, then lower id); the constructor
-    puts it there. Calibration keeps the order of its input, whatever ties it makes.
+    The constructor sorts each row by descending score, then ascending id. Calibration keeps the order of its input,
+    even where it creates ties.
 
     Parameters
     ----------
     ids : array_like of int, shape (B, k) or (k,)
         Document or node ids, at least 0 and unique within a row; -1 is padding.
     scores : array_like of float, shape (B, k) or (k,)
-        A finite score for each id (kept as float32); what stands at padding is ignored.
+        A finite score for each id, stored as float32; scores at padding are ignored.
     counts : array_like of int, shape (B,), optional
-        How many leading entries of each row are valid. Without it, the entries with id != -1.
+        The number of leading entries of each row that are valid. By default, entries with id != -1 are.
 
     Raises
     ------
     InputError
         Shapes that differ, ids below -1 or repeated in a row, scores that are NaN or infinite,
-        counts outside 0..k.
+        counts outside 0 .. k.
 
     Examples
     --------
@@ -54,18 +54,18 @@ class Hits:
 
     def __init__(self, ids: ArrayLike, scores: ArrayLike, counts: ArrayLike | None = None) -> None:
         id_array, score_array, count_array = _checked(ids, scores, counts)
-        vars(self).update(ids=id_array, scores=score_array, counts=count_array)  # past the lock of frozen attributes
+        vars(self).update(ids=id_array, scores=score_array, counts=count_array)  # the dataclass is frozen
 
     @classmethod
     def unchecked(cls, ids: Any, scores: Any, counts: Any, **more: Any) -> Hits:
-        """Wrap a kernel's own output, which is right by construction."""
+        """Wrap the output of a kernel, without the constructor's checks."""
         hits = object.__new__(cls)
         vars(hits).update(ids=ids, scores=scores, counts=counts, **more)
         return hits
 
     @classmethod
     def from_lists(cls, rows: Iterable[Sequence[tuple[int, float]]]) -> Hits:
-        """Make hits of one list of (id, score) pairs per query; the rows may differ in length.
+        """Build hits from one list of (id, score) pairs per query; rows may differ in length.
 
         Examples
         --------
@@ -80,7 +80,7 @@ class Hits:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(B, k): queries, and room for hits in each row."""
+        """(B, k): the number of queries and the width of a row."""
         return (int(self.ids.shape[0]), int(self.ids.shape[1]))
 
     def __len__(self) -> int:
@@ -92,7 +92,7 @@ class Hits:
         return list(zip(self.ids[query, :n].tolist(), self.scores[query, :n].tolist(), strict=True))
 
     def head(self, k: int) -> Hits:
-        """Return the first k hits of every row (a view; rows that are shorter stay so)."""
+        """Return the first k hits of every row, as a view; shorter rows are unchanged."""
         if k < 0:
             raise InputError(f"k is {k}; it must be at least 0")
         return Hits.unchecked(self.ids[:, :k], self.scores[:, :k], np.minimum(self.counts, k))
@@ -104,21 +104,21 @@ class Hits:
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class PprHits(Hits):
-    """Hits of :func:`hopfuse.ppr_topk`, with the evidence for them.
+    """Hits of :func:`hopfuse.ppr_topk`, with error bounds.
 
     Attributes
     ----------
     score_bounds : ndarray of float32, shape (B, k)
-        ``|score - exact score|`` is at most this, hit by hit.
+        Upper bound of ``|score - exact score|``, per hit.
     proven : ndarray of bool, shape (B,)
-        True where the set and the order of the hits are proven to be those of the exact scores, with ``prove="set"``
-        the set alone.
+        Whether the set and order of the hits are proven to be those of the exact scores; with ``prove="set"``, whether
+        the set is.
     iterations : ndarray of int64, shape (B,)
         Passes over the graph spent on the query.
     residual, bound : ndarray of float64, shape (B,)
-        L1 residual of the iterate the scores come from, and the bound on its L1 error.
+        L1 residual of the iterate that the scores come from, and the bound of its L1 error.
     converged : ndarray of bool, shape (B,)
-        bound <= tol. A query stopped by proof may be proven and not converged.
+        bound <= tol. A query that stopped when it was proven need not have converged.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class PprHits(Hits):
 
 
 def pad_rows(rows: Sequence[tuple[Any, Any]], width: int) -> Hits:
-    """Return lists of ids and scores, one for each query and at most ``width`` long, as Hits that are not checked."""
+    """Return unchecked Hits of one (ids, scores) pair per query, padded to ``width``, which no pair may exceed."""
     ids, scores = np.full((len(rows), width), PAD_ID, np.int64), np.full((len(rows), width), PAD_SCORE, np.float32)
     for b, (found, values) in enumerate(rows):
         ids[b, : len(found)], scores[b, : len(found)] = found, values
@@ -157,7 +157,7 @@ def _checked(
     with np.errstate(over="ignore", invalid="ignore"):
         s = _as_rows(given.astype(np.float32, copy=False))
     if i.shape != s.shape or i.ndim != 2:
-        raise InputError(f"ids have shape {i.shape} and scores {s.shape}; both must be (B, k), a row per query")
+        raise InputError(f"ids have shape {i.shape} and scores {s.shape}; both must be (B, k), one row per query")
     b, k = i.shape
     if counts is None:
         valid = i != PAD_ID
@@ -168,7 +168,7 @@ def _checked(
             raise InputError(f"counts have dtype {lengths.dtype}; they must be integers")
         c = lengths.astype(np.int64, copy=False)
         if c.shape != (b,) or (b and (c.min() < 0 or c.max() > k)):
-            raise InputError(f"counts must be {b} integers from 0 to {k}, one a query; given shape {c.shape}: {c}")
+            raise InputError(f"counts must be {b} integers from 0 to {k}, one per query; got shape {c.shape}: {c}")
         valid = np.arange(k) < c[:, None]
     if np.count_nonzero(valid & ~((i >= 0) & np.isfinite(s))):
         _refuse(i, s, valid)
@@ -192,6 +192,8 @@ def _refuse(i: NDArray[np.int64], s: NDArray[np.float32], valid: NDArray[np.bool
     bad = valid & (i < 0)
     if bad.any():
         q, p = map(int, np.argwhere(bad)[0])
-        raise InputError(f"id {i[q, p]} in row {q}, position {p}: ids are at least 0 (-1 is padding, after the counts)")
+        raise InputError(
+            f"id {i[q, p]} in row {q}, position {p}: ids must be at least 0 (-1 is padding, beyond counts)"
+        )
     q, p = map(int, np.argwhere(valid & ~np.isfinite(s))[0])
     raise InputError(f"score {s[q, p]} in row {q}, position {p}: scores must be finite float32 numbers")

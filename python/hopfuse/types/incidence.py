@@ -1,4 +1,4 @@
-"""The sparse matrix of rows (passages) by columns (nodes) that scores are projected with."""
+"""A sparse matrix of passages (rows) by nodes (columns), by which node scores are projected onto passages."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from .derived import KeepsDerived
 from .graph import Graph
 
 MAX_SIZE = 2**31 - 1
-"""The most rows, and the most columns."""
+"""The most rows and the most columns."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Incidence(KeepsDerived):
-    """P rows (passages) that hold some of N columns (nodes), in compressed rows. Immutable; checked when it is made.
+    """A sparse matrix of P rows (passages) and N columns (nodes), in compressed rows. Immutable.
 
     Parameters
     ----------
     indptr : ndarray of int64, shape (P + 1,)
         Row p has the entries ``indptr[p]`` .. ``indptr[p + 1] - 1``.
     indices : ndarray of int32, shape (Z,)
-        Columns, ascending within a row, none twice. Arrays are referenced, not copied: do not change them.
+        Columns, strictly ascending within a row. Arrays are referenced, not copied: do not change them.
     weights : ndarray of float32, shape (Z,), optional
-        Finite, at least 0; 1 each where absent.
+        Finite, at least 0. Default: 1 each.
     num_columns : int
         N.
 
     Raises
     ------
     InputError
-        Anything that is not as above.
+        Any of the above does not hold.
 
     Examples
     --------
@@ -62,14 +62,14 @@ class Incidence(KeepsDerived):
     def from_pairs(
         cls, rows: ArrayLike, columns: ArrayLike, weights: ArrayLike | None = None, *, num_rows: int, num_columns: int
     ) -> Incidence:
-        """Make an incidence of (row, column) pairs, in any order.
+        """Build an incidence from (row, column) pairs, in any order.
 
         Parameters
         ----------
         rows, columns : array_like of int, shape (Z,)
-            A pair stands there once.
+            Each pair occurs once.
         weights : array_like of float, shape (Z,), optional
-            Of each pair, finite and at least 0; rounded to float32. 1 each where absent.
+            Weight of each pair, finite and at least 0, rounded to float32. Default: 1 each.
         num_rows, num_columns : int
             P and N, each at most 2³¹ - 1.
 
@@ -80,8 +80,8 @@ class Incidence(KeepsDerived):
         Raises
         ------
         InputError
-            Numbers outside the rows or columns, a pair that is there twice (the first such is named), weights that are
-            negative, NaN or infinite.
+            A row or column out of range, a repeated pair (the message names the first), weights that are negative, NaN
+            or infinite.
 
         Examples
         --------
@@ -89,13 +89,11 @@ class Incidence(KeepsDerived):
         >>> hf.Incidence.from_pairs([1, 0], [0, 2], [0.5, 2.0], num_rows=2, num_columns=3).indices
         array([2, 0], dtype=int32)
         """
-        count, width = (
-            checked_count(num_rows, "num_rows", MAX_SIZE),
-            checked_count(num_columns, "num_columns", MAX_SIZE),
-        )
+        count = checked_count(num_rows, "num_rows", MAX_SIZE)
+        width = checked_count(num_columns, "num_columns", MAX_SIZE)
         row, column = _numbers(rows, "rows", count), _numbers(columns, "columns", width)
         if row.size != column.size:
-            raise InputError(f"there are {row.size} rows and {column.size} columns; they must be pairs")
+            raise InputError(f"rows has {row.size} entries and columns {column.size}; both must have one per pair")
         given = None if weights is None else _read_weights(weights, row.size)
         order = np.lexsort((column, row))
         _refuse_twice(row, column, order)
@@ -104,14 +102,14 @@ class Incidence(KeepsDerived):
 
     @classmethod
     def from_graph(cls, graph: Graph, num_rows: int) -> Incidence:
-        """Read from a graph which later nodes each of the first ones is joined to: passages and their entities.
+        """Build the incidence of a graph's first nodes, the passages, and the later nodes that they are joined to.
 
         Parameters
         ----------
         graph : Graph
             Edges of any type and direction; a neighbour counts once.
         num_rows : int
-            P: nodes 0 .. P-1 are the rows; the columns are all nodes.
+            P: nodes 0 .. P-1 are the rows; all nodes are columns.
 
         Returns
         -------
@@ -129,11 +127,11 @@ class Incidence(KeepsDerived):
         array([2, 3], dtype=int32)
         """
         if not isinstance(graph, Graph):
-            raise InputError(f"graph is a {type(graph).__name__}; it must be a Graph")
+            raise InputError(f"graph must be a Graph, got {type(graph).__name__}")
         rows = checked_count(num_rows, "num_rows", MAX_SIZE)
         if rows > graph.num_nodes:
             raise InputError(
-                f"num_rows is {rows}; the graph has {graph.num_nodes} nodes, of which the first are the rows"
+                f"num_rows is {rows}, but the graph has {graph.num_nodes} nodes; the rows are its first nodes"
             )
         low, high = _joined_below(graph, rows)
         return cls(indptr_of(low, rows), high.astype(np.int32), num_columns=graph.num_nodes)
@@ -144,7 +142,7 @@ class Incidence(KeepsDerived):
         return int(self.indptr.size - 1)
 
     def transposed(self) -> Incidence:
-        """Return the incidence with its columns as rows: for each node the passages that hold it.
+        """Return the transposed incidence: for each node, the passages that hold it.
 
         Returns
         -------
@@ -164,10 +162,10 @@ class Incidence(KeepsDerived):
         return Incidence(indptr, rows[order], weights, num_columns=self.num_rows)
 
     def normalised(self) -> Incidence:
-        """Return the incidence with each row's weights divided by their sum: a row's score is then a mean.
+        """Return the incidence with each row's weights divided by their sum, so that a projected score is a mean.
 
-        Sums are float64, over ascending columns, and quotients are rounded to float32 once. Rows without entries stay
-        empty, and a row that sums to 0 stays as it is.
+        Sums are float64, over ascending columns; quotients are rounded to float32 once. Rows that are empty or sum to
+        0 are unchanged.
 
         Returns
         -------
@@ -195,9 +193,9 @@ class Incidence(KeepsDerived):
 
 
 def _joined_below(graph: Graph, rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pairs of one of the first nodes and a later one that an edge joins, ascending, each once."""
+    """Return the distinct pairs (node < rows, neighbour >= rows) joined by an edge, ascending."""
     nodes = max(graph.num_nodes, 1)
-    if not graph.directed and graph.keeps_order:  # both ends have the edge in their rows, which ascend already
+    if not graph.directed and graph.keeps_order:  # each edge is in the rows of both ends, and rows are sorted
         last = int(graph.indptr[rows])
         low = np.repeat(np.arange(rows, dtype=np.int64), np.diff(graph.indptr[: rows + 1]))
         high = graph.indices[:last].astype(np.int64)
@@ -219,7 +217,7 @@ def _numbers(given: ArrayLike, name: str, limit: int) -> NDArray[np.int64]:
         raise InputError(f"{name} are {array.dtype}{array.shape}; they must be whole numbers of shape (Z,)")
     if array.size and (array.min() < 0 or array.max() >= limit):
         wrong = array.min() if array.min() < 0 else array.max()
-        allowed = f"they are 0 .. {limit - 1}" if limit else f"num_{name} is 0"
+        allowed = f"they must be 0 .. {limit - 1}" if limit else f"num_{name} is 0"
         raise InputError(f"{name} hold {wrong}; {allowed}")
     return np.ascontiguousarray(array, np.int64)
 
@@ -237,18 +235,18 @@ def _read_weights(weights: ArrayLike, size: int) -> NDArray[np.float32]:
 def _check_weights(weights: NDArray[np.float32]) -> None:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
-        raise InputError(f"weights[{bad[0]}] is {weights[bad[0]]}; weights are finite float32 numbers, at least 0")
+        raise InputError(f"weights[{bad[0]}] is {weights[bad[0]]}; weights must be finite in float32 and at least 0")
 
 
 def _refuse_twice(row: NDArray[np.int64], column: NDArray[np.int64], order: NDArray[np.int64]) -> None:
-    """Refuse a pair that is there twice; ``order`` is stable, so that the earlier one stands first."""
+    """Raise for the first repeated pair; ``order`` is a stable sort, so equal pairs keep their input order."""
     r, c = row[order], column[order]
     again = np.flatnonzero((r[1:] == r[:-1]) & (c[1:] == c[:-1]))
     if again.size:
         first = again[np.argmin(order[again + 1])]
         raise InputError(
-            f"pairs {order[first]} and {order[first + 1]} are both row {r[first]}, column {c[first]}; give one, "
-            "with the sum of the weights"
+            f"pairs {order[first]} and {order[first + 1]} are both row {r[first]}, column {c[first]}; merge them, "
+            "adding their weights"
         )
 
 
@@ -261,9 +259,9 @@ def _check_arrays(incidence: Incidence) -> None:
     entries = incidence.indices.size
     check_indptr(incidence.indptr, entries)
     if incidence.num_rows > MAX_SIZE:
-        raise InputError(f"there are {incidence.num_rows} rows; there may be {MAX_SIZE}")
+        raise InputError(f"there are {incidence.num_rows} rows; at most {MAX_SIZE} are allowed")
     if incidence.weights is not None and incidence.weights.size != entries:
-        raise InputError(f"there are {entries} indices and {incidence.weights.size} weights; give one for each")
+        raise InputError(f"there are {entries} indices and {incidence.weights.size} weights; give one weight per index")
 
 
 def _check_entries(incidence: Incidence) -> None:

@@ -1,4 +1,4 @@
-"""Sets of the parts of labels: the sets that Sørensen-Dice coefficients compare."""
+"""Labels as sets of bigrams or words, which Sørensen-Dice coefficients compare."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.rows import ascends, check_array, check_indptr
+from .._arrays.rows import ascends, check_array, check_indptr, indptr_of_counts
 from .._validation import checked_texts
 from ..errors import InputError
 from .derived import KeepsDerived
@@ -24,23 +24,24 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelSets(KeepsDerived):
-    """The set of each label's elements, as numbers. Immutable; build it with :meth:`from_labels`.
+    """Each label's set of elements, as vocabulary numbers. Immutable; build it with :meth:`from_labels`.
 
     Parameters
     ----------
     vocabulary : sequence of str, V entries
-        Every element that a label has, distinct, ascending by code points.
+        The elements of all labels, distinct, ascending by code point.
     indptr : ndarray of int64, shape (L + 1,)
         Label l has the entries ``indptr[l]`` .. ``indptr[l + 1] - 1``.
     members : ndarray of int32, shape (Z,)
-        Numbers in the vocabulary, ascending within a label. Arrays are referenced, not copied: do not change them.
+        Vocabulary numbers, ascending within a label. Arrays are referenced, not copied: do not change them.
     unit : {"bigrams", "words"}
     repeats : bool
+        As in :meth:`from_labels`.
 
     Raises
     ------
     InputError
-        Anything that is not as above.
+        Any of the above does not hold.
 
     Examples
     --------
@@ -67,17 +68,17 @@ class LabelSets(KeepsDerived):
 
     @classmethod
     def from_labels(cls, labels: Sequence[str], *, unit: Unit = "bigrams", repeats: bool = False) -> LabelSets:
-        """Take labels apart.
+        """Split labels into elements.
 
         Parameters
         ----------
         labels : sequence of str, L entries
-            Lower-cased here. A label may be empty, or have no element: its set is then empty.
+            Converted to lower case. A label without elements has an empty set.
         unit : {"bigrams", "words"}
-            ``"bigrams"``: two neighbouring characters (code points), neither of them white space. ``"words"``: runs of
+            ``"bigrams"``: pairs of adjacent characters (code points), neither of them white space. ``"words"``: runs of
             letters, digits and underscores.
         repeats : bool
-            Whether a second occurrence is an element of its own, so that multisets are compared.
+            Whether repeated occurrences are separate elements, so that multisets are compared.
 
         Returns
         -------
@@ -104,7 +105,7 @@ class LabelSets(KeepsDerived):
         return cls(vocabulary, indptr, members, unit, repeats)
 
     def sets_of(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return the sets of other texts, taken apart as the labels were.
+        """Return the sets of other texts, split in the same way as the labels.
 
         Parameters
         ----------
@@ -114,7 +115,8 @@ class LabelSets(KeepsDerived):
         -------
         indptr : ndarray of int64, shape (B + 1,)
         members : ndarray of int32
-            Ascending within a text. An element that no label has is V or more: it counts in a set's size alone.
+            Ascending within a text. An element that no label has gets a number of V or more, so that it counts only in
+            the size of the set.
 
         Examples
         --------
@@ -143,7 +145,7 @@ class LabelSets(KeepsDerived):
 
 
 def elements(text: str, unit: Unit, repeats: bool) -> Iterable[str]:
-    """Return the elements of a text; each once, or numbered where repeats count."""
+    """Return the distinct elements of a text; with ``repeats``, later occurrences are numbered."""
     lowered = text.lower()
     if unit == "words":
         every: Iterator[str] = iter(_WORD.findall(lowered))
@@ -151,7 +153,7 @@ def elements(text: str, unit: Unit, repeats: bool) -> Iterable[str]:
         every = (word[i : i + 2] for word in lowered.split() for i in range(len(word) - 1))
     if not repeats:
         return set(every)
-    # No element has white space, so a number behind it makes another one.
+    # Elements have no white space, so "element 2" cannot be mistaken for another element.
     return [
         element if nth == 1 else f"{element} {nth}"
         for element, count in Counter(every).items()
@@ -160,9 +162,8 @@ def elements(text: str, unit: Unit, repeats: bool) -> Iterable[str]:
 
 
 def _numbered(rows: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    indptr = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(row) for row in rows], out=indptr[1:])
-    return indptr, np.array([number for row in rows for number in sorted(row)], np.int32)
+    members = np.array([number for row in rows for number in sorted(row)], np.int32)
+    return indptr_of_counts([len(row) for row in rows]), members
 
 
 def _check_options(unit: Any, repeats: Any) -> None:

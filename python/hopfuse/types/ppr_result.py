@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class PprResult:
-    """Personalized PageRank scores with the evidence for them.
+    """Personalized PageRank scores, with error bounds.
 
     Attributes
     ----------
@@ -19,10 +19,10 @@ class PprResult:
     iterations : ndarray of int64, shape (B,)
         Passes over the graph that the query took.
     residual : ndarray of float64, shape (B,)
-        L1 norm of d P'x + (1 - d) s - x for the returned float32 row, evaluated in float64.
+        L1 norm of d Pᵀx + (1 - d) s - x for the returned float32 row, evaluated in float64.
     bound : ndarray of float64, shape (B,)
-        Upper bound of the L1 distance between the returned row and the exact solution,
-        float32 rounding included: residual / (1 - damping), rounded up.
+        Upper bound of the L1 distance between the returned row and the exact solution, including float32 rounding:
+        residual / (1 - damping), rounded up.
     converged : ndarray of bool, shape (B,)
         bound <= tol.
 

@@ -1,4 +1,4 @@
-"""Weighted seeds, a row per query."""
+"""Weighted seed nodes, one row per query."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from ..errors import InputError
 from .hits import PAD_ID
 
 SEED_BYTES = 16  # an id and a weight
-MAX_PADDED_BYTES = 1 << 32  # that padding to a width may take
+MAX_PADDED_BYTES = 1 << 32  # the most memory that padding to a requested width may take
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class Seeds:
-    """Restarts with a few nodes each, as two arrays of a fixed width: what a walk on a device starts from.
+    """Restart vectors with a few nonzero nodes each, as two arrays of fixed width; walks on a device start from these.
 
     Parameters
     ----------
     nodes : array_like of int, shape (B, S)
         Node ids, unique within a row; -1 is padding.
     weights : array_like of float, shape (B, S), optional
-        At least 0, finite; 1 for every node by default. What stands at padding is ignored.
+        Finite, at least 0; weights at padding are ignored. Default: 1 each.
 
     Attributes
     ----------
     nodes : int64 (B, S)
     weights : float64 (B, S)
-        On a GPU both arrays are taken as they are, without a copy, and must have these types; their values are checked
-        by the kernels that read them.
+        Arrays on a GPU are referenced without a copy and must have these dtypes; the kernels that read them check their
+        values.
 
     Raises
     ------
     InputError
-        Shapes or types that do not fit, ids below -1 or repeated in a row, weights that are negative, NaN or infinite.
+        Wrong shapes or dtypes, ids below -1 or repeated in a row, weights that are negative, NaN or infinite.
 
     Examples
     --------
@@ -57,15 +57,17 @@ class Seeds:
         on_device = [is_on_device(array) for array in (nodes, weights) if array is not None]
         if any(on_device):
             if len(on_device) < 2 or not all(on_device):
-                raise InputError("seeds on a device need nodes and weights, both there; move the other array too")
+                raise InputError(
+                    "nodes and weights of seeds must both be given on the device; move the other array too"
+                )
             _check_device_types(nodes, weights)
         else:
             nodes, weights = _checked(nodes, weights)
-        vars(self).update(nodes=nodes, weights=weights)  # past the lock of frozen attributes
+        vars(self).update(nodes=nodes, weights=weights)  # the dataclass is frozen
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[int, float]], width: int = 1) -> Seeds:
-        """Make seeds of a {node: weight} per query, at least ``width`` columns wide.
+        """Build seeds from one {node: weight} mapping per query, padded to at least ``width`` columns.
 
         Examples
         --------
@@ -82,8 +84,8 @@ class Seeds:
         longest = max(map(len, given), default=0)
         if width > longest and width * max(1, len(given)) * SEED_BYTES > MAX_PADDED_BYTES:
             raise InputError(
-                f"width is {width}: {len(given)} rows of so many seeds take more than {MAX_PADDED_BYTES >> 30} GiB, "
-                f"and the longest row has {longest} seeds; pass a smaller width"
+                f"width is {width}: {len(given)} rows of that width take more than {MAX_PADDED_BYTES >> 30} GiB, and "
+                f"the longest row has {longest} seeds; pass a smaller width"
             )
         shape = (len(given), max(width, longest))
         nodes, weights = np.full(shape, PAD_ID, np.int64), np.zeros(shape)
@@ -105,16 +107,14 @@ class Seeds:
 
 def _check_row(row: int, seeds: Any) -> None:
     if not isinstance(seeds, Mapping):
-        raise InputError(f"seed row {row} is a {type(seeds).__name__}; it must be a {{node: weight}}")
+        raise InputError(f"seed row {row} must be a {{node: weight}} mapping, got {type(seeds).__name__}")
     for node, weight in seeds.items():
         if isinstance(node, bool) or not isinstance(node, WHOLE) or not 0 <= node < 2**63:
-            raise InputError(f"seed row {row} has the node {node!r}; nodes are whole numbers, at least 0")
+            raise InputError(f"seed row {row} has the node {node!r}; nodes must be whole numbers, at least 0")
         if not isinstance(weight, REAL):
-            raise InputError(f"seed row {row} has the weight {weight!r} at node {node}; weights are numbers")
-        if not isinstance(weight, bool) and not is_real(
-            weight
-        ):  # Python's whole numbers have no end, nor digits to print
-            raise InputError(f"seed row {row} has a weight beyond float64 at node {node}; weights are finite")
+            raise InputError(f"seed row {row} has the weight {weight!r} at node {node}; weights must be numbers")
+        if not isinstance(weight, bool) and not is_real(weight):  # an int too large for a float, or even for repr
+            raise InputError(f"seed row {row} has a weight beyond float64 at node {node}; weights must be finite")
 
 
 def _check_device_types(nodes: Any, weights: Any) -> None:
@@ -132,7 +132,7 @@ def _checked(nodes: Any, weights: Any) -> tuple[NDArray[np.int64], NDArray[np.fl
     if ids.size and ids.dtype.kind not in "iu":
         raise InputError(f"nodes have dtype {ids.dtype}; they must be integers")
     if ids.dtype == np.uint64 and ids.size and ids.max() > np.iinfo(np.int64).max:
-        raise InputError(f"nodes go up to {ids.max()}; ids are int64")
+        raise InputError(f"nodes go up to {ids.max()}; ids must fit int64")
     ids = np.array(ids, np.int64, order="C")
     values = np.ones(ids.shape) if weights is None else to_numpy(weights, "weights")
     if values.size and values.dtype.kind not in "fiub":
@@ -140,11 +140,11 @@ def _checked(nodes: Any, weights: Any) -> tuple[NDArray[np.int64], NDArray[np.fl
     values = np.array(to_float64(values), order="C")
     if ids.ndim != 2 or ids.shape != values.shape:
         raise InputError(
-            f"nodes have shape {ids.shape} and weights {values.shape}; both must be (B, S), a row per query"
+            f"nodes have shape {ids.shape} and weights {values.shape}; both must be (B, S), one row per query"
         )
     if np.count_nonzero(ids < PAD_ID):
         row, at = map(int, np.argwhere(ids < PAD_ID)[0])
-        raise InputError(f"seed row {row} has the node {ids[row, at]}; ids are at least 0 (-1 is padding)")
+        raise InputError(f"seed row {row} has the node {ids[row, at]}; ids must be at least 0 (-1 is padding)")
     valid = ids != PAD_ID
     values[~valid] = 0.0
     _check_weights(ids, values)
@@ -152,7 +152,7 @@ def _checked(nodes: Any, weights: Any) -> tuple[NDArray[np.int64], NDArray[np.fl
     twice = ranked[:, 1:] == ranked[:, :-1]
     if np.count_nonzero(twice):
         row = int(np.argwhere(twice)[0][0])
-        raise InputError(f"seed row {row} has node {ranked[row, 1:][twice[row]][0]} more than once; add its weights up")
+        raise InputError(f"seed row {row} has node {ranked[row, 1:][twice[row]][0]} more than once; sum its weights")
     return ids, values
 
 
@@ -161,5 +161,5 @@ def _check_weights(ids: NDArray[np.int64], values: NDArray[np.float64]) -> None:
     if np.count_nonzero(bad):
         row, at = map(int, np.argwhere(bad)[0])
         raise InputError(
-            f"seed row {row} has weight {values[row, at]} at node {ids[row, at]}; weights are finite and at least 0"
+            f"seed row {row} has weight {values[row, at]} at node {ids[row, at]}; weights must be finite and at least 0"
         )

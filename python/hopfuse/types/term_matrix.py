@@ -1,4 +1,4 @@
-"""A sparse matrix of the scores of terms in passages."""
+"""A sparse matrix of BM25 scores, by term and passage."""
 
 from __future__ import annotations
 
@@ -12,46 +12,48 @@ from numpy.typing import NDArray
 
 from .._arrays.bm25 import bm25_scores
 from .._arrays.rows import ascends, check_array, check_indptr, indptr_of
+from .._validation import is_real
 from ..errors import InputError
 
 METHODS = ("lucene", "robertson", "atire")
-"""The variants of BM25 that give a passage without a word nothing for it, so that a sparse matrix holds them."""
+"""The BM25 variants in which a term adds 0 to a passage that lacks it, so that the matrix is sparse."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TermMatrix:
-    """The score that each term adds to the score of each passage that has it, by columns, and how texts become terms.
+    """What each term adds to the score of each passage that has it, in compressed columns, and the tokenizer's options.
 
-    The matrix of eager sparse scoring: a question's scores are the sum of the columns of its terms. Checked when it
-    is made, in one pass. :class:`hopfuse.lexical.BM25` makes and searches it, an :class:`hopfuse.Index` keeps it.
+    This is the matrix of eager sparse scoring: the scores of a query are the sum of its terms' columns.
+    :class:`hopfuse.lexical.BM25` builds and searches it, an :class:`hopfuse.Index` stores it.
 
     Parameters
     ----------
     terms : sequence of str, V entries
-        Distinct, ascending by code points.
+        Distinct, ascending by code point.
     indptr : ndarray of int64, shape (V + 1,)
         Term t has the entries ``indptr[t]`` .. ``indptr[t + 1] - 1``.
     passages : ndarray of int32, shape (Z,)
         Ascending within a term, 0 .. num_passages - 1.
     scores : ndarray of float32, shape (Z,)
-        Finite, above 0 (with ``counts`` at least 0). Arrays are referenced, not copied (they may be memory-mapped): do
-        not change them.
+        Finite and above 0, or at least 0 if ``counts`` is given. Arrays are referenced, not copied (they may be
+        memory-mapped): do not change them.
     num_passages : int
     method : {"lucene", "robertson", "atire"}
     k1, b : float
-        What the scores were computed with: k1 >= 0, b in [0, 1].
+        The parameters of the scores: k1 >= 0, b in [0, 1].
     stopwords : sequence of str
-        Words that are no terms, lower case, distinct, ascending.
+        Words that are not terms, in lower case, distinct, ascending.
     stemmer : str, optional
-        The Snowball algorithm that turns words into terms; words as they are where absent.
+        The Snowball algorithm that turns words into terms. Default: terms are the words themselves.
     counts : ndarray of int32, shape (Z,), optional
-        How often each entry's term is in its passage, at least 1. With them the scores follow the passages that come
-        and go (:meth:`from_counts`), and an entry may have the score 0: ``"robertson"`` gives common words nothing.
+        How often each entry's term occurs in its passage, at least 1. They allow the scores to be recomputed when
+        passages are added or removed (:meth:`from_counts`). A score may then be 0, as ``"robertson"`` gives to common
+        words.
 
     Raises
     ------
     InputError
-        Anything that is not as above.
+        Any of the above does not hold.
 
     References
     ----------
@@ -107,19 +109,19 @@ class TermMatrix:
         b: float,
         **rest: Any,
     ) -> TermMatrix:
-        """Return the matrix whose scores BM25 gives for these counts; a passage's length is the sum of its counts.
+        """Compute the BM25 scores of term counts; a passage's length is the sum of its counts.
 
         Parameters
         ----------
         indptr, passages, counts, num_passages, method, k1, b
-            As above.
+            As in the class.
         **rest
-            ``terms``, ``stopwords`` and ``stemmer``, as above.
+            ``terms``, ``stopwords`` and ``stemmer``, as in the class.
 
         Raises
         ------
         InputError
-            As above.
+            As in the class.
 
         Examples
         --------
@@ -136,7 +138,7 @@ class TermMatrix:
         return cls(indptr=indptr, passages=passages, scores=scores, counts=counts, **options, **rest)
 
     def part(self, rows: NDArray[np.int64]) -> TermMatrix:
-        """Return the matrix that some passages alone give, numbered from 0; terms that none of them has are left out.
+        """Return the matrix of a subset of passages, numbered from 0, without the terms that none of them has.
 
         Parameters
         ----------
@@ -150,7 +152,7 @@ class TermMatrix:
         """
         if self.counts is None:
             raise InputError(
-                "the terms have no counts, so their scores among some passages alone are not known; build BM25 anew"
+                "the matrix has no counts, so scores of a subset of passages cannot be computed; build BM25 again"
             )
         place = np.full(self.num_passages, -1, np.int64)
         place[rows] = np.arange(rows.size)
@@ -178,34 +180,32 @@ class TermMatrix:
 
 
 def check_options(method: Any, k1: Any, b: Any) -> None:
-    """Refuse what BM25 is not defined for."""
+    """Raise for an unknown BM25 variant or parameters out of range."""
     if method not in METHODS:
         raise InputError(f"method is {method!r}; allowed: {', '.join(METHODS)}")
     for name, value, most in (("k1", k1, np.inf), ("b", b, 1.0)):
-        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if not number or not (0 <= value <= most and np.isfinite(value)):
-            allowed = "a finite number of at least 0" if most == np.inf else "in [0, 1]"
+        if not is_real(value) or not (0 <= value <= most and np.isfinite(value)):
+            allowed = "a finite number, at least 0" if most == np.inf else "in [0, 1]"
             raise InputError(f"{name} is {value!r}; it must be {allowed}")
 
 
 def check_words(words: tuple[Any, ...], name: str) -> None:
     if not all(isinstance(word, str) for word in words):
-        raise InputError(f"{name} are not all strings")
+        raise InputError(f"{name} must all be strings")
     for at, (before, word) in enumerate(pairwise(words), 1):
         if before >= word:
-            raise InputError(f"{name} do not ascend at {at}: {word!r} follows {before!r}")
+            raise InputError(f"{name} are not strictly ascending at {at}: {word!r} follows {before!r}")
 
 
 def _check_entries(matrix: TermMatrix) -> None:
     indptr, passages, scores = matrix.indptr, matrix.passages, matrix.scores
     _check_columns(indptr, passages, scores, "scores", np.float32, matrix.num_passages)
     if indptr.size != len(matrix.terms) + 1:
-        raise InputError(f"{len(matrix.terms)} terms and {indptr.size} offsets do not fit together")
+        raise InputError(f"indptr has {indptr.size} entries; it must have {len(matrix.terms) + 1}, one more than terms")
     if not ascends(passages, indptr):
         raise InputError("passages do not ascend within a term")
-    least = "above 0" if matrix.counts is None else "of at least 0"
     if not (np.isfinite(scores) & (scores >= 0)).all() or (matrix.counts is None and not scores.all()):
-        raise InputError(f"scores has one that is not a finite number {least}")
+        raise InputError(f"scores must be finite and {'above 0' if matrix.counts is None else 'at least 0'}")
     if matrix.counts is not None:
         _check_columns(indptr, passages, matrix.counts, "counts", np.int32, matrix.num_passages)
 
@@ -216,9 +216,9 @@ def _check_columns(
     for what, array, kind in (("indptr", indptr, np.int64), ("passages", passages, np.int32), (name, values, dtype)):
         check_array(array, what, kind)
     if passages.size != values.size:
-        raise InputError(f"{passages.size} passages and {values.size} {name} do not fit together")
+        raise InputError(f"passages has {passages.size} entries and {name} {values.size}; both must have one per entry")
     check_indptr(indptr, passages.size)
     if passages.size and (passages.min() < 0 or passages.max() >= num_passages):
         raise InputError(f"passages holds a row outside 0 .. {num_passages - 1}")
     if name == "counts" and values.size and values.min() < 1:
-        raise InputError(f"counts has {values.min()}; an entry's term is in its passage at least once")
+        raise InputError(f"counts has {values.min()}; counts must be at least 1")
