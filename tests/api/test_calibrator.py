@@ -166,7 +166,7 @@ def test_a_calibrator_that_was_not_fitted_says_so(tmp_path: Path) -> None:
     scale = hf.Calibrator(max_knots=9)
     assert repr(scale) == "Calibrator(max_knots=9)"
     for call in (lambda: scale.transform([1.0]), lambda: scale.threshold(0.5), lambda: scale.save(tmp_path / "a")):
-        with pytest.raises(InputError, match=r"was not fitted; call fit\(hits\)"):
+        with pytest.raises(InputError, match=r"is not fitted; call fit\(hits\)"):
             call()
     assert list(tmp_path.iterdir()) == []
 

@@ -141,7 +141,7 @@ def test_auto_takes_a_device_with_the_cpus_bits(use: Any) -> None:
 def test_one_wrong_bit_makes_auto_take_the_cpu_with_a_warning(use: Any, op: str) -> None:
     use(Altered(op))
     hits = hf.Hits([[1, 2]], [[2.0, 1.0]])
-    with pytest.warns(RuntimeWarning, match=rf"differ from the CPU's in .*{op}.*backend='auto' takes the CPU"):
+    with pytest.warns(RuntimeWarning, match=rf"differ from the CPU's in .*{op}.*backend='auto' uses the CPU"):
         found = hf.calibrate(hits, "max")
     assert found.scores.tolist() == [[1.0, 0.5]]
     with warnings.catch_warnings():
@@ -297,7 +297,7 @@ def test_a_forked_child_gets_the_cpu_or_an_error_and_never_the_device(use: Any) 
     assert told == {"error": error}
     assert "forked from one that used it" in error
     assert "'spawn'" in error
-    assert warned == [f"{error}. backend='auto' takes the CPU"]  # once in a process
+    assert warned == [f"{error}. backend='auto' uses the CPU"]  # once in a process
     assert answers("cuda") == ([], "[[1.0, 0.5]]")
 
 

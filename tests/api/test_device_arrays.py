@@ -145,7 +145,10 @@ ZERO = np.zeros((2, DIM), np.float32)
         (lambda g, c, x: hf.dense_topk(on_device(x.astype(np.float64)), c, 3), "must be float32"),
         (lambda g, c, x: hf.dense_topk(on_device(x[:, :5]), c, 3), r"\(7, 5\)"),
         (lambda g, c, x: hf.dense_topk(on_device(x), c, 3, backend="cpu"), "backend='cpu' reads arrays on the host"),
-        (lambda g, c, x: hf.ppr(g, on_device(np.ones((2, NODES), np.float32))), "start from hopfuse.Seeds"),
+        (
+            lambda g, c, x: hf.ppr(g, on_device(np.ones((2, NODES), np.float32))),
+            "restart on a device must be hopfuse.Seeds",
+        ),
         (lambda g, c, x: hf.ppr_topk(g, on_device(hf.Seeds([[0, 1], [2, 500]])), 3), "row 1 has a node outside"),
         (
             lambda g, c, x: hf.ppr_topk(g, on_device(hf.Seeds([[0, 1], [2, 3]])), 3, allow=np.arange(NODES) != 3),
@@ -163,7 +166,7 @@ ZERO = np.zeros((2, DIM), np.float32)
             lambda g, c, x: hf.ppr_topk(
                 g, hf.Seeds(on_device(np.array([[0, 2]])), on_device(np.full((1, 2), 1e308))), 3
             ),
-            "sum beyond float64",
+            "sum that overflows float64",
         ),
         (
             lambda g, c, x: hf.ppr_topk(g, hf.Seeds(on_device(np.array([[0, 0]])), on_device(np.eye(2)[:1])), 3),
@@ -179,7 +182,7 @@ ZERO = np.zeros((2, DIM), np.float32)
         (lambda g, c, x: hf.dense_topk(on_device(NAN), c, 3, allow=[]), "query 0 has a NaN"),
         (
             lambda g, c, x: hf.add_passage_seeds(hf.Seeds([[1]]), on_device(hf.Hits([[1]], [[1.0]])), 1.0),
-            "on a device, which the CPU cannot read",
+            "where the CPU cannot read it",
         ),
         (
             lambda g, c, x: hf.ppr_topk(
@@ -189,17 +192,20 @@ ZERO = np.zeros((2, DIM), np.float32)
                 ),
                 3,
             ),
-            "sum beyond float64",
+            "sum that overflows float64",
         ),
         (lambda g, c, x: hf.Seeds(on_device(np.ones((1, 2), np.int32)), on_device(np.ones((1, 2)))), "int32"),
-        (lambda g, c, x: hf.Seeds(on_device(np.ones((1, 2), np.int64)), np.ones((1, 2))), "both there"),
+        (
+            lambda g, c, x: hf.Seeds(on_device(np.ones((1, 2), np.int64)), np.ones((1, 2))),
+            "must both be given on the device",
+        ),
         (
             lambda g, c, x: hf.fuse([hf.dense_topk(on_device(x), c, 3), hf.dense_topk(x, c, 3)]),
             "ids of list 1 is on the host",
         ),
         (
             lambda g, c, x: hf.fuse([hf.dense_topk(on_device(x), c, 3)], method="boltzmann", calibration="max"),
-            "looked at on the host alone",
+            "checked only on the host",
         ),
         (
             lambda g, c, x: dialects.fuse([hf.dense_topk(on_device(x), c, 3)], "qdrant", "dbsf"),

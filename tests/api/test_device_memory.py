@@ -179,5 +179,5 @@ def test_bad_input_is_refused(arguments: Any, options: Any, message: str) -> Non
 
 
 def test_release_takes_graphs_and_corpora_alone() -> None:
-    with pytest.raises(InputError, match="not a int"):
+    with pytest.raises(InputError, match="got int"):
         hf.free_device_memory(3)  # type: ignore[arg-type]

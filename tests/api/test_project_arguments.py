@@ -15,7 +15,7 @@ INCIDENCE = hf.Incidence.from_pairs([0, 0, 2], [1, 3, 0], [0.5, 2.0, 1.0], num_r
 SCORES = np.array([[1.0, 2.0, 3.0, 4.0], [0.5, 0.0, -1.0, 2.0]], np.float32)
 
 BAD: list[tuple[dict[str, Any], list[str]]] = [
-    ({"incidence": [[0, 1]]}, ["incidence is a list", "Incidence.from_pairs"]),
+    ({"incidence": [[0, 1]]}, ["incidence must be an Incidence, got list", "Incidence.from_pairs"]),
     ({"scores": SCORES[:, :3]}, ["(2, 3)", "(B, 4) or (4,)"]),
     ({"scores": SCORES[None]}, ["(1, 2, 4)"]),
     ({"scores": 1.0}, ["shape ()"]),
@@ -59,7 +59,7 @@ def test_lists_above_the_budget_are_refused_before_they_are_made(monkeypatch: py
     assert hf.project_topk(SCORES, INCIDENCE, 2**62).shape == (2, 3)
     monkeypatch.setattr(projection, "SCORES_BUDGET", 12 * 2 * 2)
     assert hf.project_topk(SCORES, INCIDENCE, 2).shape == (2, 2)
-    refused(lambda: hf.project_topk(SCORES, INCIDENCE, 3), ["2 queries of k = 3", "smaller k"])
+    refused(lambda: hf.project_topk(SCORES, INCIDENCE, 3), ["2 queries with k = 3", "smaller k"])
 
 
 def test_any_numbers_will_do_and_inputs_are_left_alone() -> None:

@@ -139,7 +139,7 @@ def test_a_query_with_more_nodes_than_a_recording_has_places_is_asked_again(monk
         calls = hf.backend_info()["backends"]["recorder"]["last_calls"]
     for name in ("ids", "scores", "counts"):
         assert_bitwise(getattr(found, name), getattr(expected, name), name)
-    assert calls["capture"]["queries_asked_again"] >= 1
+    assert calls["capture"]["queries_rerun"] >= 1
 
 
 @pytest.mark.emulator
@@ -160,14 +160,14 @@ def test_the_sanitizers_find_nothing(build: str) -> None:
     ("change", "message"),
     [
         ({"hits": listed([[0], [1]])}, "1 rows and hits 2"),
-        ({"seeds": [[6]]}, "add_entity_seeds takes Seeds and Hits, not list"),
-        ({"mentions": [[0, 6]]}, "mentions is a list; give an Incidence"),
+        ({"seeds": [[6]]}, "add_entity_seeds takes Seeds and Hits, got list"),
+        ({"mentions": [[0, 6]]}, "mentions must be an Incidence, got list"),
         ({"mass": 1.5}, r"mass is 1.5; it must be a number in \[0, 1\]"),
         ({"mass": float("nan")}, "mass is nan"),
         ({"hits": listed([[0, 6]])}, "row 0 of the hits has passage 6; mentions has the rows 0 .. 5"),
         ({"frequency": np.ones(3, int)}, r"frequency is int64\(3,\); it must be whole numbers of shape \(14,\) or"),
         ({"frequency": np.ones(NODES)}, "frequency is float64"),
-        ({"frequency": np.full(NODES, -2)}, "frequency goes down to -2; it counts passages"),
+        ({"frequency": np.full(NODES, -2)}, "frequency is -2 for a node; it counts passages"),
     ],
     ids=repr,
 )

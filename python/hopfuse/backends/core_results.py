@@ -1,4 +1,4 @@
-"""Results of any nesting as a list of arrays, and back."""
+"""Flatten nested results of a captured core to a list of arrays, and rebuild them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ..types.hits import Hits
 Rebuild = Callable[[Iterator[Any]], Any]
 
 
-def take_apart(result: Any) -> tuple[list[Any], Rebuild]:
-    """Return the arrays of a result of Hits, arrays, tuples, lists and dicts, and what rebuilds it from others."""
+def flatten(result: Any) -> tuple[list[Any], Rebuild]:
+    """Return the arrays of nested Hits, tuples, lists and dicts, and a function that rebuilds the nesting."""
     leaves: list[Any] = []
     rebuild = _walk(result, leaves)
     return leaves, rebuild
 
 
 def check_leaves(leaves: list[Any], batch: int) -> None:
-    """Refuse a core's result where an array has not a row for each query."""
+    """Raise unless every array has one row per query."""
     for leaf in leaves:
         if tuple(leaf.shape[:1]) != (batch,):
             raise InputError(
-                f"a core returned an array of shape {tuple(leaf.shape)} for {batch} queries; each array must have the "
-                "batch as its first axis"
+                f"the core returned an array of shape {tuple(leaf.shape)} for {batch} queries; each array must have "
+                "the batch as its first axis"
             )
 
 
@@ -46,5 +46,5 @@ def _walk(part: Any, leaves: list[Any]) -> Rebuild:
         leaves.append(part)
         return next
     raise InputError(
-        f"a core returned a {type(part).__name__}; it must return Hits or arrays, or tuples or dicts of them"
+        f"the core must return Hits or arrays, or tuples, lists or dicts of them; got {type(part).__name__}"
     )

@@ -1,1 +1,4 @@
-"""The public operations, a module each: validate, hand to a backend, wrap."""
+"""Public operations: each validates its input, calls a backend and wraps the result.
+
+May import ``backends``, ``fusion``, ``types``, ``errors``, the checks and ``_arrays``.
+"""

@@ -1,4 +1,4 @@
-"""Mark the calls inside a captured core, whose options must hold for any batch."""
+"""Track whether a captured core is running, where options must be valid for any batch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..errors import InputError
 _thread = threading.local()
 
 
-def is_inside() -> bool:
+def in_captured_core() -> bool:
     return getattr(_thread, "depth", 0) > 0
 
 
-def inside(core: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the core, marked while it runs."""
+def track_core(core: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a core so that :func:`in_captured_core` is true on its thread while it runs."""
 
     @wraps(core)
     def run(*arrays: Any) -> Any:
@@ -31,9 +31,9 @@ def inside(core: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refuse_per_query(name: str) -> None:
-    """Refuse an option for each query: a core is recorded for other batches than it is called with."""
-    if is_inside():
+    """Raise if an option is given per query inside a captured core, which is replayed for other batches."""
+    if in_captured_core():
         raise InputError(
-            f"{name} is given for each query inside a captured core, which must do for any batch; give it once for "
-            "all, or call the op without capture"
+            f"{name} is given per query inside a captured core, which must work for any batch; give one value for all "
+            "queries, or call the op without capture"
         )

@@ -1,4 +1,4 @@
-"""Rows or nodes that a call is restricted to, as backends take them."""
+"""Convert filters of rows or nodes to the form that backends take."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from .._arrays import filters
+from .._arrays.rows import indptr_of_counts
 from ..backends.calls import RowFilter
 from ._captured import refuse_per_query
 
 
 def read_filter(given: Any, batch: int, n: int, name: str) -> RowFilter:
-    """Return what is selected of n rows: nothing given selects all.
+    """Return the selected rows among n; None selects all.
 
     Parameters
     ----------
@@ -28,6 +29,4 @@ def read_filter(given: Any, batch: int, n: int, name: str) -> RowFilter:
         return RowFilter(mask=mask.view(np.uint8), shared=not per_query)
     if not per_query:
         return RowFilter(None, np.array([0, ids[0].size], np.int64), ids[0])
-    indptr = np.zeros(batch + 1, np.int64)
-    np.cumsum([len(row) for row in ids], out=indptr[1:])
-    return RowFilter(indptr=indptr, ids=np.concatenate(ids), shared=False)
+    return RowFilter(indptr=indptr_of_counts([row.size for row in ids]), ids=np.concatenate(ids), shared=False)

@@ -1,4 +1,4 @@
-"""Hits as arrays of the types that kernels read."""
+"""Convert Hits to arrays of the dtypes that kernels read."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def device_list(device: DeviceOps, hits: Hits, name: str) -> tuple[Any, Any, Any]:
-    """Return ids, scores and counts on the device that they are on."""
+    """Return ids, scores and counts as arrays of the device, without a copy."""
     wanted = {"ids": np.int64, "scores": np.float32, "counts": np.int64}
     arrays = []
     for part, dtype in wanted.items():
         arrays.append(device.adopt(getattr(hits, part), f"{part} of {name}"))
         if arrays[-1].dtype != dtype:
-            raise InputError(f"{part} of {name} are {arrays[-1].dtype}; they must be {np.dtype(dtype)}")
+            raise InputError(f"{part} of {name} have dtype {arrays[-1].dtype}; it must be {np.dtype(dtype)}")
     return arrays[0], arrays[1], arrays[2]
 
 

@@ -1,4 +1,4 @@
-"""Node weights of each query of a walk, in the forms that callers give them."""
+"""Convert the node weights of walks to the form that backends take."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 def read_node_weights(
     graph: Graph, node_weights: Any, weighted_nodes: Any, rows: Restart, allow: NDArray[np.uint8] | None
 ) -> NodeWeights | None:
-    """Return the weights of a batch, by internal node; None where none are given.
+    """Return the node weights of a batch, by internal node; None if there are none.
 
     Parameters
     ----------
     node_weights : float array (B, N), or (B, M) with ``weighted_nodes``
     weighted_nodes : int array (M,), optional
     rows : Restart
-        Of the batch: a seed must not weigh 0.
+        The batch's restarts; no seed may have weight 0.
     allow : array of uint8 (B, N) or (1, N), optional
         By internal node.
     """
     if node_weights is None:
         if weighted_nodes is not None:
-            raise InputError("weighted_nodes are given without node_weights, whose columns they name")
+            raise InputError("weighted_nodes are given without node_weights, whose columns they number; pass both")
         return None
     nodes = _read_nodes(graph, weighted_nodes)
     weights = to_numpy(node_weights, "node_weights")
     check_real(weights, "node_weights")
     if weights.shape != (rows.batch, nodes.size):
-        columns = f"one for each of {nodes.size} {'nodes' if weighted_nodes is None else 'weighted_nodes'}"
+        columns = "node" if weighted_nodes is None else "entry of weighted_nodes"
         raise InputError(
-            f"node_weights has shape {weights.shape}; it must be ({rows.batch}, {nodes.size}): a row for each query, "
-            f"{columns}"
+            f"node_weights has shape {weights.shape}; it must be ({rows.batch}, {nodes.size}): one row per query, one "
+            f"column per {columns}"
         )
     weights = weights if weights.dtype == np.float32 else to_float64(weights)
     return order_weights(graph, np.ascontiguousarray(weights), nodes, rows, allow)
@@ -60,7 +60,7 @@ def device_node_weights(
     allow: NDArray[np.uint8] | None,
     lightest: NDArray[np.float64] | None,
 ) -> NodeWeights:
-    """Return the weights of a batch that are on a device; their values are seen by the kernels."""
+    """Return the node weights of a batch on a device; the kernels check their values."""
     nodes, weights = _read_nodes(graph, weighted_nodes), device.runtime.adopt(node_weights)
     if weights.dtype != np.float32 or tuple(weights.shape) != (batch, nodes.size):
         raise InputError(
@@ -71,7 +71,7 @@ def device_node_weights(
 
 
 def _read_nodes(graph: Graph, given: Any) -> NDArray[np.int32]:
-    """Return the internal node of each column."""
+    """Return the internal node number of each column."""
     if given is None:
         return graph.internal_of
     nodes = to_numpy(given, "weighted_nodes")

@@ -1,4 +1,4 @@
-"""Restart vectors in every accepted form."""
+"""Convert restart vectors of every accepted form to compressed rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Restart", "read_restart"]
 
 
 def read_restart(graph: Graph, restart: Any, may_be_empty: bool = False) -> Restart:
-    """Read rows from (N,) or (B, N) numbers, a scipy.sparse (B, N), Seeds, or a list of {node: weight}."""
+    """Read restarts from an (N,) or (B, N) array, a scipy.sparse (B, N) matrix, Seeds, or a list of {node: weight}."""
     if isinstance(restart, Mapping):
         restart = [restart]
     if isinstance(restart, Seeds):
@@ -42,7 +42,7 @@ def _from_dense(graph: Graph, array: NDArray[Any]) -> GivenRestart:
             f"restart has shape {array.shape}; it must be ({graph.num_nodes},) or (B, {graph.num_nodes}), "
             "a scipy.sparse matrix of that shape, or a list of {node: weight}"
         )
-    row, node = np.nonzero(rows)  # NaN counts as nonzero, so the checks see it
+    row, node = np.nonzero(rows)  # NaN counts as nonzero, so order_restart refuses it
     return GivenRestart(indptr_of(row, rows.shape[0]), node, to_float64(rows[row, node]))
 
 
@@ -84,7 +84,7 @@ def _refuse_key(graph: Graph, rows: Sequence[Mapping[Any, Any]]) -> None:
     for b, row in enumerate(rows):
         for key in row:
             if isinstance(key, bool) or not isinstance(key, WHOLE):
-                raise InputError(f"restart row {b} has the seed {key!r}; seeds are node ids, whole numbers")
+                raise InputError(f"restart row {b} has the seed {key!r}; seeds must be node ids, whole numbers")
             if not 0 <= key < graph.num_nodes:
                 raise InputError(
                     f"restart row {b} has seed {key}, which is outside the graph (ids are 0 .. {graph.num_nodes - 1})"

@@ -1,4 +1,4 @@
-"""Read the restarts and options of walks, checked once, as backends take them."""
+"""Check the restarts and options of walks and convert them to the form that backends take."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from ._restart import Restart, read_restart
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
 
-#: Joint edge-type weights may differ by this factor.
+#: The smallest nonzero joint edge-type weight, relative to the largest.
 SMALLEST_TYPE_WEIGHT = 1e-30
 
 EdgeTypeNorm = Literal["joint", "per_type"]
 
 
 def walk_device(backend: str, restart: Any) -> DeviceOps | None:
-    """Return the device that walks from these restarts run on, or None for the host."""
+    """Return the device on which to walk from these restarts, or None for the host."""
     if isinstance(restart, Seeds):
         return device_for(backend, restart.nodes, "restart")
     if is_on_device(restart):
         raise InputError(
-            f"restart is a {type(restart).__name__} on a device; walks there start from hopfuse.Seeds(nodes, "
-            "weights); for a matrix of numbers move it to the host"
+            f"restart on a device must be hopfuse.Seeds(nodes, weights), got {type(restart).__name__}; move a dense "
+            "matrix to the host"
         )
     return None
 
 
 class WalkOptions(NamedTuple):
-    """The options that both walks have, as callers give them."""
+    """The options that ``ppr`` and ``ppr_topk`` share, before checks."""
 
     damping: Any
     tol: float
@@ -57,19 +57,21 @@ class WalkOptions(NamedTuple):
 
 
 def read_walks(
-    graph: Graph, restart: Any, options: WalkOptions, *, skips: bool = False, device: DeviceOps | None = None
+    graph: Graph, restart: Any, options: WalkOptions, *, may_be_empty: bool = False, device: DeviceOps | None = None
 ) -> PprQueries:
-    """Check restarts and options; ``skips``: a query may have no restart, and is left out."""
+    """Check restarts and options; ``may_be_empty`` allows queries without restart, which get no result."""
     if not isinstance(graph, Graph):
-        raise InputError(f"graph is a {type(graph).__name__}; build a Graph with Graph.from_edges or Graph.from_scipy")
+        raise InputError(
+            f"graph must be a Graph, got {type(graph).__name__}; build one with Graph.from_edges or Graph.from_scipy"
+        )
     if options.edge_type_norm not in ("joint", "per_type"):
         raise InputError(f"edge_type_norm is {options.edge_type_norm!r}; allowed: 'joint', 'per_type'")
     seeds = None
     if device is None:
-        rows = read_restart(graph, restart, skips)
+        rows = read_restart(graph, restart, may_be_empty)
     else:
         adopt = device.runtime.adopt
-        seeds = DeviceSeeds(adopt(restart.nodes), adopt(restart.weights), skips)
+        seeds = DeviceSeeds(adopt(restart.nodes), adopt(restart.weights), may_be_empty)
         rows = Restart(np.zeros(len(restart) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
     per_type = options.edge_type_norm == "per_type"
     damping = _read_damping(options.damping, rows.batch)
@@ -100,7 +102,7 @@ def _read_weights(
     eta: NDArray[np.float64] | None,
     allow: NDArray[np.uint8] | None,
 ) -> NodeWeights | None:
-    """Return the node weights, where they are given, as walks read them."""
+    """Return the node weights in the form that backends take, or None."""
     given = options.node_weights, options.weighted_nodes
     if options.node_weights is None:
         return read_node_weights(graph, *given, rows, allow)
@@ -126,9 +128,7 @@ def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
     bad = ~((d >= 0) & (d.astype(np.float32) < 1))
     if np.count_nonzero(bad):
         raise InputError(f"damping is {d[bad][0]}; it must be in [0, 1), and below 1 in float32 too")
-    one_each = np.empty(batch)
-    one_each[:] = d
-    return one_each
+    return np.full(batch, d)
 
 
 def _read_tol(tol: float) -> float:
@@ -164,7 +164,7 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
         if (total > 1 + 1e-6).any():
             row = int(np.flatnonzero(total > 1 + 1e-6)[0])
             raise InputError(
-                f"edge_type_weights of query {row} sum to {total[row]}; with per_type they sum to at most 1"
+                f"edge_type_weights of query {row} sum to {total[row]}; with per_type they may sum to at most 1"
             )
         return np.asarray(eta / np.maximum(total, 1.0)[:, None])
     eta = _scaled(eta)
@@ -173,7 +173,7 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
 
 
 def _by_name(weights: Any, graph: Graph, per_type: bool) -> Any:
-    """Return weights in the order of the graph's edge types, where they are given by name."""
+    """Return weights given by name in the order of the graph's edge types; others as they are."""
     if not isinstance(weights, Mapping):
         return weights
     unknown = [name for name in weights if name not in graph.edge_type_names]
@@ -184,7 +184,7 @@ def _by_name(weights: Any, graph: Graph, per_type: bool) -> Any:
 
 
 def _check_products(graph: Graph, eta: NDArray[np.float64]) -> None:
-    """Refuse type weights that vanish in float32 when they multiply the lightest edge of their type."""
+    """Raise if a type weight times the lightest edge of its type underflows in float32."""
     if graph.weight is None:
         return
     product = eta * _lightest(graph)
@@ -198,7 +198,7 @@ def _check_products(graph: Graph, eta: NDArray[np.float64]) -> None:
 
 
 def _lightest_walked(graph: Graph, eta: NDArray[np.float64] | None, batch: int) -> NDArray[np.float64] | None:
-    """Return the weight of the lightest edge that each query walks, (B,), at most 1; None where all edges weigh 1."""
+    """Return the lightest edge weight that each query can walk, capped at 1, (B,); None if all weights are 1."""
     if graph.weight is None and eta is None:
         return None
     edges = _lightest(graph)[None] if eta is None else np.where(eta > 0, eta, np.inf) * _lightest(graph)
@@ -206,7 +206,7 @@ def _lightest_walked(graph: Graph, eta: NDArray[np.float64] | None, batch: int) 
 
 
 def _check_node_products(lightest: NDArray[np.float64], weights: NodeWeights) -> None:
-    """Refuse node weights that vanish in float32 when they multiply the lightest edge: a degree may be one product."""
+    """Raise if a node weight times the lightest edge underflows in float32; a degree may consist of one product."""
     tiny = float(np.finfo(np.float32).tiny)
     for query in np.flatnonzero(lightest * LEAST_NODE_WEIGHT < tiny):
         least = weights.least(int(query))
@@ -218,27 +218,27 @@ def _check_node_products(lightest: NDArray[np.float64], weights: NodeWeights) ->
 
 
 def _lightest(graph: Graph) -> NDArray[np.float64]:
-    """Return the weight of each type's lightest edge, (T,)."""
+    """Return the lightest edge weight of each type, (T,)."""
     if graph.weight is None:
         return np.ones(graph.num_edge_types)
     if "lightest" not in graph.derived:
         types = np.zeros(graph.weight.size, np.uint8) if graph.edge_type is None else graph.edge_type
         lightest = np.full(graph.num_edge_types, np.inf)
         np.minimum.at(lightest, types, graph.weight.astype(np.float64))
-        graph.derived["lightest"] = np.where(np.isfinite(lightest), lightest, 1.0)  # 1: a type without edges
+        graph.derived["lightest"] = np.where(np.isfinite(lightest), lightest, 1.0)  # 1 for types without edges
     found: NDArray[np.float64] = graph.derived["lightest"]
     return found
 
 
 def _scaled(eta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale rows by powers of two, so that the largest weight is in [1, 2): only ratios matter under joint."""
+    """Scale each row by a power of two to a largest weight in [1, 2); only ratios matter for joint normalisation."""
     largest = eta.max(axis=1, initial=0.0)
     lost = (eta > 0) & (eta < largest[:, None] * SMALLEST_TYPE_WEIGHT)
     if lost.any():
         b, t = map(int, np.argwhere(lost)[0])
         raise InputError(
-            f"edge_type_weights of query {b} are {eta[b, t]} for type {t} beside {largest[b]}; below "
-            f"{SMALLEST_TYPE_WEIGHT} of the largest a weight is lost in float32: make it 0 or larger"
+            f"edge_type_weights of query {b} are {eta[b, t]} for type {t} and {largest[b]} at most; a weight below "
+            f"{SMALLEST_TYPE_WEIGHT} times the largest is lost in float32: make it 0 or larger"
         )
     _, exponent = np.frexp(largest)
     return np.asarray(np.ldexp(eta, np.where(largest > 0, 1 - exponent, 0)[:, None]))

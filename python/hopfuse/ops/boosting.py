@@ -1,4 +1,4 @@
-"""Raise passage weights by a list of hits."""
+"""Boost the weights of passages that are in a list of hits."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from ..errors import InputError
 from ..types import Hits
 from ._lists import device_list, host_list
 
-#: Largest strength.
 LARGEST_STRENGTH = 1e4
 
 
 def boost_weights(weights: Any, hits: Hits, strength: float) -> Any:
-    """Raise the weights of the passages in a list of hits, such as those with a question's words.
+    """Boost the weights of the passages in a list of hits, such as the hits of a lexical search.
 
-    A hit's weight is multiplied by 1 + strength * score / (the largest score of its query); a weight of 0 stays 0. Hits
-    with a score of 0 or below do not change weights, and neither does an empty list.
+    A hit's weight is multiplied by 1 + strength * score / (the largest score of its query). Hits with a score of 0 or
+    below change nothing.
 
     Parameters
     ----------
@@ -32,7 +31,7 @@ def boost_weights(weights: Any, hits: Hits, strength: float) -> Any:
         As :func:`similarity_weights` returns them; converted to float32. On a GPU (CuPy, torch, DLPack) they must be
         float32.
     hits : Hits (B, k)
-        Ids are columns of ``weights``. On the same device as the weights.
+        Ids are columns of ``weights``. They must be on the same device as the weights.
     strength : float
         0 to 1e4. The best hit's weight is multiplied by 1 + ``strength``.
 
@@ -59,7 +58,7 @@ def boost_weights(weights: Any, hits: Hits, strength: float) -> Any:
     array([[1.  , 1.  , 0.75]], dtype=float32)
     """
     if not isinstance(hits, Hits):
-        raise InputError(f"hits is a {type(hits).__name__}; give Hits, such as a lexical leg's")
+        raise InputError(f"hits must be Hits, got {type(hits).__name__}; wrap them: hf.Hits(ids, scores)")
     if not is_real(strength) or not 0 <= float(strength) <= LARGEST_STRENGTH:
         raise InputError(f"strength is {strength!r}; it must be a number from 0 to {LARGEST_STRENGTH:g}")
     device = device_for("auto", weights, "weights")
@@ -73,7 +72,7 @@ def boost_weights(weights: Any, hits: Hits, strength: float) -> Any:
     with device.runtime.on_stream_of(weights):
         given = device.adopt(weights, "weights")
         if given.dtype != np.float32:
-            raise InputError(f"weights on a device are {given.dtype}; give float32")
+            raise InputError(f"weights on a device have dtype {given.dtype}; it must be float32: convert them there")
         _check_shape(tuple(given.shape), len(hits))
         call = BoostCall(given, *device_list(device, hits, "the hits"), float(strength), on_device=True)
         return device.runtime.export(device.boost_weights(call), weights)
@@ -81,7 +80,7 @@ def boost_weights(weights: Any, hits: Hits, strength: float) -> Any:
 
 def _check_shape(shape: tuple[int, ...], batch: int) -> None:
     if len(shape) != 2 or shape[0] != batch:
-        raise InputError(f"weights have shape {shape}, and hits {batch} rows; weights are (B, N), of the same queries")
+        raise InputError(f"weights have shape {shape}; they must be (B, N), with B = {batch} rows as in hits")
 
 
 def _check_columns(ids: NDArray[np.int64], counts: NDArray[np.int64], columns: int) -> None:

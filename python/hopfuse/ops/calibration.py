@@ -1,4 +1,4 @@
-"""Score calibration."""
+"""Calibrate the scores of ranked lists."""
 
 from __future__ import annotations
 
@@ -64,32 +64,32 @@ def calibrate(
     backend: str = "auto",
     threads: int | None = None,
 ) -> Hits | list[Hits]:
-    """Put the scores of each list on a common scale, query by query; the order stays.
+    """Map the scores of each list to a common scale, query by query; the order is unchanged.
 
     Parameters
     ----------
     lists : Hits, or sequence of Hits
     method : str, or a :class:`hopfuse.fusion.Calibration` with all options
-        ``pit``: percentile rank in [0, 1]. ``min_max``: (s - min)/(max - min), 1 where all are equal.
-        ``max``: s / max|s|. ``z_score``: (s - mean)/population deviation, 0 where all are equal.
-        ``l2``: s / sqrt(sum s^2). ``rank``: (n - r + 1)/n, r = 1 for the first.
-        ``theoretical_min_max``: (s - lower)/(upper - lower), cut to [0, 1] (TM2C2).
-        ``three_sigma``: 1/2 + (s - mean)/(6 sample deviations), cut to [0, 1], 1/2 where all are equal
-        (distribution-based score fusion). ``sum``: (s - min)/sum(s - min), 1/n where all are equal.
-        ``gaussian``: the standard normal quantile of the mid-rank (l + g)/(2n), l scores below and g not above:
-        the optimal transport of the list to N(0, 1), 0 where all are equal. ``softmax``: exp(s/T)/sum exp(s/T).
-        ``none``: s.
+        ``pit``: percentile rank in [0, 1]. ``min_max``: (s - min)/(max - min), 1 if all are equal.
+        ``max``: s / max|s|. ``z_score``: (s - mean)/(population standard deviation), 0 if all are equal.
+        ``l2``: s / sqrt(sum s^2). ``rank``: (n - r + 1)/n, with r = 1 for the first hit.
+        ``theoretical_min_max``: (s - lower)/(upper - lower), clipped to [0, 1] (TM2C2).
+        ``three_sigma``: 1/2 + (s - mean)/(6 sample standard deviations), clipped to [0, 1], 1/2 if all are equal
+        (distribution-based score fusion). ``sum``: (s - min)/sum(s - min), 1/n if all are equal.
+        ``gaussian``: the standard normal quantile of the mid-rank (l + g)/(2n), where l scores are less than s and g
+        are at most s; it is the optimal transport of the list to N(0, 1), 0 if all are equal.
+        ``softmax``: exp(s/T)/sum exp(s/T). ``none``: s.
     ties : {"strict", "weak", "mean", "rank"}, optional
-        For ``pit`` only, by SciPy's names (scipy.stats.percentileofscore); "strict" by default, as in
-        PhaseGraph: the share of scores below, so that a list's minimum gets 0.
+        For ``pit`` only, named as in scipy.stats.percentileofscore. The default "strict", as in PhaseGraph, is the
+        share of lower scores, so the minimum of a list gets 0.
     single, equal : float, optional
-        What the score of a list of one becomes, and what those of a list of two or more equal ones become,
-        whatever the method; by default what it makes of them.
-    lower, upper : float or sequence of float, one a list, optional
-        For ``theoretical_min_max`` only: the least score that the scorer can give, and the largest; without
-        `upper` the list's own largest.
+        The calibrated score of a list with one hit, and of a list with two or more equal scores. By default the
+        method determines them.
+    lower, upper : float or sequence of float, one per list, optional
+        For ``theoretical_min_max`` only: the lowest and highest scores that the scorer can give. By default `upper` is
+        the highest score of the list.
     temperature : float > 0, optional
-        T of ``softmax``; 1 by default.
+        T of ``softmax``. Default: 1.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def calibrate(
     Raises
     ------
     InputError
-        An unknown method, an option that the method does not have, or one out of its range.
+        An unknown method, an option that the method does not have, or a value out of range.
 
     References
     ----------
@@ -126,14 +126,14 @@ def calibrate(
     given = {name: value for name, value in options.items() if value is not None}
     if isinstance(method, Calibration):
         if given:
-            raise InputError(f"options {sorted(given)} beside {method!r}; give them to the object instead")
+            raise InputError(f"options {sorted(given)} are given with {method!r}; set them on that object instead")
         rule = method
     else:
         rule = by_name(method, given)
     many = [lists] if isinstance(lists, Hits) else lists
     if not isinstance(many, Sequence) or not all(isinstance(hits, Hits) for hits in many):
         raise InputError(
-            f"calibrate takes Hits or a sequence of Hits, not {type(lists).__name__}; wrap: hf.Hits(ids, scores)"
+            f"lists must be Hits or a sequence of Hits, got {type(lists).__name__}; wrap them: hf.Hits(ids, scores)"
         )
     done = []
     for at, hits in enumerate(many):

@@ -1,4 +1,4 @@
-"""Put scores on a scale that holds across queries: the distribution of a sample of them."""
+"""Map scores to a scale that is comparable across queries: the distribution of a sample of scores."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from ..types import Hits
 
 FORMAT, VERSION = "hopfuse calibrator", 1
 MAX_KNOTS = 65_536
-#: A file of so many bytes holds any calibrator that is written; more are not read.
+#: An upper bound of the size of a saved calibrator; larger files are refused.
 MAX_BYTES = 16 * 2**20
 
 
 class Calibrator:
-    """The empirical distribution function F of a sample of scores, as a scale in [0, 1] for others.
+    """Map scores to [0, 1] by the empirical distribution function F of a sample of scores.
 
-    :func:`calibrate` puts each list on a scale of its own, so a score of 0.9 says nothing across queries. A
-    calibrator that was fitted to the lists of many queries does: F(s) is the share of all their scores that s
-    reaches, and one threshold on it serves every query.
+    :func:`calibrate` gives each list its own scale, so its scores cannot be compared across queries. A calibrator
+    fitted to the lists of many queries gives one scale: F(s) is the share of all sample scores that are at most s, and
+    one threshold works for every query.
 
-    Between two scores of the sample F is constant; where scores of the sample were left out between two knots it is
-    linear.
+    F is constant between consecutive scores of the sample. If sample scores were dropped between two knots, it is
+    linear between them.
 
     Parameters
     ----------
     max_knots : int
-        From 2 to 65,536. A sample of more distinct scores is kept at so many of its quantiles, evenly spaced by
-        rank: F is then off by at most 1 / (max_knots - 1).
+        From 2 to 65,536. If the sample has more distinct scores, only this many of its quantiles are kept, evenly
+        spaced by rank; the error of F is then at most 1 / (max_knots - 1).
 
     Attributes
     ----------
     knots : ndarray of float32, shape (m,)
-        Scores of the sample, ascending, none twice. This and what follows is there once :meth:`fit` was called.
+        Scores of the sample, strictly ascending. Available after :meth:`fit`, like the following.
     below, at_most : ndarray of int64, shape (m,)
-        How many scores of the sample are less than each knot, and how many at most as large.
+        The number of sample scores less than each knot, and the number at most equal to it.
     sample_size : int
 
     Raises
     ------
     InputError
-        max_knots out of range; later, a calibrator that was not fitted.
+        If max_knots is out of range, or a method is called before :meth:`fit`.
 
     References
     ----------
@@ -78,22 +78,22 @@ class Calibrator:
         self.max_knots = max_knots
 
     def fit(self, sample: Any) -> Self:
-        """Take the distribution of a sample of scores, in place of what was fitted before.
+        """Fit to the distribution of a sample of scores, replacing any earlier fit.
 
         Parameters
         ----------
         sample : Hits, sequence of Hits, or array_like of float
-            The lists of many queries (padding is left out), or scores of any shape, finite in float32.
+            The lists of many queries (padding is ignored), or scores of any shape, finite in float32.
 
         Returns
         -------
         Calibrator
-            Itself, so that calls can be chained.
+            The calibrator itself.
 
         Raises
         ------
         InputError
-            No score, or one that is not finite; the calibrator is then as it was.
+            No scores, or a score that is not finite; the calibrator is then unchanged.
 
         Examples
         --------
@@ -119,7 +119,7 @@ class Calibrator:
         return self
 
     def transform(self, scores: Any) -> Any:
-        """Return F of scores; the order of a list stays.
+        """Return F(s) of each score s; the order of a list is unchanged.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class Calibrator:
         Returns
         -------
         Hits with the same ids and counts, or ndarray of float32 of the same shape
-            The share of the sample that is at most as large, in [0, 1].
+            F(s), in [0, 1].
         """
         self._check_fitted()
         if not isinstance(scores, Hits):
@@ -140,7 +140,7 @@ class Calibrator:
         return Hits.unchecked(scores.ids, np.where(valid, shares, np.float32(-np.inf)), scores.counts)
 
     def threshold(self, share: float) -> float:
-        """Return the least score of the sample's knots that at least ``share`` of the sample does not exceed.
+        """Return the smallest knot s for which at least ``share`` of the sample is at most s.
 
         Parameters
         ----------
@@ -159,8 +159,8 @@ class Calibrator:
         return float(self.knots[np.searchsorted(self.at_most, share * self.sample_size * (1.0 - 1e-12))])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a JSON file that :meth:`load` reads; a file that is there is replaced when the new one is whole."""
-        import json  # where a file is: `import hopfuse` stays fast
+        """Write a JSON file that :meth:`load` reads; an existing file is replaced atomically."""
+        import json  # imported here to keep `import hopfuse` fast
         import secrets
 
         self._check_fitted()
@@ -174,7 +174,7 @@ class Calibrator:
         target = Path(path)
         partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         try:
-            with open(partial, "x", encoding="utf-8") as file:  # follows no link
+            with open(partial, "x", encoding="utf-8") as file:  # "x" does not follow symbolic links
                 file.write(text + "\n")
             os.replace(partial, target)
         finally:
@@ -182,7 +182,7 @@ class Calibrator:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibrator:
-        """Read what :meth:`save` wrote.
+        """Read a calibrator written by :meth:`save`.
 
         Raises
         ------
@@ -204,7 +204,7 @@ class Calibrator:
         try:
             found = json.loads(Path(path).read_text("utf-8"))
         except ValueError as error:
-            raise FormatError(f"{path} is no JSON file: {error}") from None
+            raise FormatError(f"{path} is not a JSON file: {error}") from None
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             raise FormatError(f"{path} is not a {FORMAT}; write one with Calibrator.save")
         if found.get("version") != VERSION:
@@ -217,18 +217,18 @@ class Calibrator:
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "knots"):
-            raise InputError("the calibrator was not fitted; call fit(hits) with the lists of some queries first")
+            raise InputError("the calibrator is not fitted; call fit(hits) with the lists of some queries first")
 
     def _share(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         last = np.searchsorted(self.knots, scores, side="right") - 1  # the knot at or before each score
         at = np.maximum(last, 0)
         following = np.minimum(at + 1, self.knots.size - 1)
         low, high = self.knots[at].astype(np.float64), self.knots[following].astype(np.float64)
-        way = np.divide(scores - low, high - low, out=np.zeros(scores.shape), where=high > low)
+        fraction = np.divide(scores - low, high - low, out=np.zeros(scores.shape), where=high > low)
         start = self.at_most[at].astype(np.float64)
-        # Right before the following knot all are below it; a knot itself counts those that equal it.
-        reached = start + np.clip(way, 0.0, 1.0) * np.where(following > at, self.below[following] - start, 0.0)
-        return np.asarray(np.where(last < 0, 0.0, reached / self.sample_size), np.float32)
+        # Interpolate from at_most of a knot up to below of the next, which counts scores strictly less than it.
+        count = start + np.clip(fraction, 0.0, 1.0) * np.where(following > at, self.below[following] - start, 0.0)
+        return np.asarray(np.where(last < 0, 0.0, count / self.sample_size), np.float32)
 
     def __repr__(self) -> str:
         if not hasattr(self, "knots"):
@@ -248,17 +248,17 @@ def _scores_of(sample: Any) -> NDArray[np.float32]:
     else:
         found = _finite(to_numpy(many, "sample")).ravel()
     if found.size == 0:
-        raise InputError("the sample has no score; give the lists of some queries, e.g. Calibrator().fit(hits)")
+        raise InputError("the sample has no scores; pass the lists of some queries: Calibrator().fit(hits)")
     return np.asarray(found, np.float32)
 
 
 def _finite(scores: NDArray[Any]) -> NDArray[np.float32]:
     if scores.size and scores.dtype.kind not in "fiu":
-        raise InputError(f"scores are of dtype {scores.dtype}; they must be real numbers")
+        raise InputError(f"scores have dtype {scores.dtype}; they must be real numbers")
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = np.asarray(scores, np.float32)
     if not np.isfinite(narrow).all():
-        raise InputError("scores hold NaN, infinity or numbers beyond float32; all must be finite")
+        raise InputError("scores hold NaN, infinity or numbers beyond float32; they must be finite in float32")
     return narrow
 
 
@@ -270,17 +270,19 @@ def _checksum(content: dict[str, Any]) -> int:
 
 
 def _verify(path: Any, content: dict[str, Any]) -> None:
-    """Refuse fields that are no calibrator's."""
+    """Raise if the fields do not describe a calibrator."""
     size, lists = content["sample_size"], [content[name] for name in ("knots", "below", "at_most")]
     whole = all(isinstance(one, list) and 1 <= len(one) <= MAX_KNOTS for one in lists)
     if not whole or len({len(one) for one in lists}) > 1 or not isinstance(size, int):
-        raise FormatError(f"{path} does not hold three lists of 1 to {MAX_KNOTS:,} numbers and the size of the sample")
+        raise FormatError(
+            f"{path} must hold three lists of 1 to {MAX_KNOTS:,} numbers, of equal length, and sample_size"
+        )
     try:
         knots = np.array(lists[0], np.float32)
         below, at_most = np.array(lists[1], np.int64), np.array(lists[2], np.int64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise FormatError(f"{path} holds something that is no number: {error}") from None
+        raise FormatError(f"{path} holds a value that is not a number: {error}") from None
     ascends = np.isfinite(knots).all() and (np.diff(knots) > 0).all()
     counts = below[0] >= 0 and (below < at_most).all() and (at_most[:-1] <= below[1:]).all() and at_most[-1] == size
     if not ascends or not counts:
-        raise FormatError(f"{path} is not the distribution of a sample: knots ascend, and so do their counts")
+        raise FormatError(f"{path} is not the distribution of a sample: knots and their counts must ascend")

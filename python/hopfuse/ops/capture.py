@@ -1,4 +1,4 @@
-"""Cores of ops that are replayed as one unit."""
+"""Capture a function over ops, to replay it as one CUDA graph."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
 from ..backends import automatic
-from ..backends.core_results import check_leaves, take_apart
+from ..backends.core_results import check_leaves, flatten
 from ..backends.placement import device_for, device_of, recordings
 from ..errors import InputError
-from ._captured import inside, is_inside
+from ._captured import in_captured_core, track_core
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps, Recordings
 
-#: A recording is for one of these batch sizes; a batch is padded to the next one, and cut by the largest.
+#: Batch sizes of recordings; a batch is padded to the next one, and split if it exceeds the largest.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Placement(NamedTuple):
-    """Return where calls with ``backend="auto"`` run now.
+    """The backend that ``backend="auto"`` selects.
 
     Attributes
     ----------
     backend : str
-        Its name, which ops take as ``backend=``.
+        The name that ops take as ``backend=``.
     records : bool
-        A captured core is one recording there; elsewhere it is a plain call.
+        Whether captured cores are recorded there; if not, they are plain calls.
     """
 
     backend: str
@@ -40,7 +40,7 @@ class Placement(NamedTuple):
 
 
 def placement() -> Placement:
-    """Return where calls with ``backend="auto"`` run, so that several ops need not each find out."""
+    """Return the backend that ``backend="auto"`` selects, so that it is determined once for several ops."""
     backend = automatic()
     return Placement(backend, device_of(backend) is not None)
 
@@ -59,17 +59,17 @@ class Captured:
     """
 
     def __init__(self, core: Callable[..., Any], shapes: Sequence[tuple[tuple[int, ...], Any]], backend: str) -> None:
-        self._core, self._backend = inside(core), backend
+        self._core, self._backend = track_core(core), backend
         self._shapes = _read_shapes(shapes)
         self._recordings: dict[DeviceOps, Recordings] = {}
         self._lock = threading.RLock()
 
     def __call__(self, *arrays: Any) -> Any:
-        """Return the core's result for a batch: NumPy arrays of NumPy arrays, device arrays of device arrays."""
-        if is_inside():  # part of another core
+        """Return the core's result for a batch, in NumPy arrays or device arrays, like the arguments."""
+        if in_captured_core():  # this core is part of another
             return self._core(*arrays)
         if len(arrays) != len(self._shapes):
-            raise InputError(f"{len(arrays)} arrays were given; the core was captured with {len(self._shapes)}")
+            raise InputError(f"got {len(arrays)} arrays; the core was captured with {len(self._shapes)}")
         device = device_for(self._backend, arrays[0], "array 0")
         if device is not None:
             with self._lock, device.runtime.on_stream_of(arrays[0]):
@@ -83,24 +83,24 @@ class Captured:
         device = device_of(self._backend)
         if device is None or not given[0].shape[0]:
             result = self._core(*given)
-            check_leaves(take_apart(result)[0], given[0].shape[0])
+            check_leaves(flatten(result)[0], given[0].shape[0])
             return result
         with self._lock:
             return self._of(device).on_host(given)
 
     def warmup(self, batch_sizes: Sequence[int] = BATCH_SIZES) -> None:
-        """Record for batches of these sizes now, so that the first of them need not wait. Nothing to do on the CPU.
+        """Record the core for these batch sizes now, before the first call. Does nothing on the CPU.
 
         Parameters
         ----------
         batch_sizes : sequence of int
-            Each stands for the recording that a batch of that size uses.
+            Each is rounded up to the batch size of a recording.
         """
         if not isinstance(batch_sizes, Iterable):
-            raise InputError(f"batch_sizes is {batch_sizes!r}; it must be a sequence of sizes, [1, 32] say")
+            raise InputError(f"batch_sizes is {batch_sizes!r}; it must be a sequence of sizes such as [1, 32]")
         for size in batch_sizes:
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-                raise InputError(f"batch size {size!r}; batch sizes are whole numbers, at least 1")
+                raise InputError(f"batch size is {size!r}; it must be a whole number, at least 1")
         device = device_of(self._backend)
         if device is None:
             return
@@ -119,37 +119,38 @@ class Captured:
             if tuple(array.shape) != (*batch, *shape) or array.dtype != dtype:
                 raise InputError(
                     f"array {at} is {array.dtype}{tuple(array.shape)}; it was captured as {np.dtype(dtype)} of shape "
-                    f"{('B', *shape)}, with one B for all arrays"
+                    f"{('B', *shape)}, with the same B for all arrays"
                 )
 
 
 def capture(
     core: Callable[..., Any], shapes: Sequence[tuple[tuple[int, ...], Any]], *, backend: str = "auto"
 ) -> Captured:
-    """Make one unit of a function over ops: on a GPU one copy up, one CUDA graph, one copy down.
+    """Capture a function over ops, which a GPU then replays as one upload, one CUDA graph and one download.
 
     Parameters
     ----------
     core : callable
-        A pure function of arrays whose first axis is the batch, over hopfuse's ops. It returns Hits or arrays, or
-        tuples or dicts of them, all with the batch as first axis. On a GPU it is run when it is recorded, not in each
-        call, and it may only hand its arrays to ops: it cannot read them, since they hold nothing yet.
+        A pure function over hopfuse's ops, of arrays whose first axis is the batch. It returns Hits or arrays, or
+        tuples or dicts of them, all with the batch as first axis. On a GPU it runs when it is recorded, not in each
+        call, and may only pass its arrays to ops; it cannot read their values, which do not exist yet.
     shapes : sequence of (shape, dtype)
-        Of each argument for one query, without the batch: ``[((384,), "float32"), ((8,), "int64")]``.
+        Shape and dtype of each argument for one query, without the batch axis:
+        ``[((384,), "float32"), ((8,), "int64")]``.
     backend : {"auto", "cpu", "cuda"}
-        On the CPU a call is a plain call of the core.
+        On the CPU a captured core is a plain function call.
 
     Returns
     -------
     Captured
-        Callable with NumPy arrays, or arrays on the device, of any batch size: batches are padded to 1, 2, 4, ... 256
-        and cut by 256. Queries whose answer a recording cannot prove are asked again without one; ``backend_info()``
-        counts them. ``warmup()`` records ahead of the first call.
+        A callable that takes NumPy arrays, or arrays on the device, of any batch size. Batches are padded to 1, 2, 4,
+        ... 256 and split above 256. Queries whose answer a recording cannot prove are run again without it;
+        ``backend_info()`` counts them. ``warmup()`` records before the first call.
 
     Raises
     ------
     InputError
-        Arrays of other shapes than were captured, or what an op finds wrong with a query, by its row.
+        Arrays of other shapes than captured, or a query that an op refuses; the message names its row.
 
     Examples
     --------
@@ -161,20 +162,20 @@ def capture(
            [3]])
     """
     if not callable(core):
-        raise InputError(f"core is a {type(core).__name__}; it must be a function of arrays")
-    device_of(backend)  # refuse a backend that is not here now
+        raise InputError(f"core must be a function of arrays, got {type(core).__name__}")
+    device_of(backend)  # raises now if the backend is unavailable
     return Captured(core, shapes, backend)
 
 
 def _as_type(array: Any, dtype: np.dtype[Any], at: int) -> NDArray[Any]:
-    """Return an array as another dtype of its kind: on the host, where queries are small, any width will do."""
+    """Convert a host array to the captured dtype if both are of the same kind; others are returned unchanged."""
     given = to_numpy(array, f"array {at}")
     if given.dtype == dtype or not np.can_cast(given.dtype, dtype, "same_kind"):
         return given
     with np.errstate(over="ignore", invalid="ignore"):
         cast = np.asarray(given, dtype)
     if dtype.kind in "iu" and not (cast == given).all():
-        raise InputError(f"array {at} holds numbers that {dtype} does not; it was captured as {dtype}")
+        raise InputError(f"array {at} holds numbers that do not fit {dtype}, as which it was captured")
     return cast
 
 
@@ -186,5 +187,5 @@ def _read_shapes(shapes: Any) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
             f'shapes is {shapes!r}; it must be a list like [((384,), "float32")], one per array'
         ) from error
     if not read or any(side < 0 for shape, _ in read for side in shape) or any(d.kind not in "biuf" for _, d in read):
-        raise InputError(f"shapes is {shapes!r}; at least one array of numbers is needed, with sides of at least 0")
+        raise InputError(f"shapes is {shapes!r}; it must have at least one entry, with numeric dtypes and sizes >= 0")
     return read

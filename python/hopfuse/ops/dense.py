@@ -27,36 +27,36 @@ def dense_topk(
     backend: str = "auto",
     threads: int | None = None,
 ) -> Hits:
-    """Return the k best rows of a corpus for each query vector, exactly.
+    """Return the exact k best rows of a corpus for each query vector.
 
-    Scores are canonical float32 dot products (or cosines), the same bits on every kernel variant; rows are
-    ruled out early only by a proven bound. Order: higher score, then lower id.
+    Scores are float32 dot products (or cosines) in a canonical order of operations, the same bits on every kernel
+    variant. A row is skipped only if a proven bound rules it out. Order: higher score, then lower id.
 
     Parameters
     ----------
     queries : array_like of float (B, d) or (d,)
         Finite vectors, read as float32. On a GPU (CuPy, torch, DLPack): float32 (B, d), read in place.
     corpus : Corpus, or array_like of float (N, d)
-        A raw array is searched by inner product, as ``Corpus.from_array`` has it in float32. A call reads it all
-        and keeps nothing; build a Corpus once for more than one call.
+        A raw array is searched by inner product in float32, and every call reads all of it; for more than one call,
+        build a Corpus once.
     k : int
-        At least 0; results are min(k, N) wide.
+        At least 0; results have min(k, N) columns.
     allow : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
-        Rows that may be hits, for all queries or for each.
+        Rows that may be hits, for all queries or per query.
     backend : {"auto", "cpu", "cuda"}
     threads : int, optional
-        Of the CPU. Default: HOPFUSE_NUM_THREADS, else all processors of the process.
+        CPU threads. Default: HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the processors available to the process.
 
     Returns
     -------
     Hits
-        ids int64 and scores float32 (B, min(k, N)), counts (B,): how many are valid, fewer than the width where
-        ``allow`` leaves fewer rows. Arrays of the library that ``queries`` came from.
+        ids int64 and scores float32, (B, min(k, N)), and counts (B,), the number of valid hits: less than the width if
+        ``allow`` selects fewer rows. Arrays are of the library that ``queries`` came from.
 
     Raises
     ------
     InputError
-        NaN or infinite queries, a zero query under cosine (the row is named), dimensions that differ.
+        NaN or infinite queries, a zero query with cosine (the message names the row), dimensions that differ.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Sørensen-Dice scores of labels against texts."""
+"""Sørensen-Dice coefficients of texts and labels."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def dice_scores(
     backend: str = "auto",
     threads: int | None = None,
 ) -> NDArray[np.float32]:
-    """Return the mean Sørensen-Dice coefficient of a text with the labels of each of its candidates.
+    """Return the mean Sørensen-Dice coefficient of each text with the labels of its candidates.
 
-    ``dice(X, Y) = 2·|X ∩ Y| / (|X| + |Y|)``, and 0 where both sets are empty. A candidate with one label scores their
-    dice, a triple (head, relation, tail) the mean of three. Sizes and intersections are whole numbers; the rest is
-    float64, rounded to float32 once.
+    ``dice(X, Y) = 2·|X ∩ Y| / (|X| + |Y|)``, and 0 if both sets are empty. The score of a candidate is the mean over
+    its P labels: one label, or the three of a triple (head, relation, tail), for example. It is computed in float64 and
+    rounded to float32 once.
 
     Parameters
     ----------
     texts : sequence of str, B entries
-        Taken apart as the labels were (:meth:`LabelSets.sets_of`).
+        Split into elements in the same way as the labels (:meth:`LabelSets.sets_of`).
     labels : LabelSets
     candidates : array_like of int, shape (Z, P) or (Z,), P >= 1
-        The numbers of each candidate's labels.
+        The label numbers of each candidate.
     indptr : array_like of int, shape (B + 1,)
         Text b is scored with the candidates ``indptr[b]`` .. ``indptr[b + 1] - 1``.
     backend : {"auto", "cpu", "cuda"}
-        Texts and candidates are the host's, and so is the result; labels stay on a device after their first use there.
+        Texts, candidates and results are on the host; labels stay on a device after their first use there.
     threads : int, optional
-        Of the CPU. Default: HOPFUSE_NUM_THREADS, else all processors of the process.
+        CPU threads. Default: HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the processors available to the process.
 
     Returns
     -------
@@ -53,14 +53,14 @@ def dice_scores(
     Raises
     ------
     InputError
-        Texts that are not strings, numbers that no label has, an indptr that does not ascend from 0 to Z.
+        Texts that are not strings, label numbers out of range, an indptr that does not ascend from 0 to Z.
 
     Notes
     -----
-    APOC's ``apoc.text.sorensenDiceSimilarity`` compares multisets of bigrams: ``repeats=True`` of :class:`LabelSets`
-    gives its number. What is left: it makes texts upper case, not lower (ß becomes SS there); it splits at ASCII white
-    space alone; it counts UTF-16 units, so that a character beyond U+FFFF is two; and two texts without a bigram score
-    1 there where their words are equal, and NaN otherwise, here 0.
+    APOC's ``apoc.text.sorensenDiceSimilarity`` compares multisets of bigrams, as ``repeats=True`` of :class:`LabelSets`
+    does. Differences remain: APOC converts texts to upper case, not lower (ß becomes SS); splits at ASCII white space
+    only; counts UTF-16 units, so a character beyond U+FFFF counts as two; and gives two texts without bigrams 1 if
+    their words are equal and NaN otherwise, where this function gives 0.
 
     References
     ----------
@@ -76,7 +76,9 @@ def dice_scores(
     array([0.25], dtype=float32)
     """
     if not isinstance(labels, LabelSets):
-        raise InputError(f"labels is a {type(labels).__name__}; take them apart: hf.LabelSets.from_labels(labels)")
+        raise InputError(
+            f"labels must be LabelSets, got {type(labels).__name__}; build them with hf.LabelSets.from_labels(labels)"
+        )
     query_indptr, query_units = labels.sets_of(texts)
     rows = _read_candidates(candidates, len(labels))
     bounds = _read_indptr(indptr, query_indptr.size - 1, rows.shape[0])
@@ -90,7 +92,7 @@ def _read_candidates(candidates: Any, count: int) -> NDArray[np.int32]:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] < 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(
-            f"candidates are {array.dtype}{array.shape}; they must be numbers of labels, whole, of shape (Z, P) or (Z,)"
+            f"candidates are {array.dtype}{array.shape}; they must be label numbers (integers) of shape (Z, P) or (Z,)"
         )
     if array.size and (array.min() < 0 or array.max() >= count):
         wrong = array.min() if array.min() < 0 else array.max()
@@ -104,5 +106,5 @@ def _read_indptr(indptr: Any, batch: int, count: int) -> NDArray[np.int64]:
         raise InputError(f"indptr is {array.dtype}{array.shape}; it must be whole numbers of shape ({batch + 1},)")
     bounds = np.ascontiguousarray(array, np.int64)
     if bounds[0] != 0 or bounds[-1] != count or (bounds[1:] < bounds[:-1]).any():
-        raise InputError(f"indptr does not ascend from 0 to {count}, the number of candidates")
+        raise InputError(f"indptr must ascend from 0 to {count}, the number of candidates")
     return bounds

@@ -1,4 +1,4 @@
-"""Score fusion."""
+"""Fuse ranked lists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ._lists import device_list, host_list
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
 
-#: Calibrations that leave a score below 0 where it is.
+#: Calibrations that keep the sign of a score.
 KEEPS_SIGN = ("max", "l2", "none")
 _NO_PRIOR = np.zeros(0, np.float32)
 
@@ -52,10 +52,10 @@ def fuse(
     Parameters
     ----------
     lists : sequence of Hits
-        L lists of B queries each, over the same ids; k may differ.
+        L lists of B queries each, over the same ids; their widths may differ.
     method : str or FusionMethod
-        A name in ``hopfuse.fusion.METHODS``, e.g. "boltzmann", "linear", "rrf", "comb_mnz", or an object of
-        :mod:`hopfuse.fusion`, where each method says what it does with ties, missing and empty lists.
+        A name in ``hopfuse.fusion.METHODS``, such as "boltzmann", "linear", "rrf" or "comb_mnz", or an object of
+        :mod:`hopfuse.fusion`, which documents how each method treats ties, missing documents and empty lists.
     weights : array_like (L,) or (B, L), optional
         Finite, at least 0; they need not sum to 1. By default the method's own.
     calibration : str or :class:`hopfuse.fusion.Calibration`, optional
@@ -63,19 +63,19 @@ def fuse(
     ties : str, optional
         For ``calibration="pit"``.
     single, equal : float, optional
-        What the score of a list of one is calibrated to, and those of a list of two or more equal ones.
-    pool : int or sequence of int or None, one a list, optional
-        Only so many of a list's first hits are taken, and calibrated.
+        The calibrated score of a list with one hit, and of a list with two or more equal scores.
+    pool : int or sequence of int or None, one per list, optional
+        The number of leading hits of each list to use. Default: all.
     consensus : float
-        Added to the score of every document that is in at least two lists. It is on another scale than
-        Boltzmann probabilities (PhaseGraph's paper uses 0.5 to 1.5).
+        Added to the score of every document that is in at least two lists. Its scale differs from that of Boltzmann
+        probabilities (PhaseGraph's paper uses 0.5 to 1.5).
     prior : :class:`hopfuse.fusion.Prior` or array_like (N,), optional
-        Documents' importance in [0, 1], NaN where it is not known: at the end a score is multiplied by
-        0.7 + 0.3 importance, and where that is not known by 1.
+        The importance of each document in [0, 1], NaN if unknown. The fused score is multiplied by
+        0.7 + 0.3 importance, or by 1 if the importance is unknown.
     k : int
-        Hits to return for each query; results are as wide as that, or as all pools together.
+        Hits to return per query; results have as many columns as that, or as all pools together if fewer.
     **options
-        The method's own options, e.g. ``temperature=`` (boltzmann), ``rank_constant=`` (rrf), ``bias=`` (max).
+        Options of the method, such as ``temperature=`` (boltzmann), ``rank_constant=`` (rrf) or ``bias=`` (max).
 
     Returns
     -------
@@ -85,8 +85,8 @@ def fuse(
     Raises
     ------
     InputError
-        Lists of different batches, an unknown method, an option or calibration that it does not have,
-        weights of another shape, a pool or prior out of its range.
+        Lists with different numbers of queries, an unknown method, an option or calibration that it does not have,
+        weights of another shape, a pool or prior out of range.
 
     References
     ----------
@@ -137,8 +137,8 @@ def fuse(
 def _fuse_on_device(device: DeviceOps, lists: Sequence[Hits], call: FuseCall, needs_nonnegative: str | None) -> Hits:
     if needs_nonnegative is not None:
         raise InputError(
-            f"{needs_nonnegative} with calibration {call.calibration!r} needs scores of at least 0, "
-            "which are looked at on the host alone: pass lists there, or another calibration (pit takes any scores)"
+            f"{needs_nonnegative} with calibration {call.calibration!r} needs scores of at least 0, which are checked "
+            "only on the host: move the lists there, or use another calibration (pit takes any scores)"
         )
     with device.runtime.on_stream_of(lists[0].ids):
         arrays = [device_list(device, hits, f"list {at}") for at, hits in enumerate(lists)]
@@ -148,16 +148,16 @@ def _fuse_on_device(device: DeviceOps, lists: Sequence[Hits], call: FuseCall, ne
 
 def _check_lists(lists: Sequence[Hits]) -> None:
     if not isinstance(lists, Sequence) or not lists:
-        raise InputError("fuse takes a sequence of at least one Hits, e.g. hf.fuse([dense, graph])")
+        raise InputError("lists must be a sequence of at least one Hits, as in hf.fuse([dense, graph])")
     for at, hits in enumerate(lists):
         if not isinstance(hits, Hits):
-            raise InputError(f"list {at} is a {type(hits).__name__}; wrap it: hf.Hits(ids, scores)")
+            raise InputError(f"list {at} must be Hits, got {type(hits).__name__}; wrap it: hf.Hits(ids, scores)")
         if len(hits) != len(lists[0]):
             raise InputError(f"list {at} has {len(hits)} queries and list 0 has {len(lists[0])}; they must match")
 
 
 def calibration_for(method: methods.FusionMethod, calibration: str | Calibration | None, **options: Any) -> Calibration:
-    """Return the calibration of a method: the given one with its options, or the method's own.
+    """Return the calibration to use with a fusion method: the given one, or the method's default.
 
     Raises
     ------
@@ -166,10 +166,10 @@ def calibration_for(method: methods.FusionMethod, calibration: str | Calibration
     """
     given = {name: value for name, value in options.items() if value is not None}
     if isinstance(calibration, Calibration) and given:
-        raise InputError(f"options {sorted(given)} beside {calibration!r}; give them to the object instead")
+        raise InputError(f"options {sorted(given)} are given with {calibration!r}; set them on that object instead")
     if method.calibrations == () and (calibration is not None or given):
         named = "a calibration" if calibration is not None else ", ".join(f"{name}=" for name in given)
-        raise InputError(f"fusion method {method.name!r} reads ranks, not scores: {named} has no effect; leave it out")
+        raise InputError(f"fusion method {method.name!r} uses ranks, not scores: {named} would have no effect; omit it")
     if isinstance(calibration, Calibration):
         rule = calibration
     else:
@@ -189,20 +189,20 @@ def calibration_for(method: methods.FusionMethod, calibration: str | Calibration
 
 
 def _read_pools(pool: Any, lists: Sequence[Hits]) -> NDArray[np.int64]:
-    """Return how many hits of each list are taken at most: (L,)."""
-    whole = [int(hits.ids.shape[1]) for hits in lists]
+    """Return the largest number of hits to use of each list, (L,)."""
+    pools = [int(hits.ids.shape[1]) for hits in lists]
     if pool is None:
-        return np.array(whole, np.int64)
+        return np.array(pools, np.int64)
     many = list(pool) if isinstance(pool, Sequence | np.ndarray) and not isinstance(pool, str) else [pool] * len(lists)
     if len(many) != len(lists):
-        raise InputError(f"pool is {pool!r}; it must be a whole number, or {len(lists)} of them, one a list")
+        raise InputError(f"pool is {pool!r}; it must be a whole number, or {len(lists)} of them, one per list")
     for at, most in enumerate(many):
         if most is None:
             continue
         if not isinstance(most, WHOLE) or isinstance(most, bool) or most < 0:
             raise InputError(f"pool of list {at} is {most!r}; it must be a whole number, at least 0, or None for all")
-        whole[at] = min(whole[at], int(most))
-    return np.array(whole, np.int64)
+        pools[at] = min(pools[at], int(most))
+    return np.array(pools, np.int64)
 
 
 def _read_prior(prior: Any) -> NDArray[np.float32]:
@@ -227,7 +227,7 @@ def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists:
     if weights is None:
         return method.default_weights(lists)
     if not method.weighted:
-        raise InputError(f"fusion method {method.name!r} reads no weights; leave them out")
+        raise InputError(f"fusion method {method.name!r} takes no weights; omit them")
     w = to_numpy(weights, "weights")
     check_real(w, "weights")
     if w.ndim == 2:
@@ -237,9 +237,9 @@ def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists:
     with np.errstate(over="ignore", invalid="ignore"):
         w32 = np.ascontiguousarray(w, np.float32)
         bad = ~((w32 >= 0) & (w32 <= FLOAT32_MAX))
-        large = w32 > FLOAT32_MAX / lists  # only then may a sum leave float32
+        large = w32 > FLOAT32_MAX / lists  # only then can the sum overflow float32
     if np.count_nonzero(bad):
         raise InputError(f"weights are {w}; they must be finite and at least 0")
     if np.count_nonzero(large) and not (w32.sum(axis=-1, dtype=np.float64) <= FLOAT32_MAX).all():
-        raise InputError(f"weights are {w}; their sum is beyond float32: scale them down")
+        raise InputError(f"weights are {w}; their sum overflows float32: scale them down")
     return w32

@@ -1,4 +1,4 @@
-"""Rerank by the mean field of an Ising model. Experimental."""
+"""Rerank candidates by the mean field of an Ising model. Experimental."""
 
 from __future__ import annotations
 
@@ -38,46 +38,47 @@ def ising_rerank(
     backend: str = "auto",
     threads: int | None = None,
 ) -> Hits:
-    r"""Rerank each query's candidates by the mean field of an Ising model over the neighbours that they share.
+    r"""Rerank each query's candidates by the mean field of an Ising model over their shared neighbours.
 
-    Experimental. Blends of 0.05 and 0.1 showed no gain on two sets of questions, and from 0.25 on it did harm on one of
-    them (docs/experiments.md), so that no recipe uses it.
+    Experimental. On two question sets, blends of 0.05 and 0.1 gave no gain, and 0.25 and more lowered quality on one of
+    them (docs/experiments.md), so no recipe uses it.
 
-    A candidate moves up where those that it shares entities with stand high, and down where they stand low.
-    For the candidates i, j of a query:
+    A candidate moves up if the candidates that it shares entities with rank high, and down if they rank low. For the
+    candidates i, j of a query:
 
-    - S_ij = Σ_e w_ie w_je over the nodes e that both are joined to, i ≠ j, w the weights of the graph's edges (all
-      types together): without weights, the number of entities that two passages share;
-    - A_ij = S_ij / Σ_j S_ij, so that Σ_j A_ij m_j is the mean of a candidate's neighbours among the candidates, however
-      many they are. The largest eigenvalue of A is then 1 for any list that shares anything. A candidate that shares
-      nothing has no neighbours;
-    - h in [-1, 1]: the list's scores by min-max, 2 (s - min)/(max - min) - 1; all 0 where they are equal;
-    - m_i = tanh(h_i / T), then ``steps`` times m_i ← (1 - λ) m_i + λ tanh((h_i + J Σ_j A_ij m_j)/T), all at once;
-    - the new score is (1 - b) h_i + b m_i, in [-1, 1]. h and m are on one scale, so b means the same for any scores.
+    - S_ij = Σ_e w_ie w_je over the common neighbours e, i ≠ j, with the edge weights w of the graph (all types
+      together): without weights, the number of entities that two passages share;
+    - A_ij = S_ij / Σ_j S_ij, so that Σ_j A_ij m_j is the mean over a candidate's neighbours among the candidates. The
+      largest eigenvalue of A is 1 if any candidates share a neighbour. A candidate that shares nothing has no
+      neighbours;
+    - h in [-1, 1]: min-max scores of the list, 2 (s - min)/(max - min) - 1; all 0 if they are equal;
+    - m_i = tanh(h_i / T), then ``steps`` times m_i ← (1 - λ) m_i + λ tanh((h_i + J Σ_j A_ij m_j)/T), for all i at once;
+    - the new score is (1 - b) h_i + b m_i, in [-1, 1]. h and m have the same scale, so b does not depend on that of the
+      scores.
 
     Parameters
     ----------
     hits : Hits (B, n)
-        n at most 1024. Ids are nodes of the graph: an index's passages are its first nodes, so that dense, graph and
-        fused lists are ready as they are.
+        n at most 1024. Ids are nodes of the graph; an index's passages are its first nodes, so its dense, graph and
+        fused lists can be used directly.
     graph : Graph
-        Undirected; an index's own graph of passages and entities (``index.graph``). Nothing is made of it beyond the
-        candidates: 12 n² bytes a thread and 16 for each stored entry of a query's candidates (fewer threads run
-        where that is over 1 GiB), or 4 n² + 64 n a query on a GPU, within 256 MiB.
+        Undirected, such as ``index.graph``. Memory beyond the graph: 12 n² bytes per thread and 16 per stored entry of
+        a query's candidates (fewer threads are used if that exceeds 1 GiB); on a GPU 4 n² + 64 n per query, in batches
+        of at most 256 MiB.
     coupling : float
-        J, at least 0. With 0 the order stays.
+        J, at least 0. With 0 the order is unchanged.
     temperature : float
-        T, above 0. For T > J the magnetisations m have one fixed point, which follows h; at T < J neighbours may
-        hold each other in a state against their own field.
+        T, above 0. For T > J the magnetisations m have a unique fixed point, which follows h. For T < J, neighbours may
+        hold each other in a state opposed to their own field.
     relaxation : float in (0, 1]
         λ, the share of the new value in a step.
     steps : int
-        From 0 to 10,000. For T > J what is left of the distance to the fixed point is at most
-        (1 - λ (1 - J/T))^steps: 0.3 % with the defaults.
+        From 0 to 10,000. For T > J the distance to the fixed point shrinks at least by the factor
+        (1 - λ (1 - J/T))^steps: to 0.3 % with the defaults.
     blend : float in [0, 1]
         b, the share of m in the new score.
     k : int, optional
-        Hits to return for each query, at most as many as the lists have room for; by default all.
+        Hits to return per query, at most n. Default: all.
     backend : {"auto", "cpu", "cuda"}
     threads : int, optional
 
@@ -89,7 +90,7 @@ def ising_rerank(
     Raises
     ------
     InputError
-        Documents outside the graph, lists of more than 1024, a directed graph, options out of their range.
+        Documents outside the graph, lists of more than 1024, a directed graph, options out of range.
 
     References
     ----------
@@ -98,7 +99,8 @@ def ising_rerank(
 
     Examples
     --------
-    Passages 0 to 3, entities 4 and 5. Passage 3 shares entity 4 with the two best, passage 2 shares nothing:
+    Passages 0 to 3 and entities 4 and 5. Passage 3 shares entity 4 with the two best passages; passage 2 shares
+    nothing.
 
     >>> import hopfuse as hf
     >>> graph = hf.Graph.from_edges([0, 1, 3, 2], [4, 4, 4, 5])
@@ -107,31 +109,31 @@ def ising_rerank(
     array([[0, 1, 3, 2]])
     """
     if not isinstance(hits, Hits):
-        raise InputError(f"hits is a {type(hits).__name__}; wrap it: hf.Hits(ids, scores)")
+        raise InputError(f"hits must be Hits, got {type(hits).__name__}; wrap them: hf.Hits(ids, scores)")
     if not isinstance(graph, Graph):
-        raise InputError(f"graph is a {type(graph).__name__}; it must be a Graph (index.graph, or hf.Graph.from_edges)")
+        raise InputError(f"graph must be a Graph, got {type(graph).__name__}; use index.graph or hf.Graph.from_edges")
     if graph.directed:
         raise InputError(
-            "the graph is directed, and candidates act on each other both ways; build one with directed=False: "
+            "the graph is directed, but the coupling of candidates is symmetric; build an undirected one: "
             "hf.Graph.from_edges(*graph.edges()[:3], num_nodes=graph.num_nodes)"
         )
-    room = hits.shape[1]
-    if room > MOST_CANDIDATES:
+    width = hits.shape[1]
+    if width > MOST_CANDIDATES:
         raise InputError(
-            f"the lists have room for {room} candidates, and at most {MOST_CANDIDATES} are reranked; take the first: "
+            f"the lists are {width} wide; at most {MOST_CANDIDATES} candidates can be reranked: pass "
             f"hits.head({MOST_CANDIDATES})"
         )
     model = _model(coupling, temperature, relaxation, steps, blend)
-    most = room if k is None else min(check_k(k), room)
+    most = width if k is None else min(check_k(k), width)
     device = device_for(backend, hits.ids, "hits")
     if device is not None:
         return _on_device(device, hits, graph, model, most)
     ids, scores, counts = host_list(hits)
-    outside = (ids >= graph.num_nodes) & (np.arange(room) < counts[:, None])
+    outside = (ids >= graph.num_nodes) & (np.arange(width) < counts[:, None])
     if outside.any():
         row, at = (int(index) for index in np.argwhere(outside)[0])
         raise InputError(
-            f"row {row} has document {ids[row, at]}, which is outside the graph; documents are its nodes, "
+            f"row {row} has document {ids[row, at]}, which is outside the graph; its nodes are "
             f"0 .. {graph.num_nodes - 1}"
         )
     call = IsingCall(graph, (ids, scores, counts), model, most, thread_count(threads))

@@ -1,4 +1,4 @@
-"""Memory of a device: how much graphs and corpora will take, and giving it back."""
+"""Estimate and free the device memory of graphs and corpora."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from ..errors import InputError
 from ..types import Corpus, Graph, Incidence, LabelSets
 
 MOST = 2**24
-"""Queries, hits and seeds beyond which an estimate would itself take memory."""
+"""The largest batch, k and seeds of an estimate, which allocates arrays of these sizes on the host."""
 
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """Bytes on a device, and what the host has of a corpus.
+    """Memory in bytes, on a device and on the host.
 
     Attributes
     ----------
     graph, corpus : int
-        Stay on the device from the first call until :func:`free_device_memory`, or as long as the object lives; of a
-        corpus, the originals in their own precision, whatever its storage.
+        Device memory held from the first call until :func:`free_device_memory`, or until the object is dropped. A
+        corpus is held in the precision of its vectors, whatever its storage.
     workspace : int
-        The most that a call takes beside, and gives back to the pool at its end.
+        The most that a call allocates in addition; it returns to the pool at the end of the call.
     host_vectors : int
-        The originals of the corpus in the host's memory: 0 where they are in a mapped file, whose pages the system
-        keeps while it has room.
+        Host memory of the corpus's vectors: 0 if they are in a mapped file, whose pages the system may evict.
     host_codes : int
-        The 8-bit codes of the corpus with their bounds, in the host's memory whatever its storage: from
-        ``Corpus.from_array`` on, or, of an index's, from the first search on the CPU on.
+        Host memory of the corpus's 8-bit codes and their bounds, whatever its storage. They are computed by
+        ``Corpus.from_array``, or for the corpus of an index by the first search on the CPU.
     """
 
     graph: int
@@ -40,23 +39,23 @@ class MemoryEstimate:
 
     @property
     def total(self) -> int:
-        """All of it on the device at once."""
+        """Device memory in all."""
         return self.graph + self.corpus + self.workspace
 
 
 def estimate_device_memory(
     graph: Graph | None = None, corpus: Corpus | None = None, *, batch: int = 32, k: int = 100, seeds: int = 8
 ) -> MemoryEstimate:
-    """Estimate what a graph, a corpus and searches of them take on a GPU, and a corpus on the host. Needs no GPU.
+    """Estimate the memory that a graph, a corpus and searches take on a GPU, and a corpus on the host. Needs no GPU.
 
-    The calls are gone through without a device, and their allocations counted; what cuBLAS takes for itself and what
-    the pool cannot use again is not in it.
+    The allocations of the calls are counted in a dry run. Memory that cuBLAS allocates itself and fragmentation of the
+    pool are not included.
 
     Parameters
     ----------
     graph, corpus : Graph, Corpus, optional
     batch, k, seeds : int
-        Queries of a call, hits and seeds of each.
+        Queries per call, and hits and seeds per query.
 
     Returns
     -------
@@ -75,20 +74,20 @@ def estimate_device_memory(
     >>> estimate.corpus, estimate.host_vectors, estimate.host_codes
     (15400448, 15360000, 4069696)
     """
-    asked = {"batch": batch, "k": k, "seeds": seeds}
     if graph is None and corpus is None:
         raise InputError("estimate_device_memory needs a graph, a corpus or both")
     for name, held, kind in (("graph", graph, Graph), ("corpus", corpus, Corpus)):
         if held is not None and not isinstance(held, kind):
-            raise InputError(f"{name} is a {type(held).__name__}; it must be a {kind.__name__}")
-    numbers = {name: check_whole(number, name, MOST) for name, number in asked.items()}
+            raise InputError(f"{name} must be a {kind.__name__}, got {type(held).__name__}")
+    sizes = {"batch": batch, "k": k, "seeds": seeds}
+    numbers = {name: check_whole(number, name, MOST) for name, number in sizes.items()}
     return MemoryEstimate(**placement.estimate(graph, corpus, **numbers), **placement.on_host(corpus))
 
 
 def free_device_memory(held: Graph | Corpus | LabelSets | Incidence, *, backend: str = "auto") -> None:
-    """Free what a graph, corpus, label sets or an incidence have on a device now; the next call there uploads it again.
+    """Free the device memory of a graph, corpus, label sets or incidence; the next call there uploads it again.
 
-    A captured core that reads it keeps it until the core itself is dropped. On the CPU nothing happens.
+    A captured core that uses it keeps the memory until the core is dropped. Does nothing on the CPU.
 
     Parameters
     ----------
@@ -101,9 +100,7 @@ def free_device_memory(held: Graph | Corpus | LabelSets | Incidence, *, backend:
     >>> hf.free_device_memory(hf.Graph.from_edges([0], [1]))
     """
     if not isinstance(held, Graph | Corpus | LabelSets | Incidence):
-        raise InputError(
-            f"free_device_memory takes a Graph, a Corpus, LabelSets or an Incidence, not a {type(held).__name__}"
-        )
+        raise InputError(f"held must be a Graph, Corpus, LabelSets or Incidence, got {type(held).__name__}")
     device = placement.device_of(backend)
     if device is not None:
         placement.release(device, held)

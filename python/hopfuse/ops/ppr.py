@@ -20,7 +20,7 @@ from ._walks import EdgeTypeNorm, WalkOptions, read_walks, walk_device
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
 
-#: ``ppr`` refuses to make a (B, N) score matrix above this many bytes; pass ``out=``, or use ``ppr_topk``.
+#: The largest score matrix that ``ppr`` allocates, in bytes.
 SCORES_BUDGET = 1 << 32
 
 
@@ -42,59 +42,59 @@ def ppr(
 ) -> PprResult:
     """Compute the Personalized PageRank of every node for a batch of restarts.
 
-    Solves x = d P'x + (1 - d) s for each query; mass that dangling nodes (or ``per_type`` weights that
-    sum to less than 1) lose returns to s. An answer depends on the query and the graph alone: not on the
-    batch, the thread count or the kernel variant. Chebyshev semi-iteration where the operator is
-    symmetric (``joint`` on an undirected graph), power iteration otherwise.
+    Solves x = d Pᵀx + (1 - d) s for each query. Mass lost at dangling nodes, or because ``per_type`` weights sum to
+    less than 1, returns to s. Results depend only on the query and the graph, not on the batch, the thread count or the
+    kernel variant. The solver is Chebyshev semi-iteration if the operator is symmetric (``joint`` on an undirected
+    graph), and power iteration otherwise.
 
     Parameters
     ----------
     graph : Graph
         N nodes, T edge types.
     restart : array_like (N,) or (B, N), scipy.sparse (B, N), Seeds, or list of {node: weight}
-        Weights >= 0, normalised to sum 1 for each query; at least one above 0 in each row. From a GPU: Seeds.
+        Weights >= 0, normalised to sum 1 per query; each row needs at least one above 0. On a GPU: Seeds only.
     damping : float or array_like (B,)
-        Probability of walking on, in [0, 1). 0.5 as in HippoRAG 2 and PolicyRAG, whose walks must stay
-        near the seeds; igraph and networkx default to 0.85. Papers that call the restart probability
-        alpha mean 1 - damping.
+        Probability of continuing the walk, in [0, 1). The default 0.5 is that of HippoRAG 2 and PolicyRAG, whose walks
+        stay near the seeds; igraph and NetworkX default to 0.85. Papers that call the restart probability alpha mean
+        1 - damping.
     tol : float
-        Bound on the L1 error at which a query stops. Below what float32 can hold for the graph,
-        ``converged`` is False after a pass limit that follows from the convergence theory.
+        A query stops when the bound of its L1 error is at most this. If float32 cannot reach it on the graph,
+        ``converged`` is False after a pass limit derived from the convergence theory.
     max_iter : int, optional
         A lower pass limit for each attempt.
     edge_type_weights : array_like (T,) or (B, T), or mapping of str to float, optional
-        eta >= 0 for each edge type. ``joint``: all 1 by default. ``per_type``: 1 / T each by default. A mapping is by
-        names of edge types; one that it lacks has eta = 1 under ``joint``, 0 under ``per_type``.
+        eta >= 0 per edge type. Default: 1 each for ``joint``, 1 / T each for ``per_type``. A mapping is keyed by edge
+        type names; a type that it lacks has eta = 1 for ``joint`` and 0 for ``per_type``.
     edge_type_norm : {"joint", "per_type"}
-        ``joint``: P = rownorm(sum_t eta_t W_t). ``per_type``: P = sum_t eta_t rownorm(W_t), sum of eta
-        at most 1 (PolicyRAG).
+        ``joint``: P = rownorm(sum_t eta_t W_t). ``per_type``: P = sum_t eta_t rownorm(W_t), with a sum of eta of at
+        most 1 (PolicyRAG).
     allow : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
-        Nodes where a query's mass may be: PPR on the induced subgraph, rows renormalised, in every bit what the graph
-        without the others gives. A seed outside is an error.
+        Nodes that may hold a query's mass: PPR on the induced subgraph with renormalised rows, the same bits as on a
+        graph without the other nodes. A seed outside is an error.
     node_weights : array_like of float (B, N), or (B, M) with ``weighted_nodes``, optional
-        z >= 0 of each query's nodes: a walker at u steps to v with odds w_uv z_v, P[u, v] = w_uv z_v / sum_x w_ux z_x
-        (``per_type``: in each W_t). On an undirected graph an edge conducts z_u w z_v, which keeps the operator
-        symmetric. z = 0 excludes the node for the query, as ``allow`` does, in every bit; a seed there is an error.
-        Only ratios matter. The largest weight is that of allowed nodes with edges; weights below 2^-100 of it count as
-        0, the rest is read as float32 after a power of two. On a GPU where ``restart`` is there: float32.
+        z >= 0 per query and node: a walker at u steps to v with P[u, v] = w_uv z_v / sum_x w_ux z_x (``per_type``: in
+        each W_t). On an undirected graph an edge has weight z_u w_uv z_v, which keeps the operator symmetric. z = 0
+        excludes the node for the query, exactly as ``allow`` does; a seed there is an error. Only ratios matter.
+        Weights below 2^-100 of the largest, taken over allowed nodes with edges, count as 0; the others are scaled by a
+        power of two and rounded to float32. If ``restart`` is on a GPU, an array there must be float32.
     weighted_nodes : array_like of int (M,), optional
-        The nodes that the columns of ``node_weights`` belong to, none twice; all others have z = 1. Default: all nodes.
+        The distinct nodes of the columns of ``node_weights``; all other nodes have z = 1. Default: all nodes.
     out : array of float32 (B, N), optional
-        C-contiguous array that receives the scores, where ``restart`` is: on the host or on a GPU.
+        C-contiguous array for the scores, on the host or GPU like ``restart``.
     backend : {"auto", "cpu", "cuda"}
     threads : int, optional
-        Of the CPU. Default: HOPFUSE_NUM_THREADS, else all processors of the process.
+        CPU threads. Default: HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the processors available to the process.
 
     Returns
     -------
     PprResult
-        scores (B, N) float32, iterations, residual, bound, converged; arrays of the library that
-        ``restart`` came from.
+        scores (B, N) float32, iterations, residual, bound, converged; arrays are of the library that ``restart`` came
+        from.
 
     Raises
     ------
     InputError
-        Bad input, naming the row and node, or a score matrix above the memory budget (4 GiB) without ``out``.
+        Invalid input (the message names row and node), or scores of more than 4 GiB without ``out``.
 
     References
     ----------
@@ -111,7 +111,7 @@ def ppr(
     >>> bool(r.converged.all())
     True
 
-    A question's likeness to nodes 1 and 3 steers its walk; to 3 it is a tenth as likely:
+    Node weights guide the walk; node 3 is a tenth as likely to be visited as node 1:
 
     >>> star = hf.Graph.from_edges([0, 0], [1, 3], num_nodes=4)
     >>> hf.ppr(star, [{0: 1.0}], node_weights=[[1.0, 0.1]], weighted_nodes=[1, 3]).scores.round(3)
@@ -160,7 +160,7 @@ def ppr_topk(
 ) -> PprHits:
     """Return the k nodes with the highest Personalized PageRank, without a (B, N) matrix.
 
-    Nodes with score 0 are no hits. Order: higher score, then lower id.
+    Nodes with score 0 are not returned. Order: higher score, then lower id.
 
     Parameters
     ----------
@@ -169,25 +169,24 @@ def ppr_topk(
     node_weights, weighted_nodes, backend, threads
         As in :func:`ppr`.
     k : int
-        At least 0. Results are min(k, N) wide, or as wide as there are ``candidates`` where all queries share them.
+        At least 0. Results have min(k, N) columns, or min(k, number of ``candidates``) if all queries share them.
     candidates : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
-        Only these nodes can be hits (passages, say); they are ranked, the walk uses all nodes. Where they are given for
-        each query, each distinct set of them is a walk of its own.
+        Nodes that can be hits, such as passages; the walk still uses all nodes. If given per query, queries with
+        different candidates are computed separately.
     stop : {"proven", "tol"}
-        "proven" stops a query as soon as the set and the order of its hits are proven to be those of the
-        exact scores. What is not runs to ``tol`` and then, where a bound per node holds (an undirected graph
-        under ``joint``, no restart at a node without edges) and ``max_iter`` allows, through bounds that look
-        around a node and one step of iterative refinement (Wilkinson 1963), which take about half as long again
-        where a list needs both. Nodes with the same edges tie
-        exactly and are proven to; other ties stay unproven. The ids of a smaller k are a prefix of those of a
-        larger one; the scores of a query stopped early differ from the exact ones by at most
-        ``score_bounds``. :func:`capture` needs "tol".
+        "proven" stops a query as soon as the set and order of its hits are proven to be those of the exact scores. A
+        query that is not proven runs to ``tol``. Then, if a bound per node holds (an undirected graph with ``joint``,
+        no restart at a node without edges) and ``max_iter`` permits, it tries tighter bounds from the neighbourhoods of
+        nodes and one step of iterative refinement (Wilkinson 1963); with both, a list takes about half as long again.
+        Nodes with the same edges tie exactly and are proven to; other ties remain unproven. The ids of a smaller k are
+        a prefix of those of a larger k. Scores of a query that stopped early differ from the exact ones by at most
+        ``score_bounds``. :func:`capture` requires "tol".
     prove : {"order", "set"}
-        What ``proven`` says, and what stops a query: "order" the set of the hits and their order, "set" the set alone,
-        which takes fewer passes. With "set" hits are listed by the scores that are returned, so the list of a smaller k
-        is a subset of a larger one's, not a prefix.
+        What ``proven`` asserts and what stops a query: "order" is the set of the hits and their order, "set" the set
+        only, which takes fewer passes. With "set", hits are ordered by the returned scores, so the hits of a smaller k
+        are a subset of those of a larger k, not a prefix.
     empty : {"error", "skip"}
-        A query without a seed: an error that names it, or an empty list (proven, 0 iterations).
+        What a query without seeds gets: an error that names it, or an empty list (proven, 0 iterations).
 
     Returns
     -------
@@ -212,24 +211,25 @@ def ppr_topk(
     options = WalkOptions(
         damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes, threads
     )
-    skips = empty == "skip"
+    may_be_empty = empty == "skip"
     device = walk_device(backend, restart)
     if device is not None:
         if device.runtime.fixed and stop != "tol":
-            raise InputError("ppr_topk inside capture needs stop='tol': nothing is read back that could stop a walk")
+            raise InputError("ppr_topk in a captured core needs stop='tol': a recording cannot stop early")
         rankings = _read_candidates(graph, candidates, len(restart))
         if len(rankings) != 1 or rankings[0].queries is not None:
             raise InputError(
-                "candidates are given for each query, which needs restart on the host; give them once for all"
+                "candidates are given per query, which needs restart on the host; move it there, or give one set for "
+                "all queries"
             )
         with device.runtime.on_stream_of(restart.nodes):
-            queries = read_walks(graph, restart, options, skips=skips, device=device)
+            queries = read_walks(graph, restart, options, may_be_empty=may_be_empty, device=device)
             width, ranked = _width(k, graph, rankings), rankings[0].candidates
             ranking = NodeRanking(width, ranked, stop == "proven", prove == "order")
             hits, evidence = device.ppr_topk(graph, queries, ranking)
             return _ppr_hits({**hits, **evidence._asdict()}, lambda array: device.runtime.export(array, restart.nodes))
     engine = resolve(backend)
-    queries = read_walks(graph, restart, options, skips=skips)
+    queries = read_walks(graph, restart, options, may_be_empty=may_be_empty)
     batch, parts = queries.damping.size, []
     walks = queries.indptr[1:] > queries.indptr[:-1]
     rankings = _read_candidates(graph, candidates, batch)
@@ -254,7 +254,7 @@ def _ppr_hits(arrays: dict[str, Any], wrap: Callable[[Any], Any]) -> PprHits:
 
 
 def _joined(parts: list[tuple[NDArray[np.int64], dict[str, Any]]], batch: int, k: int) -> dict[str, Any]:
-    """Return the results of some queries each, in their places; a query in no part has no hits, and that is proven."""
+    """Join the results of groups of queries; a query in no group gets an empty list, which is proven."""
     joined: dict[str, Any] = {
         "ids": np.full((batch, k), -1, np.int64),
         "scores": np.full((batch, k), -np.inf, np.float32),
@@ -270,14 +270,14 @@ def _joined(parts: list[tuple[NDArray[np.int64], dict[str, Any]]], batch: int, k
 
 
 class _Ranking(NamedTuple):
-    """Candidates, as internal nodes (None: all), and the queries that rank them (None: all)."""
+    """Candidates, as internal nodes (None: all), and the queries that use them (None: all)."""
 
     candidates: NDArray[np.int32] | None
     queries: NDArray[np.int64] | None
 
 
 def _read_candidates(graph: Graph, candidates: Any, batch: int) -> list[_Ranking]:
-    """Return the distinct sets of candidates: one where all queries have the same, none for no query."""
+    """Return the distinct candidate sets with their queries; an empty list if candidates are per query and B = 0."""
     if candidates is None:
         return [_Ranking(None, None)]
     chosen = read_filter(candidates, batch, graph.num_nodes, "candidates")
@@ -295,7 +295,7 @@ def _read_candidates(graph: Graph, candidates: Any, batch: int) -> list[_Ranking
 
 
 def _width(k: int, graph: Graph, rankings: list[_Ranking]) -> int:
-    """Return how many hits there can be: no more than candidates, where all queries share them, or nodes."""
+    """Return the width of the results: k, limited by the shared candidates or the nodes."""
     shared = rankings[0].candidates if rankings and rankings[0].queries is None else None
     return min(k, graph.num_nodes if shared is None else shared.size)
 
@@ -305,7 +305,7 @@ def _device_matrix(device: DeviceOps, batch: int, n: int, out: Any) -> Any:
         _check_budget(batch, n)
         return device.runtime.empty((batch, n), np.float32)
     if not is_on_device(out):
-        raise InputError(f"out is a {type(out).__name__} on the host, and restart is on a device; both must be there")
+        raise InputError(f"out is on the host ({type(out).__name__}) and restart on a device; pass an array there")
     array = device.runtime.adopt(out)
     if array.dtype != np.float32 or tuple(array.shape) != (batch, n):
         raise InputError(f"out is {array.dtype}{tuple(array.shape)}; it must be float32 of shape ({batch}, {n})")
@@ -315,7 +315,7 @@ def _device_matrix(device: DeviceOps, batch: int, n: int, out: Any) -> Any:
 def _check_budget(batch: int, n: int) -> None:
     if 4 * batch * n > SCORES_BUDGET:
         raise InputError(
-            f"scores of {batch} queries x {n} nodes take {4 * batch * n / 2**30:.1f} GiB, above the budget of "
+            f"scores of {batch} queries x {n} nodes take {4 * batch * n / 2**30:.1f} GiB, above the limit of "
             f"{SCORES_BUDGET >> 30} GiB; score fewer queries at a time, use ppr_topk, or pass out="
         )
 

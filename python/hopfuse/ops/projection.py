@@ -1,4 +1,4 @@
-"""Scores of rows (passages) from scores of what they hold (nodes)."""
+"""Project scores of columns (nodes) onto rows (passages)."""
 
 from __future__ import annotations
 
@@ -19,46 +19,47 @@ from ..types import Hits, Incidence
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
 
-#: ``project`` refuses to make a (B, P) score matrix above this many bytes, ``project_topk`` (B, k) ids and scores.
+#: The largest result, in bytes.
 SCORES_BUDGET = 1 << 32
 
 
 def project(
     scores: Any, incidence: Incidence, *, scale: Any = None, backend: str = "auto", threads: int | None = None
 ) -> Any:
-    """Score rows by the scores of the columns that they hold: u_p = scale_p · Σ_e w_pe v_e for each query.
+    """Project column scores onto rows: u_p = scale_p · Σ_e w_pe v_e for each query.
 
-    A passage's score is the sum of its nodes' scores, each times its weight there. Sums are float32 by ascending
-    columns, a fused multiply-add for each entry, and one product with ``scale``: the same bits on every kernel variant,
-    and one query's whatever the batch.
+    A passage's score is the weighted sum of the scores of its nodes. Sums are float32, in ascending order of columns,
+    with one fused multiply-add per entry and a final product with ``scale``. Results are the same bits on every kernel
+    variant and in every batch.
 
     Parameters
     ----------
     scores : array_like of float, shape (B, N) or (N,)
-        Finite scores of the columns, v, read as float32: those of :func:`ppr`, say. On a GPU (CuPy, torch, DLPack):
+        Finite scores v of the columns, such as those of :func:`ppr`, read as float32. On a GPU (CuPy, torch, DLPack):
         float32 (B, N), read in place.
     incidence : Incidence
-        w: P rows of N columns. With ``incidence.normalised()`` a row's score is the weighted mean of its columns'.
+        The weights w, P rows by N columns. With ``incidence.normalised()`` a row's score is the weighted mean of its
+        columns' scores.
     scale : array_like of float, shape (P,), optional
-        A factor for each row, finite and at least 0; on the host.
+        A factor per row, finite and at least 0, on the host.
     backend : {"auto", "cpu", "cuda"}
     threads : int, optional
-        Of the CPU. Default: HOPFUSE_NUM_THREADS, else all processors of the process.
+        CPU threads. Default: HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the processors available to the process.
 
     Returns
     -------
     array of float32, shape (B, P)
-        Of the library that ``scores`` came from. A row without entries has 0.
+        An array of the library that ``scores`` came from. A row without entries has score 0.
 
     Raises
     ------
     InputError
-        Shapes that differ, a NaN or infinite score (its row is named and, of scores on the host, its column), a sum
-        beyond float32, a result above 4 GiB.
+        Shapes that differ, a NaN or infinite score (the message names its row and, for scores on the host, its column),
+        a sum that overflows float32, a result above 4 GiB.
 
     References
     ----------
-    u = B'v with the incidence of entities and passages: PolicyRAG; HippoRAG, NeurIPS 2024, section 2.3.
+    u = Bᵀv with the incidence of entities and passages: PolicyRAG; HippoRAG, NeurIPS 2024, section 2.3.
 
     Examples
     --------
@@ -72,12 +73,12 @@ def project(
     if device is not None:
         with device.runtime.on_stream_of(scores):
             values = _on_device(device, scores, incidence)
-            _check_room(int(values.shape[0]), incidence.num_rows)
+            _check_size(int(values.shape[0]), incidence.num_rows)
             call = ProjectCall(incidence, values, factors, incidence.num_rows, threads=1, on_device=True)
             return device.runtime.export(device.project(call), scores)
     engine = resolve(backend)
     values = _read_scores(scores, incidence.num_columns)
-    _check_room(values.shape[0], incidence.num_rows)
+    _check_size(values.shape[0], incidence.num_rows)
     call = ProjectCall(incidence, values, factors, incidence.num_rows, thread_count(threads))
     return same_library(scores)(engine.project(call))
 
@@ -85,21 +86,21 @@ def project(
 def project_topk(
     scores: Any, incidence: Incidence, k: int, *, scale: Any = None, backend: str = "auto", threads: int | None = None
 ) -> Hits:
-    """Return the k rows with the highest projected scores, without a (B, P) matrix on the CPU.
+    """Return the k rows with the highest projected scores; the CPU does so without a (B, P) matrix.
 
-    Rows with score 0, or below it, are no hits. Order: higher score, then lower row.
+    Rows with a score of 0 or below are not returned. Order: higher score, then lower row.
 
     Parameters
     ----------
     scores, incidence, scale, backend, threads
         As in :func:`project`.
     k : int
-        At least 0; results are min(k, P) wide, 12 bytes for each hit.
+        At least 0; results have min(k, P) columns and take 12 bytes per hit.
 
     Returns
     -------
     Hits
-        Ids are rows; arrays of the library that ``scores`` came from.
+        Ids are rows; arrays are of the library that ``scores`` came from.
 
     Raises
     ------
@@ -120,12 +121,12 @@ def project_topk(
         runtime = device.runtime
         with runtime.on_stream_of(scores):
             values = _on_device(device, scores, incidence)
-            _check_hits_room(int(values.shape[0]), k, incidence.num_rows)
+            _check_hits_size(int(values.shape[0]), k, incidence.num_rows)
             best = device.project_topk(ProjectCall(incidence, values, factors, k, threads=1, on_device=True))
             return Hits.unchecked(**{name: runtime.export(array, scores) for name, array in best.items()})
     engine = resolve(backend)
     values = _read_scores(scores, incidence.num_columns)
-    _check_hits_room(values.shape[0], k, incidence.num_rows)
+    _check_hits_size(values.shape[0], k, incidence.num_rows)
     best = engine.project_topk(ProjectCall(incidence, values, factors, k, thread_count(threads)))
     wrap = same_library(scores)
     return Hits.unchecked(**{name: wrap(array) for name, array in best.items()})
@@ -133,22 +134,24 @@ def project_topk(
 
 def _check(incidence: Any) -> Incidence:
     if not isinstance(incidence, Incidence):
-        raise InputError(f"incidence is a {type(incidence).__name__}; make one with hopfuse.Incidence.from_pairs")
+        raise InputError(
+            f"incidence must be an Incidence, got {type(incidence).__name__}; build one with Incidence.from_pairs"
+        )
     return incidence
 
 
-def _check_room(batch: int, rows: int) -> None:
+def _check_size(batch: int, rows: int) -> None:
     if 4 * batch * rows > SCORES_BUDGET:
         raise InputError(
-            f"{batch} queries of {rows} rows are {4 * batch * rows / 2**30:.1f} GiB of scores, above the budget of "
+            f"scores of {batch} queries x {rows} rows take {4 * batch * rows / 2**30:.1f} GiB, above the limit of "
             f"{SCORES_BUDGET / 2**30:.0f} GiB; use project_topk, or smaller batches"
         )
 
 
-def _check_hits_room(batch: int, k: int, rows: int) -> None:
+def _check_hits_size(batch: int, k: int, rows: int) -> None:
     if 12 * batch * k > SCORES_BUDGET:
         raise InputError(
-            f"{batch} queries of k = {k} are {12 * batch * k / 2**30:.1f} GiB of hits, above the budget of "
+            f"hits of {batch} queries with k = {k} take {12 * batch * k / 2**30:.1f} GiB, above the limit of "
             f"{SCORES_BUDGET / 2**30:.0f} GiB; use a smaller k (there are {rows} rows), or smaller batches"
         )
 
@@ -160,12 +163,12 @@ def _read_scores(scores: Any, columns: int) -> NDArray[np.float32]:
         raise InputError(f"scores have shape {array.shape}; the incidence needs (B, {columns}) or ({columns},)")
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.ascontiguousarray(np.atleast_2d(array), np.float32)
-    for row, own in enumerate(values):  # one at a time: what isfinite makes of all is slow to allocate
+    for row, own in enumerate(values):  # row by row, because a (B, N) temporary is slow to allocate
         finite = np.isfinite(own)
         if not finite.all():
             column = int(np.argmin(finite))
             given = np.atleast_2d(array)[row, column]
-            raise InputError(f"row {row} has score {given} at column {column}; scores are finite float32 numbers")
+            raise InputError(f"row {row} has score {given} at column {column}; scores must be finite in float32")
     return values
 
 
@@ -185,10 +188,10 @@ def _read_scale(scale: Any, incidence: Incidence) -> NDArray[np.float32] | None:
     array = to_numpy(scale, "scale")
     check_real(array, "scale")
     if array.shape != (incidence.num_rows,):
-        raise InputError(f"scale has shape {array.shape}; it must be ({incidence.num_rows},), a factor for each row")
+        raise InputError(f"scale has shape {array.shape}; it must be ({incidence.num_rows},), one factor per row")
     with np.errstate(over="ignore", invalid="ignore"):
         factors = np.ascontiguousarray(array, np.float32)
     bad = np.flatnonzero(~(np.isfinite(factors) & (factors >= 0)))
     if bad.size:
-        raise InputError(f"scale[{bad[0]}] is {array[bad[0]]}; factors are finite float32 numbers, at least 0")
+        raise InputError(f"scale[{bad[0]}] is {array[bad[0]]}; factors must be finite in float32 and at least 0")
     return factors

@@ -1,4 +1,4 @@
-"""Restarts from seeds and from hits."""
+"""Add hits, or the entities of hits, to the seeds of walks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ._captured import refuse_per_query
 
 
 def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
-    """Add a list's hits to the seeds of a walk, as HippoRAG 2 adds passages to its phrases.
+    """Add hits to the seeds of a walk, as HippoRAG 2 adds passages to phrase nodes.
 
-    A row of seeds is scaled to sum 1, and its hits with score > 0 share ``mass``: mass * score / (sum of scores). A hit
-    that is a seed already adds to it.
+    Each row of seeds is scaled to sum 1. A hit with score > 0 gets weight mass * score / (sum of these scores), added
+    to its seed weight if it is a seed already.
 
     Parameters
     ----------
@@ -29,17 +29,17 @@ def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
     hits : Hits (B, k)
         Ids are nodes of the graph. Calibrate the scores first: ``hf.calibrate(hits, "min_max")``.
     mass : float
-        What the hits get for each unit that the seeds have.
+        The total weight of the hits; that of the seeds is 1.
 
     Returns
     -------
     Seeds
-        (B, S + k), where the seeds are: on the host or a GPU. A row's first S nodes are the seeds.
+        Shape (B, S + k), on the host or GPU like the seeds. The first S nodes of a row are the seeds.
 
     Raises
     ------
     InputError
-        Batches that differ, a mass that is negative or not finite, arrays in different places.
+        Different numbers of queries, a mass that is negative or not finite, arrays on different devices.
 
     References
     ----------
@@ -74,40 +74,41 @@ def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
 
 
 def add_entity_seeds(seeds: Seeds, hits: Hits, mentions: Incidence, mass: float, *, frequency: Any = None) -> Seeds:
-    """Add the entities of a list's hits to the seeds of a walk: pseudo-relevance feedback, as a restart.
+    """Add the entities of hits to the seeds of a walk: pseudo-relevance feedback through the restart.
 
-    The entity e of the hit p at rank r, from 1, has w_pe / (r * frequency_e), summed over the hits: an entity of the
-    best hits counts, and one of few passages. They share ``mass`` of the restart, and the seeds the rest; a row that
-    lacks one of the two has all of its restart at the other. An entity that is a seed already adds to it.
+    An entity e gets the sum over the hits p of w_pe / (r * frequency_e), where r is the rank of p, from 1. Entities of
+    the best hits and of few passages thus count most. The entities share ``mass`` of the restart, and the seeds share
+    the rest; if a row has no entities or no seeds, the other gets all of it. An entity that is a seed already adds to
+    that seed's weight.
 
     Parameters
     ----------
     seeds : Seeds (B, S)
     hits : Hits (B, k)
-        Rows of ``mentions``; all of them count, by their ranks alone: give ``hits.head(3)``, say.
+        Rows of ``mentions``. All of them count, by rank; pass ``hits.head(3)``, for example, to use the first three.
     mentions : Incidence
-        w: the nodes that each passage holds (:meth:`Incidence.from_graph`).
+        The weights w of the nodes that each passage mentions (:meth:`Incidence.from_graph`).
     mass : float
         In [0, 1].
     frequency : array_like of int, shape (N,) or (B, N), optional
-        Passages that each node is in; one with 0 gets nothing. By default the rows of ``mentions`` that hold it.
+        The number of passages that mention each node; a node with 0 gets nothing. Default: counted in ``mentions``.
 
     Returns
     -------
     Seeds
-        (B, S + W) where the seeds are, on the host or a GPU. W is as wide as the hits of a query hold entities at most;
-        on a GPU as k rows of ``mentions`` may hold, and in a recording at most 1,024: a query with more is asked again
-        without it. A row's first S nodes are the seeds; sums are float64, by rank and then by node.
+        Shape (B, S + W), on the host or GPU like the seeds. W is the most entities that the hits of a query have; on a
+        GPU it is the most that k rows of ``mentions`` can have, in a recording at most 1,024 (queries with more are run
+        again without it). The first S nodes of a row are the seeds. Sums are float64, by rank and then by node.
 
     Raises
     ------
     InputError
-        Batches that differ, a mass outside [0, 1], hits that are no rows of ``mentions``, frequencies that are negative
-        or of another shape, arrays in different places.
+        Different numbers of queries, a mass outside [0, 1], hits that are not rows of ``mentions``, frequencies that
+        are negative or of another shape, arrays on different devices.
 
     References
     ----------
-    Pseudo-relevance feedback: Rocchio, 1971; a random walk instead of a new query.
+    Pseudo-relevance feedback: Rocchio, 1971, here with a random walk in place of a new query.
 
     Examples
     --------
@@ -123,7 +124,9 @@ def add_entity_seeds(seeds: Seeds, hits: Hits, mentions: Incidence, mass: float,
     """
     _check_rows("add_entity_seeds", seeds, hits)
     if not isinstance(mentions, Incidence):
-        raise InputError(f"mentions is a {type(mentions).__name__}; give an Incidence, such as Incidence.from_graph's")
+        raise InputError(
+            f"mentions must be an Incidence, got {type(mentions).__name__}; build one with Incidence.from_graph"
+        )
     if not is_real(mass) or not 0 <= mass <= 1:
         raise InputError(f"mass is {mass!r}; it must be a number in [0, 1]")
     often = _column_counts(mentions) if frequency is None else _read_frequency(frequency, len(seeds), mentions)
@@ -151,13 +154,13 @@ def _check_passages(ids: NDArray[np.int64], counts: NDArray[np.int64], mentions:
 
 def _check_rows(name: str, seeds: Any, hits: Any) -> None:
     if not isinstance(seeds, Seeds) or not isinstance(hits, Hits):
-        raise InputError(f"{name} takes Seeds and Hits, not {type(seeds).__name__} and {type(hits).__name__}")
+        raise InputError(f"{name} takes Seeds and Hits, got {type(seeds).__name__} and {type(hits).__name__}")
     if len(seeds) != len(hits):
-        raise InputError(f"seeds have {len(seeds)} rows and hits {len(hits)}; they must be of the same queries")
+        raise InputError(f"seeds have {len(seeds)} rows and hits {len(hits)}; both must have one row per query")
 
 
 def _column_counts(mentions: Incidence) -> NDArray[np.int64]:
-    """Return how many rows hold each column, (N,)."""
+    """Return the number of rows that hold each column, (N,); computed once."""
     if "column_counts" not in mentions.derived:
         mentions.derived["column_counts"] = np.bincount(mentions.indices, minlength=mentions.num_columns)
     counts: NDArray[np.int64] = mentions.derived["column_counts"]
@@ -174,5 +177,5 @@ def _read_frequency(given: Any, batch: int, mentions: Incidence) -> NDArray[np.i
             f"({batch}, {columns})"
         )
     if often.size and often.min() < 0:
-        raise InputError(f"frequency goes down to {often.min()}; it counts passages, and is at least 0")
+        raise InputError(f"frequency is {often.min()} for a node; it counts passages and must be at least 0")
     return often

@@ -1,4 +1,4 @@
-"""The self-test of a backend, as users run it."""
+"""The public self-test of a backend."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["Check", "KernelCheck", "SelfTest", "selftest"]
 
 @dataclass(frozen=True)
 class KernelCheck:
-    """A kernel of a device in :func:`selftest`.
+    """The result of :func:`selftest` for one kernel of a device.
 
     Attributes
     ----------
     name : str
     equal : bool
-        Whether every check that launched it is equal.
+        Whether every check that launched the kernel is equal.
     launches : int
-        Those of one run of all checks, recordings aside.
+        Launches in one run of all checks, without those of recordings.
     seconds : float
-        Of all these launches together, by events on the device. The checks are small: most of it is the host's calls.
+        Total time of these launches, measured by device events. The checks are small, so it is mostly launch overhead.
     checks : tuple of str
         The names of the checks that launched it.
     """
@@ -44,10 +44,10 @@ class SelfTest:
     quick : bool
     checks : tuple of Check
     kernels : tuple of KernelCheck
-        Those of a device; none on the CPU.
+        The kernels of a device; empty on the CPU.
     leaked_bytes : int or None
-        Device memory that 20 recordings of a search did not give back when they were dropped, with what other programs
-        took meanwhile; None on the CPU and in the quick form.
+        Device memory still in use after 20 recordings of a search were made and dropped, including any that other
+        programs allocated meanwhile; None on the CPU and if ``quick``.
     passed : bool
         Whether every check is equal.
     """
@@ -64,14 +64,14 @@ class SelfTest:
 
 
 def selftest(backend: str = "cuda", quick: bool = False) -> SelfTest:
-    """Run every op of a backend on generated cases and compare with the CPU's answers, bit for bit.
+    """Run every op of a backend on generated cases and compare with the CPU's results, bit for bit.
 
     Parameters
     ----------
     backend : str
-        "cuda", or "auto" for what calls get by default.
+        "cuda", or "auto" for the default backend.
     quick : bool
-        A few cases, as before the first use of a GPU; otherwise every kernel runs.
+        Run only the few cases that also run before the first use of a GPU; otherwise run every kernel.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def selftest(backend: str = "cuda", quick: bool = False) -> SelfTest:
     Raises
     ------
     BackendError
-        This machine cannot run the backend; the message says why.
+        The backend cannot run on this machine; the message says why.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Weights of passages by their similarity to a question."""
+"""Weigh passages by their similarity to a query."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .vectors import device_queries, read_queries
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
 
-#: (B, P) weights above this many bytes are refused.
+#: The largest result, in bytes.
 WEIGHTS_BUDGET = 1 << 32
-#: kernels/include/hopfuse/similarity.h, INPUTS.
+#: As in kernels/include/hopfuse/similarity.h, INPUTS.
 TAU_LIMITS = (1e-4, 1e4)
 FLOOR_LIMITS = (1e-30, 1.0)
 
@@ -36,15 +36,15 @@ def similarity_weights(
     backend: str = "auto",
     threads: int | None = None,
 ) -> Any:
-    r"""Weigh all passages by their similarity to each query: the node weights of a walk that the question steers.
+    r"""Weigh all passages by their similarity to each query, to use as node weights of a walk guided by the query.
 
     weight_p = max(exp((c_p - m)/(τ s)), floor), with the cosines c_p of query and passage, their maximum m and their
-    standard deviation s over the query's allowed passages. The most similar passage weighs 1. τ counts in s, so that
-    one τ does for encoders whose cosines lie near together and for those whose lie far apart.
+    standard deviation s over the query's allowed passages. The most similar passage has weight 1. τ is in units of s,
+    so the same τ suits encoders whose cosines differ little and those whose cosines differ much.
 
-    Cosines are canonical float32, those that :func:`dense_topk` has under ``metric="cosine"``; maximum and spread are
-    exact in any order. So a query's weights are the same bits on every kernel variant, in every batch, and whatever
-    passages that are not allowed stand between the others. There is never a (B, P) matrix but the one returned.
+    Cosines are those of :func:`dense_topk` with ``metric="cosine"``; the maximum and s do not depend on the order of
+    the passages. So a query's weights are the same bits on every kernel variant, in every batch, and with any passages
+    present that are not allowed. No (B, P) matrix other than the result is allocated.
 
     Parameters
     ----------
@@ -52,35 +52,35 @@ def similarity_weights(
         Finite vectors, none of them zero, read as float32. On a GPU (CuPy, torch, DLPack): float32 (B, d), read in
         place.
     corpus : Corpus, or array_like of float (P, d)
-        Cosines whatever the corpus's metric. A raw array is checked and read in every call.
+        Cosines are used whatever the corpus's metric. A raw array is checked and read in every call.
     tau : float
-        1e-4 to 1e4, in standard deviations of a query's own similarities. The smaller, the more the walk keeps to
-        passages that are like the question. The default loses less than a point of last-hop recall against the best
-        of each of three encoders (docs/quality.md).
+        1e-4 to 1e4, in standard deviations of the query's similarities. The smaller it is, the more the walk prefers
+        passages similar to the query. For each of three encoders, the default loses less than a point of last-hop
+        recall against the best value (docs/quality.md).
     floor : float
-        What a passage weighs at least, 1e-30 to 1.
+        The smallest weight of an allowed passage, 1e-30 to 1.
     allow : array_like of bool (P,) or (B, P), of int ids, or a sequence of B id lists, optional
-        The passages that a query may use, for all queries or for each. Others weigh 0 and count neither for the maximum
-        nor for the spread; a query that may use none has only zeros.
+        Passages that a query may use, for all queries or per query. Others get weight 0 and do not count for the
+        maximum and the standard deviation. A query that may use none gets zeros.
     backend : {"auto", "cpu", "cuda"}
     threads : int, optional
-        Of the CPU. Default: HOPFUSE_NUM_THREADS, else all processors of the process.
+        CPU threads. Default: HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the processors available to the process.
 
     Returns
     -------
     array of float32, shape (B, P)
-        Of the library that ``queries`` came from. 0 or ``floor`` .. 1.
+        Each is 0 or in [``floor``, 1]. An array of the library that ``queries`` came from.
 
     Raises
     ------
     InputError
-        NaN or infinite queries, a zero query or passage (the row is named), dimensions that differ, tau or floor
-        outside their limits, a result above 4 GiB.
+        NaN or infinite queries, a zero query or passage (the message names the row), dimensions that differ, tau or
+        floor out of range, a result above 4 GiB.
 
     Notes
     -----
-    Where all similarities are equal, all weights are 1: a spread below 2⁻¹⁶ counts as 2⁻¹⁶, which is what rounding may
-    leave of it.
+    If all similarities are equal, all weights are 1. A standard deviation below 2⁻¹⁶ is replaced by 2⁻¹⁶, because
+    rounding alone may produce a smaller one.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def similarity_weights(
         return _on_device(device, queries, corpus, allow, shape)
     engine = resolve(backend)
     vectors = read_queries(queries, corpus.dim, needs_length=True)
-    _check_room(vectors.shape[0], corpus)
+    _check_size(vectors.shape[0], corpus)
     allowed = read_filter(allow, vectors.shape[0], corpus.num_vectors, "allow")
     call = SimilarityCall(vectors, corpus, *shape, allowed, thread_count(threads))
     return same_library(queries)(engine.similarity_weights(call))
@@ -108,14 +108,14 @@ def _on_device(device: DeviceOps, queries: Any, corpus: Corpus, allow: Any, shap
     with device.runtime.on_stream_of(queries):
         vectors = device_queries(device, queries, corpus.dim)
         batch = int(vectors.shape[0])
-        _check_room(batch, corpus)
+        _check_size(batch, corpus)
         allowed = read_filter(allow, batch, corpus.num_vectors, "allow")
         call = SimilarityCall(vectors, corpus, *shape, allowed, threads=1, on_device=True)
         return device.runtime.export(device.similarity_weights(call), queries)
 
 
 def _check_directions(corpus: Corpus) -> None:
-    """Refuse vectors without a direction: of a corpus that is not for cosines, once."""
+    """Raise if a vector is zero; done once, and only for a corpus whose metric is not cosine."""
     if corpus.metric == "cosine" or "has_directions" in corpus.derived:
         return
     for rows in corpus.parts():
@@ -123,17 +123,17 @@ def _check_directions(corpus: Corpus) -> None:
         if wrong is not None:
             raise InputError(
                 f"row {rows.start + wrong.row} of the corpus is the zero vector (or vanishes in float32), which has no "
-                "cosine; give that passage a vector, or leave it out of the corpus"
+                "cosine; give that passage another vector, or leave it out of the corpus"
             )
     corpus.derived["has_directions"] = True
 
 
-def _check_room(batch: int, corpus: Corpus) -> None:
+def _check_size(batch: int, corpus: Corpus) -> None:
     size = 4 * batch * corpus.num_vectors
     if size > WEIGHTS_BUDGET:
         raise InputError(
-            f"{batch} queries of {corpus.num_vectors} passages are {size / 2**30:.1f} GiB of weights, above the "
-            f"budget of {WEIGHTS_BUDGET / 2**30:.0f} GiB; use smaller batches"
+            f"{batch} queries by {corpus.num_vectors} passages give {size / 2**30:.1f} GiB of weights, above the "
+            f"limit of {WEIGHTS_BUDGET / 2**30:.0f} GiB; use smaller batches"
         )
 
 

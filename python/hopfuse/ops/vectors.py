@@ -1,4 +1,4 @@
-"""Query vectors as backends take them, checked once even if several operations read them."""
+"""Convert query vectors to the form that backends take, checked once even if several operations use them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CheckedQueries:
-    """Query vectors on the host that :func:`check_queries` has read: operations take them without another check."""
+    """Query vectors on the host that :func:`check_queries` has checked; operations do not check them again."""
 
     vectors: NDArray[np.float32]
     has_length: bool
 
 
 def check_queries(queries: Any, dim: int, *, needs_length: bool, backend: str = "auto") -> Any:
-    """Return queries for several operations: read and checked on the host, or as they are on a device.
+    """Return queries to pass to several operations: converted and checked on the host, unchanged on a device.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def check_queries(queries: Any, dim: int, *, needs_length: bool, backend: str = 
 
 
 def read_queries(queries: Any, dim: int, *, needs_length: bool) -> NDArray[np.float32]:
-    """Return queries on the host as float32 (B, d); with ``needs_length`` a zero vector is refused."""
+    """Return queries on the host as float32 (B, d); ``needs_length`` refuses zero vectors."""
     if isinstance(queries, CheckedQueries):
         if queries.vectors.shape[1] == dim and (queries.has_length or not needs_length):
             return queries.vectors
@@ -77,7 +77,7 @@ def read_queries(queries: Any, dim: int, *, needs_length: bool) -> NDArray[np.fl
 
 
 def device_queries(device: DeviceOps, queries: Any, dim: int) -> Any:
-    """Return queries on a device, float32 (B, d); their values are seen by the kernels."""
+    """Return queries on a device as float32 (B, d); the kernels check their values."""
     vectors = device.runtime.adopt(queries)
     if vectors.dtype != np.float32 or len(vectors.shape) != 2 or vectors.shape[1] != dim:
         raise InputError(
