@@ -122,7 +122,7 @@ def test_what_is_no_table_is_refused(rows: Any, message: str) -> None:
     [
         ({"language": "klingon"}, "stopwords is 'klingon'"),
         ({"language": "klingon", "stopwords": []}, "stemmer is 'klingon'"),
-        ({"stopwords": [3]}, "must hold strings alone"),
+        ({"stopwords": [3]}, "may hold only strings"),
         ({"batch_size": 0}, "batch_size"),
     ],
 )

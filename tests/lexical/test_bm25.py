@@ -230,7 +230,7 @@ def test_a_missing_library_is_an_extra(monkeypatch: pytest.MonkeyPatch, module: 
         ({"b": np.nan}, "b is nan"),
         ({"b": True}, "b is True"),
         ({"stopwords": "klingon"}, "stopwords is 'klingon'"),
-        ({"stopwords": ["a", 1]}, "must hold strings"),
+        ({"stopwords": ["a", 1]}, "may hold only strings"),
         ({"stemmer": "klingon"}, "stemmer is 'klingon'; allowed: None,.*english"),
         ({"stemmer": 3}, "stemmer is 3"),
     ],
@@ -262,7 +262,7 @@ def test_searches_that_cannot_be_are_refused(arguments: Any, options: dict[str, 
 def test_texts_and_matrices_of_another_kind_are_refused() -> None:
     with pytest.raises(InputError, match="pass a list of strings"):
         BM25.build("one text")
-    with pytest.raises(InputError, match="not NoneType; an index that has none"):
+    with pytest.raises(InputError, match="got NoneType; add one to an index"):
         BM25(hf.Index.build(passages=[{"text": "one"}]).lexical)  # type: ignore[arg-type]
 
 
@@ -281,18 +281,18 @@ GOOD: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"terms": ["bee", "ant"]}, "terms do not ascend at 1"),
+        ({"terms": ["bee", "ant"]}, "terms are not strictly ascending at 1"),
         ({"terms": ["ant", "ant"]}, "terms do not ascend"),
         ({"terms": ["ant", 2]}, "not all strings"),
-        ({"terms": ["ant"]}, "do not fit together"),
-        ({"counts": np.array([1, 1], np.int32)}, "do not fit together"),
-        ({"counts": np.array([1, 0, 1], np.int32)}, "at least once"),
+        ({"terms": ["ant"]}, "one more than terms"),
+        ({"counts": np.array([1, 1], np.int32)}, "both must have one per entry"),
+        ({"counts": np.array([1, 0, 1], np.int32)}, "counts must be at least 1"),
         ({"counts": np.array([1.0, 1, 1])}, "array of int32"),
         ({"stopwords": ["z", "a"]}, "stopwords do not ascend"),
         ({"indptr": np.array([0, 2, 4])}, "indptr does not ascend"),
         ({"indptr": np.array([1, 2, 3])}, "indptr does not ascend"),
         ({"indptr": np.array([0, 4, 3])}, "indptr does not ascend"),
-        ({"indptr": np.array([0, 2, 3], np.int32)}, "indptr must be an array of int64"),
+        ({"indptr": np.array([0, 2, 3], np.int32)}, "it must be a one-dimensional array of int64"),
         ({"passages": np.array([0, 3, 1], np.int32)}, "outside 0 .. 2"),
         ({"passages": np.array([0, -1, 1], np.int32)}, "outside 0 .. 2"),
         ({"passages": np.array([2, 0, 1], np.int32)}, "do not ascend within a term"),
@@ -300,8 +300,8 @@ GOOD: dict[str, Any] = {
         ({"scores": np.array([0.5, np.nan, 2.0], np.float32)}, "finite number above 0"),
         ({"scores": np.array([0.5, np.inf, 2.0], np.float32)}, "finite number above 0"),
         ({"scores": np.array([0.5, 0.0, 2.0], np.float32)}, "finite number above 0"),
-        ({"scores": np.array([0.5, 1.0], np.float32)}, "do not fit together"),
-        ({"scores": [0.5, 1.0, 2.0]}, "scores must be an array of float32"),
+        ({"scores": np.array([0.5, 1.0], np.float32)}, "both must have one per entry"),
+        ({"scores": [0.5, 1.0, 2.0]}, "it must be a one-dimensional array of float32"),
         ({"method": "bm25l"}, "method is 'bm25l'"),
     ],
 )

@@ -1,7 +1,7 @@
-"""Fusion methods, calibrations and priors as small typed objects, with their options.
+"""Fusion methods, calibrations and priors, as frozen objects with their options.
 
-``hf.fuse(lists, method="rrf", rank_constant=10)`` and
-``hf.fuse(lists, method=hf.fusion.RRF(rank_constant=10))`` are the same call.
+``hf.fuse(lists, method="rrf", rank_constant=10)`` and ``hf.fuse(lists, method=hf.fusion.RRF(rank_constant=10))`` are
+the same call. May import ``errors``, the checks and ``_arrays``.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ METHODS: dict[str, type[FusionMethod]] = {method.name: method for method in _MAN
 
 
 def resolve(method: str | FusionMethod, options: dict[str, Any]) -> FusionMethod:
-    """Return the method object for ``fuse``'s ``method=`` and its further keyword arguments.
+    """Return the method object for the ``method=`` argument of ``fuse`` and its options.
 
     Raises
     ------
     InputError
-        An unknown name, an option that the method does not have, options beside an object.
+        An unknown name, an option that the method does not have, or options in addition to an object.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def resolve(method: str | FusionMethod, options: dict[str, Any]) -> FusionMethod
     """
     if isinstance(method, FusionMethod):
         if options:
-            raise InputError(f"options {sorted(options)} beside {method!r}; give them to the object instead")
+            raise InputError(f"options {sorted(options)} are given with {method!r}; set them on that object instead")
         return method
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"fusion method is {method!r}; allowed: {', '.join(sorted(METHODS))}")

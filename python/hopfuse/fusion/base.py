@@ -1,4 +1,4 @@
-"""Base of fusion methods, and the checks that methods share."""
+"""Base classes of fusion methods, and shared checks of their options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import InputError
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
-#: Calibrations that give no value below 0 for scores that are at least 0.
+#: Calibrations that give no negative values for scores that are at least 0.
 NONNEGATIVE = (
     "pit",
     "min_max",
@@ -32,7 +32,7 @@ NONNEGATIVE = (
 def is_finite_float32(value: Any) -> bool:
     """Return whether a value is a real number, not a bool, that float32 can hold."""
     number = isinstance(value, REAL) and not isinstance(value, bool)
-    return number and bool(abs(value) <= FLOAT32_MAX)  # of any size, where it is an int
+    return number and bool(abs(value) <= FLOAT32_MAX)  # also correct for an int of any size
 
 
 def is_positive_float32(value: Any) -> bool:
@@ -41,7 +41,7 @@ def is_positive_float32(value: Any) -> bool:
 
 
 def check_temperature(value: Any) -> float:
-    """Return a temperature as kernels have it: 0 for "auto"."""
+    """Check a temperature and return it as kernels read it: 0 means "auto"."""
     if isinstance(value, str) and value == "auto":
         return 0.0
     if not is_positive_float32(value):
@@ -55,7 +55,7 @@ def check_epsilon(value: Any) -> None:
 
 
 def per_list(value: Any, num_lists: int, name: str) -> NDArray[np.float32]:
-    """Return a number for all lists, or one for each, as (L,).
+    """Return one number for all lists, or one per list, as an array of shape (L,).
 
     Examples
     --------
@@ -65,20 +65,22 @@ def per_list(value: Any, num_lists: int, name: str) -> NDArray[np.float32]:
     """
     numbers = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
     if not all(is_finite_float32(number) for number in numbers) or len(numbers) not in (1, num_lists):
-        raise InputError(f"{name} is {value!r}; it must be a finite float32 number, or {num_lists} of them, one a list")
+        raise InputError(
+            f"{name} is {value!r}; it must be a finite float32 number, or {num_lists} of them, one per list"
+        )
     return np.full(num_lists, numbers, np.float32)
 
 
 class KeepsPacked:
-    """Base of frozen options: what kernels read of them is packed once for each number of lists."""
+    """Base of frozen option objects, which are packed for kernels once per number of lists."""
 
     def packed(self, num_lists: int) -> NDArray[np.float32]:
-        """Return the options as the kernels' header lays them out, for so many lists."""
+        """Return the options in the layout of the kernels' header."""
         raise NotImplementedError
 
     @cached_property
     def _packed(self) -> dict[int, NDArray[np.float32]] | None:
-        """By the number of lists; None where an option is a list, which may change."""
+        """The packed options by number of lists; None if an option is unhashable, such as a list, which may change."""
         try:
             hash(self)
         except TypeError:
@@ -86,7 +88,7 @@ class KeepsPacked:
         return {}
 
     def packed_once(self, num_lists: int) -> NDArray[np.float32]:
-        """Return the same, from the last time where there was one."""
+        """Return :meth:`packed`, cached."""
         kept = self._packed
         if kept is None:
             return self.packed(num_lists)
@@ -100,7 +102,7 @@ class KeepsPacked:
 
 
 class FusionMethod(KeepsPacked):
-    """Base of the method objects. A method is a frozen dataclass of its options.
+    """Base class of fusion methods, which are frozen dataclasses of their options.
 
     Examples
     --------
@@ -110,15 +112,15 @@ class FusionMethod(KeepsPacked):
     """
 
     name: ClassVar[str]
-    #: The kernels' name for it, where several methods are one there.
+    #: The name of the kernel's method, which several methods may share. Default: ``name``.
     kernel: ClassVar[str]
-    #: What calibration=None means.
+    #: The calibration to use if none is given.
     default_calibration: ClassVar[str] = "pit"
-    #: Calibrations that make sense; None: every one; (): only ranks count.
+    #: The calibrations that the method accepts; None: all; (): none, because only ranks count.
     calibrations: ClassVar[tuple[str, ...] | None] = None
-    #: Calibrated scores below 0 are an error.
+    #: Whether negative calibrated scores are an error.
     needs_nonnegative: ClassVar[bool] = False
-    #: The method reads weights=.
+    #: Whether the method takes weights.
     weighted: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
@@ -126,16 +128,16 @@ class FusionMethod(KeepsPacked):
             cls.kernel = cls.name
 
     def default_weights(self, num_lists: int) -> NDArray[np.float32]:
-        """Return the weights where the call gives none, (L,): PhaseGraph's (0.7, 0.3) for two lists, else 1/L each."""
+        """Return the default weights, (L,): PhaseGraph's (0.7, 0.3) for two lists, else 1/L each."""
         return np.array([0.7, 0.3] if num_lists == 2 else [1.0 / num_lists] * num_lists, np.float32)
 
     def packed(self, num_lists: int) -> NDArray[np.float32]:
-        """Return the options as the kernel's header lays them out."""
+        """Return the options in the layout of the method's kernel header."""
         return np.zeros(1, np.float32)
 
 
 class UnitWeights(FusionMethod):
-    """A method whose weights are 1 where the call gives none."""
+    """Base class of methods whose default weights are 1 each."""
 
     def default_weights(self, num_lists: int) -> NDArray[np.float32]:
         return np.ones(num_lists, np.float32)

@@ -14,22 +14,22 @@ from .base import NONNEGATIVE, FusionMethod, check_temperature, is_finite_float3
 
 @dataclass(frozen=True, kw_only=True)
 class Boltzmann(FusionMethod):
-    """Percentile ranks as energies, a softmax per list, a weighted sum (PhaseGraph).
+    """A weighted sum of Boltzmann distributions, one per list, with energies from percentile ranks (PhaseGraph).
 
-    E = -ln(p + 1e-9); P = softmax(-E / T) per list; score = sum_l w_l P_l. A list that lacks the
-    document adds 0; a list of one, or all tied, is uniform, and so is a list without a p below 1 under "auto"
-    (calibration="none" on scores above 1: calibrate them). Default weights: (0.7, 0.3) for two lists,
-    equal ones otherwise. Under ``ties="strict"`` p = 0 occurs, and a list's minimum gets almost nothing.
+    E = -ln(p + 1e-9); P = softmax(-E / T) per list; score = sum_l w_l P_l. A list that lacks the document adds 0. P is
+    uniform for a list with one hit or all tied; with "auto" also for a list without any p below 1 (which
+    ``calibration="none"`` may give). Default weights: (0.7, 0.3) for two lists, else equal ones. With
+    ``ties="strict"``, the minimum of a list has p = 0 and gets almost nothing.
 
     Parameters
     ----------
     temperature : "auto" or float > 0
         "auto" is 2/3 of the list's mean energy.
     wasserstein : float >= 0
-        Every T is multiplied by 1 + wasserstein W, W the Wasserstein-1 distance of the distributions of the two lists'
-        calibrated scores, query by query: lists whose scores are spread in other ways are trusted less sharply. Of
-        more than two lists W is the mean over all pairs; an empty list is in no pair, and W = 0 where there is none.
-        Percentile ranks are spread in one way, so it says little with "pit": take "min_max" or another.
+        Every T is multiplied by 1 + wasserstein W, where W is the Wasserstein-1 distance between the calibrated scores
+        of the query's two lists; lists with differently distributed scores thus get flatter distributions. With more
+        than two lists, W is the mean over all pairs of non-empty lists, and 0 without pairs. Percentile ranks of all
+        lists have nearly the same distribution, so use another calibration than "pit", such as "min_max".
 
     Examples
     --------

@@ -14,16 +14,16 @@ from .base import UnitWeights
 
 @dataclass(frozen=True, kw_only=True)
 class Borda(UnitWeights):
-    """score = sum_l w_l points_l: in a union of N documents, N - rank + 1 points, ranks from 1 by position.
+    """score = sum_l w_l points_l, with N - rank + 1 points in a union of N documents; ranks start at 1.
 
-    Scores play no part, so a calibration is an error. An empty list gives every document the same. Default
-    weights: 1 each (Aslam & Montague, SIGIR 2001).
+    Only ranks matter, so a calibration is an error. An empty list gives all documents the same. Default weights: 1 each
+    (Aslam & Montague, SIGIR 2001).
 
     Parameters
     ----------
     missing : "mean" or "zero"
-        What a list of n gives a document that it lacks: (N - n + 1)/2, the mean of the points that are left
-        (BordaFuse), or nothing.
+        The points of a document that a list of length n lacks: (N - n + 1)/2, the mean of the remaining points
+        (BordaFuse), or 0.
 
     Examples
     --------

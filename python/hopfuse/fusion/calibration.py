@@ -1,4 +1,4 @@
-"""Calibrations, which put a list's scores on a common scale, with their options."""
+"""Calibrations, which map the scores of lists to a common scale, with their options."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ TIES: tuple[str, ...] = get_args(Ties)
 class Calibration(KeepsPacked):
     """A calibration with its options, for ``hf.fuse(lists, calibration=...)``.
 
-    ``hf.calibrate(lists, "softmax", temperature=0.5)`` takes the same options by themselves. What each
-    calibration makes of a list is in :func:`hopfuse.calibrate`.
+    :func:`hopfuse.calibrate` takes the same options as keyword arguments, and defines each calibration.
 
     Parameters
     ----------
@@ -45,20 +44,20 @@ class Calibration(KeepsPacked):
         "pit", "min_max", "max", "z_score", "l2", "rank", "theoretical_min_max", "three_sigma", "sum", "gaussian",
         "softmax" or "none".
     ties : {"strict", "weak", "mean", "rank"}, optional
-        For ``pit`` only; "strict" by default.
+        For ``pit`` only. Default: "strict".
     single, equal : float, optional
-        What the score of a list of one becomes, and what those of a list of two or more equal ones become. By
-        default what the calibration makes of them.
-    lower, upper : float or sequence of float, one a list, optional
-        For ``theoretical_min_max`` only: the least and the largest score that a list's scorer can give, lower <
-        upper. `lower` must be given; without `upper` it is the list's own largest.
+        The calibrated score of a list with one hit, and of a list with two or more equal scores. By default the method
+        determines them.
+    lower, upper : float or sequence of float, one per list, optional
+        For ``theoretical_min_max`` only: the lowest and highest scores that a list's scorer can give, lower < upper.
+        `lower` is required; by default `upper` is the highest score of the list.
     temperature : float > 0, optional
-        For ``softmax`` only; 1 by default.
+        For ``softmax`` only. Default: 1.
 
     Raises
     ------
     InputError
-        An unknown name, an option that the calibration does not have, a value out of its range.
+        An unknown name, an option that the calibration does not have, or a value out of range.
 
     Examples
     --------
@@ -92,7 +91,7 @@ class Calibration(KeepsPacked):
         if self.ties is None:
             return
         if self.method != "pit":
-            raise InputError(f"ties={self.ties!r} with calibration {self.method!r}; only 'pit' has a tie rule")
+            raise InputError(f"ties={self.ties!r} with calibration {self.method!r}; only 'pit' has this option")
         if self.ties not in TIES:
             raise InputError(f"ties is {self.ties!r}; allowed: {', '.join(TIES)}")
 
@@ -103,11 +102,11 @@ class Calibration(KeepsPacked):
                 object.__setattr__(self, name, tuple(value))
             if value is not None and self.method != "theoretical_min_max":
                 raise InputError(
-                    f"{name}={value!r} with calibration {self.method!r}; only 'theoretical_min_max' has it"
+                    f"{name}={value!r} with calibration {self.method!r}; only 'theoretical_min_max' has this option"
                 )
         if self.method == "theoretical_min_max" and self.lower is None:
             raise InputError(
-                "calibration 'theoretical_min_max' needs lower=, the least score that the scorer can give "
+                "calibration 'theoretical_min_max' needs lower=, the lowest score that the scorer can give "
                 "(-1 for cosine, 0 for BM25)"
             )
 
@@ -116,13 +115,13 @@ class Calibration(KeepsPacked):
             return
         if self.method != "softmax":
             raise InputError(
-                f"temperature={self.temperature!r} with calibration {self.method!r}; only 'softmax' has one"
+                f"temperature={self.temperature!r} with calibration {self.method!r}; only 'softmax' has this option"
             )
         if not is_positive_float32(self.temperature):
             raise InputError(f"temperature of softmax is {self.temperature!r}; it must be a float32 number above 0")
 
     def packed(self, num_lists: int) -> NDArray[np.float32]:
-        """Return the options as the kernels' header calibrate.h lays them out, for so many lists."""
+        """Return the options in the layout of calibrate.h."""
         head = [np.nan if value is None else value for value in (self.single, self.equal)]
         head.append(1.0 if self.temperature is None else self.temperature)
         bounds = np.full((num_lists, 2), np.nan, np.float32)
@@ -132,7 +131,7 @@ class Calibration(KeepsPacked):
             bounds[:, 1] = per_list(self.upper, num_lists, "upper")
         if np.count_nonzero(bounds[:, 0] >= bounds[:, 1]):  # False for NaN
             raise InputError(
-                f"lower is {self.lower!r} and upper {self.upper!r}; in each list lower must be below upper, in float32"
+                f"lower is {self.lower!r} and upper {self.upper!r}; lower must be below upper in float32, for each list"
             )
         return np.concatenate([np.array(head, np.float32), bounds.ravel()])
 
@@ -142,7 +141,7 @@ class Calibration(KeepsPacked):
         return self.ties or "strict"
 
     def of_list(self, at: int, num_lists: int) -> Calibration:
-        """Return the same for list number `at` of `num_lists` alone.
+        """Return the calibration of list number `at` of `num_lists`.
 
         Examples
         --------
@@ -158,7 +157,7 @@ class Calibration(KeepsPacked):
 
 
 def by_name(method: str, options: Mapping[str, Any]) -> Calibration:
-    """Return a calibration with the options that are given; without any, the same object each time."""
+    """Return a calibration with these options; without options, the same object each time."""
     if options or not isinstance(method, str):
         return Calibration(method, **options)
     return _by_default(method)

@@ -14,9 +14,9 @@ from .base import FusionMethod, UnitWeights, is_finite_float32
 
 @dataclass(frozen=True, kw_only=True)
 class CombSum(UnitWeights):
-    """score = sum_l w_l c_l over the lists that hold the document: :class:`Linear` with weights of 1.
+    """score = sum_l w_l c_l over the lists that hold the document: :class:`Linear` with other defaults.
 
-    Default calibration: min_max.
+    Default calibration: min_max. Default weights: 1 each.
 
     Examples
     --------
@@ -35,12 +35,12 @@ class CombSum(UnitWeights):
 class CombMNZ(UnitWeights):
     """score = h^gamma sum_l w_l c_l over the h lists that hold the document.
 
-    A list counts in h whatever the score there. Default calibration: min_max. Default weights: 1 each.
+    A list counts in h whatever its score. Default calibration: min_max. Default weights: 1 each.
 
     Parameters
     ----------
     gamma : float
-        1 in the paper; another is CombGMNZ (Lee, SIGIR 1997).
+        In [-16, 16]; 1 in the paper. Other values give CombGMNZ (Lee, SIGIR 1997).
 
     Examples
     --------
@@ -64,7 +64,9 @@ class CombMNZ(UnitWeights):
         with np.errstate(over="ignore"):
             factors = np.concatenate([[0.0], held**self.gamma]).astype(np.float32)
         if not np.isfinite(factors).all():
-            raise InputError(f"gamma is {self.gamma!r}: {num_lists} lists to that power are beyond float32")
+            raise InputError(
+                f"gamma is {self.gamma!r}; {num_lists} to that power overflows float32: use a smaller gamma"
+            )
         return factors
 
 
@@ -90,7 +92,7 @@ class CombANZ(UnitWeights):
 class WMNZ(UnitWeights):
     """score = (sum_l c_l) (sum_l w_l) over the lists that hold the document (Wu & Crestani, CIKM 2002).
 
-    Default calibration: min_max. Default weights: 1 each, which make it CombMNZ.
+    Default calibration: min_max. Default weights: 1 each, with which it equals CombMNZ.
 
     Examples
     --------
@@ -106,9 +108,9 @@ class WMNZ(UnitWeights):
 
 @dataclass(frozen=True, kw_only=True)
 class CombMin(FusionMethod):
-    """score = min of c_l over the lists that hold the document; a list that lacks it has no say.
+    """score = the minimum of c_l over the lists that hold the document.
 
-    Default calibration: min_max. It reads no weights.
+    Default calibration: min_max. It takes no weights.
 
     Examples
     --------
@@ -125,9 +127,9 @@ class CombMin(FusionMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class CombMax(FusionMethod):
-    """score = max of c_l over the lists that hold the document: :class:`Max` without a bias.
+    """score = the maximum of c_l over the lists that hold the document: :class:`Max` without a bias.
 
-    Default calibration: min_max. It reads no weights.
+    Default calibration: min_max. It takes no weights.
 
     Examples
     --------
@@ -148,9 +150,9 @@ class CombMax(FusionMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class CombMed(FusionMethod):
-    """score = the median of c_l over the lists that hold the document; of an even number, the mean of the middle two.
+    """score = the median of c_l over the lists that hold the document (of an even number, the mean of the middle two).
 
-    Default calibration: min_max. It reads no weights.
+    Default calibration: min_max. It takes no weights.
 
     Examples
     --------

@@ -10,18 +10,17 @@ from .base import UnitWeights
 
 @dataclass(frozen=True, kw_only=True)
 class Condorcet(UnitWeights):
-    """score = documents of the union that it wins against, by weighted majority, and half of those that it ties with.
+    """score = the number of documents that it beats by weighted majority, plus half the number of ties (Copeland).
 
-    Of two documents the first wins where the lists that rank it above the other weigh more than those that rank it
-    below. A list ranks what it holds, by position, above what it lacks, and says nothing of two that it lacks.
-    Majorities need not be transitive: documents of a cycle, in which a tie counts both ways, are ordered by how many
-    others they win against (Copeland), and by their ids where that is equal. Otherwise the order is the one of
-    Condorcet fusion, whose sort leaves the order within a cycle to where it starts (Montague & Aslam, CIKM 2002).
-    Weights are rounded to float32 once, then added up exactly, so that equal votes tie. Default weights: 1 each; a
-    list of weight 0 says nothing.
+    A document beats another if the lists that rank it higher have a larger total weight than those that rank it lower.
+    A list ranks the documents that it holds above those that it lacks, and does not rank two that it lacks. Majorities
+    need not be transitive: documents of a cycle, in which ties count in both directions, are ordered by how many others
+    they beat, then by id. Otherwise the order is that of Condorcet fusion, where the order within a cycle depends on
+    the sort's starting point (Montague & Aslam, CIKM 2002). Weights are rounded to float32 once and then summed
+    exactly, so that equal votes tie. Default weights: 1 each.
 
-    Scores play no part, so a calibration is an error. A query costs the square of its union's size, times the number
-    of lists.
+    Only ranks matter, so a calibration is an error. The cost of a query is the square of its union's size times the
+    number of lists.
 
     Examples
     --------

@@ -12,27 +12,27 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .base import NONNEGATIVE, FusionMethod, check_epsilon, is_finite_float32
 
-#: exp(-87) is a normal float32.
+#: exp(-LARGEST_EXPONENT) is a normal float32.
 LARGEST_EXPONENT = 87.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gumbel(FusionMethod):
-    """score = exp(-(sum_l x_l^theta)^(1/theta)), x_l = max(-ln(c_l + epsilon), 0), over all lists (PhaseGraph).
+    """score = exp(-(sum_l x_l^theta)^(1/theta)) over all lists, with x_l = max(-ln(c_l + epsilon), 0) (PhaseGraph).
 
-    A list that lacks the document, be it empty, has c = 0 for it. Default calibration: percentile rank; every one of
-    Boltzmann but "none". It reads no weights.
+    For a document that a list lacks, c_l = 0. Default calibration: percentile rank; all calibrations of Boltzmann but
+    "none" are allowed. It takes no weights.
 
     Parameters
     ----------
     theta : "auto" or float in [1, 100]
-        How far the lists are taken to depend on each other: 1 not at all (the product of all u), larger ones more
-        (the least u). "auto" is 1/(1 - tau) query by query, tau within [0, 0.95] Kendall's rank correlation of the
-        documents that two lists share, over all pairs of lists, where equal scores count as pairs that neither agree
-        nor disagree (Genest & Rivest, JASA 88, 1993); 1 where no two lists share two documents.
+        The assumed dependence of the lists: 1 means none (the product of all u_l = c_l + epsilon), larger values
+        approach the minimum of u_l. "auto" is 1/(1 - tau) per query, where tau, clipped to [0, 0.95], is Kendall's rank
+        correlation over the documents that two lists share, over all pairs of lists; pairs with equal scores count as
+        neither concordant nor discordant (Genest & Rivest, JASA 88, 1993). It is 1 if no two lists share two documents.
     epsilon : "auto" or float > 0
-        What stands for a score of 0. "auto" is 1e-9, and exp(-87/L) for L lists from five on, so that float32 holds
-        the score of a document that all lists but one lack. A number with which it cannot is an error.
+        Added to scores, which may be 0. "auto" is 1e-9, or exp(-87/L) for L >= 5 lists, so that the score of a document
+        that only one list holds does not underflow float32. A number for which it would is an error.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Gumbel(FusionMethod):
         if -math.log(self.epsilon) * absent > LARGEST_EXPONENT:
             least = math.exp(-LARGEST_EXPONENT / absent)
             raise InputError(
-                f"epsilon is {self.epsilon!r}; with {num_lists} lists float32 cannot hold the scores of documents that "
-                f"all but one lack: give at least {least:.2g}, or 'auto'"
+                f"epsilon is {self.epsilon!r}; with {num_lists} lists the scores of documents that only one holds "
+                f"underflow float32: use at least {least:.2g}, or 'auto'"
             )
         return self.epsilon

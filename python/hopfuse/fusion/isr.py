@@ -14,9 +14,9 @@ from .base import UnitWeights, is_finite_float32
 
 @dataclass(frozen=True, kw_only=True)
 class ISR(UnitWeights):
-    """score = h sum_l w_l / rank_l^2 over the h lists that hold the document, ranks from 1 by position.
+    """score = h sum_l w_l / rank_l^2 over the h lists that hold the document; ranks start at 1.
 
-    Scores play no part, so a calibration is an error. Default weights: 1 each (Mourao, Martins & Magalhaes,
+    Only ranks matter, so a calibration is an error. Default weights: 1 each (Mourao, Martins & Magalhaes,
     Computerized Medical Imaging and Graphics 39, 2015).
 
     Examples
@@ -37,16 +37,15 @@ class ISR(UnitWeights):
 
 @dataclass(frozen=True, kw_only=True)
 class LogISR(UnitWeights):
-    """score = ln(h + sigma) sum_l w_l / rank_l^2 over the h lists that hold the document, ranks from 1 by position.
+    """score = ln(h + sigma) sum_l w_l / rank_l^2 over the h lists that hold the document; ranks start at 1.
 
-    With sigma = 0, as in the paper, a document of one list has score 0. Scores play no part, so a calibration is
-    an error. Default weights: 1 each (Mourao, Martins & Magalhaes, Computerized Medical Imaging and Graphics 39,
-    2015).
+    With sigma = 0, as in the paper, a document in only one list has score 0. Only ranks matter, so a calibration is an
+    error. Default weights: 1 each (Mourao, Martins & Magalhaes, Computerized Medical Imaging and Graphics 39, 2015).
 
     Parameters
     ----------
     sigma : float in [0, 1]
-        0.01 is what others call logN ISR.
+        0.01 gives the variant known as logN ISR.
 
     Examples
     --------

@@ -12,9 +12,9 @@ from .base import FusionMethod
 class Linear(FusionMethod):
     """score = sum_l w_l c_l over calibrated scores; a list that lacks the document adds 0.
 
-    ``calibration="gaussian"`` adds the lists after the optimal transport of each to a standard normal;
-    ``calibration=Calibration("theoretical_min_max", lower=...)`` is TM2C2 (Bruch, Gai & Ingber, TOIS 2023).
-    Default calibration: percentile rank. Default weights: (0.7, 0.3) for two lists, equal ones otherwise.
+    ``calibration="gaussian"`` first maps each list to a standard normal distribution by optimal transport;
+    ``calibration=Calibration("theoretical_min_max", lower=...)`` gives TM2C2 (Bruch, Gai & Ingber, TOIS 2023).
+    Default calibration: percentile rank. Default weights: (0.7, 0.3) for two lists, else equal ones.
 
     Examples
     --------

@@ -13,10 +13,10 @@ from .base import NONNEGATIVE, FusionMethod, check_epsilon, check_temperature
 
 @dataclass(frozen=True, kw_only=True)
 class LogLinear(FusionMethod):
-    """score = prod_l (P_l + epsilon)^w_l, P_l the Boltzmann probabilities of list l (see :class:`Boltzmann`).
+    """score = prod_l (P_l + epsilon)^w_l, with the probabilities P_l of :class:`Boltzmann`.
 
-    For two lists P_v^w P_g^(1 - w) (PhaseGraph). A list that lacks the document has P = 0 for it, and so the factor
-    epsilon^w_l; an empty list gives every document that factor. Calibrations and default weights as in Boltzmann.
+    For two lists it is P_v^w P_g^(1 - w) (PhaseGraph). A list that lacks the document has P_l = 0, so its factor is
+    epsilon^w_l. Calibrations and default weights are those of Boltzmann.
 
     Parameters
     ----------

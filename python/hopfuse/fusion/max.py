@@ -15,15 +15,15 @@ from .base import FusionMethod
 
 @dataclass(frozen=True, kw_only=True)
 class Max(FusionMethod):
-    """score = max over the lists that hold the document of (c_l + bias_l).
+    """score = the maximum of (c_l + bias_l) over the lists that hold the document.
 
-    The union rule of the Dice-Soerensen hybrid is ``bias=(0, 1e-6)``: s = max(s_vec, s_graph + 1e-6).
-    Default calibration: none. It reads no weights.
+    ``bias=(0, 1e-6)`` is the union rule of the Dice-Sørensen hybrid, max(s_vec, s_graph + 1e-6). Default calibration:
+    none. It takes no weights.
 
     Parameters
     ----------
     bias : sequence of float, length L, optional
-        Added to a list's scores; 0 each by default.
+        Added to the scores of each list. Default: 0 each.
 
     Examples
     --------

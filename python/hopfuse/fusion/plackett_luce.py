@@ -14,13 +14,13 @@ from .base import FusionMethod, check_epsilon
 
 @dataclass(frozen=True, kw_only=True)
 class PlackettLuce(FusionMethod):
-    """score = prod_l (s_l + epsilon)^w_l, s_l the strengths of a Plackett-Luce model of list l's order (PhaseGraph).
+    """score = prod_l (s_l + epsilon)^w_l, with the strengths s_l of a Plackett-Luce model of list l (PhaseGraph).
 
-    Strengths sum to 1 and come from `steps` of Hunter's MM algorithm (Annals of Statistics 32, 2004), from equal
-    ones. They depend on position alone, so a calibration is an error, and equal scores get different strengths.
-    One ranking has no finite maximum-likelihood strengths: every step moves more to the top, which is why the steps
-    are few and fixed. The last of two or more gets 0; a list that lacks the document has s = 0 for it. Default
-    weights: (0.7, 0.3) for two lists, equal ones otherwise.
+    Strengths sum to 1. They are the result of `steps` steps of Hunter's MM algorithm (Annals of Statistics 32, 2004),
+    started with equal strengths. They depend only on positions, so a calibration is an error, and equal scores get
+    different strengths. One ranking has no finite maximum-likelihood strengths, and every step moves more to the top,
+    so the number of steps is small and fixed. The last of two or more documents gets 0, and so does a document that the
+    list lacks. Default weights: (0.7, 0.3) for two lists, else equal ones.
 
     Parameters
     ----------

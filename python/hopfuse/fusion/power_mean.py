@@ -14,16 +14,15 @@ from .base import NONNEGATIVE, FusionMethod, check_epsilon, is_finite_float32
 
 @dataclass(frozen=True, kw_only=True)
 class PowerMean(FusionMethod):
-    """score = (sum_l w_l u_l^p / sum_l w_l)^(1/p), u_l = c_l + epsilon; p < 1 rewards consensus (PhaseGraph).
+    """score = (sum_l w_l u_l^p / sum_l w_l)^(1/p), with u_l = c_l + epsilon; p < 1 rewards consensus (PhaseGraph).
 
-    A list that lacks the document, be it empty, has u = epsilon for it. p = 0 is the weighted geometric mean, the
-    limit. Where all weights are 0 the score is. Default calibration: percentile rank. Default weights: (0.7, 0.3)
-    for two lists, equal ones otherwise.
+    For a document that a list lacks, u_l = epsilon. p = 0 is the limit, the weighted geometric mean. If all weights are
+    0, the score is 0. Default calibration: percentile rank. Default weights: (0.7, 0.3) for two lists, else equal ones.
 
     Parameters
     ----------
     p : float
-        0, or of a size from 0.05 to 100; 1 is the weighted mean, -1 the harmonic one.
+        0, or 0.05 <= abs(p) <= 100; 1 is the weighted arithmetic mean, -1 the harmonic mean.
     epsilon : float > 0
 
     Examples
@@ -43,7 +42,7 @@ class PowerMean(FusionMethod):
 
     def __post_init__(self) -> None:
         if not is_finite_float32(self.p) or not (self.p == 0 or 0.05 <= abs(self.p) <= 100):
-            raise InputError(f"p is {self.p!r}; it must be 0, or a number whose size is between 0.05 and 100")
+            raise InputError(f"p is {self.p!r}; it must be 0, or a number with 0.05 <= |p| <= 100")
         check_epsilon(self.epsilon)
 
     def packed(self, num_lists: int) -> NDArray[np.float32]:

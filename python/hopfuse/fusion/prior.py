@@ -1,4 +1,4 @@
-"""A prior: what is known of documents before a query is asked."""
+"""A prior on documents, independent of the query."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import is_real
 from ..errors import InputError
 
 
 class Prior:
-    """Documents' importance, which multiplies fused scores: final = fused ((1 - weight) + weight importance).
+    """The importance of documents, which multiplies fused scores: final = fused * ((1 - weight) + weight * importance).
 
-    Checked once, here; ``hf.fuse(lists, prior=...)`` makes one of an array in every call. For scores that are at
-    least 0: it raises those below.
+    Build it once; if ``hf.fuse(lists, prior=...)`` gets an array, it builds one in every call. Meant for scores of at
+    least 0, because it raises negative ones.
 
     Parameters
     ----------
     importance : array_like of real numbers, shape (N,), on the host
-        Of document 0 to N - 1, in [0, 1]; NaN where it is not known. Such a document keeps its score, and so does
-        one with an id of N or more.
+        In [0, 1] for documents 0 .. N - 1, or NaN if unknown. Such documents, and those with an id of N or more, keep
+        their scores.
     weight : float in [0, 1]
-        How much of a score depends on importance.
+        The share of the factor that depends on importance.
 
     Attributes
     ----------
     factors : ndarray of float32, shape (N,)
-        What the score of each document is multiplied by.
+        The factor of each document's score.
 
     Raises
     ------
     InputError
-        Importance of another shape, below 0 or above 1; a weight out of its range.
+        Importance of another shape, below 0 or above 1; a weight out of range.
 
     Examples
     --------
@@ -50,19 +51,18 @@ class Prior:
 
     def __init__(self, importance: Any, *, weight: float = 0.3) -> None:
         try:
-            with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN: not known
+            with np.errstate(invalid="ignore"):  # a signalling NaN means unknown, too
                 known = np.asarray(importance, np.float64)
         except (TypeError, ValueError):
             known = np.zeros(())
         if known.ndim != 1:
-            raise InputError(f"prior is {importance!r}; importance must be numbers of shape (N,), a document each")
+            raise InputError(f"prior is {importance!r}; importance must be numbers of shape (N,), one per document")
         missing = np.isnan(known)
         wrong = ~(missing | ((known >= 0) & (known <= 1)))
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             raise InputError(f"prior has importance {known[at]} for document {at}; it must be in [0, 1], or NaN")
-        number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
-        if not number or not 0 <= weight <= 1:
+        if not is_real(weight) or not 0 <= weight <= 1:
             raise InputError(f"weight of the prior is {weight!r}; it must be a number in [0, 1]")
         factors = np.where(missing, 1.0, (1.0 - weight) + weight * np.where(missing, 0.0, known)).astype(np.float32)
         factors.flags.writeable = False
@@ -70,7 +70,7 @@ class Prior:
         object.__setattr__(self, "weight", float(weight))
 
     def part(self, documents: NDArray[np.int64]) -> Prior:
-        """Return the prior of some documents alone, numbered from 0."""
+        """Return the prior of a subset of the documents, numbered from 0."""
         made = object.__new__(Prior)
         factors = self.factors[documents]
         factors.flags.writeable = False
@@ -79,7 +79,7 @@ class Prior:
         return made
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a Prior is not changed: make another with {name}")
+        raise AttributeError(f"a Prior is immutable; build another one with {name}")
 
     def __repr__(self) -> str:
         return f"Prior(documents={self.factors.size}, weight={self.weight})"

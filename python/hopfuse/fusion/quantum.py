@@ -15,17 +15,17 @@ from .base import NONNEGATIVE, UnitWeights, check_temperature, is_finite_float32
 
 @dataclass(frozen=True, kw_only=True)
 class Quantum(UnitWeights):
-    """score = sum_l a_l + sum_(l < m) interference(a_l, a_m), a_l = w_l P_l the weighted Boltzmann probabilities.
+    """score = sum_l a_l + sum_(l < m) interference(a_l, a_m), with weighted Boltzmann probabilities a_l = w_l P_l.
 
-    ``form="product"`` is PhaseGraph's a_l a_m cos(theta); ``form="sqrt"`` is 2 sqrt(a_l a_m) cos(theta), that of the
-    quantum probability ranking principle (Zuccon, Azzopardi & van Rijsbergen, ICTIR 2009). Of more than two lists,
-    every pair interferes. A list that lacks the document has a = 0 for it. Calibrations as in :class:`Boltzmann`;
-    default weights: 1 each.
+    The interference is a_l a_m cos(theta) with ``form="product"`` (PhaseGraph), and 2 sqrt(a_l a_m) cos(theta) with
+    ``form="sqrt"`` (the quantum probability ranking principle; Zuccon, Azzopardi & van Rijsbergen, ICTIR 2009). Every
+    pair of lists interferes. For a document that a list lacks, a_l = 0. Calibrations are those of :class:`Boltzmann`.
+    Default weights: 1 each.
 
     Parameters
     ----------
     theta : float
-        Radians; 0 by default.
+        In radians. Default: 0.
     form : "product" or "sqrt"
     temperature : "auto" or float > 0
 

@@ -14,15 +14,15 @@ from .base import UnitWeights, is_finite_float32
 
 @dataclass(frozen=True, kw_only=True)
 class RBC(UnitWeights):
-    """score = sum_l w_l (1 - phi) phi^(rank_l - 1), ranks from 1 by position; a list that lacks the document adds 0.
+    """score = sum_l w_l (1 - phi) phi^(rank_l - 1) over the lists that hold the document; ranks start at 1.
 
-    Scores play no part, so a calibration is an error. Default weights: 1 each (Bailey, Moffat, Scholer & Thomas,
-    SIGIR 2017).
+    Only ranks matter, so a calibration is an error. Default weights: 1 each (Bailey, Moffat, Scholer & Thomas, SIGIR
+    2017).
 
     Parameters
     ----------
     phi : float in (0, 1)
-        How deep a reader goes: the next rank is looked at with this probability.
+        Persistence: the probability that a reader continues to the next rank.
 
     Examples
     --------

@@ -14,16 +14,16 @@ from .base import UnitWeights, is_finite_float32
 
 @dataclass(frozen=True, kw_only=True)
 class RRF(UnitWeights):
-    """score = sum_l w_l / (k + rank_l), ranks from 1 by position; a list that lacks the document adds 0.
+    """score = sum_l w_l / (k + rank_l) over the lists that hold the document; ranks start at 1.
 
-    Scores play no part, so a calibration is an error. Default weights: 1 each. An empty list adds exactly 0 to
-    every document, so that with one list that is not empty the fused order is that list's order. Documents that
-    match a query exactly are one more list, whose weight is their bonus at rank 1 times ``rank_constant + 1``.
+    Only ranks matter, so a calibration is an error. Default weights: 1 each. If only one list is not empty, the fused
+    order is its order. A bonus for documents that match the query exactly can be given as one more list, whose weight
+    is the bonus at rank 1 times ``rank_constant + 1``.
 
     Parameters
     ----------
     rank_constant : float >= 0
-        The paper's k, 60 by default (Cormack, Clarke & Buettcher, SIGIR 2009).
+        The paper's k. Default: 60 (Cormack, Clarke & Buettcher, SIGIR 2009).
 
     Examples
     --------

@@ -17,15 +17,15 @@ from .base import NONNEGATIVE, FusionMethod, check_temperature, per_list
 class Tsallis(FusionMethod):
     """:class:`Boltzmann` with the q-exponential in place of the exponential (PhaseGraph; Tsallis 1988).
 
-    P_i = e_q(-E_i/T) / sum_j e_q(-E_j/T) with e_q(x) = [1 + (1 - q) x]_+^(1/(1 - q)) and q = 1 the exponential;
-    score = sum_l w_l P_l. q > 1 has a longer tail, q < 1 cuts it off. A list that lacks the document adds 0; a list
-    of one, or all tied, or all cut off, is uniform. Every calibration of Boltzmann but "none". Default weights:
-    (0.7, 0.3) for two lists, equal ones otherwise.
+    P_i = e_q(-E_i/T) / sum_j e_q(-E_j/T) with e_q(x) = [1 + (1 - q) x]_+^(1/(1 - q)), and e_1 = exp;
+    score = sum_l w_l P_l. q > 1 gives a longer tail, q < 1 cuts it off. A list that lacks the document adds 0. P is
+    uniform for a list with one hit, all tied, or all cut off. All calibrations of Boltzmann but "none" are allowed.
+    Default weights: (0.7, 0.3) for two lists, else equal ones.
 
     Parameters
     ----------
     q : float or sequence of float, length L
-        In [0, 10]. PhaseGraph's q > 1 for the graph list alone is ``q=(1.0, 1.5)``.
+        In [0, 10]. PhaseGraph's q > 1 for the graph list only is ``q=(1.0, 1.5)``.
     temperature : "auto" or float > 0
         "auto" is 2/3 of the list's mean energy.
 

@@ -1,7 +1,7 @@
-"""Passages by the words of a question, as one more list for a recipe or for :func:`hopfuse.fuse`.
+"""Lexical search: ranks passages by the words of a question, as one more list for a recipe or :func:`hopfuse.fuse`.
 
-:class:`BM25` through bm25s, which an index keeps; :class:`FTS5` where there is SQLite alone. Both are built of texts:
-:meth:`hopfuse.Index.texts_to_index` gives those of an index.
+:class:`BM25` uses bm25s and can be stored in an index; :class:`FTS5` needs only SQLite. Both are built from texts, such
+as those that :meth:`hopfuse.Index.texts_to_index` returns. May import the public API; third-party libraries lazily.
 """
 
 from ._tokenizer import Tokenizer, listed_stopwords, snowball_stemmer

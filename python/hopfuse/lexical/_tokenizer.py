@@ -1,4 +1,4 @@
-"""Turn texts into terms, by bm25s's tokenizer and a Snowball stemmer."""
+"""Split texts into terms with bm25s's tokenizer and a Snowball stemmer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import InputError, MissingExtraError
 
 
 def bm25s() -> Any:
-    """Return the library, or raise the error that says how to install it."""
+    """Import bm25s, or raise an error that says how to install it."""
     try:
         return import_module("bm25s")
     except ModuleNotFoundError as error:
@@ -18,18 +18,18 @@ def bm25s() -> Any:
 
 
 def listed_stopwords(stopwords: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return stop words, lower case and ascending.
+    """Return stop words in lower case, ascending.
 
     Parameters
     ----------
     stopwords : str, sequence of str, or None
-        A language that bm25s has a list for, or the words; None for none. ``"english"`` is Lucene's short list,
-        ``"english_plus"`` a longer one that has question words, too.
+        A language for which bm25s has a list, the words themselves, or None for no stop words. ``"english"`` is
+        Lucene's short list; ``"english_plus"`` is longer and includes question words.
 
     Raises
     ------
     InputError
-        Another language, a list that holds something else than strings.
+        An unknown language, or a list with entries that are not strings.
     MissingExtraError
         ``bm25s`` is not installed.
 
@@ -45,16 +45,16 @@ def listed_stopwords(stopwords: str | Sequence[str] | None) -> tuple[str, ...]:
         words = list(bm25s().tokenization.Tokenizer(stopwords=stopwords).stopwords)
     except ValueError:
         raise InputError(
-            f"stopwords is {stopwords!r}; allowed: a language that bm25s has a list for, such as 'english' or "
+            f"stopwords is {stopwords!r}; allowed: a language for which bm25s has a list, such as 'english' or "
             "'german', a list of words, or None"
         ) from None
     if not all(isinstance(word, str) for word in words):
-        raise InputError(f"stopwords is {stopwords!r}; a list must hold strings alone")
+        raise InputError(f"stopwords is {stopwords!r}; a list may hold only strings")
     return tuple(sorted({word.lower() for word in words}))
 
 
 class Tokenizer:
-    """Turns texts into terms: words of two characters and more, lower case, without stop words, stemmed.
+    """Split texts into terms: words of at least two characters, in lower case, without stop words, stemmed.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Tokenizer:
     Raises
     ------
     InputError
-        Another algorithm.
+        An unknown algorithm.
     MissingExtraError
         ``bm25s`` is not installed, or ``PyStemmer`` and a stemmer is given.
 
@@ -79,11 +79,11 @@ class Tokenizer:
     def __init__(self, stopwords: Sequence[str], stemmer: str | None) -> None:
         self._stopwords = list(stopwords)
         self._stemmer = stemmer
-        snowball_stemmer(stemmer)  # refused now, not at the first search
+        snowball_stemmer(stemmer)  # raises now, not at the first search
 
     def terms_of(self, texts: list[str]) -> list[list[str]]:
-        """Return the terms of each text, in its order."""
-        stemmer = snowball_stemmer(self._stemmer)  # one a call: threads may not share one
+        """Return the terms of each text, in order."""
+        stemmer = snowball_stemmer(self._stemmer)  # one per call, because stemmers are not thread-safe
         terms: list[list[str]] = bm25s().tokenize(
             texts, stopwords=self._stopwords, stemmer=stemmer, return_ids=False, show_progress=False
         )
@@ -91,7 +91,7 @@ class Tokenizer:
 
 
 def snowball_stemmer(name: str | None) -> Any:
-    """Return a new stemmer of PyStemmer, which threads may not share; None for none.
+    """Return a new PyStemmer stemmer, which is not thread-safe, or None if ``name`` is None.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def snowball_stemmer(name: str | None) -> Any:
     Raises
     ------
     InputError
-        Another algorithm.
+        An unknown algorithm.
     MissingExtraError
         ``PyStemmer`` is not installed.
 

@@ -1,4 +1,4 @@
-"""Rank passages by BM25, with bm25s's tokenizer."""
+"""Rank passages by BM25."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ._tokenizer import Tokenizer, bm25s, listed_stopwords
 
 
 class BM25:
-    """Ranks passages by the words that they share with a question.
+    """Rank passages by the words that they share with a question.
 
-    Make one from texts with :meth:`build`, or from what an index keeps: ``BM25(index.lexical)``.
+    Build it from texts with :meth:`build`, or from the matrix in an index: ``BM25(index.lexical)``.
 
-    A passage's score is Σ_t idf(t) · tf / (tf + k1·(1 − b + b·L/L̄)) over the question's terms, a term that is asked
-    twice counting twice; tf counts the term in the passage, L is the passage's length in terms and L̄ their mean.
-    idf(t), with N passages of which df have the term, is ln(1 + (N − df + ½)/(df + ½)) under ``"lucene"``,
-    ln((N − df + ½)/(df + ½)), or 0 where that is below, under ``"robertson"``, and ln(N/df) under ``"atire"``, whose
-    tf part is k1 + 1 times as large. Scores are computed once, at build, in float32, and a question's are their float32
-    sum in the order of its terms, so they depend on nothing but the question and the passages.
+    A passage's score is Σ_t idf(t) · tf / (tf + k1·(1 − b + b·L/L̄)) over the question's terms, each as often as it
+    occurs there. tf is the count of the term in the passage, L the passage's length in terms and L̄ the mean length.
+    With N passages, of which df have the term, idf(t) is ln(1 + (N − df + ½)/(df + ½)) for ``"lucene"``, max(ln((N − df
+    + ½)/(df + ½)), 0) for ``"robertson"``, and ln(N/df) for ``"atire"``, which also multiplies tf by k1 + 1. Scores of
+    terms are rounded to float32 at build and summed in float32 in the order of the question's terms, so results depend
+    only on the question and the passages.
 
     Parameters
     ----------
@@ -37,14 +37,14 @@ class BM25:
     Attributes
     ----------
     matrix : TermMatrix
-        What :meth:`hopfuse.Index.with_lexical` takes.
+        Can be stored with :meth:`hopfuse.Index.with_lexical`.
 
     Raises
     ------
     InputError
-        Not a TermMatrix (an index without a lexical part has None).
+        Not a TermMatrix; in particular None, which an index without a lexical part has.
     MissingExtraError
-        ``bm25s`` is not installed, or ``PyStemmer`` where the matrix has a stemmer.
+        ``bm25s`` is not installed, or ``PyStemmer`` if the matrix has a stemmer.
 
     References
     ----------
@@ -63,13 +63,13 @@ class BM25:
     def __init__(self, matrix: TermMatrix) -> None:
         if not isinstance(matrix, TermMatrix):
             raise InputError(
-                f"BM25 takes a TermMatrix, not {type(matrix).__name__}; an index that has none gets one by "
-                "index.with_lexical(BM25.build(texts).matrix), or by `hopfuse build --lexical`"
+                f"matrix must be a TermMatrix, got {type(matrix).__name__}; add one to an index with "
+                "index.with_lexical(BM25.build(texts).matrix), or build it with `hopfuse build --lexical`"
             )
         self.matrix = matrix
         self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer)
         self._number = {term: t for t, term in enumerate(matrix.terms)}
-        bm25s()  # refused now, not at the first search
+        bm25s()  # raises now, not at the first search
 
     @classmethod
     def build(
@@ -87,18 +87,18 @@ class BM25:
         Parameters
         ----------
         texts : sequence of str, P entries
-            Of passage 0 .. P-1; put a title before its text to have it searched too.
+            The texts of passages 0 .. P-1. To search titles too, put each before its text.
         k1 : float, at least 0
-            How slowly a repeated term saturates.
+            Term frequency saturation: the larger, the more repetitions of a term count.
         b : float in [0, 1]
-            How much a passage's length counts.
+            Strength of length normalisation.
         method : {"lucene", "robertson", "atire"}
-            The variant of Kamphuis et al. BM25L and BM25+ give every passage a score, also those without any of the
-            question's words, and have no sparse list.
+            The variant, named as by Kamphuis et al. BM25L and BM25+ are not offered, because they also score passages
+            without any of the question's words, so their matrix is not sparse.
         stopwords : str, sequence of str, or None
-            A language that bm25s has a list for, or the words.
+            A language for which bm25s has a list, or the words themselves.
         stemmer : str, optional
-            A Snowball algorithm, by PyStemmer.
+            A Snowball algorithm of PyStemmer.
 
         Returns
         -------
@@ -107,9 +107,9 @@ class BM25:
         Raises
         ------
         InputError
-            Texts that are not strings, or an option outside the above.
+            Texts that are not strings, or an invalid option.
         MissingExtraError
-            ``bm25s`` is not installed, or ``PyStemmer`` and a stemmer is given.
+            ``bm25s`` is not installed, or ``PyStemmer`` if a stemmer is given.
 
         Examples
         --------
@@ -143,21 +143,21 @@ class BM25:
         return self.matrix.num_passages
 
     def search(self, questions: Sequence[str], k: int, *, allow: Any = None) -> Hits:
-        """Return the k best passages for each question; only such as share a word with it.
+        """Return the k best passages for each question, among those that share a word with it.
 
         Parameters
         ----------
         questions : sequence of str, B entries
-            A question without a word that any passage has gets an empty list.
+            A question that shares no word with any passage gets an empty list.
         k : int
-            At least 0, and of any size.
+            At least 0; it may exceed P.
         allow : array_like of bool (P,) or (B, P), of int ids, or a sequence of B id lists, optional
-            Passages that may be hits, for all questions or for each.
+            Passages that may be hits, for all questions or per question.
 
         Returns
         -------
         Hits
-            ids int64 and scores float32 (B, min(k, P)), counts (B,). Order: higher score, then lower id; the rest
+            ids int64 and scores float32, (B, min(k, P)), and counts (B,). Order: higher score, then lower id; the rest
             of a row is padding.
 
         Raises
@@ -184,7 +184,7 @@ class BM25:
         return pad_rows([self._best(terms, k, allowed) for terms, allowed in each], k)
 
     def part(self, rows: NDArray[np.int64]) -> BM25:
-        """Return what the texts of some passages alone would make, numbered from 0.
+        """Return BM25 over a subset of passages, numbered from 0, as if built from their texts.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class BM25:
         Raises
         ------
         InputError
-            The matrix has no counts, as one that an earlier version built.
+            The matrix has no counts.
 
         Examples
         --------
@@ -207,18 +207,18 @@ class BM25:
         return BM25(self.matrix.part(rows))
 
     def _best(self, terms: list[int], k: int, allowed: NDArray[np.bool_]) -> tuple[Any, Any]:
-        """Return the k best passages with a score above 0: higher first, then lower id."""
+        """Return the k best passages with a score above 0: higher score first, then lower id."""
         if not terms:
             return (), ()
         scores = self._scores(terms)
         rows = np.flatnonzero((scores > 0) & allowed)
-        if 0 < k < rows.size:  # ties with the last one stay, so that the ids decide among them
+        if 0 < k < rows.size:  # keep all ties with the k-th score, so that ids decide among them
             rows = rows[scores[rows] >= np.partition(scores[rows], rows.size - k)[rows.size - k]]
         order = np.lexsort((rows, -scores[rows]))[:k]
         return rows[order], scores[rows[order]]
 
     def _scores(self, terms: list[int]) -> NDArray[np.float32]:
-        """Return every passage's float32 sum over terms, in their order; a term has each passage once."""
+        """Return the float32 score of every passage, summed in the order of the terms."""
         matrix, scores = self.matrix, np.zeros(self.num_passages, np.float32)
         for term in terms:
             entries = slice(matrix.indptr[term], matrix.indptr[term + 1])
@@ -232,7 +232,7 @@ class BM25:
 def _postings(
     rows: list[list[str]], terms: list[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Return the columns of counts: where each term begins, passages, and how often each passage has the term."""
+    """Return the counts of terms in passages as compressed columns: indptr, passages, counts."""
     number = {term: t for t, term in enumerate(terms)}
     term = np.array([number[term] for row in rows for term in row], np.int64)
     passage = np.repeat(np.arange(len(rows)), np.array([len(row) for row in rows], np.int64))

@@ -1,4 +1,4 @@
-"""Rank passages by SQLite's FTS5: a lexical leg of the standard library alone."""
+"""Rank passages by SQLite's FTS5, without third-party libraries."""
 
 from __future__ import annotations
 
@@ -25,37 +25,38 @@ _WORD = re.compile(r"\w+")
 _NAME = "passages_fts5"
 _TOKENIZER = re.compile(r"tokenize='((?:[^']|'')*)'")
 _RANKED = f"SELECT rowid, -bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH ? ORDER BY bm25({_NAME}) LIMIT ?"
-#: Passages beyond twice k that are asked for, among which a score below the k-th usually is.
+#: Passages to fetch beyond 2 k, so that usually one of them scores below the k-th.
 EXTRA_HITS = 1000
-_EXISTS = "{0} is there already; name a new file, or open that one: FTS5({0!r})"
+_EXISTS = "{0} already exists; pass the path of a new file, or open this one with FTS5({0!r})"
 
 
 class FTS5:
-    """Ranks passages by the words that they share with a question, in an SQLite database.
+    """Rank passages by the words that they share with a question, in an SQLite database.
 
-    Make one from texts with :meth:`build`, or open the file of one that was built: ``FTS5("words.sqlite")``.
+    Build it from texts with :meth:`build`, or open a database file: ``FTS5("words.sqlite")``.
 
-    A passage's score is SQLite's BM25 with its signs turned, so that higher is better: k1 = 1.2, b = 0.75, idf(t) =
-    ln((N - df + ½)/(df + ½)), or 10⁻⁶ where that is not above 0. It depends on nothing but the question and the
-    passages. Any word of the question will do, as in :class:`BM25`; there are no stop words, whose idf is near 0. A
-    word that is asked twice counts once, whatever its case and accents; words of one stem count each.
+    A passage's score is SQLite's BM25 with the sign reversed, so that higher is better: k1 = 1.2, b = 0.75, idf(t) =
+    ln((N - df + ½)/(df + ½)), or 10⁻⁶ if that is not above 0. It depends only on the question and the passages. A
+    passage matches if it has any word of the question, as in :class:`BM25`. There are no stop words; their idf is near
+    0. A repeated word of the question counts once, whatever its case and accents; different words with the same stem
+    each count.
 
-    SQLite scores every passage that has a word of the question before it knows the best, and "the" is in most, so a
-    question's time grows with the passages: over 43,614 of them it was a hundred times that of :class:`BM25`, which
-    scores at build (101 questions, on a busy machine). Only the best come back to Python, which takes three
-    fifths of the time of all. To leave the common words out would take less, and change scores.
+    SQLite scores every passage that has a word of the question, and "the" is in most, so the time of a question grows
+    with the number of passages. With 43,614 passages it was a hundred times that of :class:`BM25`, which scores at
+    build (101 questions, on a busy machine). Only the best passages are returned to Python, which takes three fifths of
+    the time of returning all. Leaving out common words would be faster, but would change scores.
 
     Parameters
     ----------
     path : str or path
-        A database that :meth:`build` wrote. It is read, never changed.
+        A database written by :meth:`build`, opened read-only.
 
     Raises
     ------
     InputError
-        No such file, or not such a database.
+        The file does not exist, or is not such a database.
     BackendError
-        Python's SQLite has no FTS5.
+        Python's SQLite lacks FTS5.
 
     References
     ----------
@@ -80,17 +81,17 @@ class FTS5:
     def build(
         cls, texts: Sequence[str], *, path: str | PathLike[str] | None = None, tokenizer: str = "porter unicode61"
     ) -> FTS5:
-        """Count the words of every passage.
+        """Build a database of the words of every passage.
 
         Parameters
         ----------
         texts : sequence of str, P entries
-            Of passage 0 .. P-1; put a title before its text to have it searched too.
+            The texts of passages 0 .. P-1. To search titles too, put each before its text.
         path : str or path, optional
-            A file to write, which must not be there yet; by default the database stays in memory.
+            A file to write, which must not exist. By default the database stays in memory.
         tokenizer : str
-            As FTS5 has it: ``"porter unicode61"`` stems English words, ``"unicode61"`` takes words as they are,
-            ``"trigram"`` finds a question's words of three characters and more within others.
+            A tokenizer of FTS5: ``"porter unicode61"`` stems English words, ``"unicode61"`` does not stem, and
+            ``"trigram"`` also finds words of three or more characters inside other words.
 
         Returns
         -------
@@ -99,10 +100,9 @@ class FTS5:
         Raises
         ------
         InputError
-            Texts that are not strings, a file that is there or whose folder is not, a tokenizer that FTS5 does not
-            have.
+            Texts that are not strings, a file that exists or whose folder does not, an unknown tokenizer.
         BackendError
-            Python's SQLite has no FTS5.
+            Python's SQLite lacks FTS5.
         """
         rows = checked_texts(texts)
         _check_encodable(rows)
@@ -110,7 +110,7 @@ class FTS5:
         if file is not None and file.exists():
             raise InputError(_EXISTS.format(file))
         if file is not None and not file.parent.is_dir():
-            raise InputError(f"{file.parent} is no folder, so {file} cannot be written; make it first")
+            raise InputError(f"{file} cannot be written, because {file.parent} is not a folder; create it first")
         made = cls.__new__(cls)
         connection = sqlite3.connect(":memory:", check_same_thread=False)
         _create(connection, tokenizer)
@@ -127,19 +127,19 @@ class FTS5:
         return self._passages
 
     def search(self, questions: Sequence[str], k: int) -> Hits:
-        """Return the k best passages for each question; only such as share a word with it.
+        """Return the k best passages for each question, among those that share a word with it.
 
         Parameters
         ----------
         questions : sequence of str, B entries
-            Their words are searched for, never read as FTS5's query language.
+            Searched word by word; FTS5's query syntax is not interpreted.
         k : int
-            At least 0, and of any size.
+            At least 0; it may exceed P.
 
         Returns
         -------
         Hits
-            ids int64 and scores float32 (B, min(k, P)), counts (B,). Order: higher score, then lower id; the rest
+            ids int64 and scores float32, (B, min(k, P)), and counts (B,). Order: higher score, then lower id; the rest
             of a row is padding.
 
         Raises
@@ -148,11 +148,10 @@ class FTS5:
             Questions that are not strings, k below 0.
         """
         k = min(check_k(k), self.num_passages)
-        asked = checked_texts(questions)
-        return pad_rows([self._best(question, k) for question in asked], k)
+        return pad_rows([self._best(question, k) for question in checked_texts(questions)], k)
 
     def part(self, rows: NDArray[np.int64]) -> FTS5:
-        """Return the database, in memory, that the texts of some passages alone would make, numbered from 0.
+        """Return an in-memory database of a subset of passages, numbered from 0.
 
         Parameters
         ----------
@@ -175,7 +174,7 @@ class FTS5:
         return FTS5.build(texts, tokenizer=found[1].replace("''", "'"))
 
     def close(self) -> None:
-        """Close the database; it is closed with the object otherwise."""
+        """Close the database; it is also closed when the object is deleted."""
         self._connection.close()
 
     def __repr__(self) -> str:
@@ -192,7 +191,7 @@ class FTS5:
             raise InputError(f"not a database that FTS5.build wrote: {error}") from None
 
     def _best(self, question: str, k: int) -> tuple[Any, Any]:
-        """Return the k best passages with a word of the question and what may follow, best first."""
+        """Return the k best passages that have a word of the question, best first."""
         words = {_bare(word): word for word in _WORD.findall(_composed(question))}.values()
         if not words or not k:
             return (), ()
@@ -203,7 +202,7 @@ class FTS5:
             ids = np.array([row[0] for row in rows], np.int64)
             scores = np.array([row[1] for row in rows], np.float32)
             if len(rows) != limit or scores[-1] < scores[k - 1]:
-                break  # what is not here is behind the k-th also once rounded
+                break  # passages not fetched are below the k-th even after rounding to float32
         order = np.lexsort((ids, -scores))[:k]
         return ids[order], scores[order]
 
@@ -214,13 +213,13 @@ def _check_encodable(texts: list[str]) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             raise InputError(
-                f"texts[{at}] has a lone surrogate at {error.start}, which is no character; decode it with "
+                f"texts[{at}] has a lone surrogate at {error.start}, which cannot be encoded; decode the text with "
                 "errors='replace'"
             ) from None
 
 
 def _composed(text: str) -> str:
-    """Write a letter and its accent as one character, as FTS5 knows them."""
+    """Compose letters and accents to single characters (NFC), as FTS5 expects."""
     return unicodedata.normalize("NFC", text)
 
 
@@ -239,14 +238,14 @@ def _create(connection: sqlite3.Connection, tokenizer: str) -> None:
     except sqlite3.OperationalError as error:
         connection.close()
         if "no such module" in str(error):
-            raise BackendError(f"SQLite {sqlite3.sqlite_version} of this Python has no FTS5; use BM25") from error
+            raise BackendError(f"SQLite {sqlite3.sqlite_version} of this Python lacks FTS5; use BM25") from error
         raise InputError(
             f"tokenizer is {tokenizer!r}; FTS5 has unicode61, ascii, porter and trigram: {error}"
         ) from None
 
 
 def _write(connection: sqlite3.Connection, file: Path) -> None:
-    """Write all of the file or none of it, and never over another."""
+    """Write the file atomically, without overwriting another."""
     partial = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
         target = sqlite3.connect(partial)

@@ -1,7 +1,7 @@
-"""The float64 oracle: what every operation of hopfuse means, in plain NumPy.
+"""The float64 oracle: the definition of every operation, in plain NumPy.
 
-Kernels are tested against these functions; nothing that is shipped to be fast calls them. They are
-written to be read: each is the formula of its docstring, a query at a time.
+Kernels are tested against these functions, which are written for clarity: each implements the formula of its docstring,
+one query at a time. No other room calls them. May import ``types``, ``errors``, the checks and ``_arrays``.
 """
 
 from .boosting import boost_weights

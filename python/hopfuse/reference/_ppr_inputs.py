@@ -1,4 +1,4 @@
-"""The arguments of PPR, checked and spread over the queries of a batch."""
+"""Check the arguments of PPR and broadcast them to the queries of a batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NODE_WEIGHT_RANGE = 100
 
 
 class Inputs(NamedTuple):
-    """The checked inputs, a row for each query."""
+    """The checked inputs, one row per query."""
 
     restart: NDArray[np.float64]
     damping: NDArray[np.float64]
@@ -38,7 +38,7 @@ def ppr_inputs(
     node_weights: Any,
     weighted_nodes: Any,
 ) -> Inputs:
-    """Check every argument against the graph and against the others."""
+    """Check every argument, also against the graph and the other arguments."""
     if edge_type_norm not in EDGE_TYPE_NORMS:
         raise InputError(f"edge_type_norm is {edge_type_norm!r}; allowed: {', '.join(EDGE_TYPE_NORMS)}")
     s = _restart(restart, graph.num_nodes)
@@ -63,7 +63,7 @@ def _restart(restart: Any, n: int) -> NDArray[np.float64]:
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row, node = np.argwhere(bad)[0]
-        raise InputError(f"restart row {row}, node {node} is {weights[row, node]}; weights are finite and at least 0")
+        raise InputError(f"restart row {row}, node {node} is {weights[row, node]}; it must be finite and at least 0")
     with np.errstate(over="ignore"):
         total = weights.sum(axis=1, keepdims=True)
     bad_rows = np.flatnonzero(~((total > 0) & np.isfinite(total)))
@@ -94,7 +94,7 @@ def _from_mappings(rows: Any, n: int) -> NDArray[np.float64]:
     for b, row in enumerate(rows):
         for node, weight in row.items():
             if not isinstance(node, (int, np.integer)) or not 0 <= node < n:
-                raise InputError(f"restart row {b} names node {node!r}; the graph's nodes are 0 .. {n - 1}")
+                raise InputError(f"restart row {b} has node {node!r}; nodes are 0 .. {n - 1}")
             dense[b, node] = weight
     return dense
 
@@ -107,9 +107,9 @@ def _check_shape(shape: tuple[int, ...], n: int) -> None:
 def _damping(damping: Any, batch: int) -> NDArray[np.float64]:
     d = np.asarray(damping, np.float64)
     if d.shape not in ((), (batch,)):
-        raise InputError(f"damping has shape {d.shape}; it must be one number, or {batch}, one a query")
+        raise InputError(f"damping has shape {d.shape}; it must be one number, or {batch}, one per query")
     if not ((d >= 0) & (d < 1)).all():
-        raise InputError(f"damping is {damping}; it is the probability of walking on, in [0, 1)")
+        raise InputError(f"damping is {damping}; it must be in [0, 1)")
     return np.broadcast_to(d, (batch,))
 
 
@@ -120,13 +120,13 @@ def _type_weights(weights: Any, norm: str, batch: int, types: int) -> NDArray[np
     if eta.shape not in ((types,), (batch, types)):
         raise InputError(f"edge_type_weights has shape {eta.shape}; it must be ({types},) or ({batch}, {types})")
     if not (np.isfinite(eta) & (eta >= 0)).all():
-        raise InputError(f"edge_type_weights is {weights}; weights are finite and at least 0")
+        raise InputError(f"edge_type_weights is {weights}; weights must be finite and at least 0")
     eta = np.broadcast_to(eta, (batch, types))
     return eta if norm == "joint" else _at_most_one(eta)
 
 
 def _node_weights(graph: Graph, given: Any, nodes: Any, allowed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return (B, N) weights as walks have them: scaled by a power of two, 0 below 2^-100 of the largest, in float32."""
+    """Return (B, N) weights scaled by a power of two, 0 if below 2^-100 of the largest, rounded to float32."""
     batch, n = allowed.shape
     z = np.ones((batch, n))
     if given is None:
@@ -139,7 +139,9 @@ def _node_weights(graph: Graph, given: Any, nodes: Any, allowed: NDArray[np.bool
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        raise InputError(f"node_weights row {row}, column {column} is {weights[row, column]}; at least 0 and finite")
+        raise InputError(
+            f"node_weights row {row}, column {column} is {weights[row, column]}; it must be finite and at least 0"
+        )
     if ids.size and not (weights > 0).any(axis=1).all():
         raise InputError(f"node_weights row {np.flatnonzero(~(weights > 0).any(axis=1))[0]} is all zero")
     z[:, ids] = weights
@@ -154,19 +156,19 @@ def _node_weights(graph: Graph, given: Any, nodes: Any, allowed: NDArray[np.bool
 
 
 def _has_edges(graph: Graph) -> NDArray[np.bool_]:
-    """Return whether each of the caller's nodes has an edge, in or out."""
+    """Return whether each of the caller's nodes has an incoming or outgoing edge."""
     has = np.diff(graph.indptr) > 0
     has[graph.indices] = True
     return np.asarray(has[graph.internal_of])
 
 
 def _at_most_one(eta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return rows that sum to at most 1; a sum above 1 by rounding alone is divided out."""
+    """Return rows that sum to at most 1; a sum that exceeds 1 only by rounding is divided out."""
     total = eta.sum(axis=1, keepdims=True)
     over = np.flatnonzero(total > 1 + SUM_SLACK)
     if over.size:
         raise InputError(
-            f"edge_type_weights sum to {total[over[0], 0]} in row {over[0]}; with edge_type_norm='per_type' they are "
-            "probabilities and sum to at most 1 (the rest returns to the seeds)"
+            f"edge_type_weights sum to {total[over[0], 0]} in row {over[0]}; with edge_type_norm='per_type' they may "
+            "sum to at most 1 (the rest returns to the seeds)"
         )
     return np.asarray(eta / np.maximum(total, 1.0))

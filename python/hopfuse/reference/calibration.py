@@ -1,4 +1,4 @@
-"""From a list's raw scores to a scale that lists share: the definitions."""
+"""Float64 oracle of calibrate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ METHODS = (
     "softmax",
     "none",
 )
-#: The one method that has an option.
+#: The method that has each option.
 _OF = {"ties": "pit", "lower": "theoretical_min_max", "upper": "theoretical_min_max", "temperature": "softmax"}
 
 
@@ -46,7 +46,7 @@ def calibrate(
 ) -> Any:
     """Calibrate the scores of each list.
 
-    With s the N valid scores of a list (an empty list stays empty; padding is left alone):
+    With s the N valid scores of a list (empty lists and padding are unchanged):
 
     ===================  ===============================================================================
     method               calibrated score of s_i
@@ -54,15 +54,15 @@ def calibrate(
     pit                  percentile rank; by `ties` (SciPy's ``percentileofscore`` kinds over 100):
                          strict #{s_j < s_i}/N, weak #{s_j <= s_i}/N, mean (strict + weak)/2,
                          rank (#{s_j < s_i} + #{s_j <= s_i} + 1)/(2N)
-                         (where s_i ties with nothing, rank = weak)
+                         (if s_i has no ties, rank = weak)
     min_max              (s_i - min)/(max - min); 1 in a list of equal scores
     max                  s_i / max|s|; 0 in a list of zeros
     z_score              (s_i - mean)/(population standard deviation); 0 in a list of equal scores
     l2                   s_i / sqrt(sum s^2); 0 in a list of zeros
     rank                 (N - r + 1)/N, r the position in the list from 1
-    theoretical_min_max  0 where s_i <= lower, else 1 where s_i >= upper, else (s_i - lower)/(upper - lower);
-                         `lower` is what the scorer can give, and so is `upper`, or else the list's max
-    three_sigma          1/2 + (s_i - mean)/(6 d) cut to [0, 1], d the sample standard deviation (N - 1);
+    theoretical_min_max  0 if s_i <= lower, else 1 if s_i >= upper, else (s_i - lower)/(upper - lower); `lower` and
+                         `upper` are the scorer's limits, and `upper` is by default the list's max
+    three_sigma          1/2 + (s_i - mean)/(6 d) clipped to [0, 1], d the sample standard deviation (N - 1);
                          1/2 in a list of equal scores
     sum                  (s_i - min)/sum(s - min); 1/N in a list of equal scores
     gaussian             the standard normal quantile of (#{s_j < s_i} + #{s_j <= s_i})/(2N);
@@ -71,15 +71,15 @@ def calibrate(
     none                 s_i
     ===================  ===============================================================================
 
-    Under ``strict`` the least score of a list becomes 0. `single` and `equal`, where they are given, are what the
-    score of a list of one becomes, and those of a list of two or more equal ones.
+    With ``strict`` the lowest score of a list becomes 0. `single` and `equal`, if given, are the calibrated score of a
+    list with one hit, and of a list with two or more equal scores.
 
     Parameters
     ----------
     hits : Hits, Ranking, or a sequence of score rows
         Rows may differ in length.
     method : str
-        Of the table.
+        A method of the table.
     ties : {"strict", "weak", "mean", "rank"}, optional
         Only for "pit", where the default is "strict".
     single, equal : float, optional
@@ -95,7 +95,7 @@ def calibrate(
     Raises
     ------
     InputError
-        An unknown method or ties, or an option given to a method that has none.
+        An unknown method or ties, an option that the method does not have, or a value out of range.
 
     References
     ----------
@@ -133,12 +133,12 @@ def calibrate(
 
 
 def calibration_rule(method: str, options: dict[str, Any]) -> Callable[[Row], Row]:
-    """Return the function of one non-empty list that a method and its options name."""
+    """Return the calibration of one non-empty list, as a function, for a method and its options."""
     if method not in METHODS:
         raise InputError(f"calibration method is {method!r}; allowed: {', '.join(METHODS)}")
     for name, value in options.items():
         if _OF[name] != method:
-            raise InputError(f"{name} is {value!r}, but only calibration {_OF[name]!r} has {name}, not {method!r}")
+            raise InputError(f"{name} is {value!r}, but calibration {method!r} has no {name}; {_OF[name]!r} does")
     if method == "pit":
         ties = options.get("ties", "strict")
         if ties not in TIES:
@@ -147,7 +147,7 @@ def calibration_rule(method: str, options: dict[str, Any]) -> Callable[[Row], Ro
     if method == "theoretical_min_max":
         lower, upper = options.get("lower"), options.get("upper")
         if lower is None or (upper is not None and not lower < upper):
-            raise InputError(f"lower is {lower!r} and upper {upper!r}; lower must be given, and be below upper")
+            raise InputError(f"lower is {lower!r} and upper {upper!r}; lower must be given and below upper")
         return lambda s: _theoretical_min_max(s, lower, s.max() if upper is None else upper)
     if method == "softmax":
         temperature = options.get("temperature", 1.0)
@@ -159,7 +159,7 @@ def calibration_rule(method: str, options: dict[str, Any]) -> Callable[[Row], Ro
 
 def _row(rule: Callable[[Row], Row], s: Row) -> Row:
     if s.ndim != 1 or not np.isfinite(s).all():
-        raise InputError(f"a list of scores is {s}; it must be one-dimensional and finite")
+        raise InputError(f"a list has the scores {s}; they must be one-dimensional and finite")
     return rule(s) if s.size else s.copy()
 
 

@@ -1,4 +1,4 @@
-"""The canonical float32 score that every dense kernel returns, bit for bit."""
+"""The canonical float32 scores, which every dense kernel returns bit for bit."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _CHUNK = 1 << 19
 def fma32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
     """Return a * b + c in float32 with one rounding (IEEE fused multiply-add), element by element.
 
-    The product of two float32 numbers is exact in float64. The sum is rounded to float64 *to odd*
-    (of the two neighbours of an inexact sum, the one whose last bit is 1), after which rounding to
-    float32 is the rounding of the exact value: a plain float64 sum would be rounded twice.
+    The product of two float32 numbers is exact in float64. The sum is rounded *to odd* in float64 (an inexact sum
+    becomes the neighbour whose last bit is 1), so that rounding it to float32 equals rounding the exact value. A plain
+    float64 sum would be rounded twice.
 
     Examples
     --------
-    With u the last bit of 1, the exact value is just below 1 + 1.5 u; rounded twice it ends at 1 + 2 u:
+    With u the unit in the last place of 1, the exact value is just below 1 + 1.5 u; rounding twice gives 1 + 2 u:
 
     >>> import numpy as np
     >>> u = 2.0**-23
@@ -49,11 +49,11 @@ def _sum_to_odd(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def canonical_dot(q: ArrayLike, x: ArrayLike) -> NDArray[np.float32]:
-    """Return dot products in the one order of operations that all kernels share.
+    """Return dot products in the order of operations that all kernels share.
 
-    With both vectors zero-padded to a multiple of 16, sixteen float32 accumulators start at +0 and
-    take a_j = fma(q[16 i + j], x[16 i + j], a_j) for i = 0, 1, ...; then a_j = a_j + a_(j + h) for
-    j < h, with h = 8, 4, 2, 1. The dot is a_0.
+    Both vectors are zero-padded to a multiple of 16. Sixteen float32 accumulators start at +0 and are updated by
+    a_j = fma(q[16 i + j], x[16 i + j], a_j) for i = 0, 1, ...; then a_j = a_j + a_(j + h) for j < h, with
+    h = 8, 4, 2, 1. The dot is a_0.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def _lanes(values: ArrayLike) -> NDArray[np.float32]:
 
 
 def canonical_scores(queries: Any, vectors: Any, *, metric: str | None = None) -> NDArray[np.float32]:
-    """Return every canonical score, shape (B, N): the dot, or dot / (sqrt(q.q) * sqrt(x.x)) in float32.
+    """Return all canonical scores, (B, N): the dot, or dot / (sqrt(q.q) * sqrt(x.x)), in float32.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def canonical_scores(queries: Any, vectors: Any, *, metric: str | None = None) -
 
 
 def _squares(name: str, rows: NDArray[Any], metric: str) -> NDArray[np.float32]:
-    """Return canonical squared norms; where they are finite, so is every score."""
+    """Return canonical squared norms, and raise unless they are finite; then every score is, too."""
     if rows.dtype not in (np.float32, np.float16):
         raise InputError(f"{name} are {rows.dtype}; canonical scores are defined on float32 and float16")
     squares = canonical_dot(rows, rows)
@@ -121,7 +121,7 @@ def _squares(name: str, rows: NDArray[Any], metric: str) -> NDArray[np.float32]:
 
 
 def dense_topk_canonical(queries: Any, vectors: Any, k: int, *, metric: str | None = None, allow: Any = None) -> Hits:
-    """Rank all vectors by canonical score: what ``dense_topk`` must equal, bit for bit.
+    """Rank all vectors by canonical score; ``hopfuse.dense_topk`` must give the same bits.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Exact dense top-k in float64: the definition."""
+"""Float64 oracle of dense_topk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dense_topk(queries: Any, corpus: Any, k: int, *, metric: str | None = None, 
     corpus : Corpus, or array_like of float, shape (N, d)
         Vector i has id i.
     k : int
-        At least 0; rows with fewer candidates are padded.
+        At least 0; rows with fewer hits are padded.
     metric : {"ip", "cosine"}, optional
         ``q.x``, or ``q.x / (|q| |x|)``. By default the corpus's own, "ip" for an array.
     allow : bool (N,) or (B, N), ids (m,), or a sequence of B id arrays, optional
@@ -36,8 +36,7 @@ def dense_topk(queries: Any, corpus: Any, k: int, *, metric: str | None = None, 
     Raises
     ------
     InputError
-        A zero vector under cosine, values that are not finite, shapes that do not fit, a metric
-        other than the corpus's.
+        A zero vector with cosine, values that are not finite, wrong shapes, a metric other than the corpus's.
 
     Examples
     --------
@@ -53,7 +52,7 @@ def dense_topk(queries: Any, corpus: Any, k: int, *, metric: str | None = None, 
 
 
 def dense_scores(queries: Any, corpus: Any, *, metric: str | None = None) -> NDArray[np.float64]:
-    """Return every score of :func:`dense_topk`, shape (B, N).
+    """Return all scores of :func:`dense_topk`, shape (B, N).
 
     Examples
     --------
@@ -70,13 +69,13 @@ def dense_scores(queries: Any, corpus: Any, *, metric: str | None = None) -> NDA
 
 
 def dense_inputs(queries: Any, corpus: Any, metric: str | None) -> tuple[NDArray[Any], NDArray[Any], str]:
-    """Return (queries (B, d), vectors (N, d), metric), checked; dtypes as given."""
+    """Check the inputs; return queries (B, d) and vectors (N, d) in their own dtypes, and the metric."""
     own = corpus.metric if isinstance(corpus, Corpus) else None
     kind = metric or own or "ip"
     if kind not in METRICS:
         raise InputError(f"metric is {metric!r}; allowed: {', '.join(METRICS)}")
     if own is not None and kind != own:
-        raise InputError(f"metric is {metric!r}, but the corpus was built for {own!r}; leave metric out")
+        raise InputError(f"metric is {metric!r}, but the corpus was built for {own!r}; omit metric")
     q = np.atleast_2d(np.asarray(queries))
     x = corpus.as_float32() if isinstance(corpus, Corpus) else np.asarray(corpus)
     if q.ndim != 2 or x.ndim != 2 or q.shape[1] != x.shape[1] or x.shape[1] < 1:
@@ -98,7 +97,7 @@ def _check_rows(name: str, rows: NDArray[Any], metric: str) -> None:
 
 
 def _dots(q: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return q x', dimension by dimension, so that equal vectors get equal scores."""
+    """Return q xᵀ, summed dimension by dimension so that equal vectors get equal scores."""
     total = np.zeros((q.shape[0], x.shape[0]))
     for j in range(q.shape[1]):
         total += np.multiply.outer(q[:, j], x[:, j])

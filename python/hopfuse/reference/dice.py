@@ -1,4 +1,4 @@
-"""Sørensen-Dice scores, exactly."""
+"""Oracle of dice_scores, in exact rational arithmetic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 def elements(text: str, unit: str = "bigrams", repeats: bool = False) -> Counter[str]:
-    """Return what a text is made of, each element with its multiplicity (1 where repeats do not count).
+    """Return the elements of a text with their multiplicities, which are 1 unless ``repeats``.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def elements(text: str, unit: str = "bigrams", repeats: bool = False) -> Counter
 
 
 def dice(x: Counter[str], y: Counter[str]) -> Fraction:
-    """Return ``2·|X ∩ Y| / (|X| + |Y|)``, 0 where both are empty.
+    """Return ``2·|X ∩ Y| / (|X| + |Y|)``, or 0 if both are empty.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def dice_scores(
     unit: str = "bigrams",
     repeats: bool = False,
 ) -> NDArray[np.float64]:
-    """Return the mean dice of each candidate's labels with its text: rational numbers, rounded once.
+    """Return the mean coefficient of each candidate's labels with its text, rounded once.
 
     Examples
     --------

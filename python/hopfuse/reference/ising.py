@@ -24,10 +24,10 @@ def ising_rerank(
     blend: float = 0.25,
     k: int | None = None,
 ) -> Ranking:
-    """Rank each query's candidates by (1 - blend) h + blend m, m the mean field of the neighbours that they share.
+    """Rank each query's candidates by (1 - blend) h + blend m, with m the mean field over their shared neighbours.
 
-    h = 2 u - 1 with u the scores by min-max, 0 where all are equal; m by :func:`mean_field` from tanh(h / T), over
-    :func:`shared_neighbours`.
+    h = 2 u - 1 with u the min-max scores, and 0 if all scores are equal. m is :func:`mean_field`, started at
+    tanh(h / T), over :func:`shared_neighbours`.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ def ising_rerank(
     graph : Graph
         Undirected.
     coupling, temperature, relaxation, steps, blend
-        J, T, λ, how many times, b.
+        J, T, λ, the number of steps, b.
     k : int, optional
-        n by default.
+        Default: n.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def ising_rerank(
 
 
 def shared_neighbours(graph: Graph, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return A_ij = S_ij / sum_k S_ik, S_ij = sum_e w_ie w_je for i != j and 0 for i = j: (n, n); rows of zeros stay.
+    """Return A_ij = S_ij / sum_k S_ik, (n, n), with S_ij = sum_e w_ie w_je for i != j, else 0; zero rows stay 0.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def shared_neighbours(graph: Graph, nodes: NDArray[np.int64]) -> NDArray[np.floa
            [0.5  , 0.5  , 0.   ]])
     """
     if graph.directed:
-        raise InputError("the graph is directed; shared neighbours are those of an undirected one")
+        raise InputError("the graph is directed; shared neighbours need an undirected one")
     joined = [_neighbours(graph, int(node)) for node in nodes]
     shared = np.zeros((nodes.size, nodes.size))
     for i, mine in enumerate(joined):
@@ -97,7 +97,7 @@ def shared_neighbours(graph: Graph, nodes: NDArray[np.int64]) -> NDArray[np.floa
 
 
 def _neighbours(graph: Graph, node: int) -> dict[int, float]:
-    """Return the nodes that one is joined to, with the weight of all edges to each."""
+    """Return the neighbours of a node, with the total weight of the edges to each."""
     row = int(graph.internal_of[node])
     joined: dict[int, float] = {}
     for entry in range(int(graph.indptr[row]), int(graph.indptr[row + 1])):
@@ -116,7 +116,7 @@ def mean_field(
     steps: int,
     start: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Return magnetisations m (n,) after ``steps`` of m ← (1 - λ) m + λ tanh((h + J A m)/T).
+    """Return the magnetisations m, (n,), after ``steps`` steps m ← (1 - λ) m + λ tanh((h + J A m)/T).
 
     Parameters
     ----------
@@ -125,9 +125,9 @@ def mean_field(
     couplings : (n, n)
         A.
     coupling, temperature, relaxation, steps
-        J, T, λ, how many times.
+        J, T, λ, the number of steps.
     start : (n,), optional
-        tanh(h / T) by default.
+        Default: tanh(h / T).
 
     References
     ----------
@@ -135,7 +135,7 @@ def mean_field(
 
     Examples
     --------
-    Two spins without a field: above T = J they lose what they had, below it they keep each other up.
+    Two spins without a field: above T = J their magnetisation vanishes, below it they sustain each other.
 
     >>> import numpy as np
     >>> pair = np.array([[0.0, 1.0], [1.0, 0.0]])

@@ -1,4 +1,4 @@
-"""Personalized PageRank: the definition."""
+"""Float64 oracle of ppr and ppr_topk."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Transitions(NamedTuple):
     prob: NDArray[np.float64]
 
     def step(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return P'x."""
+        """Return Pᵀx."""
         return _totals(self.dst, self.prob * x[self.src], self.num_nodes)
 
     def lost(self, x: NDArray[np.float64]) -> float:
-        """Return the part of x that one step loses: at dangling nodes, and where rows of P sum to less than 1."""
+        """Return the mass of x that one step loses, at dangling nodes and in rows of P that sum to less than 1."""
         kept = _totals(self.src, self.prob, self.num_nodes)
         return float(np.sum(x * (1.0 - kept)))
 
@@ -44,13 +44,12 @@ def ppr(
     node_weights: Any = None,
     weighted_nodes: Any = None,
 ) -> NDArray[np.float64]:
-    """Compute Personalized PageRank of a batch of restart vectors.
+    """Compute the Personalized PageRank of a batch of restart vectors.
 
-    The fixed point of x = d P'x + (1 - d + d m) s, where m is the mass of x that P loses (at nodes
-    without outgoing edges, and where rows of P sum to less than 1): that mass returns to s.
-    Equivalently, the solution of y = d P'y + (1 - d) s, divided by its sum. As a series of
-    non-negative terms, y = (1 - d) (s + d P's + d^2 P'P's + ...); it is summed until the rest is
-    below 1e-17 of the sum, about 39/(1 - d) passes.
+    It is the fixed point of x = d Pᵀx + (1 - d + d m) s, where m is the mass of x that P loses (at nodes without
+    outgoing edges, and in rows of P that sum to less than 1), which returns to s. Equivalently, it is the solution of y
+    = d Pᵀy + (1 - d) s, divided by its sum. As a series of non-negative terms, y = (1 - d) (s + d Pᵀs + d² PᵀPᵀs +
+    ...); it is summed until the rest is below 1e-17 of the sum, which takes about 39/(1 - d) passes.
 
     Parameters
     ----------
@@ -59,32 +58,32 @@ def ppr(
     restart : array_like (N,) or (B, N), scipy.sparse (B, N), or list of B {node: weight}
         Weights >= 0; each row is divided by its sum to give s.
     damping : float or array_like (B,)
-        d in [0, 1): the probability of walking on. A paper's restart probability is 1 - d.
+        d in [0, 1): the probability of continuing the walk. The restart probability of papers is 1 - d.
     edge_type_weights : array_like (T,) or (B, T), optional
-        eta >= 0. By default 1 each under "joint" and 1/T each under "per_type".
+        eta >= 0. Default: 1 each with "joint", 1/T each with "per_type".
     edge_type_norm : {"joint", "per_type"}
         "joint": P = rownorm(sum_t eta_t W_t). "per_type" (PolicyRAG): P = sum_t eta_t rownorm(W_t),
-        where eta sums to at most 1 (a sum up to 1 + 1e-6 is rounding, and is divided out).
+        where eta sums to at most 1 (a sum up to 1 + 1e-6 is taken for rounding and divided out).
     allow : bool (N,) or (B, N), ids (m,), or a sequence of B id arrays, optional
-        Nodes that may hold mass: the result is that of the induced subgraph, 0 elsewhere.
+        Nodes that may hold mass: the result is that of the induced subgraph, and 0 elsewhere.
     node_weights : array_like (B, N), or (B, M) with ``weighted_nodes``, optional
-        z >= 0 of each query's nodes: w_uv counts as w_uv z_v, before rows are normalised ("per_type": before each
-        W_t is). z = 0: the node is not allowed. Only ratios matter. A query's weights are divided by the power of two
-        at or above the largest of its allowed nodes with edges; those below 2^-100 times that largest count as 0; the
-        rest is rounded to float32.
+        z >= 0 per query and node: w_uv is replaced by w_uv z_v before rows are normalised ("per_type": in each W_t).
+        z = 0 excludes the node. Only ratios matter. A query's weights are divided by the smallest power of two that is
+        at least the largest weight of its allowed nodes with edges; weights below 2^-100 times that largest count as 0;
+        the others are rounded to float32.
     weighted_nodes : int array_like (M,), optional
-        The nodes that the columns of ``node_weights`` belong to; all others have z = 1.
+        The nodes of the columns of ``node_weights``; all others have z = 1.
 
     Returns
     -------
     ndarray of float64, shape (B, N)
-        x, by the caller's node ids; each row sums to 1. With d = 0 it is s itself.
+        x, by the caller's node ids; each row sums to 1. With d = 0 it is s.
 
     Raises
     ------
     InputError
-        A restart row that sums to 0, a seed outside the graph or outside `allow` or with z = 0, a row of node
-        weights that are all 0, weights that are negative or not finite, damping outside [0, 1), shapes that do not fit.
+        A restart row that sums to 0; a seed outside the graph, excluded by `allow` or with z = 0; a row of node weights
+        that are all 0; weights that are negative or not finite; damping outside [0, 1); wrong shapes.
 
     References
     ----------
@@ -92,7 +91,7 @@ def ppr(
 
     Examples
     --------
-    A walk on the path 0 - 1 - 2 that starts at its end:
+    A walk on the path 0 - 1 - 2 that starts at node 0:
 
     >>> import hopfuse as hf
     >>> from hopfuse.reference import ppr
@@ -100,11 +99,11 @@ def ppr(
     >>> ppr(g, [{0: 1.0}]).round(6)
     array([[0.583333, 0.333333, 0.083333]])
     """
-    asked = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes)
-    x = np.zeros_like(asked.restart)
+    inputs = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes)
+    x = np.zeros_like(inputs.restart)
     for b in range(x.shape[0]):
-        p = _transitions(graph, asked, b, edge_type_norm)
-        x[b] = _solve(p, asked.restart[b], float(asked.damping[b]))
+        p = _transitions(graph, inputs, b, edge_type_norm)
+        x[b] = _solve(p, inputs.restart[b], float(inputs.damping[b]))
     return x
 
 
@@ -120,14 +119,14 @@ def ppr_residual(
     node_weights: Any = None,
     weighted_nodes: Any = None,
 ) -> NDArray[np.float64]:
-    """Return L1 norm of r = d P'x + (1 - d + d m) s - x, with m the mass of x that P loses.
+    """Return the L1 norm of r = d Pᵀx + (1 - d + d m) s - x, with m the mass of x that P loses.
 
-    The distance to the exact solution is at most this over (1 - d). Options as in :func:`ppr`.
+    The L1 distance to the exact solution is at most this norm divided by 1 - d. Options are those of :func:`ppr`.
 
     Parameters
     ----------
     x : array_like of float, shape (B, N)
-        Scores to judge, by the caller's node ids.
+        Approximate scores, by the caller's node ids.
 
     Returns
     -------
@@ -141,14 +140,14 @@ def ppr_residual(
     >>> ppr_residual(g, [[1.0, 0.0, 0.0]], [{0: 1.0}])
     array([1.])
     """
-    asked = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes)
+    inputs = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes)
     given: NDArray[np.float64] = np.atleast_2d(np.asarray(x, np.float64))
-    if given.shape != asked.restart.shape:
-        raise InputError(f"x has shape {given.shape}; it must be {asked.restart.shape}, a row for each restart row")
+    if given.shape != inputs.restart.shape:
+        raise InputError(f"x has shape {given.shape}; it must be {inputs.restart.shape}, one row per restart")
     norms = np.zeros(given.shape[0])
     for b in range(norms.size):
-        p = _transitions(graph, asked, b, edge_type_norm)
-        s, d = asked.restart[b], float(asked.damping[b])
+        p = _transitions(graph, inputs, b, edge_type_norm)
+        s, d = inputs.restart[b], float(inputs.damping[b])
         r = d * p.step(given[b]) + (1 - d + d * p.lost(given[b])) * s - given[b]
         norms[b] = np.abs(r).sum()
     return norms
@@ -157,14 +156,14 @@ def ppr_residual(
 def ppr_topk(
     graph: Graph, restart: Any, k: int, *, candidates: Any = None, **options: Any
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
-    """Return the k best nodes of each query: those with a score above 0, higher score first, then lower id.
+    """Return the k best nodes of each query with a score above 0: higher score first, then lower id.
 
     Parameters
     ----------
     k : int
-        At least 0; a query with fewer scored nodes has a shorter list.
+        At least 0; a query with fewer such nodes has a shorter list.
     candidates : ids (m,), bool (N,), bool (B, N), or a sequence of B id arrays, optional
-        Nodes that may be returned. Unlike `allow` it leaves the walk alone.
+        Nodes that may be returned. Unlike `allow`, it does not change the walk.
     **options
         As in :func:`ppr`.
 
@@ -189,9 +188,9 @@ def ppr_topk(
     return [ids for ids, _ in rows], [scores for _, scores in rows]
 
 
-def _transitions(graph: Graph, asked: Inputs, query: int, norm: str) -> Transitions:
-    eta, z = asked.type_weights[query], asked.node_weights[query]
-    allowed = asked.allowed[query] & (z > 0)
+def _transitions(graph: Graph, inputs: Inputs, query: int, norm: str) -> Transitions:
+    eta, z = inputs.type_weights[query], inputs.node_weights[query]
+    allowed = inputs.allowed[query] & (z > 0)
     src, dst, weight, edge_type = _entries(graph)
     weight = np.where(allowed[src] & allowed[dst], weight * z[dst], 0.0)
     if norm == "joint":
@@ -205,7 +204,7 @@ def _transitions(graph: Graph, asked: Inputs, query: int, norm: str) -> Transiti
 
 
 def _entries(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]:
-    """Return (src, dst, weight, type) of every directed step, in the caller's ids."""
+    """Return (src, dst, weight, type) of all directed edges, in the caller's ids."""
     row = np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr))
     weight = np.ones(row.size) if graph.weight is None else graph.weight.astype(np.float64)
     edge_type = np.zeros(row.size, np.uint8) if graph.edge_type is None else graph.edge_type
@@ -213,7 +212,7 @@ def _entries(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArra
 
 
 def _row_normalised(src: NDArray[np.int32], weight: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Return each weight over the sum of its source's weights; 0 where that sum is 0."""
+    """Divide each weight by the sum over its source; 0 if that sum is 0."""
     degree = _totals(src, weight, n)[src]
     return np.divide(weight, degree, out=np.zeros_like(weight), where=degree > 0)
 
@@ -228,7 +227,7 @@ def _solve(p: Transitions, s: NDArray[np.float64], d: float) -> NDArray[np.float
     term = (1 - d) * s
     y, mass = term.copy(), float(term.sum())
     left = mass
-    while d * left > (1 - d) * NEGLIGIBLE * mass:  # every later term has at most d times the mass of the last
+    while d * left > (1 - d) * NEGLIGIBLE * mass:  # each term has at most d times the mass of the previous one
         term = d * p.step(term)
         left = float(term.sum())
         y += term

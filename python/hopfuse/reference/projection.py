@@ -12,20 +12,20 @@ from .ranking import Ranking, best, check_k
 
 
 def project(scores: ArrayLike, incidence: Incidence, *, scale: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Return u_p = scale_p Σ_e w_pe v_e for each query: (B, P).
+    """Return u_p = scale_p Σ_e w_pe v_e for each query, (B, P).
 
     Parameters
     ----------
     scores : array_like (B, N) or (N,)
         v.
     incidence : Incidence
-        w, P rows of N columns; 1 each without weights.
+        w, P rows by N columns; 1 each without weights.
     scale : array_like (P,), optional
-        1 by default.
+        Default: 1 each.
 
     References
     ----------
-    u = B'v: PolicyRAG. The passages' probabilities of HippoRAG, NeurIPS 2024, section 2.3.
+    u = Bᵀv: PolicyRAG. The passage probabilities of HippoRAG, NeurIPS 2024, section 2.3.
 
     Examples
     --------

@@ -25,7 +25,7 @@ class Ranking:
     scores : ndarray of float64, shape (B, k)
         Padded with -inf.
     counts : ndarray of int64, shape (B,)
-        How many leading entries of each row are valid.
+        The number of leading entries of each row that are valid.
     """
 
     ids: NDArray[np.int64]
@@ -34,7 +34,7 @@ class Ranking:
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[NDArray[np.int64], NDArray[np.float64]]], k: int) -> Ranking:
-        """Pad rows of at most k (ids, scores) to the shape (B, k)."""
+        """Pad B rows of (ids, scores), at most k long, to shape (B, k)."""
         pairs = list(rows)
         ids = np.full((len(pairs), k), PAD_ID, np.int64)
         scores = np.full((len(pairs), k), -np.inf, np.float64)
@@ -72,19 +72,19 @@ def check_k(k: Any) -> int:
 
 
 def node_mask(chosen: Any, name: str, batch: int, n: int) -> NDArray[np.bool_]:
-    """Return which of n items each query may return, as booleans of shape (batch, n).
+    """Return a boolean mask, (batch, n), of the items that each query may return.
 
     Parameters
     ----------
     chosen : None, bools (n,), ids (m,), or a sequence of `batch` such rows
-        None chooses all.
+        None selects all.
     """
     if chosen is None:
         return np.ones((batch, n), bool)
     if not _per_query(chosen):
         return np.broadcast_to(_one_mask(chosen, name, n), (batch, n))
     if len(chosen) != batch:
-        raise InputError(f"{name} has {len(chosen)} rows for {batch} queries; give one a query, or one for all")
+        raise InputError(f"{name} has {len(chosen)} rows for {batch} queries; pass one per query, or one for all")
     return np.array([_one_mask(row, name, n) for row in chosen], bool).reshape(batch, n)
 
 

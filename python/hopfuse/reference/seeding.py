@@ -1,4 +1,4 @@
-"""Float64 oracle of add_passage_seeds."""
+"""Float64 oracle of add_passage_seeds and add_entity_seeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..types import Incidence
 def add_passage_seeds(
     seeds: Sequence[Mapping[int, float]], hits: Sequence[Sequence[tuple[int, float]]], mass: float
 ) -> list[dict[int, float]]:
-    """Return restarts, {node: weight} per query: seeds scaled to sum 1, and ``mass`` shared by the hits with score > 0.
+    """Return {node: weight} per query: seeds scaled to sum 1, plus ``mass`` split by score among hits with score > 0.
 
     Examples
     --------
@@ -37,10 +37,10 @@ def add_entity_seeds(
     mass: float,
     frequency: Any = None,
 ) -> list[dict[int, float]]:
-    """Return restarts, {node: weight} per query: 1 - ``mass`` of the seeds, and ``mass`` of what the hits hold.
+    """Return {node: weight} per query: a share 1 - ``mass`` of the seeds and ``mass`` of the entities of the hits.
 
-    The node e of the hit p at rank r, from 1, has w_pe / (r * frequency_e), summed over the hits. A row that lacks one
-    of the two has all of its restart at the other. A node of frequency 0 has nothing.
+    An entity e gets the sum over the hits p of w_pe / (r * frequency_e), with r the rank of p from 1, and nothing if
+    its frequency is 0. If a row has no seeds or no entities, the other gets all.
 
     Examples
     --------

@@ -11,24 +11,24 @@ from ..types import Corpus
 from .dense import dense_scores
 from .ranking import node_mask
 
-#: What a spread below it counts as: rounding leaves so much of equal cosines.
+#: The smallest standard deviation; rounding may produce smaller ones from equal cosines.
 LEAST_SPREAD = 2.0**-16
 
 
 def similarity_weights(
     queries: Any, corpus: Any, *, tau: float, floor: float = 1e-4, allow: Any = None
 ) -> NDArray[np.float64]:
-    """Return max(exp((c - max c) / (tau s)), floor) of cosines c, whose spread over allowed vectors is s: (B, N).
+    """Return max(exp((c - max c) / (tau s)), floor), (B, N), of the cosines c, with s their standard deviation.
 
     Parameters
     ----------
     queries : array_like of float, shape (B, d) or (d,)
     corpus : Corpus, or array_like of float, shape (N, d)
-        Cosines whatever its metric; no zero vector.
+        Without zero vectors. Cosines are used whatever its metric.
     tau : float
-        In units of s, the standard deviation of c, at least 2⁻¹⁶.
+        In units of s, which is at least 2⁻¹⁶.
     allow : bool (N,) or (B, N), ids (m,), or a sequence of B id arrays, optional
-        Maximum and spread are theirs alone; others weigh 0.
+        The vectors of which the maximum and s are taken; others get weight 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fusion of ranked lists: one method a file, all behind :func:`fuse`."""
+"""Float64 oracle of fuse; related methods share a file."""
 
 from .combine import fuse
 from .registry import METHODS

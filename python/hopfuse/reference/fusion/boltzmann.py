@@ -17,21 +17,21 @@ EPSILON = 1e-9
 
 
 def score(lists: Sequence[ScoredList], weights: Any, *, temperature: Any, wasserstein: float) -> Scores:
-    """Sum of w_l P_l, where P_l is a Boltzmann distribution over the documents of list l.
+    """Return the sum of w_l P_l, where P_l is a Boltzmann distribution over the documents of list l.
 
-    With p >= 0 the calibrated scores of a list: energies E = -ln(p + 1e-9), temperature
-    T = (2/3) mean(E) unless it is given, P = softmax(-E / T). Where that T <= 0 (as when every p is
-    1, or exceeds 1 under calibration "none") P is uniform, as it is for tied lists and singletons.
+    With the calibrated scores p >= 0 of a list: energies E = -ln(p + 1e-9), temperature T = (2/3) mean(E) unless given,
+    P = softmax(-E / T). If that T <= 0 (every p is 1, or exceeds 1 with calibration "none"), P is uniform, as it is for
+    tied lists and singletons.
 
     Parameters
     ----------
     lists : L lists
-        A list that lacks a document adds 0; an empty list adds nothing.
+        A list that lacks a document adds 0.
     weights : (L,)
         They need not sum to 1.
     temperature : "auto" or float > 0
     wasserstein : float >= 0
-        Every T is multiplied by 1 + wasserstein W, W = :func:`mean_distance` of the lists' calibrated scores.
+        Every T is multiplied by 1 + wasserstein W, with W the :func:`mean_distance` of the lists' calibrated scores.
 
     References
     ----------
@@ -51,7 +51,7 @@ def score(lists: Sequence[ScoredList], weights: Any, *, temperature: Any, wasser
 
 
 def mean_distance(samples: Sequence[NDArray[np.float64]]) -> float:
-    """Return the mean over all pairs of samples, but empty ones, of :func:`distance`; 0 without pairs.
+    """Return the mean :func:`distance` over all pairs of non-empty samples; 0 without pairs.
 
     Examples
     --------
@@ -98,8 +98,8 @@ def distribution(p: NDArray[np.float64], temperature: Any, factor: float = 1.0) 
         return p
     if (p < 0).any():
         raise InputError(
-            f"calibrated score {p.min()} is negative, and -ln(p) needs p >= 0; use calibration 'pit', 'min_max' or "
-            "'rank', whose values never are"
+            f"calibrated score {p.min()} is negative, but -ln(p) needs p >= 0; use calibration 'pit', 'min_max' or "
+            "'rank', which give no negative values"
         )
     energy = -np.log(p + EPSILON)
     t = (auto_temperature(energy) if temperature == "auto" else float(temperature)) * factor
@@ -133,7 +133,7 @@ def check(num_lists: int, *, temperature: Any) -> None:
 
 
 def check_both(num_lists: int, *, temperature: Any, wasserstein: Any) -> None:
-    """Check that wasserstein is a finite number, at least 0, and temperature as :func:`check` has it."""
+    """Check the temperature as in :func:`check`, and that wasserstein is a finite number, at least 0."""
     check(num_lists, temperature=temperature)
     if not is_number(wasserstein, 0, 1e38):
         raise InputError(f"wasserstein is {wasserstein!r}; it must be a finite number, at least 0")

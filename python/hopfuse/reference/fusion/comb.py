@@ -23,7 +23,7 @@ from .method import (
 
 
 def comb_sum(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """Return CombSUM: sum of w_l c_l over the lists that hold the document.
+    """Return CombSUM: the sum of w_l c_l over the lists that hold the document.
 
     References
     ----------
@@ -40,7 +40,7 @@ def comb_sum(lists: Sequence[ScoredList], weights: Any) -> Scores:
 
 
 def comb_mnz(lists: Sequence[ScoredList], weights: Any, *, gamma: float) -> Scores:
-    """Return CombMNZ: h^gamma times CombSUM, h the number of lists that hold the document, whatever its scores there.
+    """Return CombMNZ: h^gamma times CombSUM, with h the number of lists that hold the document, whatever its scores.
 
     References
     ----------
@@ -91,7 +91,7 @@ def wmnz(lists: Sequence[ScoredList], weights: Any) -> Scores:
 
 
 def comb_min(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """Return CombMIN: least c_l over the lists that hold the document; a list that lacks it has no say.
+    """Return CombMIN: the least c_l over the lists that hold the document.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def comb_min(lists: Sequence[ScoredList], weights: Any) -> Scores:
 
 
 def comb_max(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """Return CombMAX: largest c_l over the lists that hold the document; a list that lacks it has no say.
+    """Return CombMAX: the largest c_l over the lists that hold the document.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def comb_max(lists: Sequence[ScoredList], weights: Any) -> Scores:
 
 
 def comb_med(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """Return CombMED: median of c_l over the lists that hold the document; of an even number, the mean of two.
+    """Return CombMED: the median of c_l over the lists that hold the document (of an even number, the mean of two).
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _held(lists: Sequence[ScoredList]) -> dict[int, int]:
 
 
 def check_gamma(num_lists: int, *, gamma: Any) -> None:
-    """Check that gamma is a number, and h^gamma stays in float32."""
+    """Check that gamma is in [-16, 16] and h^gamma does not overflow float32."""
     if not is_number(gamma, -16, 16) or gamma * math.log(num_lists) > 88:
         raise InputError(f"gamma is {gamma!r}; it must be a number in [-16, 16]")
 

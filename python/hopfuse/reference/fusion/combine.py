@@ -1,4 +1,4 @@
-"""fuse(): what all fusion methods share."""
+"""The function fuse, with the steps that all fusion methods share."""
 
 from __future__ import annotations
 
@@ -34,45 +34,45 @@ def fuse(
 ) -> Ranking:
     """Fuse L ranked lists of each query into one.
 
-    Every document in the union of a query's lists gets the method's score, plus `consensus` if it
-    is in at least two of the lists (whatever their weights), times (1 - prior_weight) + prior_weight times its
-    importance in `prior`; the k best are returned.
+    Each document in the union of a query's lists gets the method's score, plus `consensus` if it is in at least two of
+    the lists (whatever their weights), all multiplied by (1 - prior_weight) + prior_weight * (its importance in
+    `prior`). The k best are returned.
 
     Parameters
     ----------
-    lists : sequence of L >= 1 Hits, each of B rows
+    lists : sequence of L >= 1 Hits with B rows each
     method : str
-        A name in ``hopfuse.reference.fusion.METHODS``; each has a file beside this one.
+        A name in ``hopfuse.reference.fusion.METHODS``.
     weights : array_like (L,) or (B, L), optional
-        Finite, at least 0; they need not sum to 1. The default is the method's.
+        Finite, at least 0; they need not sum to 1. By default the method's own.
     calibration : str, optional
-        How each list is calibrated first (see :func:`calibrate`). The default is the method's.
+        Applied to each list first (see :func:`calibrate`). By default the method's own.
     ties : str, optional
         For calibration "pit".
     calibration_options : mapping, optional
-        Further options of :func:`calibrate`; `lower` and `upper` are a number, or one for each list.
+        Further options of :func:`calibrate`; `lower` and `upper` are a number, or one per list.
     pool : int or sequence of int or None, optional
-        Only so many of a list's first hits are taken, before they are calibrated.
+        The number of leading hits of each list to use; the others are dropped before calibration.
     consensus : float
-        Finite, at least 0. It is on the scale of the method's scores.
+        Finite, at least 0, on the scale of the method's scores.
     prior : array_like (N,), optional
-        Importance of each document in [0, 1]. A document whose importance is NaN, or whose id is N or more, keeps
-        its score.
+        Importance of each document in [0, 1]. A document whose importance is NaN, or whose id is N or more, keeps its
+        score.
     prior_weight : float in [0, 1]
     k : int
         At least 0; rows with fewer documents are padded.
     **options
-        The method's own, with their defaults in the table of its file.
+        Options of the method.
 
     Returns
     -------
-    Ranking, shape (B, min(k, width of all lists together))
+    Ranking, shape (B, min(k, total width of the lists))
 
     Raises
     ------
     InputError
-        An unknown method, option or calibration, one that the method does not take, weights of
-        another shape, lists of different numbers of queries.
+        An unknown method, option or calibration, one that the method does not take, weights of another shape, lists
+        with different numbers of queries.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def _batch(lists: Sequence[Hits | Ranking]) -> int:
         raise InputError("lists must be a sequence of at least one Hits; wrap a single one: [hits]")
     sizes = [len(one) for one in lists]
     if len(set(sizes)) != 1:
-        raise InputError(f"the lists have {sizes} rows; every list has a row for each query")
+        raise InputError(f"the lists have {sizes} rows; each must have one row per query")
     return sizes[0]
 
 
@@ -147,7 +147,7 @@ def _consensus(consensus: Any) -> float:
 def _weights(rule: FusionMethod, weights: Any, batch: int, num_lists: int) -> NDArray[np.float64]:
     if rule.default_weights is None:
         if weights is not None:
-            raise InputError(f"fusion method {rule.name!r} takes no weights; leave them out")
+            raise InputError(f"fusion method {rule.name!r} takes no weights; omit them")
         return np.ones((batch, num_lists))
     w = np.asarray(rule.default_weights(num_lists) if weights is None else weights, np.float64)
     if w.shape not in ((num_lists,), (batch, num_lists)):
@@ -160,16 +160,16 @@ def _weights(rule: FusionMethod, weights: Any, batch: int, num_lists: int) -> ND
 def _prior_factors(prior: Any, weight: float) -> NDArray[np.float64]:
     importance = np.zeros(0) if prior is None else np.asarray(prior, np.float64)
     if importance.ndim != 1 or not 0 <= weight <= 1:
-        raise InputError(f"prior has shape {importance.shape} and weight {weight}; (N,) and [0, 1] are allowed")
+        raise InputError(f"prior has shape {importance.shape} and weight {weight}; they must be (N,) and in [0, 1]")
     if ((importance < 0) | (importance > 1)).any():
-        raise InputError(f"importance is {importance}; each must be in [0, 1], or NaN")
+        raise InputError(f"importance is {importance}; values must be in [0, 1], or NaN")
     return np.where(np.isnan(importance), 1.0, (1.0 - weight) + weight * importance)
 
 
 def _capped(lists: Sequence[Hits | Ranking], pool: Any) -> list[Ranking]:
     pools = list(pool) if isinstance(pool, (list, tuple, np.ndarray)) else [pool] * len(lists)
     if len(pools) != len(lists) or not all(p is None or p >= 0 for p in pools):
-        raise InputError(f"pool is {pool!r}; it must be a number, at least 0, or one or None for each of the lists")
+        raise InputError(f"pool is {pool!r}; it must be a number, at least 0, or a number or None per list")
     return [
         Ranking(one.ids[:, :p], one.scores[:, :p].astype(np.float64), np.minimum(one.counts, one.ids[:, :p].shape[1]))
         for one, p in zip(lists, pools, strict=True)
@@ -181,7 +181,7 @@ def _calibrated(
 ) -> list[Ranking]:
     if not rule.calibrations:
         if calibration is not None or ties is not None or options:
-            raise InputError(f"fusion method {rule.name!r} uses ranks only; leave calibration and ties out")
+            raise InputError(f"fusion method {rule.name!r} uses only ranks; omit calibration and ties")
         return [calibrate(one, "none") for one in lists]
     name = rule.calibrations[0] if calibration is None else calibration
     if name not in rule.calibrations:

@@ -12,11 +12,11 @@ from .method import FusionMethod, ScoredList, Scores, unit_weights
 
 
 def score(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """Return documents that one wins against by weighted majority, and half of those that it ties with (Copeland).
+    """Return the Copeland score: the number of documents beaten by weighted majority, plus half the number of ties.
 
-    See :func:`majorities`. Of two strongly connected components of the majorities' graph the documents of the one that
-    wins score higher, as in every order that Condorcet fusion may give; a document that wins against all others is
-    first. Within a cycle those that win against more are higher, and where these are equal the lower id.
+    See :func:`majorities`. Of two strongly connected components of the majority graph, the documents of the winning one
+    score higher, as in every order that Condorcet fusion may give; a document that beats all others comes first. Within
+    a cycle, documents that beat more others come first, then the lower id.
 
     References
     ----------
@@ -37,10 +37,10 @@ def score(lists: Sequence[ScoredList], weights: Any) -> Scores:
 
 
 def majorities(places: Sequence[NDArray[np.int64]], weights: Any, documents: int) -> NDArray[np.float64]:
-    """Return the weight of the lists that rank a above b, less those that rank it below: (documents, documents).
+    """Return the weight of the lists that rank a above b minus those that rank it below, (documents, documents).
 
-    A list ranks what it holds, `places` best first, above what it lacks, and says nothing of two that it lacks.
-    Weights are float32 numbers, whose sums float64 holds: equal votes tie.
+    A list ranks the documents that it holds (`places`, best first) above those that it lacks, and does not rank two
+    that it lacks. Weights are rounded to float32, so that their float64 sums are exact and equal votes tie.
 
     Examples
     --------

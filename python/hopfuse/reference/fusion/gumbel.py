@@ -12,14 +12,14 @@ from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, is_number, va
 
 
 def score(lists: Sequence[ScoredList], weights: Any, *, theta: Any, epsilon: Any) -> Scores:
-    """Return exp(-(sum_l x_l^theta)^(1/theta)) over all lists, x_l = max(-ln(c_l + epsilon), 0).
+    """Return exp(-(sum_l x_l^theta)^(1/theta)) over all lists, with x_l = max(-ln(c_l + epsilon), 0).
 
-    A list that lacks a document, be it empty, has c = 0 for it.
+    For a document that a list lacks, c_l = 0.
 
     Parameters
     ----------
     theta : "auto" or float in [1, 100]
-        "auto" is 1/(1 - tau), tau within [0, 0.95]; see :func:`kendall`.
+        "auto" is 1/(1 - tau) with tau clipped to [0, 0.95]; see :func:`kendall`.
 
     References
     ----------
@@ -40,7 +40,7 @@ def score(lists: Sequence[ScoredList], weights: Any, *, theta: Any, epsilon: Any
     scores = {}
     for document, own in found.items():
         if min(own.values()) < 0:
-            raise InputError(f"calibrated score {min(own.values())} is negative, and -ln(c) needs one of at least 0")
+            raise InputError(f"calibrated score {min(own.values())} is negative, but -ln(c) needs c >= 0")
         x = [max(-math.log(own.get(number, 0.0) + least), 0.0) for number in range(len(lists))]
         most = max(x)
         inner = math.fsum((value / most) ** power for value in x) if most > 0 else 0.0
@@ -49,10 +49,10 @@ def score(lists: Sequence[ScoredList], weights: Any, *, theta: Any, epsilon: Any
 
 
 def kendall(found: dict[int, dict[int, float]]) -> float:
-    """Return Kendall's tau-a of the documents that two lists share, over all pairs of lists; 0 without such pairs.
+    """Return Kendall's tau-a over the documents shared by two lists, pooled over all pairs of lists; 0 without any.
 
-    Of two documents and the two lists that hold both: the share of pairs that agree less that of those that disagree.
-    Pairs that tie in a list are counted, and do neither.
+    Over all pairs of documents and pairs of lists that hold both: the share of pairs ranked in the same order minus the
+    share ranked in opposite orders. Pairs that tie in a list count as neither.
 
     Examples
     --------

@@ -9,9 +9,9 @@ from .method import EVERY, FusionMethod, ScoredList, Scores, mixture_weights, we
 
 
 def score(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """Sum of w_l c_l, with c_l the calibrated scores of list l.
+    """Return the sum of w_l c_l, with c_l the calibrated scores of list l.
 
-    A list that lacks a document adds 0: under "z_score" that is the list's mean.
+    A list that lacks a document adds 0, which with "z_score" is the list's mean.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Max fusion: a document's best calibrated score, with a bias for each list."""
+"""Max fusion: a document's best calibrated score, with a bias per list."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .method import EVERY, FusionMethod, ScoredList, Scores
 
 
 def score(lists: Sequence[ScoredList], weights: Any, *, bias: Any) -> Scores:
-    """Return maximum of (c_l + bias_l) over the lists that hold the document.
+    """Return the maximum of (c_l + bias_l) over the lists that hold the document.
 
-    A list that lacks a document has no say (it does not count as 0). With two lists and the bias
-    (0, 1e-6) this is the union rule of the Dice-Sørensen hybrid.
+    A list that lacks a document is ignored, not counted as 0. With two lists and the bias (0, 1e-6) this is the union
+    rule of the Dice-Sørensen hybrid.
 
     Parameters
     ----------
     bias : (L,) or None
-        None is 0 for every list.
+        None means 0 for every list.
 
     Examples
     --------
@@ -39,12 +39,12 @@ def score(lists: Sequence[ScoredList], weights: Any, *, bias: Any) -> Scores:
 
 
 def check(num_lists: int, *, bias: Any) -> None:
-    """Check that bias is None or a finite number for each list."""
+    """Check that bias is None or a finite number per list."""
     if bias is None:
         return
     array = np.asarray(bias)
     if array.shape != (num_lists,) or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-        raise InputError(f"bias is {bias!r}; it must be {num_lists} finite numbers, one a list")
+        raise InputError(f"bias is {bias!r}; it must be {num_lists} finite numbers, one per list")
 
 
 _NONE_FIRST = ("none", *(name for name in EVERY if name != "none"))

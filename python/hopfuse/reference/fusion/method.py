@@ -1,4 +1,4 @@
-"""The interface of a fusion method, which every file of this folder fills in."""
+"""The interface that every fusion method implements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Scores = dict[int, float]
 
-#: Calibrations, of :func:`hopfuse.reference.calibrate`: those that give no value below 0 where there was none, and all.
+#: Calibrations that give no negative values for scores that are at least 0.
 NONNEGATIVE = (
     "pit",
     "min_max",
@@ -26,7 +26,7 @@ NONNEGATIVE = (
     "none",
 )
 EVERY = (*NONNEGATIVE, "z_score", "gaussian")
-#: The same with min_max for their default.
+#: All calibrations, with min_max as the default.
 MIN_MAX_FIRST = ("min_max", *(name for name in EVERY if name != "min_max"))
 
 
@@ -38,7 +38,7 @@ class ScoredList(NamedTuple):
 
 
 def no_options(num_lists: int) -> None:
-    """Check nothing: the method has no options."""
+    """Accept a method without options."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ class FusionMethod:
     ----------
     name : str
     score : callable(lists, weights, **options) -> {id: score}
-        The method itself, for one query: its lists (each may be empty) and their weights (L,).
-        Every document of the union has an entry; :func:`fuse` adds the consensus bonus and ranks.
+        Scores one query from its lists, each of which may be empty, and their weights (L,). Every document of the union
+        has an entry; :func:`fuse` adds the consensus bonus and ranks.
     calibrations : tuple of str
-        Those that the method accepts, its default first; empty where only ranks count.
+        The calibrations that the method accepts, its default first; empty if it uses only ranks.
     default_weights : callable(num_lists) -> sequence of float, or None
-        None where the method takes no weights (`score` is then given ones).
+        None if the method takes no weights; `score` is then called with ones.
     options : mapping of str to default value
     check : callable(num_lists, **options) -> None
-        Raises InputError where an option's value is not allowed.
+        Raises InputError if an option is invalid.
     """
 
     name: str
@@ -69,7 +69,7 @@ class FusionMethod:
 
 
 def mixture_weights(num_lists: int) -> Sequence[float]:
-    """Return PhaseGraph's (0.7, 0.3) for two lists, 1/L each otherwise."""
+    """Return PhaseGraph's (0.7, 0.3) for two lists, else 1/L each."""
     return (0.7, 0.3) if num_lists == 2 else (1.0 / num_lists,) * num_lists
 
 
@@ -79,7 +79,7 @@ def unit_weights(num_lists: int) -> Sequence[float]:
 
 
 def is_number(value: Any, low: float, high: float) -> bool:
-    """Return whether a value is a real number from low to high, and no bool.
+    """Return whether a value is a real number from low to high, not a bool.
 
     Examples
     --------
@@ -107,9 +107,9 @@ def values_of(ids: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.floa
 
 
 def weighted_sum(ids: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]], weights: Any) -> Scores:
-    """Sum of w_l * value_l over the lists that hold a document; a list that lacks it adds 0.
+    """Return the sum of w_l * value_l over the lists that hold a document.
 
-    The sum is the correctly rounded one: documents with the same terms in other lists tie.
+    The sum is correctly rounded, so documents with the same terms in different lists tie.
     """
     terms: dict[int, list[float]] = {}
     for list_ids, list_values, weight in zip(ids, values, weights, strict=True):

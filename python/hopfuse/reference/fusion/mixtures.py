@@ -1,4 +1,4 @@
-"""Methods around Boltzmann probabilities: Tsallis' q-exponential, quantum interference."""
+"""Variants of Boltzmann fusion: Tsallis' q-exponential, quantum interference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .method import (
 
 
 def tsallis(lists: Sequence[ScoredList], weights: Any, *, q: Any, temperature: Any) -> Scores:
-    """Sum of w_l P_l, P_l as in :mod:`.boltzmann` with the q-exponential for the exponential.
+    """Return the sum of w_l P_l, with P_l as in :mod:`.boltzmann` but with the q-exponential.
 
     References
     ----------
@@ -47,7 +47,7 @@ def tsallis(lists: Sequence[ScoredList], weights: Any, *, q: Any, temperature: A
 
 
 def q_distribution(p: NDArray[np.float64], q: float, temperature: Any) -> NDArray[np.float64]:
-    """Return P_i = e_q(-E_i/T) / sum_j e_q(-E_j/T), e_q(x) = [1 + (1 - q) x]_+^(1/(1 - q)); uniform where all are 0.
+    """Return P_i = e_q(-E_i/T) / sum_j e_q(-E_j/T), e_q(x) = [1 + (1 - q) x]_+^(1/(1 - q)); uniform if all are 0.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def q_distribution(p: NDArray[np.float64], q: float, temperature: Any) -> NDArra
     if p.size == 0:
         return p
     if (p < 0).any():
-        raise InputError(f"calibrated score {p.min()} is negative, and -ln(p) needs p >= 0")
+        raise InputError(f"calibrated score {p.min()} is negative, but -ln(p) needs p >= 0")
     energy = -np.log(p + boltzmann.EPSILON)
     t = boltzmann.auto_temperature(energy) if temperature == "auto" else float(temperature)
     if t <= 0:
@@ -75,10 +75,10 @@ def q_distribution(p: NDArray[np.float64], q: float, temperature: Any) -> NDArra
 
 
 def quantum(lists: Sequence[ScoredList], weights: Any, *, theta: float, form: str, temperature: Any) -> Scores:
-    """Sum of a_l and of the interference of every pair, a_l = w_l P_l, P_l as in :mod:`.boltzmann`.
+    """Return the sum of a_l and of the interference of every pair, with a_l = w_l P_l and P_l as in :mod:`.boltzmann`.
 
-    a_l a_m cos(theta) of a pair where `form` is "product", 2 sqrt(a_l a_m) cos(theta) where it is "sqrt". A list that
-    lacks a document has a = 0 for it.
+    The interference of a pair is a_l a_m cos(theta) if `form` is "product", 2 sqrt(a_l a_m) cos(theta) if it is "sqrt".
+    For a document that a list lacks, a_l = 0.
 
     References
     ----------
@@ -105,15 +105,15 @@ def quantum(lists: Sequence[ScoredList], weights: Any, *, theta: float, form: st
 
 
 def check_tsallis(num_lists: int, *, q: Any, temperature: Any) -> None:
-    """Check that q is a number from 0 to 10, or one for each list, and temperature as in boltzmann."""
+    """Check the temperature as in boltzmann, and that q is a number from 0 to 10, or one per list."""
     boltzmann.check(num_lists, temperature=temperature)
     many = list(q) if isinstance(q, (list, tuple, np.ndarray)) else [q]
     if len(many) not in (1, num_lists) or not all(is_number(one, 0, 10) for one in many):
-        raise InputError(f"q is {q!r}; it must be a number in [0, 10], or {num_lists} of them, one a list")
+        raise InputError(f"q is {q!r}; it must be a number in [0, 10], or {num_lists} of them, one per list")
 
 
 def check_quantum(num_lists: int, *, theta: Any, form: Any, temperature: Any) -> None:
-    """Check that theta is a finite number, form is "product" or "sqrt", temperature as in boltzmann."""
+    """Check the temperature as in boltzmann, that theta is finite, and that form is "product" or "sqrt"."""
     boltzmann.check(num_lists, temperature=temperature)
     if not is_number(theta, -1e30, 1e30):
         raise InputError(f"theta is {theta!r}; it must be a finite number of radians")

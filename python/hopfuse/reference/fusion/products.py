@@ -1,4 +1,4 @@
-"""Methods that multiply: log-linear pooling, the power mean, Plackett-Luce strengths."""
+"""Methods that multiply: log-linear pooling, power mean, Plackett-Luce."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, is_number, mi
 
 
 def log_linear(lists: Sequence[ScoredList], weights: Any, *, temperature: Any, epsilon: float) -> Scores:
-    """Return product of (P_l + epsilon)^w_l, P_l the Boltzmann probabilities of list l; see :mod:`.boltzmann`.
+    """Return the product of (P_l + epsilon)^w_l, with the Boltzmann probabilities P_l of list l; see :mod:`.boltzmann`.
 
-    A list that lacks a document, be it empty, has P = 0 for it.
+    For a document that a list lacks, P_l = 0.
 
     References
     ----------
@@ -36,9 +36,9 @@ def log_linear(lists: Sequence[ScoredList], weights: Any, *, temperature: Any, e
 
 
 def power_mean(lists: Sequence[ScoredList], weights: Any, *, p: float, epsilon: float) -> Scores:
-    """Return (sum w_l u_l^p / sum w_l)^(1/p), and exp(sum w_l ln u_l / sum w_l) for p = 0; u_l = c_l + epsilon.
+    """Return (sum w_l u_l^p / sum w_l)^(1/p), or exp(sum w_l ln u_l / sum w_l) if p = 0, with u_l = c_l + epsilon.
 
-    A list that lacks a document, be it empty, has c = 0 for it. Where all weights are 0 the score is.
+    For a document that a list lacks, c_l = 0. If all weights are 0, the score is 0.
 
     References
     ----------
@@ -68,9 +68,9 @@ def power_mean(lists: Sequence[ScoredList], weights: Any, *, p: float, epsilon: 
 
 
 def plackett_luce(lists: Sequence[ScoredList], weights: Any, *, steps: int, epsilon: float) -> Scores:
-    """Return product of (s_l + epsilon)^w_l, s_l the Plackett-Luce strengths of list l; see :func:`strengths`.
+    """Return the product of (s_l + epsilon)^w_l, with the Plackett-Luce strengths s_l of list l; see :func:`strengths`.
 
-    A list that lacks a document, be it empty, has s = 0 for it.
+    For a document that a list lacks, s_l = 0.
 
     References
     ----------
@@ -88,11 +88,11 @@ def plackett_luce(lists: Sequence[ScoredList], weights: Any, *, steps: int, epsi
 
 
 def strengths(n: int, steps: int) -> NDArray[np.float64]:
-    """Return Plackett-Luce strengths of one ranking of n items, by Hunter's MM algorithm from equal ones, of sum 1.
+    """Return the Plackett-Luce strengths of one ranking of n items, with sum 1, by Hunter's MM algorithm.
 
-    A step makes the strength of the item of rank r [r < n] / sum_(t <= min(r, n - 1)) 1/S_t with S_t the sum of the
-    strengths of rank t and below (Hunter, "MM Algorithms for Generalized Bradley-Terry Models", Annals of Statistics
-    32, 2004, eq. 30, for one ranking).
+    It starts with equal strengths. A step sets the strength of the item of rank r to
+    [r < n] / sum_(t <= min(r, n - 1)) 1/S_t, where S_t is the sum of the strengths of rank t and below (Hunter, "MM
+    Algorithms for Generalized Bradley-Terry Models", Annals of Statistics 32, 2004, eq. 30, for one ranking).
 
     Examples
     --------
@@ -110,7 +110,7 @@ def strengths(n: int, steps: int) -> NDArray[np.float64]:
 
 def _nonnegative(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     if (scores < 0).any():
-        raise InputError(f"calibrated score {scores.min()} is negative, and a power needs one of at least 0")
+        raise InputError(f"calibrated score {scores.min()} is negative, but a power needs scores of at least 0")
     return scores
 
 
@@ -125,20 +125,20 @@ def _weighted_product(
 
 
 def check_log_linear(num_lists: int, *, temperature: Any, epsilon: Any) -> None:
-    """Check that temperature is as in boltzmann, and epsilon a number above 0."""
+    """Check the temperature as in boltzmann, and that epsilon is above 0."""
     boltzmann.check(num_lists, temperature=temperature)
     _check_epsilon(epsilon)
 
 
 def check_power_mean(num_lists: int, *, p: Any, epsilon: Any) -> None:
-    """Check that p is 0 or of a size from 0.05 to 100, and epsilon is a number above 0."""
+    """Check that p is 0 or 0.05 <= |p| <= 100, and that epsilon is above 0."""
     if not is_number(p, -100, 100) or 0 < abs(p) < 0.05:
-        raise InputError(f"p is {p!r}; it must be 0, or a number whose size is between 0.05 and 100")
+        raise InputError(f"p is {p!r}; it must be 0, or a number with 0.05 <= |p| <= 100")
     _check_epsilon(epsilon)
 
 
 def check_plackett_luce(num_lists: int, *, steps: Any, epsilon: Any) -> None:
-    """Check that steps is a whole number from 1 to 100, and epsilon is a number above 0."""
+    """Check that steps is a whole number from 1 to 100, and that epsilon is above 0."""
     if not is_number(steps, 1, 100) or int(steps) != steps:
         raise InputError(f"steps is {steps!r}; it must be a whole number from 1 to 100")
     _check_epsilon(epsilon)

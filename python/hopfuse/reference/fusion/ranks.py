@@ -1,4 +1,4 @@
-"""Methods that read ranks alone: inverse square rank, Borda count, rank-biased centroids."""
+"""Methods that use only ranks: inverse square rank, Borda count, rank-biased centroids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .method import FusionMethod, ScoredList, Scores, is_number, unit_weights, v
 
 
 def isr(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """Return h times the sum of w_l / rank_l^2, h the number of lists that hold the document, ranks from 1 by position.
+    """Return h times the sum of w_l / rank_l^2, with h the number of lists that hold the document; ranks start at 1.
 
     References
     ----------
@@ -53,10 +53,10 @@ def _inverse_squares(lists: Sequence[ScoredList], weights: Any) -> dict[int, tup
 
 
 def borda(lists: Sequence[ScoredList], weights: Any, *, missing: str) -> Scores:
-    """Sum of w_l points_l: N - rank_l + 1 points in a union of N documents, ranks from 1 by position.
+    """Return the sum of w_l points_l, with N - rank_l + 1 points in a union of N documents; ranks start at 1.
 
-    A list of n gives a document that it lacks (N - n + 1)/2 points, the mean of those that are left, where `missing`
-    is "mean", as in BordaFuse, and none where it is "zero".
+    A list of length n gives each document that it lacks (N - n + 1)/2 points, the mean of the remaining points, if
+    `missing` is "mean" (BordaFuse), and 0 if it is "zero".
 
     References
     ----------
@@ -80,7 +80,7 @@ def borda(lists: Sequence[ScoredList], weights: Any, *, missing: str) -> Scores:
 
 
 def rbc(lists: Sequence[ScoredList], weights: Any, *, phi: float) -> Scores:
-    """Sum of w_l (1 - phi) phi^(rank_l - 1), ranks from 1 by position; a list that lacks the document adds 0.
+    """Return the sum of w_l (1 - phi) phi^(rank_l - 1) over the lists that hold the document; ranks start at 1.
 
     References
     ----------
@@ -109,7 +109,7 @@ def check_missing(num_lists: int, *, missing: Any) -> None:
 
 
 def check_phi(num_lists: int, *, phi: Any) -> None:
-    """Check that phi is a number between 0 and 1."""
+    """Check that phi is strictly between 0 and 1."""
     if not is_number(phi, 0, 1) or phi in (0, 1):
         raise InputError(f"phi is {phi!r}; it must be a number between 0 and 1")
 

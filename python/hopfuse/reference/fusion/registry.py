@@ -1,4 +1,4 @@
-"""The fusion methods by name."""
+"""The fusion methods, by name."""
 
 from .boltzmann import BOLTZMANN
 from .comb import COMB_ANZ, COMB_MAX, COMB_MED, COMB_MIN, COMB_MNZ, COMB_SUM, WMNZ

@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from .method import FusionMethod, ScoredList, Scores, unit_weights, weighted_sum
+from .method import FusionMethod, ScoredList, Scores, is_number, unit_weights, weighted_sum
 
 
 def score(lists: Sequence[ScoredList], weights: Any, *, rank_constant: float) -> Scores:
-    """Sum of w_l / (rank_constant + rank_l), ranks from 1 by position.
+    """Return the sum of w_l / (rank_constant + rank_l) over the lists that hold the document; ranks start at 1.
 
-    Positions are those of the total order, so tied scores get different ranks (lower id first).
-    A list that lacks a document adds 0. Scores do not matter beyond the order, so there is no
-    calibration.
+    Ranks are positions in the total order, so tied scores get different ranks (lower id first). Scores matter only
+    through the order, so there is no calibration.
 
     References
     ----------
-    Cormack, Clarke, Büttcher 2009.
+    Cormack, Clarke & Büttcher, SIGIR 2009.
 
     Examples
     --------
@@ -36,8 +35,7 @@ def score(lists: Sequence[ScoredList], weights: Any, *, rank_constant: float) ->
 
 def check(num_lists: int, *, rank_constant: Any) -> None:
     """Check that rank_constant is a finite number, at least 0."""
-    number = isinstance(rank_constant, (int, float, np.integer, np.floating)) and not isinstance(rank_constant, bool)
-    if not number or not 0 <= rank_constant < np.inf:
+    if not is_number(rank_constant, 0, np.inf) or np.isinf(rank_constant):
         raise InputError(f"rank_constant is {rank_constant!r}; it must be a finite number, at least 0")
 
 
