@@ -101,7 +101,7 @@ BUGS = [
     Bug("what a failed recording made is kept", "lifetime", RUNTIME, "capture.tape.abandon()", "capture.tape",
         "a_recording_that_fails_gives_its_memory_back"),
     Bug("a block comes back while it is in use", "lifetime", MEMORY, "        return Lease(self, place)",
-        "        self.give_back(place)\n        return Lease(self, place)", "recordings_with_one_memory"),
+        "        self.release(place)\n        return Lease(self, place)", "recordings_with_one_memory"),
     Bug("results lie where dropped memory was", "lifetime", MEMORY, "{place.number for _, place in self._given}",
         "set()", "results_lie_side_by_side"),
     Bug("out of memory is final", "lifetime", RUNTIME, "        gc.collect()  #",

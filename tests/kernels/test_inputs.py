@@ -68,7 +68,7 @@ def test_restarts_are_sorted_by_internal_node_without_what_weighs_nothing(
         ([[(4, np.inf)]], "row 0 has weight inf at node 4"),
         ([[(4, -1.0), (5, np.nan)]], "row 0 has weight -1.0 at node 4"),
         ([[(1, 1.0)], [(1, 0.0), (-1, 5.0)]], "row 1 is all zero; a query needs at least one seed with weight > 0"),
-        ([[(1, 1.0)], [(1, 1.5e308), (2, 1.5e308)]], "row 1 sums beyond float64; scale it down"),
+        ([[(1, 1.0)], [(1, 1.5e308), (2, 1.5e308)]], "the sum of restart row 1 overflows float64; scale it down"),
         ([[], [(1, np.nan)]], "row 1 has weight nan"),  # wrong entries are told before empty rows
         ([[(1, np.nan)], [(9, 1.0)]], "row 1 has seed 9"),  # and nodes before weights
         ([[(1, 1.5e308), (2, 1.5e308)], []], "row 1 is all zero"),

@@ -124,10 +124,10 @@ def test_usual_weights_need_no_more_passes_than_a_recording_has(runtime: Any) ->
     graph = random_graph(np.random.default_rng(5), NODES, 400, hub=3)
     captured, rng = hf.capture(core_of(graph), SHAPES, backend=SIMT), np.random.default_rng(6)
     device = backends.resolve(SIMT).device
-    before = device.last.get("capture", {}).get("queries_asked_again", 0)
+    before = device.last.get("capture", {}).get("queries_rerun", 0)
     for _ in range(3):
         captured(*questions(rng, 8, 2.0))
-    assert device.last["capture"]["queries_asked_again"] == before
+    assert device.last["capture"]["queries_rerun"] == before
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_shapes_types_and_places_that_do_not_fit_are_refused(runtime: Any) -> No
         [((1,), "int64"), ((1,), "float64")],
         backend=SIMT,
     )
-    with pytest.raises(InputError, match="node_weights is given for each query inside a captured core"):
+    with pytest.raises(InputError, match="node_weights is given per query inside a captured core"):
         captured(np.zeros((1, 1), np.int64), np.ones((1, 1)))
 
 

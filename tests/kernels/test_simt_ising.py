@@ -94,7 +94,7 @@ def test_a_document_outside_the_graph_is_named_by_its_row() -> None:
     ids = hits.ids.copy()
     ids[2, 0] = NODES
     outside = hf.Hits.unchecked(ids, hits.scores, np.maximum(hits.counts, 1))
-    with pytest.raises(InputError, match="row 2 has a document outside the graph"):
+    with pytest.raises(InputError, match="row 2 has a document that is not a node of the graph"):
         hf.ising_rerank(on_device(outside), graph)
     with pytest.raises(InputError, match=f"row 2 has document {NODES}, which is outside the graph"):
         hf.ising_rerank(outside, graph, backend="cpu")

@@ -27,7 +27,7 @@ def assert_alike(found: Any, expected: Any) -> None:
 
 def asked_again() -> int:
     """Queries that recordings have left to the plain core, so far."""
-    return int(backends.resolve(SIMT).device.last.get("capture", {}).get("queries_asked_again", 0))
+    return int(backends.resolve(SIMT).device.last.get("capture", {}).get("queries_rerun", 0))
 
 
 @pytest.mark.emulator

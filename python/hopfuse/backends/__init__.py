@@ -1,4 +1,7 @@
-"""Which backends exist on this machine, which one a call gets, and why."""
+"""Backends: which exist on this machine, and which one a call uses.
+
+May import the native module, ``types``, ``errors``, the checks and ``_arrays``; only ``cuda`` imports CuPy.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def _make_cuda() -> Backend:
 
 
 def _differs_on_cuda(backend: Backend) -> str | None:
-    """Run the quick self-test, once for an installation, device and driver; return the difference."""
+    """Run the quick self-test, once per installation, device and driver; return the difference found, or None."""
     from .cuda.found_device import SelfTestMark
     from .selftest import difference
 
@@ -40,18 +43,18 @@ _cuda: FirstUse[Backend] = FirstUse("cuda", no_cupy, _make_cuda, _differs_on_cud
 
 
 def register(name: str, backend: Backend) -> None:
-    """Make ``backend=name`` known: the SIMT emulator's tests do. ``auto`` never chooses such a backend."""
+    """Register a backend under a name, as the tests of the SIMT emulator do; ``auto`` never selects it."""
     _backends[name] = backend
 
 
 def resolve(backend: str) -> Backend:
-    """Return the backend for a ``backend=`` argument; ``auto`` takes HOPFUSE_BACKEND where it is set."""
+    """Return the backend for a ``backend=`` argument; ``auto`` honours HOPFUSE_BACKEND."""
     name = _named(backend)
     return _usable(_cuda.tested() if name == _cuda.name else _backends[name])
 
 
 def untested(backend: str) -> Backend:
-    """Return the backend by its name, whatever its self-test says: for the self-test itself."""
+    """Return the backend for a ``backend=`` argument without its self-test, to run that test."""
     name = _named(backend)
     return _usable(_cuda.untested() if name == _cuda.name else _backends[name])
 
@@ -61,7 +64,7 @@ def _names() -> tuple[str, ...]:
 
 
 def _named(backend: str) -> str:
-    """Return the name of the backend for a ``backend=`` argument."""
+    """Check a ``backend=`` argument and return the backend's name."""
     if not isinstance(backend, str) or backend not in ("auto", *_names()):
         raise InputError(f"backend is {backend!r}; allowed: {', '.join(('auto', *_names()))}")
     return automatic() if backend == "auto" else backend
@@ -74,7 +77,7 @@ def _usable(backend: Backend) -> Backend:
 
 
 def automatic() -> str:
-    """Return the name of the backend that ``auto`` is: HOPFUSE_BACKEND, else a GPU that has proved itself."""
+    """Return the name that ``auto`` stands for: HOPFUSE_BACKEND, else "cuda" if it passed its self-test, else "cpu"."""
     name = os.environ.get("HOPFUSE_BACKEND", "") or "auto"
     if name != "auto" and name not in _names():
         raise BackendError(f"HOPFUSE_BACKEND is {name!r}; allowed: {', '.join(('auto', *_names()))}, or leave it unset")
@@ -84,15 +87,15 @@ def automatic() -> str:
 
 
 def backend_info() -> dict[str, Any]:
-    """Say what runs here and why: backends, kernel variants, threads, and the last call of each op.
+    """Describe the backends of this machine, their kernel variants and threads, and the last call of each op.
 
     Returns
     -------
     dict
-        ``auto``, the backend that ``backend="auto"`` gives, or None where HOPFUSE_BACKEND names none (``error``
-        says so); ``backends`` -> name -> what it is: ``cpu`` its variant, the variants built and runnable, why others
-        were not taken, threads, idle workspace bytes; ``cuda`` its device, driver and where its kernels came from, or
-        ``error``, why it is not used; and the last call of each op.
+        ``auto``: the backend that ``backend="auto"`` selects, or None if HOPFUSE_BACKEND is invalid (then ``error``
+        says so). ``backends``: a dict per backend, with the last call of each op. That of ``cpu`` has the variant in
+        use, the variants built and runnable, why others are not used, threads and idle workspace bytes; that of
+        ``cuda`` the device, the driver and the origin of its kernels, or under ``error`` why it is not used.
 
     Examples
     --------

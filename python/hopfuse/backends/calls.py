@@ -1,7 +1,7 @@
-"""The calls of the ops, built and checked once, and the backends that take them.
+"""The validated arguments of each op, and the interface of backends that take them.
 
-Named tuples: frozen, and cheaper to make than dataclasses. Their arrays are on the host or, where a call is
-``on_device``, on the device of the backend that gets it.
+Calls are named tuples, which are immutable and cheaper to create than dataclasses. Their arrays are on the host or, if
+``on_device``, on the device of the backend.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.rows import entries_of, indptr_of_counts
 from ..types import Corpus, Graph, Incidence, LabelSets
 from .node_weights import NodeWeights
 
-#: How names of dense kernels say the precision of the originals.
+#: Suffixes of the names of dense kernels, by the precision of the vectors.
 DENSE_SUFFIXES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
-#: What is wrong with a query whose projection overflows.
+#: The error of a query whose projection overflows.
 SUM_BEYOND = "query {row} has a sum beyond float32; scale its scores down"
 
 #: An array on the host or on a device.
 Array = Any
 #: ids (B, width) int64, scores (B, width) float32 and counts (B,) int64.
 ScoredList = tuple[Array, Array, Array]
-#: Arrays of :class:`hopfuse.Hits` by their names.
+#: The arrays of :class:`hopfuse.Hits`, by name.
 HitArrays = dict[str, Array]
 
 
@@ -31,17 +32,17 @@ HitArrays = dict[str, Array]
 
 
 class DeviceSeeds(NamedTuple):
-    """Restarts on a device, not yet read: (B, S) node ids of the caller, int64, -1 for none, and float64 weights."""
+    """Restarts on a device, not yet checked."""
 
-    node: Array
-    weight: Array
-    may_be_empty: bool  # a query without seeds gets no hits; otherwise it is an error
+    node: Array  # (B, S) int64, the caller's ids; -1 is padding
+    weight: Array  # (B, S) float64
+    may_be_empty: bool  # whether a query without seeds gets no hits, instead of an error
 
 
 class PprQueries(NamedTuple):
     """A batch of restarts by internal node, with the options of each query.
 
-    With ``seeds`` the restarts are there, on the device; ``indptr``, ``node`` and ``value`` are empty.
+    If ``seeds`` is given, it holds the restarts, and ``indptr``, ``node`` and ``value`` are empty.
     """
 
     indptr: NDArray[np.int64]
@@ -62,17 +63,15 @@ class PprQueries(NamedTuple):
         return self.seeds is not None
 
     def take(self, rows: NDArray[np.int64]) -> PprQueries:
-        """Return some queries of the batch, in order."""
+        """Return a subset of the batch; ``rows`` ascend."""
         if rows.size == self.damping.size:
             return self
-        length = np.diff(self.indptr)[rows]
-        indptr = np.zeros(rows.size + 1, np.int64)
-        np.cumsum(length, out=indptr[1:])
-        at = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], length)
-        return self.options_of(rows)._replace(indptr=indptr, node=self.node[at], value=self.value[at])
+        node, count = entries_of(self.indptr, self.node, rows)
+        value, _ = entries_of(self.indptr, self.value, rows)
+        return self.options_of(rows)._replace(indptr=indptr_of_counts(count), node=node, value=value)
 
     def options_of(self, rows: NDArray[np.int64]) -> PprQueries:
-        """Return the options of some queries, with the restarts of all."""
+        """Return the options of a subset of the batch, with the restarts of all of it."""
         return self._replace(
             damping=self.damping[rows],
             edge_type_weights=None if self.edge_type_weights is None else self.edge_type_weights[rows],
@@ -82,7 +81,7 @@ class PprQueries(NamedTuple):
 
 
 class SeedCall(NamedTuple):
-    """Seeds (B, S) to which a list's k hits are added with so much mass: the restarts of :class:`hopfuse.Seeds`."""
+    """Add hits to seeds, with the total weight ``mass``: see :func:`hopfuse.add_passage_seeds`."""
 
     node: Array  # (B, S) int64, -1 for none
     weight: Array  # (B, S) float64
@@ -94,7 +93,7 @@ class SeedCall(NamedTuple):
 
 
 class EntitySeedCall(NamedTuple):
-    """Seeds (B, S) beside which the nodes that a list's k hits hold get ``mass`` of the restart."""
+    """Add the entities of hits to seeds, with the share ``mass``: see :func:`hopfuse.add_entity_seeds`."""
 
     node: Array  # (B, S) int64, -1 for none
     weight: Array  # (B, S) float64
@@ -107,16 +106,16 @@ class EntitySeedCall(NamedTuple):
 
 
 class NodeRanking(NamedTuple):
-    """The nodes that a walk's hits are taken from, as internal nodes (None: all), and how many."""
+    """How the hits of walks are selected."""
 
     k: int
-    candidates: NDArray[np.int32] | None = None
+    candidates: NDArray[np.int32] | None = None  # internal nodes; None: all
     stop_when_proven: bool = False
-    prove_order: bool = True  # or else the set alone
+    prove_order: bool = True  # otherwise prove only the set
 
 
 class Evidence(NamedTuple):
-    """The end of each query's walk, (B,)."""
+    """Iterations and error bound of each query's walk, (B,)."""
 
     iterations: Array  # int64
     residual: Array  # float64
@@ -125,15 +124,12 @@ class Evidence(NamedTuple):
 
     @classmethod
     def empty(cls, batch: int) -> Evidence:
-        """Return the evidence of walks that took no pass."""
-        evidence = cls.room(batch)
-        for array, value in zip(evidence, (0, 0.0, 0.0, 1), strict=True):
-            array.fill(value)
-        return evidence
+        """Return the evidence of walks without passes, which have converged."""
+        return cls(np.zeros(batch, np.int64), np.zeros(batch), np.zeros(batch), np.ones(batch, np.uint8))
 
     @classmethod
-    def room(cls, batch: int) -> Evidence:
-        """Return room for the evidence of so many walks."""
+    def uninitialised(cls, batch: int) -> Evidence:
+        """Allocate the evidence of a batch."""
         return cls(np.empty(batch, np.int64), np.empty(batch), np.empty(batch), np.empty(batch, np.uint8))
 
 
@@ -141,7 +137,7 @@ class Evidence(NamedTuple):
 
 
 class RowFilter(NamedTuple):
-    """Rows that may be hits: a mask (N,) or (B, N), or ascending ids in CSR rows, a single row where it is shared."""
+    """A filter of rows: a mask (N,) or (B, N), or ascending ids in CSR rows, of which a shared filter has one."""
 
     mask: Array | None = None  # uint8
     indptr: Array | None = None  # int64
@@ -149,7 +145,7 @@ class RowFilter(NamedTuple):
     shared: bool = True
 
     def masks(self, n: int) -> NDArray[np.bool_]:
-        """Return a mask for all queries, (1, N), or one for each, (B, N)."""
+        """Return one mask for all queries, (1, N), or one per query, (B, N)."""
         if self.mask is not None:
             return np.atleast_2d(self.mask.view(np.bool_))
         assert self.indptr is not None
@@ -158,35 +154,33 @@ class RowFilter(NamedTuple):
         return masks
 
     def max_rows(self, n: int) -> int:
-        """Return how many of n rows the least restricted query may have."""
+        """Return the most rows that a query may use."""
         return n if self.indptr is None else int(np.diff(self.indptr).max(initial=0))
 
     def total(self, queries: int, n: int) -> int:
-        """Return the allowed rows of so many queries together."""
+        """Return the number of allowed rows, summed over the queries."""
         each = queries if self.shared else 1
         if self.indptr is not None:
             return each * int(self.indptr[-1])
         return each * int(np.count_nonzero(self.mask)) if self.mask is not None else queries * n
 
     def of(self, queries: NDArray[np.int64]) -> RowFilter:
-        """Return the part that concerns some queries."""
+        """Return the filter of a subset of the queries."""
         if self.shared:
             return self
         if self.mask is not None:
             return self._replace(mask=np.ascontiguousarray(self.mask[queries]))
         assert self.indptr is not None
         assert self.ids is not None
-        lists = [self.ids[self.indptr[b] : self.indptr[b + 1]] for b in queries]
-        indptr = np.zeros(queries.size + 1, np.int64)
-        np.cumsum([part.size for part in lists], out=indptr[1:])
-        return self._replace(indptr=indptr, ids=np.concatenate(lists))
+        ids, counts = entries_of(self.indptr, self.ids, queries)
+        return self._replace(indptr=indptr_of_counts(counts), ids=ids)
 
 
 class DenseCall(NamedTuple):
-    """The k best rows of a corpus for each query, of those that are allowed; ``allow`` is on the host.
+    """Find the k best allowed rows of a corpus for each query; ``allow`` is on the host.
 
-    A corpus that is not checked is an array for this one call: its codes are worth nothing after it, and whoever
-    answers looks at its values.
+    If not ``is_checked``, the corpus wraps an array for this call only: its codes are not worth keeping, and the
+    backend checks its values.
     """
 
     queries: Array  # (B, d) float32
@@ -199,7 +193,7 @@ class DenseCall(NamedTuple):
 
 
 class SimilarityCall(NamedTuple):
-    """Weights of all vectors by their cosines: kernels/include/hopfuse/similarity.h; ``allow`` is on the host."""
+    """Weigh all vectors by their cosines (kernels/include/hopfuse/similarity.h); ``allow`` is on the host."""
 
     queries: Array  # (B, d) float32
     corpus: Corpus
@@ -211,7 +205,7 @@ class SimilarityCall(NamedTuple):
 
 
 class BoostCall(NamedTuple):
-    """Weights in which those of a list's k hits are raised by up to so much: kernels/cuda/boost_weights_f32.cu."""
+    """Boost the weights of hits: see :func:`hopfuse.boost_weights`."""
 
     weights: Array  # (B, N) float32
     ids: Array  # (B, k) int64
@@ -225,7 +219,7 @@ class BoostCall(NamedTuple):
 
 
 class CalibrateCall(NamedTuple):
-    """One list's calibration; ``option`` as kernels/include/hopfuse/calibrate.h has it, on the host."""
+    """Calibrate one list; ``option`` is packed as in kernels/include/hopfuse/calibrate.h, on the host."""
 
     scores: Array  # (B, k) float32
     counts: Array  # (B,) int64
@@ -237,14 +231,14 @@ class CalibrateCall(NamedTuple):
 
 
 class FuseCall(NamedTuple):
-    """The k best documents of the union of L lists; all but the lists is on the host."""
+    """Fuse L lists; everything but the lists is on the host."""
 
     lists: list[ScoredList]
     method: str
     calibration: str
     ties: str
     calibration_option: NDArray[np.float32]
-    pools: NDArray[np.int64]  # (L,) hits taken of each list
+    pools: NDArray[np.int64]  # (L,) the most hits to use of each list
     option: NDArray[np.float32]  # kernels/include/hopfuse/fusion/
     weights: NDArray[np.float32]  # (L,) or (B, L)
     consensus: float
@@ -255,7 +249,7 @@ class FuseCall(NamedTuple):
 
 
 class IsingModel(NamedTuple):
-    """kernels/include/hopfuse/ising.h, checked."""
+    """The checked parameters of kernels/include/hopfuse/ising.h."""
 
     coupling: float
     temperature: float
@@ -265,7 +259,7 @@ class IsingModel(NamedTuple):
 
 
 class IsingCall(NamedTuple):
-    """The k best candidates of each query by their mean field."""
+    """Rerank candidates by their mean field."""
 
     graph: Graph
     hits: ScoredList
@@ -279,7 +273,7 @@ class IsingCall(NamedTuple):
 
 
 class DiceCall(NamedTuple):
-    """Scores of texts with their candidates, always on the host; text b has candidates indptr[b] .. indptr[b + 1]."""
+    """Score texts with their candidates, always on the host; text b has candidates indptr[b] .. indptr[b + 1] - 1."""
 
     labels: LabelSets
     query_indptr: NDArray[np.int64]
@@ -290,7 +284,7 @@ class DiceCall(NamedTuple):
 
 
 class ProjectCall(NamedTuple):
-    """Scores of an incidence's rows, or the k best of them, from those of its columns; ``scale`` is on the host."""
+    """Project scores of columns onto rows, of which the k best may be selected; ``scale`` is on the host."""
 
     incidence: Incidence
     scores: Array  # (B, N) float32
@@ -304,13 +298,13 @@ class ProjectCall(NamedTuple):
 
 
 class Backend(Protocol):
-    """The ops of a backend: a checked call in, arrays out where the call's are. The module :mod:`.cpu` is one."""
+    """The ops of a backend; results are where the arrays of the call are. The module :mod:`.cpu` implements it."""
 
     unusable_reason: str | None
 
     @property
     def device(self) -> Any:
-        """Return the backend itself where it also takes arrays on a device; None where it takes the host's alone."""
+        """The backend itself if it also takes arrays on a device, else None."""
         ...
 
     def explain(self) -> dict[str, Any]: ...

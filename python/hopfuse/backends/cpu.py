@@ -1,4 +1,4 @@
-"""The CPU backend: prepares graphs and corpora once, makes output arrays, calls the native kernels."""
+"""The CPU backend: prepares graphs and corpora, allocates outputs and calls the native kernels."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _last: dict[str, dict[str, Any]] = {}
 
 
 def _choose_isa() -> str | None:
-    """Apply HOPFUSE_ISA, and return what is wrong with it, if anything."""
+    """Apply HOPFUSE_ISA; return an error message if it is invalid."""
     wanted = os.environ.get("HOPFUSE_ISA", "")
     if not wanted or _native.use_isa(wanted):
         return None
@@ -51,11 +51,11 @@ def _choose_isa() -> str | None:
 
 
 def _warn_of_refused() -> None:
-    """Say which variants the processor should run and does not run rightly: the next best is taken."""
+    """Warn of variants that the processor supports but that give wrong results on it; the next best is used."""
     for isa in _native.refused_isas():
         warnings.warn(
-            f"the processor has the instructions of {isa!r}, but its dot products of codes are wrong here. Calls take "
-            f"{_native.isa()!r}; hopfuse.backend_info() says so as well",
+            f"the processor supports {isa!r}, but its dot products of codes are wrong here. hopfuse uses "
+            f"{_native.isa()!r} instead; see hopfuse.backend_info()",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -64,12 +64,12 @@ def _warn_of_refused() -> None:
 unusable_reason: str | None = _choose_isa()
 _warn_of_refused()
 
-#: No arrays but the host's.
+#: The CPU takes only arrays on the host.
 device = None
 
 
 def explain() -> dict[str, Any]:
-    """Return the part of :func:`hopfuse.backend_info` that concerns the CPU."""
+    """Return the CPU's entry in :func:`hopfuse.backend_info`."""
     runnable, built, refused = _native.runnable_isas(), _native.built_isas(), _native.refused_isas()
     chosen = _native.isa()
     forced = os.environ.get("HOPFUSE_ISA", "")
@@ -94,7 +94,7 @@ def explain() -> dict[str, Any]:
 
 
 def _record(op: str, threads: int, **more: Any) -> None:
-    """Keep what a call was; a count for each query is summed when it is asked for."""
+    """Keep a description of the last call; counts per query are summed only in :func:`explain`."""
     _last[op] = {"kernel": f"{op}_{_native.isa_of(op)}", "threads": threads, **more}
 
 
@@ -126,7 +126,7 @@ def _ppr_arguments(q: PprQueries) -> dict[str, Any]:
 
 def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evidence:
     """Write (B, N) scores; return the evidence."""
-    evidence = Evidence.room(queries.damping.size)
+    evidence = Evidence.uninitialised(queries.damping.size)
     if queries.damping.size:
         view = graph_view(graph, queries)
         _native.ppr(view, **_ppr_arguments(queries), scores=scores, **evidence._asdict())
@@ -137,7 +137,7 @@ def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evide
 def ppr_topk(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
     """Return ids, scores, counts, score_bounds and proven, with the evidence."""
     batch = queries.damping.size
-    evidence = Evidence.room(batch)
+    evidence = Evidence.uninitialised(batch)
     hits: HitArrays = {
         "ids": np.empty((batch, ranking.k), np.int64),
         "scores": np.empty((batch, ranking.k), np.float32),
@@ -170,10 +170,6 @@ def _vector_bits(corpus: Corpus) -> NDArray[Any]:
     return corpus.vectors if corpus.precision == "float32" else corpus.vectors.view(np.uint16)
 
 
-def _how_stored(corpus: Corpus) -> dict[str, Any]:
-    return {"type": codes.types()[corpus.precision], "cosine": corpus.metric == "cosine"}
-
-
 def dense_topk(call: DenseCall) -> HitArrays:
     """Return ids, scores and counts of the k best rows for each query."""
     corpus, batch = call.corpus, call.queries.shape[0]
@@ -187,7 +183,8 @@ def dense_topk(call: DenseCall) -> HitArrays:
         mask, indptr, ids, shared = call.allow
         is_sound = _native.dense_topk(
             _vector_bits(corpus),
-            **_how_stored(corpus),
+            type=codes.types()[corpus.precision],
+            cosine=corpus.metric == "cosine",
             queries=call.queries,
             k=call.k,
             allow_mask=mask,
@@ -199,9 +196,9 @@ def dense_topk(call: DenseCall) -> HitArrays:
             **(corpus.codes(call.threads) if call.is_checked else _NO_CODES),
             **hits,
         )
-        corpus.give_back()
+        corpus.release()
     is_filtered = call.allow.mask is not None or call.allow.indptr is not None
-    if not call.is_checked and (is_filtered or not is_sound):  # without a filter, the kernel has seen every row
+    if not call.is_checked and (is_filtered or not is_sound):  # without a filter, the kernel has read every row
         corpus.checked()
         if not is_sound:
             return dense_topk(call._replace(is_checked=True))
@@ -226,7 +223,7 @@ def similarity_weights(call: SimilarityCall) -> NDArray[np.float32]:
         threads=call.threads,
         out=out,
     )
-    corpus.give_back()
+    corpus.release()
     _record("similarity_f32", call.threads, queries=batch, passages=corpus.num_vectors)
     return out
 
@@ -235,7 +232,7 @@ def similarity_weights(call: SimilarityCall) -> NDArray[np.float32]:
 
 
 def _empty_hits(batch: int, k: int) -> HitArrays:
-    """Return room for hits, by the bindings' names."""
+    """Allocate hits, under the names of the bindings' arguments."""
     return {
         "out_ids": np.empty((batch, k), np.int64),
         "out_scores": np.empty((batch, k), np.float32),
@@ -257,7 +254,7 @@ def calibrate(call: CalibrateCall) -> NDArray[np.float32]:
 
 
 def fuse(call: FuseCall) -> HitArrays:
-    """Return ids, scores and counts of the k best documents of each query's union."""
+    """Return ids, scores and counts of the k best fused documents of each query."""
     ids, scores, counts = map(list, zip(*call.lists, strict=True))
     batch = ids[0].shape[0]
     hits = _empty_hits(batch, call.k)
@@ -283,7 +280,7 @@ def fuse(call: FuseCall) -> HitArrays:
 
 
 def ising(call: IsingCall) -> HitArrays:
-    """Return ids, scores and counts of the k best candidates of each query, by their mean field."""
+    """Return ids, scores and counts of the k best reranked candidates of each query."""
     graph, (ids, scores, counts) = call.graph, call.hits
     batch = ids.shape[0]
     hits = _empty_hits(batch, call.k)
@@ -301,7 +298,7 @@ def dice(call: DiceCall) -> NDArray[np.float32]:
     """Return scores, (Z,)."""
     labels, batch = call.labels, call.indptr.size - 1
     scores = np.empty(call.candidates.shape[0], np.float32)
-    threads = max(1, min(call.threads, batch))  # a query is one thread's, and each has a byte for every unit
+    threads = max(1, min(call.threads, batch))  # one thread per query; each allocates a byte per unit
     _native.dice(
         label_indptr=labels.indptr,
         label_units=labels.members,

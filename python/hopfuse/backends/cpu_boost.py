@@ -1,4 +1,4 @@
-"""Weights of passages that a list raises, by NumPy."""
+"""Boost weights of passages on the CPU, in NumPy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .calls import BoostCall
 
 
 def boost_weights(call: BoostCall) -> NDArray[np.float32]:
-    """Return weights (B, N) in float32; kernels/cuda/boost_weights_f32.cu gives the same bits."""
+    """Return boosted weights, (B, N), the same bits as kernels/cuda/boost_weights_f32.cu."""
     weights, ids, scores, counts = (np.asarray(array) for array in call[:4])
     raised = (np.arange(ids.shape[1]) < counts[:, None]) & (scores > 0)
     most = np.where(raised, scores, np.float32(0)).max(axis=1, initial=0, keepdims=True)

@@ -1,4 +1,4 @@
-"""Graphs as the CPU's kernels read them, with rows stored in an order for many queries at once, or one for few."""
+"""Views of graphs for the CPU kernels, with one order of rows for blocks of many queries and one for few."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .cpu_layout import Layout, Slices, Tiles
 from .graph_arrays import Arrays, Degrees, entry_counts, out_rows
 
 MANY_LANES = 32
-"""Queries that walk together where there are enough."""
+"""The most queries that walk together in a block."""
 NARROW_NODES = 2**16
-"""Nodes that 16 bits tell apart."""
+"""The most nodes that 16-bit numbers can address."""
 CACHED_NODES = 2**18
-"""Nodes of which a lane's state is in a core's second cache (1 MiB)."""
+"""The most nodes for which the state of a lane (1 MiB) fits a core's L2 cache."""
 WINDOW = 256
-"""Rows that stand by length for many lanes: their state is in a core's first cache, so neighbours stay near."""
+"""Rows sorted by length at a time for many lanes; their state fits a core's L1 cache, so locality is kept."""
 
 
 @lru_cache(maxsize=1024)
 def lane_blocks(batch: int) -> tuple[int, ...]:
-    """Return the lanes of the blocks in which ppr_f32.cpp solves a batch."""
+    """Return the lane counts of the blocks into which ppr_f32.cpp splits a batch."""
     lanes = [MANY_LANES] * (batch // MANY_LANES)
     left = batch % MANY_LANES
     if left > MANY_LANES // 2:
@@ -38,14 +38,15 @@ def lane_blocks(batch: int) -> tuple[int, ...]:
 
 
 def threads_used(graph: Graph, queries: PprQueries) -> int:
-    """Return the most threads that a block of the batch is worth, of those that it may use."""
-    widest = max(lane_blocks(queries.damping.size), default=1)  # which is worth the most
+    """Return the most threads that a block of the batch uses; the widest block uses the most."""
+    widest = max(lane_blocks(queries.damping.size), default=1)
     return _native.ppr_threads(graph.num_nodes, graph.num_stored, widest, queries.threads)
 
 
 def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> _native.GraphView:
-    """Return the kernels' view of a graph: made once per meaning of edge types (with out-rows or without), and once for
-    each set of layouts that blocks of the batch walk over, or may come to (``regroups``).
+    """Return the kernels' view of a graph, cached by edge-type normalisation, out-rows and layouts.
+
+    With ``regroups``, unfinished queries are regrouped into narrower blocks, which need the layout for few lanes.
     """
     with_rows = graph.directed and (queries.allow is not None or queries.node_weights is not None)
     lanes = lane_blocks(queries.damping.size)
@@ -61,7 +62,7 @@ def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> 
 
 
 def _view(graph: Graph, key: str, per_type: bool, with_rows: bool, few: bool, many: bool) -> _native.GraphView:
-    """Make a view of arrays that views of the same ``key`` share."""
+    """Make a view; views with the same ``key`` share their arrays."""
     kept = graph.derived
     if key not in kept:
         derived = Degrees.of(graph, per_type)
@@ -70,16 +71,16 @@ def _view(graph: Graph, key: str, per_type: bool, with_rows: bool, few: bool, ma
     if few and f"{key}:few" not in kept:
         kept[f"{key}:few"] = _for_few(graph, arrays, volume)
     if many and f"{key}:many" not in kept:
-        kept[f"{key}:many"] = _laid_out(graph, arrays, WINDOW)
+        kept[f"{key}:many"] = _reordered(graph, arrays, WINDOW)
     return _make_view(graph, kept[f"{key}:many"] if many else arrays, volume, **(kept[f"{key}:few"] if few else {}))
 
 
 def _for_few(graph: Graph, arrays: Arrays, volume: float) -> dict[str, Any]:
-    """Return what few lanes walk over: tiles of a large graph, else rows by length and their slices."""
+    """Return the layout for few lanes: tiles of a large graph, else rows by length with their slices."""
     tiles = _tiled(arrays) if graph.num_nodes > CACHED_NODES else None
     if tiles is not None:
         return {"tiles": tiles}
-    laid = _laid_out(graph, arrays)
+    laid = _reordered(graph, arrays)
     return {"by_length": _make_view(graph, laid, volume, slices=_sliced(laid))}
 
 
@@ -89,7 +90,7 @@ NODES = ("degree", "node_of", "scale64", "scale32", "unscale64", "unscale32")
 
 
 def _arrays(graph: Graph, derived: Degrees, with_rows: bool) -> Arrays:
-    """Return what the kernels read, by internal node."""
+    """Return the arrays that the kernels read, by internal node."""
     return {
         **{name: getattr(graph, name) for name in (*ROWS[:-1], "degree", "node_of")},
         "share32": _shares(graph, derived) if derived.unscale64 is None else None,
@@ -102,14 +103,14 @@ def _arrays(graph: Graph, derived: Degrees, with_rows: bool) -> Arrays:
 
 
 def _shares(graph: Graph, derived: Degrees) -> NDArray[np.float32]:
-    """Return 1 / degree of each entry's source, of the entry's type: read in order, not here and there."""
+    """Return 1 / (degree of the source, by the entry's type) per entry, so that kernels read it sequentially."""
     types = graph.num_edge_types
     source = graph.indices.astype(np.int64) * types
     return derived.scale32.reshape(-1)[source if graph.edge_type is None else source + graph.edge_type]
 
 
-def _laid_out(graph: Graph, arrays: Arrays, window: int | None = None) -> Arrays:
-    """Return the same by stored row, rows by length, or those of each ``window`` by themselves."""
+def _reordered(graph: Graph, arrays: Arrays, window: int | None = None) -> Arrays:
+    """Return the arrays with rows sorted by length, all together or within windows."""
     layout = Layout.of(graph, window)
     laid = layout.rows({name: arrays[name] for name in ROWS}) | layout.nodes({name: arrays[name] for name in NODES})
     outgoing = {name: arrays[name] for name in OUT_ROWS}
@@ -118,7 +119,7 @@ def _laid_out(graph: Graph, arrays: Arrays, window: int | None = None) -> Arrays
 
 
 def _sliced(laid: Arrays) -> _native.SlicesView:
-    """Return the entries of rows by length in slices."""
+    """Return the slices of rows sorted by length."""
     indptr, source = laid["indptr"], laid["indices"]
     assert indptr is not None
     assert source is not None
@@ -135,7 +136,7 @@ def _sliced(laid: Arrays) -> _native.SlicesView:
 
 
 def _tiled(arrays: Arrays) -> _native.TilesView | None:
-    """Return the entries in tiles, or None where one block does not hold the units of 64 rows."""
+    """Return the entries in tiles, or None if 64 rows have more units than a block can hold."""
     indptr, source = arrays["indptr"], arrays["indices"]
     assert indptr is not None
     assert source is not None

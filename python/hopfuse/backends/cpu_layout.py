@@ -1,4 +1,4 @@
-"""Orders in which a graph's rows and entries are stored: kernels/include/hopfuse/ppr.h, PprGraph and PprSlices."""
+"""Storage orders of rows and entries; see PprGraph, PprSlices and PprTiles in kernels/include/hopfuse/ppr.h."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from .._arrays.rows import indptr_of_counts
 from ..types import Graph
 from .graph_arrays import Arrays
 
 SEGMENT, SLICE, ROWS_OF_TILE = _native.PPR_SEGMENT, _native.PPR_SLICE, _native.PPR_TILE
 STRIP, BLOCK = 2**16, 2**16
-"""Nodes of a strip, and most units of a block: what 16 bits tell apart, and a core's second cache holds of a lane."""
+"""Nodes per strip and the most units per block: both are 16-bit numbers, and a lane's state of either fits L2."""
 
 
 class Layout(NamedTuple):
-    """An order in which rows are stored: by length, the longest first, so that rows of one length stand side by side.
+    """An order of rows by length, longest first, so that rows of equal length are adjacent.
 
-    Where that is an order of all rows, the nodes that most entries read share lines of cache, too.
+    If all rows are sorted together, the nodes read most often also share cache lines.
     """
 
     place: NDArray[np.int32]
-    """(N,) where each internal node's row is stored."""
+    """(N,) the stored row of each internal node."""
     internal: NDArray[np.int32]
     """(N,) the internal node of each stored row."""
 
     @classmethod
     def of(cls, graph: Graph, window: int | None = None) -> Layout:
-        """Return the order by length of all rows, or of each ``window`` of them by themselves."""
+        """Sort all rows by length, or those of each ``window`` separately."""
         length = np.diff(graph.indptr)
         if window is None:
             internal = np.argsort(-length, kind="stable").astype(np.int32)
@@ -41,20 +42,19 @@ class Layout(NamedTuple):
         return cls(place, internal)
 
     def nodes(self, tables: Arrays) -> Arrays:
-        """Return tables by internal node as tables by stored row."""
+        """Reorder tables by internal node to tables by stored row."""
         return {
             name: None if table is None else np.ascontiguousarray(table[self.internal])
             for name, table in tables.items()
         }
 
     def rows(self, arrays: Arrays) -> Arrays:
-        """Put rows (indptr, indices, then what each entry has) in this order; the entries of a row keep theirs."""
+        """Reorder rows (indptr, indices, then arrays by entry); the entries of a row keep their order."""
         (indptr_name, indptr), (indices_name, indices), *more = arrays.items()
         assert indptr is not None
         assert indices is not None
         length = np.diff(indptr)[self.internal]
-        stored = np.zeros_like(indptr)
-        np.cumsum(length, out=stored[1:])
+        stored = indptr_of_counts(length)
         entry = np.arange(indices.size) + np.repeat(indptr[self.internal] - stored[:-1], length)
         return {
             indptr_name: stored,
@@ -64,18 +64,18 @@ class Layout(NamedTuple):
 
 
 class Slices(NamedTuple):
-    """Rows by length cut into slices of eight, and where each entry stands in them."""
+    """Rows sorted by length, in slices of eight rows or segments whose entries are interleaved."""
 
     long_rows: int
     indptr: NDArray[np.int64]
     segment: NDArray[np.int32]
     row_segments: NDArray[np.int32]
     entry: NDArray[np.int64]
-    """(nnz,) the stored entry that stands at each place."""
+    """(nnz,) the stored entry at each position."""
 
     @classmethod
     def of(cls, indptr: NDArray[np.int64]) -> Slices:
-        """Return the slices of rows that are stored longest first."""
+        """Return the slices of rows that are sorted longest first."""
         length = np.diff(indptr)
         long_rows = min(length.size, _whole(int(np.count_nonzero(length > SEGMENT))))
         row_segments, first, size = _segments(indptr[: long_rows + 1])
@@ -85,19 +85,18 @@ class Slices(NamedTuple):
         )
         begin = np.concatenate([segment_begin, _filled(indptr[long_rows:-1], 0)])
         unit_size = np.concatenate([segment_size, _filled(length[long_rows:], 0)])
-        units = np.zeros(begin.size + 1, np.int64)
-        np.cumsum(unit_size, out=units[1:])
+        units = indptr_of_counts(unit_size)
         entry = np.arange(int(units[-1])) + np.repeat(begin - units[:-1], unit_size)
         _interleave(entry, units)
         return cls(long_rows, units, segment.astype(np.int32), row_segments.astype(np.int32), entry)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the tables that the kernels read, by their names there."""
+        """Return the tables that the kernels read, by name."""
         return {"indptr": self.indptr, "segment": self.segment, "row_segments": self.row_segments}
 
 
 def _whole(units: int) -> int:
-    """Return so many units and those that fill the last slice."""
+    """Round a number of units up to whole slices."""
     return -(-units // SLICE) * SLICE
 
 
@@ -108,19 +107,18 @@ def _filled(array: NDArray[Any], fill: int) -> NDArray[Any]:
 def _segments(indptr: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return each row's first segment, and each segment's first entry and size."""
     count = -(-np.diff(indptr) // SEGMENT)
-    row_segments = np.zeros(indptr.size, np.int64)
-    np.cumsum(count, out=row_segments[1:])
+    row_segments = indptr_of_counts(count)
     row = np.repeat(np.arange(count.size), count)
     first = indptr[row] + SEGMENT * (np.arange(row.size) - row_segments[row])
     return row_segments, first, np.minimum(SEGMENT, indptr[row + 1] - first)
 
 
 def _interleave(entry: NDArray[np.int64], units: NDArray[np.int64]) -> None:
-    """Bring entries that stand unit by unit into the order of slices, in place."""
+    """Reorder entries from unit by unit to slice by slice, in place."""
     begin = units[::SLICE]
     size = np.diff(units).reshape(-1, SLICE)
     longest, shortest = size[:, 0], size[:, -1]
-    starts = np.ones(longest.size, bool)  # slices of one length are a run; others are by themselves
+    starts = np.ones(longest.size, bool)  # consecutive slices whose units all have one length form a run
     starts[1:] = (longest[1:] != shortest[1:]) | (longest[1:] != shortest[:-1]) | (longest[:-1] != shortest[:-1])
     for run, end in itertools.pairwise(np.append(np.flatnonzero(starts), longest.size)):
         here = entry[begin[run] : begin[end]]
@@ -135,7 +133,7 @@ def _interleave(entry: NDArray[np.int64], units: NDArray[np.int64]) -> None:
 
 
 class Tiles(NamedTuple):
-    """A large graph's entries in tiles: PprTiles."""
+    """The entries of a large graph in tiles; see PprTiles in kernels/include/hopfuse/ppr.h."""
 
     strip: int
     most_units: int
@@ -144,11 +142,11 @@ class Tiles(NamedTuple):
     unit: NDArray[np.uint16]
     source: NDArray[np.uint16]
     more: Arrays
-    """Weights and types of the entries, in the order of tiles."""
+    """Weights, types and shares of the entries, in tile order."""
 
     @classmethod
     def of(cls, indptr: NDArray[np.int64], indices: NDArray[np.int32], more: Arrays) -> Tiles | None:
-        """Return the tiles of rows in internal order; None where 64 rows have more units than a block."""
+        """Return the tiles of rows in internal order, or None if 64 rows have more units than a block can hold."""
         units = _unit_ends(indptr)
         block_row = _block_rows(units)
         if block_row is None:
@@ -173,14 +171,12 @@ class Tiles(NamedTuple):
 
 
 def _unit_ends(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many units come before each row, and how many there are."""
-    units = np.zeros_like(indptr)
-    np.cumsum(-(-np.diff(indptr) // SEGMENT), out=units[1:])
-    return units
+    """Return the number of units before each row, and of all."""
+    return indptr_of_counts(-(-np.diff(indptr) // SEGMENT))
 
 
 def _block_rows(units: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return where blocks of rows begin and end: each takes as many tiles of rows as have room."""
+    """Return the first row of each block and the end; each block takes as many groups of 64 rows as fit."""
     rows = np.append(np.arange(0, units.size - 1, ROWS_OF_TILE), units.size - 1)
     before = units[rows]
     blocks = [0]
@@ -194,7 +190,7 @@ def _block_rows(units: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 
 def _unit_of_entry(indptr: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the unit in its block of each entry of a block's rows."""
+    """Return the unit, within its block, of each entry of a block's rows."""
     length = np.diff(indptr)
     at: NDArray[np.int64] = np.arange(indptr[-1] - indptr[0]) - np.repeat(indptr[:-1] - indptr[0], length)
     at //= SEGMENT

@@ -1,4 +1,4 @@
-"""Restarts from seeds and from hits, by NumPy."""
+"""Add hits and their entities to seeds on the CPU, in NumPy."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .calls import EntitySeedCall, SeedCall
 
 
 def add_passage_seeds(call: SeedCall) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return nodes and weights, (B, S + k), by NumPy; kernels/cuda/add_passage_seeds.cu gives the same bits."""
+    """Return nodes and weights, (B, S + k), the same bits as kernels/cuda/add_passage_seeds.cu."""
     node, weight, ids, scores, counts, mass, _ = call
     held = np.arange(ids.shape[1]) < counts[:, None]
     score = np.where(held & (scores > 0), scores.astype(np.float64), 0.0)
     own = _over(weight, _sum(weight))
     share = _over(mass * score, _sum(score))
     same = (ids[:, :, None] == node[:, None, :]) & (node >= 0)[:, None, :] & (score > 0)[:, :, None]
-    for j in range(ids.shape[1]):  # in order, as the kernel adds them
+    for j in range(ids.shape[1]):  # in the same order as the kernel
         own = np.where(same[:, j], own + share[:, j, None], own)
     is_new = (score > 0) & ~same.any(axis=2)
     nodes = np.concatenate([node, np.where(is_new, ids, -1)], axis=1)
@@ -25,11 +25,11 @@ def add_passage_seeds(call: SeedCall) -> tuple[NDArray[np.int64], NDArray[np.flo
 
 
 def add_entity_seeds(call: EntitySeedCall) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return nodes and weights, (B, S + W), by NumPy; W is as wide as the hits of a query hold nodes at most.
+    """Return nodes and weights, (B, S + W), the same bits as kernels/cuda/add_entity_seeds.cu.
 
-    Every entry of a hit's row has a place, by rank and then by node; a node that is a seed, or had a place before, adds
-    to that, and leaves this one empty. All sums are float64, in the order of the places;
-    kernels/cuda/add_entity_seeds.cu gives the same bits.
+    W is the largest number of entries in the rows of a query's hits. Each entry has a column, ordered by rank and then
+    by node. A node that is a seed or has an earlier column adds to that one and leaves its own empty. All sums are
+    float64, in column order.
     """
     rows, batch = call.mentions, len(call.node)
     query, at = np.nonzero(np.arange(call.ids.shape[1]) < call.counts[:, None])
@@ -62,7 +62,7 @@ def _sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return sums from left to right, (B, 1)."""
     if not values.shape[1]:
         return np.zeros((values.shape[0], 1))
-    with np.errstate(over="ignore"):  # a sum beyond float64 is for the walk to refuse
+    with np.errstate(over="ignore"):  # the walk refuses a sum that overflows
         return np.cumsum(values, axis=1)[:, -1:]
 
 

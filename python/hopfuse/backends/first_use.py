@@ -1,4 +1,4 @@
-"""A backend that costs nothing until it is asked for, and is tested against the CPU before its first answer."""
+"""A backend that is created on first use and tested against the CPU before its first result."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ INSTALL = (
 )
 
 
-#: What a process is told that was forked after its parent began with a device: CUDA works in the parent alone.
+#: The error in a process forked from one that had used the device.
 FORKED = (
-    "backend {name!r} cannot be used here: this process was forked from one that used it, and CUDA does not outlive a "
+    "backend {name!r} cannot be used here: this process was forked from one that used it, and CUDA does not survive a "
     "fork. Start workers with the method 'spawn' (multiprocessing.get_context('spawn'), "
     "DataLoader(multiprocessing_context='spawn'), gunicorn without --preload), or use backend='cpu'"
 )
 
 
 def no_cupy() -> str | None:
-    """Return why there is no CuPy, without importing it; None if there is. A mere folder of that name is none."""
+    """Return an error message if CuPy is not installed, without importing it. A namespace package does not count."""
     try:
         found = find_spec("cupy")
-    except ValueError:  # a module of that name without a spec
+    except ValueError:  # a module in sys.modules without a spec
         found = None
     if found is not None and found.origin is not None:
         return None
@@ -38,17 +38,17 @@ def no_cupy() -> str | None:
 
 
 class FirstUse(Generic[B]):
-    """Safe for threads: one makes and tests the backend, the others wait. A child forked since has no backend.
+    """A backend made and tested once, by one thread while others wait. It is unusable in processes forked afterwards.
 
     Parameters
     ----------
     name : str
     impossible : callable
-        Why the backend cannot be here, without importing anything; None if it may be.
+        Returns why the backend cannot exist here, or None, without importing anything.
     make : callable
-        The backend, or BackendError with the reason.
+        Returns the backend, or raises BackendError.
     differs : callable
-        What the backend computes differently from the CPU, None if nothing.
+        Returns how the backend's results differ from the CPU's, or None.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class FirstUse(Generic[B]):
         self.name = name
         self._impossible, self._make, self._differs = impossible, make, differs
         self._lock = threading.RLock()
-        self._began_in: int | None = None  # the process that made it, or tried to
+        self._began_in: int | None = None  # id of the process that made it, or tried to
         self._made: B | None = None
         self._unusable: str | None = None
         self._tested = False
@@ -70,7 +70,7 @@ class FirstUse(Generic[B]):
         self._difference: str | None = None
 
     def untested(self) -> B:
-        """Return the backend. BackendError where this machine cannot run it, or this process since a fork."""
+        """Return the backend; raise BackendError if this machine, or this forked process, cannot run it."""
         self._refuse_fork()
         with self._lock:
             if self._made is None and self._unusable is None:
@@ -79,14 +79,14 @@ class FirstUse(Generic[B]):
                 if self._unusable is None:
                     try:
                         self._made = self._make()
-                    except Exception as error:  # a broken installation must not break calls that can do without
-                        self._unusable = _said(error)
+                    except Exception as error:  # a broken installation must not break calls on the CPU
+                        self._unusable = _message(error)
             if self._made is None:
                 raise BackendError(str(self._unusable))
             return self._made
 
     def tested(self) -> B:
-        """Return the backend, if it also has the CPU's bits. BackendError otherwise."""
+        """Return the backend; raise BackendError if it cannot run or its results differ from the CPU's."""
         self._refuse_fork()
         with self._lock:
             backend = self.untested()
@@ -94,14 +94,14 @@ class FirstUse(Generic[B]):
                 try:
                     self._difference = self._differs(backend)
                 except Exception as error:
-                    self._difference = f"its self-test failed: {_said(error)}"
+                    self._difference = f"its self-test failed: {_message(error)}"
                 self._tested = True
             if self._difference is not None:
                 raise BackendError(f"backend {self.name!r} is not used: {self._difference}")
             return backend
 
     def _is_forked(self) -> bool:
-        """Say whether the process that began with it was another. Its lock may be that one's for good: take none."""
+        """Return whether another process used the backend first; takes no lock, which a fork may have left locked."""
         return self._began_in not in (None, os.getpid()) and self._unusable is None
 
     def _refuse_fork(self) -> None:
@@ -109,19 +109,19 @@ class FirstUse(Generic[B]):
             raise BackendError(FORKED.format(name=self.name))
 
     def is_usable(self) -> bool:
-        """Say whether ``backend="auto"`` may take it; wrong answers, and a fork from a process that had it, warn."""
+        """Return whether ``backend="auto"`` may use it; warn once if results differ or the process was forked."""
         if self._is_forked():
             if self._warned_in != os.getpid():
                 self._warned_in = os.getpid()
                 reason = FORKED.format(name=self.name)
-                warnings.warn(f"{reason}. backend='auto' takes the CPU", RuntimeWarning, stacklevel=5)
+                warnings.warn(f"{reason}. backend='auto' uses the CPU", RuntimeWarning, stacklevel=5)
             return False
         if self._is_usable is None:
             with self._lock:
                 error = self._error()
                 is_first, self._is_usable = self._is_usable is None, error is None
             if is_first and error is not None and self._made is not None:
-                warnings.warn(f"{error}. backend='auto' takes the CPU", RuntimeWarning, stacklevel=5)
+                warnings.warn(f"{error}. backend='auto' uses the CPU", RuntimeWarning, stacklevel=5)
         return bool(self._is_usable)
 
     def _error(self) -> BackendError | None:
@@ -132,21 +132,18 @@ class FirstUse(Generic[B]):
         return None
 
     def explain(self) -> dict[str, Any]:
-        """Return what the backend says of itself, with the reason why it is not used."""
+        """Return the backend's own description, with the reason if it is not used."""
         if self._is_forked():
             return {"error": FORKED.format(name=self.name)}
-        error = None
-        try:
-            self.tested()
-        except BackendError as reason:
-            error = str(reason)
+        reason = self._error()
+        error = None if reason is None else str(reason)
         made: Any = self._made
         try:
             about = {} if made is None else made.explain()
-        except BackendError as reason:  # the device failed since
-            about, error = {}, str(reason)
+        except BackendError as failure:  # the device failed after the test
+            about, error = {}, str(failure)
         return {**about, "error": error}
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return str(error) if isinstance(error, BackendError) else f"{type(error).__name__}: {error}"

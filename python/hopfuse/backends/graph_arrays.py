@@ -1,4 +1,4 @@
-"""The arrays of a graph that every backend's PPR kernels read, derived once for each meaning of edge types."""
+"""Arrays that the PPR kernels of every backend derive from a graph, once per edge-type normalisation."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from .._arrays.rows import indptr_of
 from ..types import Graph
 
 Arrays = dict[str, NDArray[Any] | None]
 
 
 class Degrees(NamedTuple):
-    """kernels/include/hopfuse/ppr.h, PprGraph: what is derived from ``degree``."""
+    """The arrays derived from ``degree``; see PprGraph in kernels/include/hopfuse/ppr.h."""
 
     scale64: NDArray[np.float64]
     scale32: NDArray[np.float32]
@@ -34,7 +35,7 @@ class Degrees(NamedTuple):
 
 
 def _sum_types(degree: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return degrees over all types, added in type order as the kernels do."""
+    """Return degrees over all types, summed in type order as in the kernels."""
     total = np.zeros(degree.shape[0], np.float64)
     for t in range(degree.shape[1]):
         total = total + degree[:, t]
@@ -42,7 +43,7 @@ def _sum_types(degree: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _volume(degree: NDArray[np.float64]) -> float:
-    """Return the sum of all degrees by its grain, which is the same for every order: hopfuse/ppr_sum.h."""
+    """Return the sum of all degrees, rounded to its grain and so independent of the order: see hopfuse/ppr_sum.h."""
     terms = np.count_nonzero(degree)
     if not terms:
         return 0.0
@@ -55,13 +56,11 @@ def _inverse(degree: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def out_rows(graph: Graph) -> Arrays:
-    """Return rows of outgoing edges, targets ascending: masked degrees of a directed graph need them."""
+    """Return rows of outgoing edges with ascending targets, for the masked degrees of a directed graph."""
     row = np.repeat(np.arange(graph.num_nodes, dtype=np.int32), np.diff(graph.indptr))
     order = np.argsort(graph.indices, kind="stable")
-    indptr = np.zeros(graph.num_nodes + 1, np.int64)
-    np.cumsum(np.bincount(graph.indices, minlength=graph.num_nodes), out=indptr[1:])
     return {
-        "out_indptr": indptr,
+        "out_indptr": indptr_of(graph.indices, graph.num_nodes),
         "out_indices": np.ascontiguousarray(row[order]),
         "out_weight": None if graph.weight is None else np.ascontiguousarray(graph.weight[order]),
         "out_edge_type": None if graph.edge_type is None else np.ascontiguousarray(graph.edge_type[order]),
@@ -69,7 +68,7 @@ def out_rows(graph: Graph) -> Arrays:
 
 
 def entry_counts(graph: Graph) -> tuple[int, int]:
-    """Return the most entries in a row or out of a node, and how many nodes have any."""
+    """Return the most entries into or out of a node, and the number of nodes with any."""
     most = np.diff(graph.indptr)
     if graph.directed:
         most = np.maximum(most, np.bincount(graph.indices, minlength=graph.num_nodes))

@@ -1,4 +1,4 @@
-"""Node weights of each query, as every backend's walks read them: kernels/include/hopfuse/ppr.h, NODE WEIGHTS."""
+"""Node weights in the form that every backend's walks read; see NODE WEIGHTS in kernels/include/hopfuse/ppr.h."""
 
 from __future__ import annotations
 
@@ -13,52 +13,51 @@ from ..types import Graph
 from .restarts import Restart
 
 LEAST_NODE_WEIGHT = _native.PPR_LEAST_WEIGHT
-"""The least weight above 0."""
+"""The smallest weight above 0, after scaling."""
 
 
 class NodeWeights(NamedTuple):
-    """Weights of some nodes for each query of a batch; each query's other nodes have one weight.
+    """Weights of some nodes for each query of a batch, and one weight for all other nodes of the query.
 
-    ``weight`` and ``other`` are on the host or, where they are ``on_device``, on the device of the backend that gets
-    them.
+    ``weight`` and ``other`` are on the host or, if ``on_device``, on the device of the backend.
     """
 
     weight: Any
     """(B, M) float32, 0, or from 2^-101 to 1."""
     node: NDArray[np.int32]
-    """(M,) internal nodes, none twice."""
+    """(M,) distinct internal nodes."""
     other: Any
     """(B,) float32, the weight of all other nodes."""
     on_device: bool = False
 
     def take(self, rows: NDArray[np.int64]) -> NodeWeights:
-        """Return those of some queries."""
+        """Return the weights of a subset of the queries."""
         return self._replace(weight=self.weight[rows], other=self.other[rows])
 
     def exclude(self, queries: slice) -> bool:
-        """Return whether some queries may have a node that weighs 0; what is on a device is not known."""
+        """Return whether any of these queries may exclude a node by weight 0; always True on a device."""
         return self.on_device or not (self.weight[queries].all() and self.other[queries].all())
 
     def least(self, query: int) -> float:
-        """Return a query's least weight above 0."""
+        """Return the smallest weight above 0 of a query, at most 1."""
         own = self.weight[query]
         other = float(self.other[query])
         return min(float(own.min(initial=1.0, where=own > 0)), other if other > 0 else 1.0)
 
 
 class NodeWeightCall(NamedTuple):
-    """Weights on a device, as a caller has them, to be brought into the range of walks."""
+    """Scale a caller's weights, on a device, to the range that walks read."""
 
     graph: Graph
     weight: Any  # (B, M) float32
-    node: NDArray[np.int32]  # (M,) internal nodes, none twice
+    node: NDArray[np.int32]  # (M,) distinct internal nodes
     per_type: bool
     allow: NDArray[np.uint8] | None  # (B, N) or (1, N) by internal node, on the host
-    lightest: NDArray[np.float64] | None  # (B,) of the edges that a query walks; None: no product leaves float32
+    lightest: NDArray[np.float64] | None  # (B,) lightest edge that a query can walk; None: no product underflows
 
 
 def columns_of(node: NDArray[np.int32], num_nodes: int) -> NDArray[np.int32]:
-    """Return the column of each internal node, (N,), -1 where it has none."""
+    """Return the column of each internal node, (N,), or -1 for nodes without one."""
     column = np.full(num_nodes, -1, np.int32)
     column[node] = np.arange(node.size, dtype=np.int32)
     return column
@@ -71,13 +70,13 @@ def order_weights(
     rows: Restart,
     allow: NDArray[np.uint8] | None,
 ) -> NodeWeights:
-    """Return weights (B, M) of internal nodes as walks read them.
+    """Scale weights (B, M) of internal nodes to the range that walks read.
 
     Raises
     ------
     InputError
-        A weight that is not finite and at least 0, a row without one above 0, or a seed that weighs 0; the row and the
-        column or node are named.
+        A weight that is not finite or below 0, a row without a weight above 0, or a seed with weight 0; the message
+        names the row and the column or node.
     """
     batch = given.shape[0]
     made = NodeWeights(np.empty(given.shape, np.float32), node, np.empty(batch, np.float32))
@@ -100,11 +99,11 @@ def order_weights(
     fault, row, at = wrong
     if fault == _native.NODE_WEIGHT_ALL_ZERO:
         raise InputError(f"node_weights row {row} is all zero; leave the query out, or give it weights above 0")
-    raise InputError(f"node_weights row {row}, column {at} is {given[row, at]}; weights are finite and at least 0")
+    raise InputError(f"node_weights row {row}, column {at} is {given[row, at]}; weights must be finite and at least 0")
 
 
 def _check_seeds(graph: Graph, weights: NodeWeights, column: NDArray[np.int32], rows: Restart) -> None:
-    """Refuse seeds that weigh 0; ``column`` is that of each internal node, or -1."""
+    """Raise if a seed has weight 0; ``column`` is that of each internal node, or -1."""
     row, own = np.repeat(np.arange(rows.batch), np.diff(rows.indptr)), column[rows.node]
     weight = weights.other[row]
     given = own >= 0
@@ -113,13 +112,13 @@ def _check_seeds(graph: Graph, weights: NodeWeights, column: NDArray[np.int32], 
         return
     at = int(np.argmin(weight))
     raise InputError(
-        f"restart row {row[at]} has seed {graph.node_of[rows.node[at]]}, whose node weight is 0 (below 2^-100 of the "
-        "largest it counts as 0); drop the seed or give the node a weight"
+        f"restart row {row[at]} has seed {graph.node_of[rows.node[at]]}, whose node weight is 0 (a weight below 2^-100 "
+        "of the largest counts as 0); drop the seed or raise the weight"
     )
 
 
 def _has_entries(graph: Graph) -> NDArray[np.uint8]:
-    """Return whether each internal node has entries, in its row or out of it."""
+    """Return whether each internal node has entries, into or out of it."""
     if "has_entries" not in graph.derived:
         has = np.diff(graph.indptr) > 0
         if graph.directed:

@@ -1,4 +1,4 @@
-"""The backend that an op takes for arrays on a device."""
+"""Choose the backend for arrays on a device, and reach device code that is imported lazily."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..errors import InputError
 from ..types import Corpus, Graph, Incidence, LabelSets
 from . import _backends, automatic, resolve
 
-if TYPE_CHECKING:  # loaded where a device is used, so that ``import hopfuse`` stays fast
+if TYPE_CHECKING:  # imported only when a device is used, to keep ``import hopfuse`` fast
     from .cuda import DeviceOps, Recordings
 
 __all__ = ["device_for", "device_of", "estimate", "on_host", "recordings", "release"]
 
 
 def device_for(backend: str, array: Any, name: str) -> DeviceOps | None:
-    """Return the ops of the device that a caller's array is on; None for an array on the host."""
+    """Return the ops of the device that holds a caller's array, or None for the host."""
     if not is_on_device(array):
         return None
     for chosen in _candidates(backend):
@@ -28,13 +28,13 @@ def device_for(backend: str, array: Any, name: str) -> DeviceOps | None:
             return device
     reads = "reads arrays on the host" if device_of(backend) is None else "cannot read it"
     raise InputError(
-        f"{name} is a {type(array).__name__} on a device, and backend={backend!r} {reads}; move it to the host, or use "
-        "backend='cuda' on a machine that has it (hopfuse.backend_info() says why not)"
+        f"{name} is on a device ({type(array).__name__}), and backend={backend!r} {reads}; move it to the host, or use "
+        "backend='cuda' (hopfuse.backend_info() says why it is not available)"
     )
 
 
 def device_of(backend: str) -> DeviceOps | None:
-    """Return the ops on arrays of a backend's device; None where it has none."""
+    """Return the ops of a backend's device, or None if it has no device."""
     found: DeviceOps | None = resolve(backend).device
     return found
 
@@ -42,21 +42,21 @@ def device_of(backend: str) -> DeviceOps | None:
 def recordings(
     device: DeviceOps, core: Callable[..., Any], shapes: Sequence[tuple[tuple[int, ...], Any]], sizes: Sequence[int]
 ) -> Recordings:
-    """Return a core's recordings on a device."""
+    """Return the recordings of a core on a device."""
     from .cuda import Recordings
 
     return Recordings(device, core, shapes, sizes)
 
 
 def estimate(graph: Graph | None, corpus: Corpus | None, *, batch: int, k: int, seeds: int) -> dict[str, int]:
-    """Return the bytes on a device by what takes them."""
+    """Return the estimated bytes on a device, by use."""
     from .cuda.estimate import estimate
 
     return estimate(graph, corpus, batch=batch, k=k, seeds=seeds)
 
 
 def on_host(corpus: Corpus | None) -> dict[str, int]:
-    """Return the bytes of a corpus in the host's memory by what takes them."""
+    """Return the bytes of a corpus in host memory, by use."""
     if corpus is None:
         return {"host_vectors": 0, "host_codes": 0}
     vectors = 0 if mapping_of(corpus.vectors) is not None else corpus.vectors.nbytes
@@ -64,7 +64,7 @@ def on_host(corpus: Corpus | None) -> dict[str, int]:
 
 
 def release(device: DeviceOps, held: Graph | Corpus | LabelSets | Incidence) -> None:
-    """Free what a graph, corpus, label sets or an incidence have on a device."""
+    """Free the device memory of a graph, corpus, label sets or incidence."""
     from .cuda.residents import release
 
     release(device.runtime, held)

@@ -1,4 +1,4 @@
-"""Restarts by internal node, as every backend's walks read them, checked where they are copied."""
+"""Restarts in the form that every backend's walks read: by internal node, ascending and checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..types import Graph
 
 
 class GivenRestart(NamedTuple):
-    """CSR rows of the caller's nodes with their weights, in any order and none twice in a row; node -1 is padding."""
+    """CSR rows of the caller's node ids, distinct within a row and in any order, with weights; -1 is padding."""
 
     indptr: NDArray[np.int64]
     node: NDArray[np.int64]
@@ -21,7 +21,7 @@ class GivenRestart(NamedTuple):
 
 
 class Restart(NamedTuple):
-    """CSR rows by internal node, ascending; every value > 0 and finite."""
+    """CSR rows of internal nodes, ascending, with finite values > 0."""
 
     indptr: NDArray[np.int64]
     node: NDArray[np.int32]
@@ -33,32 +33,32 @@ class Restart(NamedTuple):
 
 
 def order_restart(graph: Graph, given: GivenRestart, may_be_empty: bool) -> Restart:
-    """Return rows as walks read them.
+    """Convert restarts to the form that walks read.
 
     Raises
     ------
     InputError
-        A node outside the graph, a weight that is not finite and at least 0, a row without one above 0 unless it may be
-        empty, a row that sums beyond float64; the row is named.
+        A node outside the graph, a weight that is not finite or below 0, a row without a weight above 0 (unless
+        ``may_be_empty``), a row whose sum overflows float64; the message names the row.
     """
     indptr, node, value = given
     rows = Restart(np.empty(indptr.size, np.int64), np.empty(node.size, np.int32), np.empty(node.size))
     wrong = _native.read_restarts(indptr, node, value, graph.internal_of, may_be_empty, *rows)
     if wrong is not None:
-        raise InputError(_said(graph, given, *wrong))
+        raise InputError(_message(graph, given, *wrong))
     held = int(rows.indptr[-1])
     return rows if held == node.size else Restart(rows.indptr, rows.node[:held], rows.value[:held])
 
 
-def _said(graph: Graph, given: GivenRestart, fault: int, at: int) -> str:
+def _message(graph: Graph, given: GivenRestart, fault: int, at: int) -> str:
     if fault == _native.RESTART_EMPTY_ROW:
         return (
             f"restart row {at} is all zero; a query needs at least one seed with weight > 0 "
-            "(leave such a query out of the batch; ppr_topk has empty='skip')"
+            "(leave such queries out of the batch, or use ppr_topk with empty='skip')"
         )
     if fault == _native.RESTART_SUM_BEYOND:
-        return f"restart row {at} sums beyond float64; scale it down"
+        return f"the sum of restart row {at} overflows float64; scale it down"
     row, node = int(np.searchsorted(given.indptr, at, side="right")) - 1, given.node[at]
     if fault == _native.RESTART_OUTSIDE:
         return f"restart row {row} has seed {node}, which is outside the graph (ids are 0 .. {graph.num_nodes - 1})"
-    return f"restart row {row} has weight {given.value[at]} at node {node}; weights are finite and at least 0"
+    return f"restart row {row} has weight {given.value[at]} at node {node}; weights must be finite and at least 0"

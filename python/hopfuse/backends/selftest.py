@@ -1,4 +1,4 @@
-"""The self-test: every op of a backend on generated cases, against the CPU's answer, bit for bit."""
+"""Run every op of a backend on generated cases and compare the results with the CPU's, bit for bit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Check", "KernelTimes", "difference", "kernel_times", "leaked_bytes",
 
 @dataclass(frozen=True)
 class Check:
-    """One case.
+    """The result of one case.
 
     Attributes
     ----------
@@ -27,10 +27,10 @@ class Check:
     equal : bool
         Whether all values have the same bits.
     values, differing : int
-        Numbers compared, and those with other bits.
+        The number of values compared, and of those that differ.
     cpu_seconds, device_seconds : float
-        Time of the second of two calls: the first makes what is made once. The cases are small: a device is at its
-        slowest on them.
+        Time of the second of two calls, after one-time setup. The cases are small, so they do not show a device's
+        speed.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Check:
 
 @dataclass(frozen=True)
 class KernelTimes:
-    """A kernel in one run of all cases: its launches outside recordings, their seconds together, who launched it."""
+    """A kernel's launches in one run of all cases, without recordings: count, total time, and the cases."""
 
     name: str
     launches: int
@@ -57,18 +57,18 @@ def run(device: Backend, reference: Backend = cpu, *, quick: bool = False, round
 
 
 def difference(device: Backend) -> str | None:
-    """Return what the quick self-test finds wrong, as a sentence; None if nothing."""
+    """Run the quick self-test; return a description of the differences, or None."""
     wrong = [check for check in run(device, quick=True, rounds=1) if not check.equal]
     if not wrong:
         return None
     listed = ", ".join(f"{check.name} ({check.differing} of {check.values} values)" for check in wrong)
-    return f"its answers differ from the CPU's in {listed}; 'hopfuse selftest' shows all. Please report it"
+    return f"its results differ from the CPU's in {listed}; 'hopfuse selftest' shows details. Please report this"
 
 
 def leaked_bytes(backend: Backend, times: int = 20) -> int | None:
-    """Return the device memory that recording a search and dropping it does not give back; None without a device.
+    """Return the device memory lost by recording a search and dropping it ``times`` times; None without a device.
 
-    The first time loads kernels and starts cuBLAS, which stay. What other programs take meanwhile counts as well.
+    A first recording loads kernels and initialises cuBLAS, which stay. Memory that other programs allocate counts too.
     """
     if backend.device is None:
         return None
@@ -84,7 +84,7 @@ def leaked_bytes(backend: Backend, times: int = 20) -> int | None:
 
 
 def kernel_times(backend: Backend, *, quick: bool = False) -> list[KernelTimes]:
-    """Run every case once more and return the kernels that were launched, by name; none on the CPU."""
+    """Run every case once and return the launched kernels, sorted by name; none on the CPU."""
     if backend.device is None:
         return []
     seconds: dict[str, list[float]] = {}
@@ -116,7 +116,7 @@ def _timed(case: Case, backend: Backend, rounds: int) -> tuple[Answer, float]:
 
 
 def _differing(found: Answer, expected: Answer) -> int:
-    """Count values with other bytes: -0 is not 0 here, and a NaN is itself."""
+    """Count values with different bytes: -0 differs from 0, and a NaN equals itself."""
     return sum(_differing_values(one, other) for one, other in zip(found, expected, strict=True))
 
 

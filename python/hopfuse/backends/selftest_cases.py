@@ -1,4 +1,4 @@
-"""The cases of the self-test: small, seeded, and chosen so that together they reach every kernel."""
+"""Cases of the self-test: small, seeded, and together reaching every kernel."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from .._arrays.rows import indptr_of_counts
 from ..types import Corpus, Graph, Incidence, LabelSets
 from ..types.corpus import STORAGES, Metric, Storage
 from .calls import (
@@ -35,11 +36,11 @@ from .restarts import Restart
 
 Answer = list[NDArray[Any]]
 
-#: Queries that take 4, 8, 16 and 32 lanes of a device's block.
+#: Batch sizes that use 4, 8, 16 and 32 lanes of a device block.
 BATCHES = (3, 6, 11, 20)
 _NODES, _HUB, _TYPES = 140, 7, 3
-_LISTS = ((30, 30), (12, 40), (5, 20))  # hits of a list, ids that it draws from
-#: Options of the fusion methods for three lists, as the kernels' headers lay them out.
+_LISTS = ((30, 30), (12, 40), (5, 20))  # hits of each list, and the number of ids to draw from
+#: Options of the fusion methods for three lists, in the layout of the kernels' headers.
 _OPTION: dict[str, list[float]] = {
     "boltzmann": [0.5, 2.0],
     "linear": [0.0],
@@ -63,9 +64,9 @@ _OPTION: dict[str, list[float]] = {
 }
 _RANKS_ONLY = ("rrf", "isr", "borda", "rbc", "plackett_luce", "condorcet")
 _TIES = sorted(_native.ties(), key=_native.ties().__getitem__)
-#: Those without a rule for ties, by number.
+#: Calibrations without a rule for ties, by number.
 _CALIBRATIONS = sorted(_native.calibrations().keys() - {"pit"}, key=_native.calibrations().__getitem__)
-#: single and equal not given, temperature, then lower and upper of each list.
+#: single and equal (NaN: not given), temperature, then lower and upper of each list.
 _CALIBRATION_OPTION = np.array([np.nan, np.nan, 0.5] + [-1.0, np.nan] * 3, np.float32)
 
 
@@ -76,7 +77,7 @@ class Case:
 
 
 def quick_cases() -> Iterator[Case]:
-    """Yield one of each op, a second or so in all."""
+    """Yield a case of each op; all together take about a second."""
     batch = BATCHES[0]
     yield ppr_case("ppr typed, masked, node weights", batch, types=_TYPES, masks=batch, decades=3.0)
     yield topk_case("ppr_topk", batch, weighted=True)
@@ -93,7 +94,7 @@ def quick_cases() -> Iterator[Case]:
 
 
 def every_case() -> Iterator[Case]:
-    """Yield what reaches every kernel."""
+    """Yield cases that reach every kernel."""
     for batch in BATCHES:
         yield from _ppr_cases(batch)
         yield from _topk_cases(batch)
@@ -143,9 +144,9 @@ def _topk_cases(batch: int) -> Iterator[Case]:
     yield topk_case(f"ppr_topk proven, {batch} queries", batch, weighted=True)
     yield topk_case(f"ppr_topk proven, among some, {batch} queries", batch, some=True)
     yield topk_case(f"ppr_topk refined, {batch} queries", batch, k=_NODES - 20, weighted=True, tol=1e-4)
-    for k in (80, 100):  # with bounds that look one step around a node, and two
+    for k in (80, 100):  # bounds from a node's neighbours, and from two steps around it
         yield topk_case(f"ppr_topk of {k}, a set, {batch} queries", batch, k=k, order=False, weighted=True, tol=1e-4)
-    for decades in (2.0, 12.0):  # with Chebyshev's recurrence, and without
+    for decades in (2.0, 12.0):  # with Chebyshev acceleration, and without
         name = f"ppr_topk refined, node weights of {decades:.0f} decades, {batch} queries"
         yield topk_case(name, batch, k=_NODES - 20, weighted=True, tol=1e-4, decades=decades)
     yield topk_case(f"ppr_topk to tol, {batch} queries", batch, proven=False, types=_TYPES, directed=True)
@@ -197,10 +198,10 @@ def _walk(
     tol: float = 1e-6,
     nodes_in_all: int = _NODES,
 ) -> tuple[Graph, PprQueries]:
-    """Make a graph with a hub longer than a segment, self-loops and nodes without edges; a batch on it.
+    """Return a graph with a hub longer than a segment, self-loops and isolated nodes, and a batch of queries on it.
 
-    Parallel edges would add up to weights: the plain graph has none. With ``decades``, over which they spread, half of
-    the nodes have weights.
+    The unweighted graph has no parallel edges, which would be summed to weights. If ``decades`` is given, half of the
+    nodes have node weights spread over that many decades.
     """
     rng = np.random.default_rng(batch)
     plain = types == 1 and not weighted
@@ -277,7 +278,7 @@ def dense_case(
         rng = np.random.default_rng(rows + k)
         batch = 1 if k > rows // 2 else 4
         vectors, queries = rng.standard_normal((rows, 24)), rng.standard_normal((batch, 24))
-        if levels is not None:  # few values, so many equal scores
+        if levels is not None:  # few distinct values, so many ties
             vectors, queries = np.sign(vectors) * levels, np.sign(queries)
         corpus = Corpus.from_array(vectors.astype(np.float32), metric=metric, storage=storage)
         allowed = _filter(rng, allow, batch, rows, shared)
@@ -288,11 +289,11 @@ def dense_case(
 
 
 def _close_scores(backend: Backend) -> Answer:
-    """Score rows that differ by parts of 2⁻¹⁹, 512 of them within 2⁻¹⁰.
+    """Search 512 rows whose scores differ by steps of 2⁻¹⁹, all within 2⁻¹⁰ (relative).
 
-    float32 products tell them apart within the bound that they are held to, and prove the best 5 from 37 candidates.
-    With inputs rounded to TF32's 11 bits or fewer, rows within 2⁻¹¹ have one score: other candidates, as sure of
-    themselves.
+    float32 products distinguish them within the assumed error bound and prove the best 5 from 37 candidates. If inputs
+    were rounded to TF32's 11 bits or fewer, rows within 2⁻¹¹ would get equal scores, and wrong candidates would seem
+    proven.
     """
     rows, dim = 512, 24
     steps = np.random.default_rng(12).permutation(rows)
@@ -322,16 +323,15 @@ def _filter(rng: np.random.Generator, kind: str | None, batch: int, rows: int, s
     if kind == "mask":
         mask = chosen.astype(np.uint8)
         return RowFilter(mask=mask[0] if shared else mask, shared=shared)
-    indptr = np.zeros(chosen.shape[0] + 1, np.int64)
-    np.cumsum(chosen.sum(axis=1), out=indptr[1:])
-    return RowFilter(indptr=indptr, ids=np.nonzero(chosen)[1].astype(np.int64), shared=shared)
+    ids = np.nonzero(chosen)[1].astype(np.int64)
+    return RowFilter(indptr=indptr_of_counts(chosen.sum(axis=1)), ids=ids, shared=shared)
 
 
 # ---- Calibration and fusion ------------------------------------------------------------------------------------
 
 
 def fuse_case(method: str, *, long_lists: bool = False) -> Case:
-    """Make a case; long lists are more than a block sorts in shared memory."""
+    """Return a case; long lists exceed what a block sorts in shared memory."""
 
     def run(backend: Backend) -> Answer:
         rng = np.random.default_rng(5)
@@ -387,7 +387,7 @@ def _passage_seeds(backend: Backend) -> Answer:
 
 
 def _entity_seeds(backend: Backend) -> Answer:
-    """Add what hits hold to seeds, some of which they hold: weights of all sizes, and a query without seeds."""
+    """Add entities of hits to seeds, with overlaps, weights of all sizes and a query without seeds."""
     rng = np.random.default_rng(8)
     pairs = np.unique(rng.integers(0, 30 * 20, 150))
     weights = 10.0 ** rng.integers(-9, 9, pairs.size)
@@ -398,12 +398,12 @@ def _entity_seeds(backend: Backend) -> Answer:
     ids, _, counts = _list(rng, 9, 3, 30)
     often = rng.integers(0, 5, (9, 20))
     nodes, shares = backend.add_entity_seeds(EntitySeedCall(node, weight, ids, counts, mentions, often, mass=0.5))
-    kept = 4 + int(np.diff(mentions.indptr)[ids].sum(axis=1).max())  # the host has no more places than are needed
+    kept = 4 + int(np.diff(mentions.indptr)[ids].sum(axis=1).max())  # a device returns more columns than the host
     return [_to_width(nodes, kept, -1), _to_width(shares, kept, 0.0)]
 
 
 def _boost(backend: Backend) -> Answer:
-    """Raise weights by hits with scores of both signs and of all sizes, and by none."""
+    """Boost weights by scores of both signs and all sizes, and by an empty list."""
     rng = np.random.default_rng(11)
     ids, scores, counts = _list(rng, 9, 300, 700)
     size = 10.0 ** rng.integers(-40, 30, scores.shape)
@@ -413,13 +413,13 @@ def _boost(backend: Backend) -> Answer:
 
 
 def _to_width(array: NDArray[Any], width: int, padding: float) -> NDArray[Any]:
-    """Return an array with so many columns, of which those that are not there, or are dropped, hold the padding."""
+    """Pad or cut an array to ``width`` columns."""
     short = ((0, 0), (0, max(0, width - array.shape[1])))
     return np.ascontiguousarray(np.pad(array, short, constant_values=padding)[:, :width])
 
 
 def _dice(backend: Backend) -> Answer:
-    """Score labels of every length from none, texts with elements that no label has, queries without candidates."""
+    """Score labels of all lengths from 0, texts with elements that no label has, and queries without candidates."""
     rng = np.random.default_rng(9)
     labels = LabelSets.from_labels([_drawn_text(rng, length) for length in rng.integers(0, 40, 50)])
     sets = labels.sets_of([_drawn_text(rng, length) + " é€" for length in (0, 5, 30, 30, 200)])
@@ -437,7 +437,7 @@ def _projections() -> Iterator[Case]:
 
 
 def _project(backend: Backend, k: int | None) -> Answer:
-    """Project on rows without entries and one of all columns, with ties and denormal weights."""
+    """Project onto empty rows and a row of all columns, with ties and denormal weights."""
     rng = np.random.default_rng(10)
     rows, columns, batch = 300, 150, 11
     pairs = np.unique(np.concatenate([rng.integers(0, rows * columns, 900), _HUB * columns + np.arange(columns)]))
@@ -452,12 +452,12 @@ def _project(backend: Backend, k: int | None) -> Answer:
 
 
 def search_case() -> Case:
-    """Return the one that a device records."""
+    """Return a case that a device records and replays."""
     return Case("search, recorded and replayed", _search)
 
 
 def _search(backend: Backend) -> Answer:
-    """Fuse a dense list and a walk that it steers: on a device by a recording, as a captured core runs there."""
+    """Fuse dense hits with a walk guided by similarity weights; a device runs it as a recording."""
     batch, rng = 5, np.random.default_rng(8)
     graph, queries = _walk(batch, weighted=True)
     corpus = Corpus.from_array(rng.standard_normal((_NODES, 24)).astype(np.float32))
@@ -522,7 +522,7 @@ def _search(backend: Backend) -> Answer:
 def _list(
     rng: np.random.Generator, batch: int, width: int, documents: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-    """Draw hits, best first, with ties; lists end early in all queries but the first."""
+    """Draw sorted hits with ties; the lists of all queries but the first are partly empty."""
     ids = np.stack([rng.permutation(documents)[:width] for _ in range(batch)]).astype(np.int64)
     scores = np.sort(rng.integers(1, 40, ids.shape) / 8, axis=1)[:, ::-1].astype(np.float32)
     counts = rng.integers(0, width + 1, batch)

@@ -1,4 +1,7 @@
-"""The device backend: launch geometry, workspaces and order of launches over a small runtime protocol."""
+"""The device backend: launch geometry, workspaces and launch order, over a small runtime protocol.
+
+CuPy is imported only in this package, and lazily.
+"""
 
 from __future__ import annotations
 

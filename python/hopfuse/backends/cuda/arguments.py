@@ -1,4 +1,4 @@
-"""Structs of kernels' arguments: described once, packed for a device, and held against the C++ headers by a test."""
+"""Argument structs of kernels: declared here, packed for a device, and compared with the C++ headers by a test."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .runtime import DeviceArray
 
 
 class ArgumentStruct:
-    """A struct of a header of ``kernels/cuda``, called with the values of all its fields.
+    """A struct declared in a header of ``kernels/cuda``; call it with the values of all fields.
 
     Parameters
     ----------
     name, header : str
     **fields : str
-        In the struct's order: ``i8`` for int64_t and so on; ``*f4`` points to float, ``c*f4`` to const float.
+        Types in declaration order: ``i8`` is int64_t and so on; ``*f4`` is float*, ``c*f4`` const float*.
     """
 
     def __init__(self, name: str, header: str, /, **fields: str) -> None:
@@ -28,7 +28,7 @@ class ArgumentStruct:
         self.dtype = np.dtype(kinds, align=True)
 
     def __call__(self, **values: Any) -> Arguments:
-        """Return the arguments; TypeError if a field is missing, unknown or of another type."""
+        """Return the arguments; raise TypeError if a field is missing, unknown or of another type."""
         if values.keys() != self.fields.keys():
             wrong = ", ".join(sorted(values.keys() ^ self.fields.keys()))
             raise TypeError(f"{self.name} has the fields {', '.join(self.fields)}; missing or unknown: {wrong}")
@@ -36,30 +36,30 @@ class ArgumentStruct:
             value = values[field]
             if "*" not in code:
                 if not isinstance(value, int | float | np.generic):
-                    raise TypeError(f"{self.name}.{field} is {code}, and a {type(value).__name__} was given")
+                    raise TypeError(f"{self.name}.{field} must be {code}, got {type(value).__name__}")
             elif value is not None and not _fits(np.dtype(value.dtype), code.partition("*")[2]):
                 raise TypeError(f"{self.name}.{field} points to {code.partition('*')[2]}, not to {value.dtype}")
         return Arguments(self, values)
 
 
 def _fits(dtype: np.dtype[Any], code: str) -> bool:
-    """Say whether an array is of what a pointer points to; booleans are bytes."""
+    """Return whether a pointer of this code can point to an array of the dtype; booleans are bytes."""
     return dtype == np.dtype(code) or (dtype == np.bool_ and code == "u1")
 
 
 class Arguments(NamedTuple):
-    """The values of a struct: device arrays or None for its pointers, and numbers."""
+    """The values of a struct: device arrays or None for pointers, numbers for the rest."""
 
     struct: ArgumentStruct
     values: dict[str, Any]
 
     def pointers(self) -> dict[str, DeviceArray]:
-        """Return the arrays by field."""
+        """Return the arrays that are given, by field."""
         codes = self.struct.fields
         return {field: value for field, value in self.values.items() if "*" in codes[field] and value is not None}
 
     def packed(self, address: Callable[[DeviceArray], int]) -> NDArray[Any]:
-        """Return the struct as an array of one, with the addresses of its arrays."""
+        """Return the struct as a zero-dimensional array, with the addresses of its arrays."""
         data = np.zeros((), self.struct.dtype)
         pointers = self.pointers()
         for field, code in self.struct.fields.items():
@@ -110,5 +110,5 @@ RESTART = ArgumentStruct(
     counters="i8",
 )  # fmt: skip
 
-#: All that kernels take.
+#: All argument structs.
 STRUCTS = (ISING, MASK, ALLOWED, BEFORE, DEGREES, RESTART)

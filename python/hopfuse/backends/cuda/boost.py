@@ -1,4 +1,4 @@
-"""Weights of passages that a list raises, on a device."""
+"""Boost weights of passages on a device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ THREADS = 256
 
 
 def boost_weights(runtime: Runtime, call: BoostCall) -> tuple[DeviceArray, DeviceArray]:
-    """Return weights (B, N), a copy of those given, and each query's status."""
+    """Return boosted weights, (B, N), and each query's status."""
     batch, columns = (int(side) for side in call.weights.shape)
     boosted, status = runtime.empty((batch, columns), np.float32), runtime.empty(batch, np.int32)
     if batch:

@@ -1,7 +1,7 @@
-"""The one product of matrices, by cuBLAS itself.
+"""Matrix products by cuBLAS, called directly.
 
-CuPy's own binding refuses to be recorded in a CUDA graph, which cuBLAS allows; and a handle of our own leaves the
-caller's math mode alone.
+CuPy's binding refuses to be recorded in a CUDA graph, although cuBLAS permits it. A separate handle also leaves the
+caller's math mode unchanged.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _STATUSES = {
     15: "CUBLAS_STATUS_NOT_SUPPORTED",
     16: "CUBLAS_STATUS_LICENSE_ERROR",
 }
-#: What a device without room gives: cublasCreate, which takes tens of MiB of what no pool holds, says either.
+#: Statuses of a device out of memory; cublasCreate, which allocates tens of MiB outside any pool, may give either.
 _SHORT_OF_MEMORY = (1, 3)
-#: Bytes that NVIDIA recommends for Hopper and later, the most of any device.
+#: The workspace that NVIDIA recommends for Hopper and later, the largest of any device.
 WORKSPACE_BYTES = 32 * 2**20
 
 
 class Cublas:
-    """float32 products on one device. Threads take turns to queue theirs: a call sets the handle's stream.
+    """float32 products on one device. A lock serialises threads, because each call sets the handle's stream.
 
     Parameters
     ----------
     trim : callable
-        Gives cached memory back to the device: what cuBLAS takes for itself comes from there.
+        Releases cached memory to the device, from which cuBLAS allocates.
     """
 
     def __init__(self, trim: Callable[[], None]) -> None:
@@ -56,18 +56,18 @@ class Cublas:
     ) -> None:
         """Queue out (m, n) = a (m, d) bᵀ (n, d), row-major device pointers, on ``stream``.
 
-        ``workspace`` is memory of :data:`WORKSPACE_BYTES` that outlives a recording; cuBLAS's own otherwise, which in
+        ``workspace`` points to :data:`WORKSPACE_BYTES` that outlive a recording. If None, cuBLAS uses its own, which in
         a recording would become memory nodes of the graph.
         """
         m, n, d = shape
         one, zero, rows = ctypes.c_float(1.0), ctypes.c_float(0.0), max(1, d)
         with self._lock:
             library, handle = self._ready(), self._handle
-            self._call(library.cublasSetStream_v2, handle, ctypes.c_void_p(stream))  # which resets the workspace
+            self._call(library.cublasSetStream_v2, handle, ctypes.c_void_p(stream))  # also resets the workspace
             if workspace is not None:
                 size = ctypes.c_size_t(WORKSPACE_BYTES)
                 self._call(library.cublasSetWorkspace_v2, handle, ctypes.c_void_p(workspace), size)
-            # cuBLAS counts by columns: out is there (n, m), and a row-major (n, d) is a column-major (d, n).
+            # cuBLAS is column-major: it sees out as (n, m), and a row-major (n, d) as (d, n).
             self._call(
                 library.cublasSgemm_v2,
                 *(handle, _TRANSPOSED, _PLAIN, n, m, d, ctypes.byref(one), ctypes.c_void_p(b), rows),
@@ -75,18 +75,18 @@ class Cublas:
             )
 
     def _ready(self) -> ctypes.CDLL:
-        """Return the library, with a handle for the current device that lives as long as the process."""
+        """Return the library; its handle for the current device is created once and never destroyed."""
         if self._library is None:
             library = self._load()
             self._call(library.cublasCreate_v2, ctypes.byref(self._handle))
-            # Pedantic: float32 products and sums and nothing else, whatever the environment says of TF32 or of
-            # emulation by narrower types. The bound that decides which rows are rescored holds for no less.
+            # Pedantic mode: float32 products and sums only, even if the environment enables TF32 or emulation by
+            # narrower types, for which the bound that decides which rows are rescored would not hold.
             self._call(library.cublasSetMathMode, self._handle, _PEDANTIC)
             self._library = library
         return self._library
 
     def _call(self, function: Any, *arguments: Any) -> None:
-        """Call it; where it finds no memory, once more after caches have given theirs back."""
+        """Call a function; if it runs out of memory, release caches and try once more."""
         status = function(*arguments)
         if status in _SHORT_OF_MEMORY:
             gc.collect()
@@ -97,23 +97,23 @@ class Cublas:
 
 
 def load_library() -> ctypes.CDLL:
-    """Load cuBLAS of the release that CuPy was built for: the wheel's, or the system's."""
+    """Load the cuBLAS release that CuPy was built for, from its wheel or the system."""
     pathfinder = import_module("cuda.pathfinder")
     try:
         return ctypes.CDLL(str(pathfinder.load_nvidia_dynamic_lib("cublas").abs_path))
     except (OSError, RuntimeError) as error:
         raise BackendError(
-            f"cuBLAS, which multiplies matrices for dense_topk, cannot be loaded ({str(error).splitlines()[0]}); "
+            f"cuBLAS, which dense_topk needs, cannot be loaded ({str(error).splitlines()[0]}); "
             "install it with: pip install 'hopfuse[cuda13]', or 'hopfuse[cuda12]' for a driver of CUDA 12"
         ) from error
 
 
 def _failed(call: str, status: int) -> BackendError:
-    name = _STATUSES.get(status, "a status that cuBLAS 13 does not have")
+    name = _STATUSES.get(status, "an unknown status")
     fix = (
-        "the device may be short of memory: release graphs and corpora that are not searched "
-        "(hopfuse.free_device_memory), and what other libraries hold there (torch.cuda.empty_cache())"
+        "the device may be out of memory: free graphs and corpora that are not in use (hopfuse.free_device_memory) and "
+        "memory that other libraries hold there (torch.cuda.empty_cache())"
         if status in _SHORT_OF_MEMORY
-        else "start the process again, and use backend='cpu' if the error comes back"
+        else "restart the process, and use backend='cpu' if the error recurs"
     )
-    return BackendError(f"cuBLAS failed at {call} with {name} ({status}); {fix}")
+    return BackendError(f"{call} failed with {name} ({status}); {fix}")

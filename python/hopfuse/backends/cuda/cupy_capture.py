@@ -1,4 +1,4 @@
-"""Recording queued work as a CUDA graph: a stream, memory and constants of its own."""
+"""Record queued work as a CUDA graph, with its own stream, memory and constants."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ T = TypeVar("T")
 
 
 class Capture:
-    """What a thread records into."""
+    """The state of a thread that is recording."""
 
     def __init__(self, cupy: Any, memory: RecordingMemory, constant_memory: RecordingMemory) -> None:
         self._cupy = cupy
         self.tape = Tape(memory)
-        # Apart from the tape: a constant must not lie where a run had dropped an array, since replays write there
-        # again.
+        # Constants are not on the tape, which may reuse the memory of dropped arrays; replays write to that again.
         self._constant_memory = constant_memory
         self.constants = Constants()
         self.host: list[NDArray[Any]] = []  # pinned memory that copies read at each replay
         self.is_recording = False
 
     def allocate(self, nbytes: int) -> Any:
-        """Return a MemoryPointer, of what replays may use again."""
+        """Return a MemoryPointer to memory that replays may reuse."""
         return _pointer(self._cupy, self.tape.take(nbytes), nbytes)
 
     def allocate_results(self, arrays: Sequence[tuple[int, int]], begins: Sequence[int], nbytes: int) -> Any:
-        """Return a MemoryPointer, of a block that a recording's results lie in: :meth:`.Tape.side_by_side`."""
+        """Return a MemoryPointer to one block for the results of a recording; see :meth:`.Tape.side_by_side`."""
         return _pointer(self._cupy, self.tape.side_by_side(arrays, begins, nbytes), nbytes)
 
     def allocate_constant(self, nbytes: int) -> Any:
-        """Return a MemoryPointer, of what no replay writes to."""
+        """Return a MemoryPointer to memory that no replay writes to."""
         return _pointer(self._cupy, self._constant_memory.take(nbytes), nbytes)
 
     def upload(self, array: NDArray[Any], make: Callable[[NDArray[Any]], DeviceArray]) -> DeviceArray:
@@ -45,17 +44,17 @@ class Capture:
 
     def refuse(self, what: str) -> RuntimeError:
         return RuntimeError(
-            f"{what} inside a capture: its work is queued again by every replay, and nothing may wait for a result"
+            f"{what} is not possible inside a capture, whose work is replayed without waiting for results"
         )
 
 
 def _pointer(cupy: Any, held: Lease | Place, nbytes: int) -> Any:
-    """Return the block as CuPy's arrays take it; they hold what ``held`` does."""
+    """Return a CuPy MemoryPointer to a block; arrays over it keep ``held`` alive."""
     return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(held.block.ptr, held.begin + nbytes, held), held.begin)
 
 
 class CupyRecording:
-    """A CUDA graph with the memory, constants and host memory that it uses."""
+    """A CUDA graph that keeps alive the device memory, constants and host memory that it uses."""
 
     def __init__(self, cupy: Any, graph: Any, capture: Capture, stream: Any) -> None:
         self._cupy, self._graph, self._capture, self._recorded_on = cupy, graph, capture, stream
@@ -67,7 +66,7 @@ class CupyRecording:
 
 
 def record(cupy: Any, capture: Capture, work: Callable[[], T]) -> tuple[CupyRecording, T]:
-    """Run ``work``, then record it; the caller's stream goes on after the run. The thread is already in ``capture``."""
+    """Run ``work`` once, then record it, on a stream that waits for the caller's; the thread must be in ``capture``."""
     caller = cupy.cuda.get_current_stream()
     stream = cupy.cuda.Stream(non_blocking=True)
     stream.wait_event(caller.record())
@@ -76,7 +75,7 @@ def record(cupy: Any, capture: Capture, work: Callable[[], T]) -> tuple[CupyReco
         capture.tape.record()
         capture.constants.record()
         capture.is_recording = True
-        # Relaxed, CuPy's default: other threads may allocate meanwhile, and so may a garbage collection here free.
+        # CuPy's default mode is relaxed: other threads may allocate, and a garbage collection here may free memory.
         stream.begin_capture()
         try:
             result = work()
@@ -85,12 +84,12 @@ def record(cupy: Any, capture: Capture, work: Callable[[], T]) -> tuple[CupyReco
             raise
         graph = stream.end_capture()
     capture.tape.check()
-    stream.synchronize()  # replays may be queued on any stream: the run before must have left the memory
+    stream.synchronize()  # replays may run on any stream and must not overlap the run above, which shares their memory
     return CupyRecording(cupy, graph, capture, stream), result
 
 
 def _drop_recording(stream: Any) -> None:
-    """Leave capture mode, after which the stream can be dropped. The error that led here is the one to show."""
+    """End the capture so that the stream can be dropped; errors are ignored in favour of the original one."""
     try:
         stream.end_capture()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""CuPy's errors as the library's own."""
+"""Translate CuPy's errors to BackendError."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...errors import BackendError
 
 @contextmanager
 def translated(cupy: Any, what: str) -> Iterator[None]:
-    """Translate errors inside; ``what`` is what was being done, for the message."""
+    """Translate errors raised inside; ``what`` names the operation for the message."""
     try:
         yield
     except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
@@ -19,18 +19,18 @@ def translated(cupy: Any, what: str) -> Iterator[None]:
 
 
 def failed(what: str, error: Exception) -> BackendError:
-    """Return the error of a call or a kernel that failed; a kernel's error shows at whatever waits for it next."""
+    """Return the error of a failed call; a kernel's error is reported by a later call."""
     return BackendError(
-        f"the device failed at {what}, or at work queued before it: {error}. After such an error a process cannot use "
-        "the device any more: start it again, and use backend='cpu' if the error comes back"
+        f"the device failed at {what}, or in work queued before it: {error}. This process can no longer use the "
+        "device: restart it, and use backend='cpu' if the error recurs"
     )
 
 
 def no_room(asked: int, free: int, total: int) -> BackendError:
-    """Return the error of an allocation that the device refused."""
+    """Return the error of a failed allocation."""
     return BackendError(
-        f"the device has no room for {asked:,} bytes; {free:,} of its {total:,} are free, in one piece or several. Ask "
-        "for fewer queries at a time; release graphs and corpora that are not searched (hopfuse.free_device_memory); "
-        "keep a corpus of 128 MiB and more with storage='float16' or 'bfloat16'; give back what other libraries hold "
-        "there (torch.cuda.empty_cache()); or use backend='cpu'"
+        f"the device cannot allocate {asked:,} bytes; {free:,} of {total:,} bytes are free, but may be fragmented. Use "
+        "smaller batches; free graphs and corpora that are not in use (hopfuse.free_device_memory); use "
+        "storage='float16' or 'bfloat16' for a corpus of 128 MiB or more; free memory that other libraries hold there "
+        "(torch.cuda.empty_cache()); or use backend='cpu'"
     )

@@ -1,4 +1,4 @@
-"""The time of launches by CUDA events."""
+"""Time kernel launches by CUDA events."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .runtime import LaunchTime
 
 
 class LaunchEvents:
-    """Pairs of events around launches, on whichever streams those go to.
+    """Pairs of events around launches, on the streams of the launches.
 
-    On a device with nothing else to do the first event passes before the host has launched the kernel, so that a time
-    includes that call: some microseconds.
+    On an idle device the first event completes before the host has launched the kernel, so a time includes some
+    microseconds of launch overhead.
     """
 
     def __init__(self, cupy: Any) -> None:
@@ -23,7 +23,7 @@ class LaunchEvents:
 
     @contextmanager
     def around(self, kernel: str) -> Iterator[None]:
-        """Record an event before and one after what is queued inside."""
+        """Record an event before and after the work queued inside."""
         begin = self._event(kernel)
         yield
         self._pairs.append((kernel, begin, self._event(kernel)))
@@ -33,7 +33,7 @@ class LaunchEvents:
             return self._cupy.cuda.get_current_stream().record()
 
     def read(self) -> Iterator[LaunchTime]:
-        """Yield the launches in their order; wait for each."""
+        """Yield the launches in order, waiting for each."""
         for kernel, begin, end in self._pairs:
             end.synchronize()
             milliseconds = self._cupy.cuda.get_elapsed_time(begin, end)

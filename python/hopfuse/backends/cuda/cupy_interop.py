@@ -1,4 +1,4 @@
-"""Arrays of other libraries on the device: in without a copy, out without a copy, on their streams."""
+"""Exchange device arrays with other libraries, without copies and on their streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ON_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 
 def interface_of(array: Any) -> dict[str, Any] | None:
-    """Return ``__cuda_array_interface__``, or None. torch raises various errors where a tensor cannot have one."""
+    """Return ``__cuda_array_interface__``, or None; torch raises various errors for tensors that do not support it."""
     try:
         return dict(array.__cuda_array_interface__)
     except (AttributeError, RuntimeError, TypeError, ValueError):
@@ -23,7 +23,7 @@ def interface_of(array: Any) -> dict[str, Any] | None:
 
 
 def dlpack_device_of(array: Any) -> tuple[int, int] | None:
-    """Return DLPack's (type, number) of the array's device, or None."""
+    """Return the DLPack (type, id) of the array's device, or None."""
     try:
         kind, number = array.__dlpack_device__()
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
@@ -39,7 +39,7 @@ def is_device_array(array: Any) -> bool:
 
 
 def adopt(cupy: Any, device: int, array: Any) -> Any:
-    """Return a cupy array over the caller's memory. InputError where it is elsewhere or not C-contiguous."""
+    """Return a CuPy array over the caller's memory; raise InputError if it is elsewhere or not C-contiguous."""
     if isinstance(array, cupy.ndarray):
         _check_device(array.device.id, device)
         _check_contiguous(array.shape, array.strides, array.dtype.itemsize)
@@ -49,18 +49,18 @@ def adopt(cupy: Any, device: int, array: Any) -> Any:
         return _adopt_interface(cupy, device, array, interface)
     found = dlpack_device_of(array)
     if found is None or found[0] not in _ON_CUDA:
-        where = "in memory that it does not name" if found is None else f"on DLPack's device {found}"
+        where = "on an unknown device" if found is None else f"on the DLPack device {found}"
         raise InputError(
-            f"the {type(array).__name__} is {where}; allowed: arrays on a CUDA device, with "
-            "__cuda_array_interface__ or DLPack, or arrays on the host. Copy it to one of them"
+            f"the {type(array).__name__} is {where}; allowed are arrays on the host, or on a CUDA device with "
+            "__cuda_array_interface__ or DLPack: copy it to one of these"
         )
     _check_device(found[1], device)
     try:
         adopted = cupy.from_dlpack(array)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(
-            f"the {type(array).__name__} does not give its memory by DLPack: {error}. Allowed: numbers without a "
-            "gradient; x.detach() in torch"
+            f"the {type(array).__name__} cannot be exported by DLPack: {error}. It must hold numbers and need no "
+            "gradient; use x.detach() in torch"
         ) from error
     _check_contiguous(adopted.shape, adopted.strides, adopted.dtype.itemsize)
     return adopted
@@ -68,7 +68,7 @@ def adopt(cupy: Any, device: int, array: Any) -> Any:
 
 def _adopt_interface(cupy: Any, device: int, array: Any, interface: dict[str, Any]) -> Any:
     if interface.get("mask") is not None:
-        raise InputError("the device array has a mask; allowed: arrays without one. Fill the masked elements first")
+        raise InputError("the device array has a mask, which is not supported; fill the masked elements first")
     shape, (address, _) = tuple(interface["shape"]), interface["data"]
     dtype = cupy.dtype(interface["typestr"])
     _check_contiguous(shape, interface.get("strides"), dtype.itemsize)
@@ -83,27 +83,27 @@ def _adopt_interface(cupy: Any, device: int, array: Any, interface: dict[str, An
 def _check_device(found: int, device: int) -> None:
     if found != device:
         raise InputError(
-            f"the array is on CUDA device {found}; hopfuse computes on device {device} in this process. Copy the array "
+            f"the array is on CUDA device {found}, but hopfuse uses device {device} in this process; copy the array "
             f"there, or start the process with CUDA_VISIBLE_DEVICES={found}"
         )
 
 
 def _check_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> None:
-    """Strides are in bytes; None where the elements are said to lie one after the other."""
+    """Raise unless the array is C-contiguous; strides are in bytes, and None means contiguous."""
     if strides is None or 0 in shape:
         return
     step = itemsize
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
         if size != 1 and stride != step:
             raise InputError(
-                f"the device array of shape {shape} has strides of {strides} bytes; allowed: C-contiguous. Make it so: "
+                f"the device array of shape {shape} has strides {strides}; it must be C-contiguous: use "
                 "cupy.ascontiguousarray(x), or x.contiguous() in torch"
             )
         step *= size
 
 
 def export(cupy: Any, array: Any, like: Any) -> Any:
-    """Return the device array in the library of ``like``; a cupy array where that library takes none."""
+    """Return the device array in the library of ``like``, or as a CuPy array if that library cannot import it."""
     if isinstance(like, cupy.ndarray) or not is_device_array(like):
         return array
     torch = sys.modules.get("torch")
@@ -117,7 +117,7 @@ def export(cupy: Any, array: Any, like: Any) -> Any:
 
 
 class _Borrowed:
-    """Another library's stream, by the CUDA stream protocol."""
+    """Another library's stream, wrapped in the CUDA stream protocol; keeps ``owner`` alive."""
 
     def __init__(self, address: int, owner: Any) -> None:
         self._address, self._owner = address, owner
@@ -128,7 +128,7 @@ class _Borrowed:
 
 @contextmanager
 def on_stream_of(cupy: Any, array: Any) -> Iterator[None]:
-    """Make the stream current on which the array's library works, if it says so."""
+    """Make the stream of the array's library current, if it is known."""
     stream = None if array is None or isinstance(array, cupy.ndarray) else _stream_of(cupy, array)
     if stream is None:
         yield
@@ -148,7 +148,7 @@ def _stream_of(cupy: Any, array: Any) -> Any:
 
 
 def _stream(cupy: Any, address: int, owner: Any) -> Any:
-    """Addresses 0 and 1 are the legacy default stream, 2 that of the thread."""
+    """Return a CuPy stream; addresses 0 and 1 are the legacy default stream, 2 is the per-thread one."""
     if address in (0, 1):
         return cupy.cuda.Stream.null
     return cupy.cuda.Stream.ptds if address == 2 else cupy.cuda.Stream.from_external(_Borrowed(address, owner))

@@ -1,4 +1,4 @@
-"""Kernels by name: the modules that a driver loaded, one for each .cu file, when a kernel of it is first launched."""
+"""Kernels by name: one module per .cu file, loaded when a kernel of it is first launched."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...errors import BackendError
 from .cupy_errors import translated
 from .kernel_code import Code, KernelCode
 
-#: Bytes of dynamic shared memory that a kernel may have without being prepared for more.
+#: The dynamic shared memory, in bytes, that a kernel may use without opting in to more.
 UNPREPARED_SHARED = 48 * 1024
 
 
 class CupyModules:
-    """The kernels of one device. A kernel's file is known once the file's code is; likely files are tried first."""
+    """The kernels of one device. Which file has a kernel is known only after loading it; likely files come first."""
 
     def __init__(self, cupy: Any, code: KernelCode) -> None:
         self._cupy, self._code = cupy, code
@@ -25,7 +25,7 @@ class CupyModules:
         self._lock = threading.Lock()
 
     def function(self, kernel: str, shared: int) -> Any:
-        """Return a ``cupy.cuda.Function``, prepared for this much dynamic shared memory."""
+        """Return a ``cupy.cuda.Function`` that may use this much dynamic shared memory."""
         function = self._functions.get(kernel)
         if function is None:
             with self._lock:
@@ -36,7 +36,7 @@ class CupyModules:
         return function
 
     def origins(self) -> dict[str, str]:
-        """Return where the code of each loaded file came from."""
+        """Return the origin of the code of each loaded file."""
         return {unit.name: code.origin for unit, (_, code) in sorted(self._modules.items())}
 
     def _find(self, kernel: str) -> Any:
@@ -49,7 +49,7 @@ class CupyModules:
         raise BackendError(f"there is no CUDA kernel {kernel!r} in {self._code.sources.cuda}")
 
     def _load(self, unit: Path) -> tuple[Any, Code]:
-        """Load a fatbin where the driver takes it: one of a newer toolkit, or for other devices, it refuses."""
+        """Load the prebuilt fatbin, or compile if the driver refuses it (of a newer toolkit, or for other devices)."""
         prebuilt = self._code.prebuilt(unit)
         if prebuilt is not None:
             module = self._cupy.cuda.Module()

@@ -1,4 +1,4 @@
-"""A real GPU through CuPy: its memory pool, streams and graphs; kernels as :mod:`.kernel_code` gives them; cuBLAS."""
+"""The runtime of a real GPU: CuPy's memory pool, streams and graphs, kernels of :mod:`.kernel_code`, and cuBLAS."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _PAGEABLE = 0  # cudaMemoryTypeUnregistered
 
 
 class CupyRuntime:
-    """The device that is current when it is made, for all threads. Work is queued on CuPy's current stream.
+    """The CUDA device that is current at construction, for all threads. Work is queued on CuPy's current stream.
 
     Parameters
     ----------
     code : callable
-        Makes the kernels' code for a compute capability (90 for 9.0).
+        Returns the kernels' code for a compute capability (90 for 9.0).
     """
 
     name = "cuda"
@@ -56,12 +56,12 @@ class CupyRuntime:
 
     @property
     def _device(self) -> Any:
-        """Return the device to enter, anew each time: a Device remembers where it was entered from, for one thread."""
+        """A new Device to enter; one object is not thread-safe, because it remembers the previous device."""
         return self._cupy.cuda.Device(self._number)
 
     @property
     def _capture(self) -> Capture | None:
-        """Return where this thread's memory and uploads go, if not to the device at large."""
+        """Return the capture that this thread's allocations and uploads belong to, if any."""
         return None if getattr(self._local, "resident", False) else getattr(self._local, "capture", None)
 
     # ---- Memory --------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class CupyRuntime:
 
     def copy(self, target: Any, source: Any) -> None:
         if target.nbytes != source.nbytes:
-            raise ValueError(f"a copy of {source.nbytes} bytes into {target.nbytes}")
+            raise ValueError(f"cannot copy {source.nbytes} bytes into {target.nbytes}")
         to_host, from_host = isinstance(target, np.ndarray), isinstance(source, np.ndarray)
         capture = self._capture
         if to_host and capture is not None:
@@ -139,16 +139,16 @@ class CupyRuntime:
         return self._cupy.ndarray(shape, dtype, pointer)
 
     def _allocated(self, nbytes: int, allocate: Callable[[int], Any]) -> Any:
-        """Return memory; where there is none, once more after all that can be freed is free.
+        """Allocate; if that fails, free everything possible and try once more.
 
-        A pool frees its own blocks before it gives up, but not for another, nor for a recording, and not at its limit.
+        A pool frees its own blocks before it fails, but not for another pool, nor for a recording, nor at its limit.
         """
         try:
             return allocate(nbytes)
         except (MemoryError, self._cupy.cuda.runtime.CUDARuntimeError) as error:
             if not _is_no_memory(error):
                 raise failed("an allocation", error) from error
-        gc.collect()  # dropped recordings and arrays that are part of a circle
+        gc.collect()  # frees recordings and arrays in reference cycles
         self.trim()
         try:
             return allocate(nbytes)
@@ -165,7 +165,7 @@ class CupyRuntime:
             with translated(self._cupy, "an upload"):
                 address = host_address(given)
                 runtime.memcpyAsync(out.data.ptr, address, given.nbytes, runtime.memcpyHostToDevice, stream)
-                # ``given`` may be gone when this returns, and CUDA only says that the call might have read it by then.
+                # ``given`` may be gone on return, and CUDA does not guarantee that the copy has read it by then.
                 runtime.streamSynchronize(stream)
         return out
 
@@ -173,9 +173,9 @@ class CupyRuntime:
         return int(self._cupy.cuda.runtime.pointerGetAttributes(address).type) != _PAGEABLE
 
     def _keep_pinned(self, capture: Capture, source: NDArray[Any]) -> None:
-        """Keep the host's memory that a recorded copy reads at every replay."""
+        """Keep alive the host memory that a recorded copy reads at every replay; it must be pinned."""
         if not self._is_pinned(host_address(source)):
-            raise capture.refuse("a copy from memory that pinned() did not give")
+            raise capture.refuse("a copy from memory not allocated by pinned()")
         if capture.is_recording:
             capture.host.append(source)
 
@@ -207,7 +207,7 @@ class CupyRuntime:
             times.extend(events.read())
 
     def _timing(self, kernel: str) -> AbstractContextManager[None]:
-        """Return the events around a launch, if this thread's are timed. A recorded event has no time."""
+        """Return a context that times a launch if this thread is timed; recorded launches have no times."""
         events: LaunchEvents | None = getattr(self._local, "events", None)
         capture: Capture | None = getattr(self._local, "capture", None)
         if events is None or (capture is not None and capture.is_recording):
@@ -215,20 +215,20 @@ class CupyRuntime:
         return events.around(kernel)
 
     def _argument(self, value: Any) -> Any:
-        """NumPy scalars go by their own type. CuPy would take a Python number for a 64-bit one, whatever was meant."""
+        """Convert a kernel argument; Python numbers are refused, because CuPy would pass them as 64-bit ones."""
         if value is None:
             return _NULL
         if isinstance(value, Arguments):
-            return value.packed(_address)  # CuPy passes an array of one by value
+            return value.packed(_address)  # CuPy passes a zero-dimensional NumPy array by value
         if isinstance(value, np.generic | self._cupy.ndarray):
             return value
         raise TypeError(
-            f"a kernel's argument is a {type(value).__name__}; allowed: device array, NumPy scalar, None, Arguments"
+            f"a kernel argument must be a device array, NumPy scalar, Arguments or None, got {type(value).__name__}"
         )
 
     def matmul(self, a: DeviceArray, b: DeviceArray, out: DeviceArray) -> None:
         (m, d), n = a.shape, b.shape[0]
-        # Of a recording's own memory: two recordings may run at the same time.
+        # In a capture, from the recording's own memory, because several recordings may run at once.
         workspace = None if self._capture is None else self.empty(WORKSPACE_BYTES, np.uint8)
         if m and n:
             with self._device:
@@ -236,19 +236,19 @@ class CupyRuntime:
                 self._cublas.product(a.data.ptr, b.data.ptr, out.data.ptr, (m, n, d), self._stream(), held)
 
     def recording_memory(self) -> RecordingMemory:
-        # Not of a pool: CuPy 14.2 never frees what is free in a pool that is dropped. cudaFree, by which a block ends,
-        # waits for the device, so that no replay is still under way in it.
+        # Not from a pool: CuPy 14.2 never frees the free blocks of a dropped pool. Blocks end with cudaFree, which
+        # waits for the device, so no replay is still using them.
         return RecordingMemory(self._cupy.cuda.Memory, attrgetter("ptr"))
 
     def capture(self, work: Callable[[], T], memory: RecordingMemory | None = None) -> tuple[CupyRecording, T]:
         if self.fixed:
-            raise RuntimeError("a capture inside a capture")
+            raise RuntimeError("captures cannot be nested")
         chosen = self.recording_memory() if memory is None else memory
         with self._device, self._inside_capture(chosen) as capture, translated(self._cupy, "recording a CUDA graph"):
             try:
                 return record(self._cupy, capture, work)
             except BaseException:
-                capture.tape.abandon()  # the error's frames hold it longer, and others need it now
+                capture.tape.abandon()  # the traceback keeps arrays alive, but their memory is needed now
                 raise
 
     def side_by_side(self, arrays: Sequence[DeviceArray], begins: Sequence[int], nbytes: int) -> DeviceArray:
@@ -267,10 +267,10 @@ class CupyRuntime:
 
     @contextmanager
     def _resident(self) -> Iterator[None]:
-        """Wait at the end: other streams will read what was made here."""
+        """Allocate outside any capture; wait at the end, because other streams will read the arrays."""
         capture = getattr(self._local, "capture", None)
         if capture is not None and capture.is_recording:
-            raise capture.refuse("graphs and corpora are made in the run before a recording, not")
+            raise capture.refuse("an upload of a graph or corpus")
         outer = getattr(self._local, "resident", False)
         self._local.resident = True
         try:
@@ -309,7 +309,7 @@ class CupyRuntime:
     def on_stream_of(self, array: Any) -> AbstractContextManager[None]:
         return self._on_stream_of(array)
 
-    # ---- What it is ----------------------------------------------------------------------------------------------
+    # ---- Description ---------------------------------------------------------------------------------------------
 
     def explain(self) -> dict[str, Any]:
         runtime = self._cupy.cuda.runtime
@@ -335,12 +335,12 @@ def device_name(cupy: Any, number: int) -> str:
 
 
 def _release(version: int) -> str:
-    """Return a release as it is written, 13.2 for 13020."""
+    """Format a CUDA release: 13.2 for 13020."""
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
 def _is_no_memory(error: Exception) -> bool:
-    """CuPy's pools raise their OutOfMemoryError, cudaMalloc by itself the runtime's."""
+    """Return whether an error means out of memory: an OutOfMemoryError of CuPy's pools, or cudaMalloc's own error."""
     return isinstance(error, MemoryError) or "MemoryAllocation" in str(error)
 
 

@@ -1,7 +1,7 @@
 """Exact dense top-k on a device: a matrix product finds candidates, canonical scores rank them, a bound proves them.
 
-Queries whose list the bound cannot prove, and searches where it would rule out nothing, score every allowed row
-canonically. The kernels and the bound's derivation are in ``kernels/cuda/topk.cu`` and ``dense_topk.cu``.
+Every allowed row is scored canonically for queries that the bound cannot prove, and in searches where it would rule out
+nothing. The kernels and the derivation of the bound are in ``kernels/cuda/topk.cu`` and ``dense_topk.cu``.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from .selection import Lists, Selection, Sizes, TopkHits, power_of_two, tiles
 __all__ = ["Sizes", "dense_topk"]
 
 MAX_ROWS = 2**31 - 1
-"""Rows that a key has room for."""
+"""The most rows that a key can number."""
 THREADS, ROWS_PER_BLOCK = 256, 16
 UNIT = 2.0**-24
 MAX_DIMS = 2**20
-"""Dimensions up to which the bound is worth a matrix product."""
+"""The most dimensions for which the bound justifies a matrix product."""
 SHORT_LIST = 8
-"""Id lists below a part of the corpus this small are scored row by row."""
+"""Id lists shorter than N / SHORT_LIST are scored row by row."""
 
 QUERIES_PER_ROW = 4
 
 
 def dense_topk(runtime: Runtime, call: DenseCall, sizes: Sizes | None = None) -> tuple[TopkHits, int]:
-    """Return the k best rows for each query on the device, and how many rows were scored canonically.
+    """Return the k best rows for each query on the device, and the number of rows scored canonically.
 
-    With a fixed order of work (:attr:`.Runtime.fixed`) a query that the bound cannot prove is left with its status, and
-    the rows are not counted.
+    In a capture (:attr:`.Runtime.fixed`) a query that the bound cannot prove keeps its status, and rows are not
+    counted.
     """
     queries, corpus, k, allowed = call.queries, call.corpus, call.k, call.allow
     batch = int(queries.shape[0])
     kept = min(k, allowed.max_rows(corpus.num_vectors))
     if not (batch and kept):
-        hits = TopkHits.of_nothing(runtime, batch, k)
+        hits = TopkHits.without_hits(runtime, batch, k)
         if batch:
             check_queries(runtime, queries, corpus.metric == "cosine", hits.status)
         return hits, 0
@@ -57,7 +57,7 @@ def dense_topk(runtime: Runtime, call: DenseCall, sizes: Sizes | None = None) ->
 
 
 def check_queries(runtime: Runtime, queries: DeviceArray, cosine: bool, status: DeviceArray) -> DeviceArray:
-    """Return the queries' canonical norms; ``status`` says what is wrong with them."""
+    """Return the canonical norms of the queries; errors are written to ``status``."""
     count, dim = queries.shape
     norms = runtime.empty(count, np.float32)
     arguments = [queries, np.int64(count), np.int32(dim), np.int32(cosine), norms, status]
@@ -66,7 +66,7 @@ def check_queries(runtime: Runtime, queries: DeviceArray, cosine: bool, status: 
 
 
 class _TileMask(NamedTuple):
-    """A kernel's mask arguments: bytes, from one query's to the next, and where the tile begins."""
+    """A kernel's mask arguments: the bytes, the stride between queries, and the first row of the tile."""
 
     mask: DeviceArray | None
     stride: np.int64
@@ -83,7 +83,7 @@ _MaskReader = Callable[[int, int], _TileMask]
 
 @dataclass(frozen=True)
 class _Queries:
-    """A batch on the device, with what it may hit there, and where its hits go."""
+    """A batch on the device, with its filter and the arrays for its hits."""
 
     count: int
     vectors: DeviceArray
@@ -94,16 +94,16 @@ class _Queries:
 
 
 class _Search:
-    """One call's search of a resident corpus for k hits, k at most the rows there can be."""
+    """A search of a resident corpus for k hits, with k at most the number of allowed rows."""
 
     def __init__(self, runtime: Runtime, corpus: Resident, allowed: RowFilter, k: int, sizes: Sizes) -> None:
         self.runtime, self.corpus, self.allowed, self.k, self.sizes = runtime, corpus, allowed, k, sizes
         self.shared = upload_filter(runtime, allowed) if allowed.shared else None
-        # Candidates beyond k: rows within the bound of the k-th, and rounding may have moved some of them.
+        # More candidates than k, because rounding may have moved rows whose scores are within the bound of the k-th.
         self.width = k + k // 8 + 32
 
     def run(self, queries: DeviceArray, begin: int, end: int, hits: TopkHits) -> int:
-        """Write the hits of queries begin .. end; return the rows scored canonically."""
+        """Write the hits of queries begin .. end - 1; return the number of rows scored canonically."""
         chosen = np.arange(begin, end)
         allowed = self.allowed.of(chosen)
         if not self._is_bound_worth_it(allowed):
@@ -117,7 +117,7 @@ class _Search:
         return count + (self._widen(queries, chosen, left, hits) if left.size else 0)
 
     def _widen(self, queries: DeviceArray, chosen: NDArray[np.int64], left: NDArray[np.int64], hits: TopkHits) -> int:
-        """Score every row for the queries that the bound cannot prove."""
+        """Score every row for the queries ``left`` that the bound cannot prove."""
         runtime, allowed = self.runtime, self.allowed.of(chosen[left])
         vectors = take_rows(runtime, queries, chosen[left].tolist())
         found = TopkHits.empty(runtime, left.size, int(hits.ids.shape[1]))
@@ -127,7 +127,7 @@ class _Search:
         return allowed.total(left.size, self.corpus.rows)
 
     def _is_bound_worth_it(self, allowed: RowFilter) -> bool:
-        """Say whether candidates fit in shared memory and are fewer than the rows there are."""
+        """Return whether candidates fit in shared memory and are fewer than the allowed rows."""
         n = self.corpus.rows
         longest = allowed.max_rows(n)
         is_short = allowed.indptr is not None and longest < n // SHORT_LIST
@@ -140,10 +140,10 @@ class _Search:
         may_hit = upload_filter(self.runtime, allowed) if self.shared is None else self.shared
         return _Queries(count, vectors, norms, status, may_hit, hits)
 
-    # ---- By the bound ------------------------------------------------------------------------------------------
+    # ---- With the bound ----------------------------------------------------------------------------------------
 
     def _by_bound(self, queries: _Queries) -> DeviceArray:
-        """Write hits, and whether each query's are proven; return how many candidates of each were scored."""
+        """Write the hits and status of each query; return the number of candidates scored per query."""
         tile_rows = self._tile_rows(queries.count)
         scores = self.runtime.empty(queries.count * tile_rows, np.float32)
         lists = Lists(self.runtime, queries.count, self.sizes.splits(queries.count, tile_rows), self.width)
@@ -179,7 +179,7 @@ class _Search:
         return rescored
 
     def _tiles_as_float32(self, tile_rows: int) -> _TileReader:
-        """Return slices of a float32 corpus, or copies of one of 16 bits: a matrix product takes one type."""
+        """Return a reader of float32 tiles: slices of a float32 corpus, converted copies of a 16-bit one."""
         corpus, runtime = self.corpus, self.runtime
         if corpus.suffix == "f32":
             return lambda first, rows: corpus.vectors[first : first + rows]
@@ -218,7 +218,7 @@ class _Search:
     def _score(
         self, queries: _Queries, first: int, rows: int, keys: DeviceArray, stride: int, begin: int, columns: int
     ) -> None:
-        """Write canonical keys of rows, or of positions in id lists, from ``first`` on."""
+        """Write the canonical keys of rows, or of positions in id lists, from ``first`` on."""
         allowed, corpus = queries.allowed, self.corpus
         if allowed.indptr is not None:
             lists = [None, np.int32(0), allowed.indptr, allowed.ids, np.int32(allowed.shared)]
@@ -246,11 +246,11 @@ class _Search:
         return [queries.vectors, queries.norms, *(np.int32(number) for number in numbers)]
 
 
-# ---- What a search reads: the corpus that stays on the device, its filter, a product's bound -------------------------
+# ---- Inputs of a search: the resident corpus, its filter, the bound of a product -------------------------------------
 
 
 def upload_filter(runtime: Runtime, rows: RowFilter) -> RowFilter:
-    """Return a filter with its arrays on the device."""
+    """Copy a filter to the device."""
     mask, indptr, ids = (None if array is None else runtime.upload(array) for array in rows[:3])
     return RowFilter(mask, indptr, ids, rows.shared)
 
@@ -258,7 +258,7 @@ def upload_filter(runtime: Runtime, rows: RowFilter) -> RowFilter:
 class Resident(NamedTuple):
     """A corpus on a device."""
 
-    runtime: Runtime  # held, so that no other runtime gets its id
+    runtime: Runtime  # kept alive so that its id is not reused
     vectors: DeviceArray  # (N, d) float32, or float16 and bfloat16 by their bits
     norms: DeviceArray  # (N,) canonical
     rows: int
@@ -268,7 +268,7 @@ class Resident(NamedTuple):
 
 
 def resident(runtime: Runtime, corpus: Corpus) -> Resident:
-    """Return the corpus where the runtime can read it, uploaded at its first search there."""
+    """Return the corpus on the device; its first search uploads it."""
     key = resident_key(runtime)
     if key not in corpus.derived:
         if corpus.num_vectors > MAX_ROWS:
@@ -288,9 +288,9 @@ def resident(runtime: Runtime, corpus: Corpus) -> Resident:
 
 
 class Bound(NamedTuple):
-    """Bound what a matrix product's dot may differ by from the canonical one; derived at dense_select_f32.
+    """Bound of the difference between a matrix product's dot and the canonical one; derived at dense_select_f32.
 
-    It holds for float32 products and sums in any order, not for narrower ones such as TF32.
+    It holds for float32 products and sums in any order, but not for narrower types such as TF32.
     """
 
     slack: np.float32

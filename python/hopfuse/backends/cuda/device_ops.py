@@ -1,4 +1,4 @@
-"""The backend of a device: its ops over a runtime, on arrays of the host or of the device."""
+"""The device backend: ops over a runtime, for arrays on the host or on the device."""
 
 from __future__ import annotations
 
@@ -38,44 +38,44 @@ from .residents import residents
 from .runtime import DeviceArray, Runtime
 
 SEED_THREADS = 128
-#: kernels/include/hopfuse/query_status.h
+#: Messages of the statuses in kernels/include/hopfuse/query_status.h.
 FAULTS = {
     -1: "query {row} has a NaN, an infinite entry, or values too large to score in float32",
     -2: "query {row} is the zero vector (or vanishes in float32), which has no cosine; leave it out",
     -3: "seed row {row} has a node outside the graph, or one that allow or a node weight of 0 excludes; -1 is padding",
-    -4: "seed row {row} has a weight that is negative, NaN or infinite, or a sum beyond float64",
-    -5: "seed row {row} has a node more than once; add its weights up",
-    -6: "seed row {row} has no seed with weight > 0; leave it out of the batch, or say empty='skip'",
-    -7: "row {row} has a document outside the graph, incidence or weights; documents are nodes, rows or columns",
+    -4: "seed row {row} has a weight that is negative, NaN or infinite, or a sum that overflows float64",
+    -5: "seed row {row} has a node more than once; sum its weights",
+    -6: "seed row {row} has no seed with weight > 0; leave it out of the batch, or pass empty='skip'",
+    -7: "row {row} has a document that is not a node of the graph, a row of the incidence or a column of the weights",
     -8: SUM_BEYOND,
-    -9: "row {row} has a score that is NaN or infinite; scores are finite float32 numbers",
+    -9: "row {row} has a score that is NaN or infinite; scores must be finite float32 numbers",
     -10: "node_weights of query {row} make the lightest edge weigh less than float32 can hold; make the least weight 0 "
     "or larger, or scale the edges",
     -11: "node_weights row {row} is all zero; leave the query out, or give it weights above 0",
-    -12: "node_weights row {row} has a weight that is negative, NaN or infinite; weights are finite and at least 0",
+    -12: "node_weights row {row} has a weight that is negative, NaN or infinite; weights must be finite and at least 0",
 }
 
 
 def raise_fault(status: NDArray[np.int32], first: int = 0) -> None:
-    """Raise the error of the first query that has one; ``first`` is the number of query 0."""
+    """Raise the error of the first query that has one; ``first`` is the caller's row of query 0."""
     bad = np.flatnonzero(status < 0)
     if bad.size:
         raise InputError(FAULTS[int(status[bad[0]])].format(row=first + int(bad[0])))
 
 
 class CaptureLog(NamedTuple):
-    """What a capture must know of its ops."""
+    """What the ops inside a capture report to it."""
 
     statuses: list[DeviceArray]  # (B,) int32
-    residents: list[Any]  # what they read of graphs and corpora
+    residents: list[Any]  # graphs and corpora on the device that the recording reads
 
 
 class DeviceOps:
-    """The CPU backend's ops, with the same bits, by the kernels of ``kernels/cuda``. ``threads`` are the host's.
+    """The ops of the CPU backend, with the same bits, on a device. ``threads`` of calls is ignored.
 
-    The arrays of a call go up and its results come down, unless the call is ``on_device``: then its results are device
-    arrays, and their work is queued. What a kernel finds wrong with a query raises InputError, or inside a capture,
-    where nothing can be read back, goes to :meth:`capture_log` as a status: kernels/include/hopfuse/query_status.h.
+    Arrays of a call are uploaded and its results downloaded. If a call is ``on_device``, results are device arrays, and
+    their work is only queued. A query that a kernel refuses raises InputError; inside a capture, where nothing can be
+    read back, its status (kernels/include/hopfuse/query_status.h) goes to :meth:`capture_log`.
     """
 
     unusable_reason: str | None = None
@@ -87,17 +87,17 @@ class DeviceOps:
 
     @property
     def device(self) -> DeviceOps:
-        """Return the backend itself: it takes arrays on its device, too."""
+        """The backend itself, because it takes arrays on its device."""
         return self
 
     def explain(self) -> dict[str, Any]:
-        """Return the part of :func:`hopfuse.backend_info` that concerns the device."""
+        """Return the device's entry in :func:`hopfuse.backend_info`."""
         calls = {op: dict(call) for op, call in list(self.last.items())}
         return {**self.runtime.explain(), "last_calls": calls, "error": self.unusable_reason}
 
     @contextlib.contextmanager
     def capture_log(self) -> Iterator[CaptureLog]:
-        """Collect what this thread's captured ops leave to the capture."""
+        """Collect what ops report on this thread while it captures."""
         self._thread.log = CaptureLog([], [])
         try:
             yield self._thread.log
@@ -105,12 +105,12 @@ class DeviceOps:
             del self._thread.log
 
     def adopt(self, array: Any, name: str) -> DeviceArray:
-        """Return a caller's array, if it is on this device."""
+        """Return a caller's array without a copy; raise if it is not on this device."""
         if not self.runtime.is_device_array(array):
-            raise InputError(f"{name} is on the host, and other arrays on a device; all must be there")
+            raise InputError(f"{name} is on the host, but other arrays are on a device; move all of them to one place")
         return self.runtime.adopt(array)
 
-    # ---- Up, down, and what is left behind ---------------------------------------------------------------------------
+    # ---- Uploads, downloads and errors -------------------------------------------------------------------------------
 
     def _up(self, call: Any, *arrays: Array) -> tuple[DeviceArray, ...]:
         return arrays if call.on_device else tuple(self.runtime.upload(array) for array in arrays)
@@ -121,9 +121,9 @@ class DeviceOps:
         return {name: self.runtime.download(array) for name, array in arrays.items()}
 
     def _finish(self, status: DeviceArray | None, held: Graph | Corpus | Incidence | None) -> None:
-        """Raise what the queries' status says, or leave it to the capture.
+        """Raise the error of a query's status, or report to the capture.
 
-        A recording reads what stays on the device by its address: that must not go before the recording does.
+        A recording reads resident graphs and corpora by address, so the capture keeps them alive.
         """
         if self.runtime.fixed:
             if held is not None:
@@ -134,7 +134,7 @@ class DeviceOps:
             raise_fault(self.runtime.download(status))
 
     def _record(self, op: str, **more: Any) -> None:
-        """Note a call for ``backend_info()``."""
+        """Keep a description of the last call for ``backend_info()``."""
         self.last[op] = {"kernel": f"{op}_{self.runtime.name}", **more}
 
     # ---- Ops ---------------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class DeviceOps:
         return Evidence(**self._down(queries, answers.evidence()))
 
     def order_weights(self, call: NodeWeightCall) -> NodeWeights:
-        """Return node weights on the device as walks read them."""
+        """Scale node weights, on the device, to the range that walks read."""
         weights, status = node_weights.order_weights(self.runtime, call)
         self._finish(status, call.graph)
         return weights
@@ -189,7 +189,7 @@ class DeviceOps:
         self._finish(hits.status, corpus)
         how: dict[str, Any] = {"storage": corpus.storage}
         if corpus.storage == "int8":
-            how["resident"] = f"the originals, in {corpus.precision}; 8-bit codes are the CPU's alone"
+            how["resident"] = f"the original vectors, in {corpus.precision}; only the CPU uses 8-bit codes"
         name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
         self._record(name, **how, queries=int(queries.shape[0]), rescored_rows=rescored)
         return self._down(call, hits.arrays())

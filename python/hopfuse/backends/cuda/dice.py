@@ -1,4 +1,4 @@
-"""Sørensen-Dice scores on a device: labels stay there, a launch over all candidates."""
+"""Sørensen-Dice scores on a device, where labels are resident; one launch for all candidates."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ THREADS = 128
 class Labels(NamedTuple):
     """Labels on a device."""
 
-    runtime: Runtime  # held, so that no other runtime gets its id
+    runtime: Runtime  # kept alive so that its id is not reused
     indptr: DeviceArray
     members: DeviceArray
 
 
 def device_labels(runtime: Runtime, labels: LabelSets) -> Labels:
-    """Return the labels where the runtime can read them."""
+    """Return the labels on the device; their first use uploads them."""
 
     def make() -> Labels:
         return Labels(runtime, runtime.upload(labels.indptr), upload_some(runtime, labels.members))

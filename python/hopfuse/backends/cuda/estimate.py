@@ -1,4 +1,4 @@
-"""Bytes that a graph, a corpus and the calls on them take on a device: the ops themselves, on a runtime that counts."""
+"""Estimate device memory by running the ops on a runtime that only counts allocations."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .residents import release
 from .runtime import LaunchTime
 
 T = TypeVar("T")
-#: A device's memory is given out in pieces of so many bytes.
+#: Allocation granularity of device memory, in bytes.
 GRAIN = 512
 
 
 class DryMemory:
-    """Bytes that are in use, and the most that were."""
+    """Bytes in use, and their peak."""
 
     def __init__(self) -> None:
         self.used = self.most = 0
@@ -46,7 +46,7 @@ class _Lease:
 
 
 class DryArray:
-    """A device array's shape and type, with a hold on its memory."""
+    """Shape and dtype of a device array, keeping its memory in use."""
 
     def __init__(self, shape: tuple[int, ...], dtype: DTypeLike, lease: Any) -> None:
         self.shape, self.dtype, self._lease = shape, np.dtype(dtype), lease
@@ -74,16 +74,16 @@ class DryArray:
 
 
 class DryRecording(NamedTuple):
-    """A recording's hold on its memory."""
+    """A recording, keeping its memory in use."""
 
     memory: RecordingMemory
 
     def replay(self) -> None:
-        raise RuntimeError("a dry run replays nothing")
+        raise RuntimeError("a dry run cannot replay")
 
 
 class DryRuntime:
-    """As inside a capture: passes and candidates are fixed, and nothing can be read back."""
+    """A runtime without a device. As in a capture, passes and candidates are fixed and nothing can be read back."""
 
     name = "dry"
     fixed = True
@@ -105,22 +105,22 @@ class DryRuntime:
         return self.empty(array.shape, array.dtype)
 
     def download(self, array: DryArray) -> NDArray[Any]:
-        raise RuntimeError("a dry run reads nothing back")
+        raise RuntimeError("a dry run cannot read results")
 
     def copy(self, target: Any, source: Any) -> None:
-        """Take no memory."""
+        """Do nothing."""
 
     def pinned(self, nbytes: int) -> NDArray[np.uint8]:
         return np.empty(nbytes, np.uint8)
 
     def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
-        """Take no memory."""
+        """Do nothing."""
 
     def timed(self) -> contextlib.AbstractContextManager[list[LaunchTime]]:
         return contextlib.nullcontext([])
 
     def matmul(self, a: Any, b: Any, out: Any) -> None:
-        """Take the workspace that a recording gives the library; what that takes for itself elsewhere is alike."""
+        """Count a recording's cuBLAS workspace; outside a recording, cuBLAS allocates a similar one itself."""
         self.empty(WORKSPACE_BYTES, np.uint8)
 
     def recording_memory(self) -> RecordingMemory:
@@ -131,9 +131,9 @@ class DryRuntime:
         return DryArray((nbytes,), np.uint8, self._tape.side_by_side([], [], nbytes))
 
     def capture(self, work: Callable[[], T], memory: RecordingMemory | None = None) -> tuple[DryRecording, T]:
-        """Run it once: memory is taken in the first of two runs."""
+        """Run ``work`` once; a real capture runs it twice but allocates only in the first run."""
         if self._tape is not None:
-            raise RuntimeError("a capture inside a capture")
+            raise RuntimeError("captures cannot be nested")
         self._tape = Tape(self.recording_memory() if memory is None else memory)
         try:
             return DryRecording(self._tape.memory), work()
@@ -164,14 +164,14 @@ class DryRuntime:
         return 1 << 62
 
     def trim(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing."""
 
     def explain(self) -> dict[str, Any]:
-        return {"device": "none: memory is counted"}
+        return {"device": "none (dry run)"}
 
 
 def estimate(graph: Graph | None, corpus: Corpus | None, *, batch: int, k: int, seeds: int) -> dict[str, int]:
-    """Return the bytes of ``graph`` and ``corpus``, which stay there, and the most that a call takes beside."""
+    """Return the resident bytes of ``graph`` and ``corpus``, and the largest ``workspace`` of a call."""
     runtime = DryRuntime()
     device = DeviceOps(runtime)
     sizes = {"graph": 0, "corpus": 0, "workspace": 0}
@@ -209,7 +209,7 @@ def _walk(device: DeviceOps, graph: Graph, batch: int, k: int, seeds: int) -> No
         threads=1,
         seeds=rows,
     )
-    device.ppr_topk(graph, queries, NodeRanking(k, None, stop_when_proven=True))  # and refined, which takes most
+    device.ppr_topk(graph, queries, NodeRanking(k, None, stop_when_proven=True))  # refinement takes the most memory
 
 
 def _search(device: DeviceOps, corpus: Corpus, batch: int, k: int) -> None:

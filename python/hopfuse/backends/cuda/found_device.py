@@ -1,4 +1,4 @@
-"""The GPU of this machine, if it has one that the kernels run on: why not, or the backend on it."""
+"""Find this machine's GPU and make the backend for it, or explain why there is none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIN_CAPABILITY = 75
 
 
 def make_backend() -> DeviceOps:
-    """Return the ops on the current CUDA device. BackendError says what is missing."""
+    """Return the ops of the current CUDA device; raise BackendError if something is missing."""
     cupy = _import_cupy()
     _check_device(cupy)
     from .cupy_runtime import CupyRuntime
@@ -32,7 +32,7 @@ def make_backend() -> DeviceOps:
 
 
 class SelfTestMark:
-    """Whether this installation's kernels passed the quick self-test on this device, remembered between processes."""
+    """A persistent record that this installation's kernels passed the quick self-test on this device."""
 
     def __init__(self, sources: KernelSources, cache: KernelCache, *where: str) -> None:
         identity = repr((sources.hash, *where))
@@ -66,13 +66,13 @@ def _import_cupy() -> Any:
 def _check_device(cupy: Any) -> None:
     runtime = cupy.cuda.runtime
     if runtime.is_hip:
-        raise BackendError("backend='cuda' needs CuPy for CUDA, and the one that is installed is for ROCm")
+        raise BackendError("backend='cuda' needs CuPy for CUDA, but the installed one is for ROCm")
     try:
         count = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:
         raise BackendError(_no_device(runtime, str(error))) from error
     if not count:
-        raise BackendError(_no_device(runtime, "it counts no device"))
+        raise BackendError(_no_device(runtime, "no devices found"))
     device = cupy.cuda.Device()
     if int(device.compute_capability) < MIN_CAPABILITY:
         raise BackendError(
@@ -84,13 +84,13 @@ def _check_device(cupy: Any) -> None:
 def _no_device(runtime: Any, said: str) -> str:
     driver = int(runtime.driverGetVersion())
     if not driver:
-        return f"backend='cuda' needs NVIDIA's driver, and none answers here ({said}); install it, or use backend='cpu'"
+        return f"backend='cuda' needs the NVIDIA driver, which was not found ({said}); install it, or use backend='cpu'"
     if driver // 1000 < runtime.runtimeGetVersion() // 1000:
         return (
-            f"the driver here is for CUDA {driver // 1000}, and the installed CuPy for CUDA "
+            f"the driver supports CUDA {driver // 1000}, but the installed CuPy is for CUDA "
             f"{runtime.runtimeGetVersion() // 1000} ({said}); {INSTALL}"
         )
-    return f"no CUDA device can be used here ({said}); look at CUDA_VISIBLE_DEVICES, or use backend='cpu'"
+    return f"no usable CUDA device ({said}); check CUDA_VISIBLE_DEVICES, or use backend='cpu'"
 
 
 def _version() -> str:

@@ -1,4 +1,4 @@
-"""Calibration and fusion on a device: the lists flat, then one launch."""
+"""Calibration and fusion on a device: lists are concatenated, then fused in one launch."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _CALIBRATIONS, _TIES, _METHODS = _native.calibrations(), _native.ties(), _native
 _ENTRY_BYTES = 16
 _LISTS_PER_BLOCK = 4  # a warp each
 _WARP, _MAX_THREADS = 32, 256
-#: Entries of a query that are sorted in shared memory: 32 KiB.
+#: The most entries of a query that are sorted in shared memory (32 KiB).
 SHARED_ENTRIES = 2048
-#: Where they are more: bytes of global memory for all blocks together, if one block needs no more.
+#: The most global memory for sorting longer lists, in all blocks together, unless one block needs more.
 WORKSPACE_BYTES = 256 * 2**20
 
 
@@ -35,8 +35,8 @@ def calibrate(runtime: Runtime, call: CalibrateCall) -> DeviceArray:
     return out
 
 
-def room_for_hits(runtime: Runtime, batch: int, k: int) -> HitArrays:
-    """Return hits with unspecified content."""
+def empty_hits(runtime: Runtime, batch: int, k: int) -> HitArrays:
+    """Allocate hits, uninitialised."""
     return {
         "ids": runtime.empty((batch, k), np.int64),
         "scores": runtime.empty((batch, k), np.float32),
@@ -45,7 +45,7 @@ def room_for_hits(runtime: Runtime, batch: int, k: int) -> HitArrays:
 
 
 def no_hits(runtime: Runtime, batch: int, k: int) -> HitArrays:
-    """Return hits of queries that have none."""
+    """Return empty lists for a batch."""
     return {
         "ids": runtime.upload(np.full((batch, k), -1, np.int64)),
         "scores": runtime.upload(np.full((batch, k), -np.inf, np.float32)),
@@ -54,14 +54,14 @@ def no_hits(runtime: Runtime, batch: int, k: int) -> HitArrays:
 
 
 def fuse(runtime: Runtime, call: FuseCall) -> HitArrays:
-    """Return ids, scores and counts of the k best documents of each query's union."""
+    """Return ids, scores and counts of the k best fused documents of each query."""
     lists, k, weights, prior = call.lists, call.k, call.weights, call.prior
     batch = int(lists[0][0].shape[0])
     starts = np.cumsum([0, *(int(ids.shape[1]) for ids, _, _ in lists)], dtype=np.int64)
     entries = int(starts[-1])
     if not (batch and k and entries):
         return no_hits(runtime, batch, k)
-    hits = room_for_hits(runtime, batch, k)
+    hits = empty_hits(runtime, batch, k)
     ids, scores, counts = lists[0] if len(lists) == 1 else _flat(runtime, lists, starts)
     upload = runtime.upload
     flat = [np.int64(batch), np.int32(len(lists)), upload(starts), counts, upload(call.pools), ids, scores]
@@ -75,7 +75,7 @@ def fuse(runtime: Runtime, call: FuseCall) -> HitArrays:
 
 
 def _launch_queries(runtime: Runtime, batch: int, entries: int, arguments: list[Any]) -> None:
-    """Launch a block per query in shared memory, or as many as the workspace has room for, with the same bits."""
+    """Launch one block per query, sorting in shared memory, or as many blocks as the workspace allows; same bits."""
     size = 1 << (entries - 1).bit_length()
     threads = min(_MAX_THREADS, max(_WARP, size // 2))
     if size <= SHARED_ENTRIES:
@@ -83,14 +83,14 @@ def _launch_queries(runtime: Runtime, batch: int, entries: int, arguments: list[
         return
     at_once = min(batch, max(1, WORKSPACE_BYTES // (_ENTRY_BYTES * size)))
     room = runtime.empty(at_once * _ENTRY_BYTES * size, np.uint8)
-    unused = _ENTRY_BYTES  # the kernel has shared memory either way
+    unused = _ENTRY_BYTES  # the kernel declares shared memory in either case
     runtime.launch("fuse_f32", at_once, threads, [*arguments, np.int64(size), room], shared=unused)
 
 
 def _flat(
     runtime: Runtime, lists: Sequence[tuple[DeviceArray, DeviceArray, DeviceArray]], starts: NDArray[np.int64]
 ) -> list[DeviceArray]:
-    """Return ids, scores and counts of all lists, one list after the other, by a launch for each."""
+    """Concatenate the ids, scores and counts of all lists, with one launch per list."""
     batch = int(lists[0][0].shape[0])
     entries = batch * int(starts[-1])
     flat = [runtime.empty(entries, np.int64), runtime.empty(entries, np.float32)]

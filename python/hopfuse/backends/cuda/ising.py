@@ -1,4 +1,4 @@
-"""Ising mean-field reranking on a device: one launch, as many blocks as the workspace has room for."""
+"""Ising mean-field reranking on a device: one launch with as many blocks as the workspace allows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from ..calls import HitArrays, IsingCall
 from .arguments import ISING
-from .fusion import no_hits, room_for_hits
+from .fusion import empty_hits, no_hits
 from .ppr_graph import device_graph
 from .runtime import DeviceArray, Runtime
 
 _THREADS, _WARP = 256, 32
-#: Bytes of global memory for all blocks together, if one block needs no more.
+#: The most global memory, in bytes, for all blocks together, unless one block needs more.
 WORKSPACE_BYTES = 256 * 2**20
 
 
@@ -21,7 +21,7 @@ def ising(runtime: Runtime, call: IsingCall) -> tuple[HitArrays, DeviceArray]:
     batch, width = (int(side) for side in ids.shape)
     if not (batch and width):
         return no_hits(runtime, batch, k), runtime.upload(np.ones(batch, np.int32))
-    best = room_for_hits(runtime, batch, k)
+    best = empty_hits(runtime, batch, k)
     status = runtime.empty(batch, np.int32)
     rows = device_graph(runtime, call.graph, per_type=False, counts_edges=False)
     threads = min(_THREADS, _WARP * width)

@@ -1,4 +1,4 @@
-"""Compiled kernels and passed self-tests, kept on disk between processes."""
+"""An on-disk cache of compiled kernels and of passed self-tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAGIC = b"hopfuse 1 "
 
 
 def cache_folder(version: str) -> Path:
-    """Return ``HOPFUSE_CUDA_CACHE``, else the user's cache folder; a folder for each version of the library."""
+    """Return the folder of this version in ``HOPFUSE_CUDA_CACHE``, or else in the user's cache folder."""
     chosen = os.environ.get("HOPFUSE_CUDA_CACHE")
     if chosen:
         return Path(chosen) / version
@@ -20,7 +20,7 @@ def cache_folder(version: str) -> Path:
 
 
 class KernelCache:
-    """Entries by key. What cannot be read whole is not there; what cannot be written is remembered as ``problem``."""
+    """Entries by key. A damaged entry counts as missing; a failure to write is kept in ``problem``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -30,7 +30,7 @@ class KernelCache:
         return self.folder / key
 
     def get(self, key: str) -> bytes | None:
-        """Return the entry's content; None where there is none that is as it was written."""
+        """Return the content of an entry, or None if it is missing or damaged."""
         try:
             content = self.path(key).read_bytes()
         except OSError:
@@ -39,7 +39,7 @@ class KernelCache:
         return body if head == _head(body) else None
 
     def put(self, key: str, body: bytes) -> bool:
-        """Write whole or not at all, also where another process writes the same; return whether it worked."""
+        """Write an entry atomically, also against other processes; return whether that succeeded."""
         made = None
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Machine code of the shipped kernels: prebuilt where it fits, else compiled by NVRTC and kept on disk."""
+"""Machine code of the shipped kernels: prebuilt if it fits the device, else compiled by NVRTC and cached on disk."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _ELF, _STT_FUNC, _STO_CUDA_ENTRY = b"\x7fELF\x02", 2, 0x10
 
 
 class Compiler(Protocol):
-    """What turns a .cu file into code; it needs no device."""
+    """A compiler of .cu files; it needs no device."""
 
     def version(self) -> str: ...
 
     def architectures(self) -> Sequence[int]:
-        """Return compute capabilities, as 90 for 9.0."""
+        """Return the supported compute capabilities; 90 is 9.0."""
         ...
 
     def compile(self, unit: Path, target: str, options: Sequence[str]) -> bytes:
-        """Return a cubin for the target ``sm_N``, PTX for ``compute_N``. BackendError with the log where it fails."""
+        """Return a cubin for ``sm_N`` or PTX for ``compute_N``; raise BackendError with the log on failure."""
         ...
 
 
 class Code(NamedTuple):
-    """What a driver loads for one .cu file, and where it came from."""
+    """Code of one .cu file that a driver can load, and its origin."""
 
     image: bytes
     kernels: frozenset[str]
@@ -42,14 +42,14 @@ class Code(NamedTuple):
 
 
 class KernelCode:
-    """The code of each unit for one device. Not safe for threads by itself: the loader has a lock."""
+    """The code of each unit for one device. Not thread-safe; the caller holds a lock."""
 
     def __init__(self, sources: KernelSources, compiler: Compiler, capability: int, cache: KernelCache) -> None:
         self.sources, self.compiler, self.capability, self.cache = sources, compiler, capability, cache
         self._compiled: dict[Path, Code] = {}
 
     def prebuilt(self, unit: Path) -> Code | None:
-        """Return the package's fatbin; None where none is of these sources. A driver may still refuse it."""
+        """Return the package's fatbin, or None if none was built from these sources. A driver may still refuse it."""
         if not self.sources.has_fatbins:
             return None
         path = self.sources.fatbin / f"{unit.stem}.fatbin"
@@ -62,27 +62,24 @@ class KernelCode:
     def compiled(self, unit: Path) -> Code:
         """Return the code from the cache, or compile it now."""
         found = self._compiled.get(unit) or self._cached(unit)
-        return self._kept(unit, self._compile(unit)) if found is None else found
+        return self._store(unit, self._compile(unit)) if found is None else found
 
     def compile_missing(self) -> None:
-        """Compile all units that are not cached, in threads, after a line on the standard error that says so.
+        """Compile all units that are not cached, in parallel, and announce it on standard error.
 
-        The self-test before the first use loads them all; and a program that needs one will soon need the next. A unit
-        that does not compile is left to :meth:`compiled`, which says why.
+        The self-test before the first use needs all of them. Errors are left to :meth:`compiled`, which reports them.
         """
         missing = [unit for unit in self.sources.units if unit not in self._compiled and self._cached(unit) is None]
         if not missing:
             return
-        self._say(f"compiling {len(missing)} files of CUDA kernels for {self.target()}, at their first use")
-        missing.sort(key=lambda unit: unit.stat().st_size, reverse=True)  # the longest first, so that none is left over
+        if sys.stderr is not None:  # None in a program without a console
+            what = f"compiling {len(missing)} CUDA kernel files for {self.target()} on first use"
+            print(f"hopfuse: {what}; the results are cached in {self.cache.folder}", file=sys.stderr, flush=True)
+        missing.sort(key=lambda unit: unit.stat().st_size, reverse=True)  # longest first, to balance the threads
         with ThreadPoolExecutor(min(len(missing), thread_count(None))) as threads:
             for unit, image in zip(missing, threads.map(self._try_to_compile, missing), strict=True):
                 if image is not None:
-                    self._kept(unit, image)
-
-    def _say(self, what: str) -> None:
-        if sys.stderr is not None:  # a program without a console has none
-            print(f"hopfuse: {what}; they are kept in {self.cache.folder}", file=sys.stderr, flush=True)
+                    self._store(unit, image)
 
     def _key(self, unit: Path) -> str:
         target = self.target()
@@ -104,28 +101,28 @@ class KernelCode:
         except BackendError:
             return None
 
-    def _kept(self, unit: Path, image: bytes) -> Code:
-        kept = "" if self.cache.put(self._key(unit), image) else f", not kept: {self.cache.problem}"
-        made = Code(image, kernel_names(image), f"compiled by NVRTC {self.compiler.version()}{kept}")
+    def _store(self, unit: Path, image: bytes) -> Code:
+        note = "" if self.cache.put(self._key(unit), image) else f", not cached: {self.cache.problem}"
+        made = Code(image, kernel_names(image), f"compiled by NVRTC {self.compiler.version()}{note}")
         self._compiled[unit] = made
         return made
 
     def target(self) -> str:
-        """Name the device's own code or, for one that is newer than the compiler, PTX that its driver compiles."""
+        """Return the device's own target or, if it is newer than the compiler, PTX for its driver to compile."""
         known = sorted(self.compiler.architectures())
         if self.capability in known:
             return f"sm_{self.capability}"
         older = [number for number in known if number < self.capability]
         if not older:
             raise BackendError(
-                f"NVRTC {self.compiler.version()} compiles for compute capabilities from {known[0] / 10} on; "
-                f"the device has {self.capability / 10}. Install the extra cuda12, whose NVRTC knows older devices"
+                f"NVRTC {self.compiler.version()} supports compute capability {known[0] / 10} and later; the device "
+                f"has {self.capability / 10}. Install the extra cuda12, whose NVRTC supports older devices"
             )
         return f"compute_{older[-1]}"
 
 
 def kernel_names(image: bytes) -> frozenset[str]:
-    """Return the entry points of a cubin, of PTX, or of a fatbin with uncompressed PTX inside."""
+    """Return the kernels (entry points) in a cubin, PTX, or a fatbin that contains uncompressed PTX."""
     if not image.startswith(_ELF):
         return frozenset(name.decode() for name in re.findall(rb"\.entry\s+(\w+)", image))
     (begin,), (size, count, names) = struct.unpack_from("<Q", image, 40), struct.unpack_from("<HHH", image, 58)

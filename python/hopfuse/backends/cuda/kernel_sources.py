@@ -1,4 +1,4 @@
-"""Where the kernels' sources and prebuilt code lie: in the installed package, or in the checkout that it runs from."""
+"""Locate the kernels' sources and prebuilt code, in the installed package or in a checkout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...errors import BackendError
 
-#: What every compilation is given; CMakeLists.txt gives nvcc the same, so that prebuilt code has the same bits.
+#: Compiler options; CMakeLists.txt passes the same to nvcc, so that prebuilt code gives the same bits.
 OPTIONS = ("--std=c++17", "--fmad=false")
 
 _PACKAGE, _NAME = Path(__file__).resolve().parents[2], __name__.partition(".")[0]
@@ -20,7 +20,7 @@ _PACKAGE, _NAME = Path(__file__).resolve().parents[2], __name__.partition(".")[0
 
 @dataclass(frozen=True)
 class KernelSources:
-    """The folders ``cuda`` (a .cu file is a unit), ``include`` (their contracts) and ``fatbin`` (may not exist)."""
+    """The folders ``cuda`` (each .cu file is a unit), ``include`` and ``fatbin`` (which may not exist)."""
 
     cuda: Path
     include: Path
@@ -28,24 +28,24 @@ class KernelSources:
 
     @cached_property
     def units(self) -> tuple[Path, ...]:
-        """Return the .cu files, by name."""
+        """The .cu files, sorted by name."""
         return tuple(sorted(self.cuda.glob("*.cu")))
 
     @cached_property
     def headers(self) -> tuple[Path, ...]:
-        """Return what any of them may include."""
+        """The headers that units may include."""
         return (*sorted(self.cuda.glob("*.h")), *sorted(self.include.rglob("*.h")))
 
     @cached_property
     def hash(self) -> str:
-        """Hash every source and header with its place. CMakeLists.txt does the same for the manifest of fatbins."""
+        """A hash of all sources and headers with their paths; CMakeLists.txt writes the same to the manifest."""
         placed = {f"cuda/{path.name}": path for path in self.cuda.iterdir() if path.suffix in (".cu", ".h")}
         placed |= {f"include/{path.relative_to(self.include).as_posix()}": path for path in self.include.rglob("*.h")}
         lines = (f"{place} {hashlib.sha256(path.read_bytes()).hexdigest()}\n" for place, path in sorted(placed.items()))
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     def unit_hash(self, unit: Path) -> str:
-        """Hash one .cu file and every header."""
+        """Return a hash of one .cu file and all headers."""
         total = hashlib.sha256()
         for path in (unit, *self.headers):
             total.update(f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
@@ -53,7 +53,7 @@ class KernelSources:
 
     @cached_property
     def has_fatbins(self) -> bool:
-        """Say whether code was built with the package, from these very sources."""
+        """Whether the package has fatbins built from exactly these sources."""
         try:
             manifest = json.loads((self.fatbin / "manifest.json").read_text(encoding="utf-8"))
             return bool(manifest["sources"] == self.hash)
@@ -61,7 +61,7 @@ class KernelSources:
             return False
 
     def likely_units(self, kernel: str) -> list[Path]:
-        """Return all units, the likeliest first. Macros paste names together, so only the compiler knows them."""
+        """Return all units, the likeliest to define a kernel first; macros paste names, so this is only a guess."""
 
         def likelihood(unit: Path) -> tuple[int, int]:
             text = unit.read_text(encoding="utf-8")
@@ -73,15 +73,15 @@ class KernelSources:
 
 
 def _declared_names(text: str) -> list[str]:
-    """Return names of kernels as they are written, ``ppr_pass_##name##_l##L`` say."""
+    """Return the names of kernels as written, such as ``ppr_pass_##name##_l##L``."""
     text = re.sub(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)", "", text.replace("\\\n", " "))
     return re.findall(r'extern\s+"C"\s+__global__\s+void\s+([\w#]+)\s*\(', text)
 
 
 def find_sources(package: Path = _PACKAGE) -> KernelSources:
-    """Return the checkout's own files where the package lies in one, else the installed ones.
+    """Return the files of the checkout that contains the package, else the installed ones.
 
-    Fatbins are build products: an editable installation has them in its site-packages.
+    Fatbins are build products; an editable installation keeps them in site-packages.
     """
     installed = [Path(folder) / "kernels" for folder in (str(package), *sys.modules[_NAME].__path__)]
     checkout = package.parents[1] / "kernels"
@@ -91,5 +91,5 @@ def find_sources(package: Path = _PACKAGE) -> KernelSources:
             fatbin = next((other / "fatbin" for other in installed if (other / "fatbin").is_dir()), folder / "fatbin")
             return KernelSources(folder / "cuda", folder / "include", fatbin)
     raise BackendError(
-        f"the CUDA kernels' sources are missing; looked in {', '.join(map(str, folders))}. Install hopfuse again"
+        f"the sources of the CUDA kernels are missing (searched {', '.join(map(str, folders))}); reinstall hopfuse"
     )

@@ -1,4 +1,4 @@
-"""Node weights that are on a device, as walks read them: kernels/cuda/node_weights_f32.cu."""
+"""Scale node weights on a device to the range that walks read; see kernels/cuda/node_weights_f32.cu."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .ppr_graph import device_graph
 from .runtime import DeviceArray, Runtime, blocks
 
 THREADS = 256
-#: Nodes, or columns, of a query that a block reads.
+#: Nodes or columns of a query that one block reads.
 PART = 4096
 
 
 def order_weights(runtime: Runtime, call: NodeWeightCall, part: int = PART) -> tuple[NodeWeights, DeviceArray]:
-    """Return the weights, on the device, and each query's status."""
+    """Return the scaled weights and each query's status."""
     graph, allow = call.graph, call.allow
     batch, columns = (int(side) for side in call.weight.shape)
     status = runtime.empty(batch, np.int32)
@@ -22,7 +22,7 @@ def order_weights(runtime: Runtime, call: NodeWeightCall, part: int = PART) -> t
     made = NodeWeights(weight, call.node, other, on_device=True)
     if not batch:
         return made, status
-    runtime.copy(status, runtime.upload(np.ones(batch, np.int32)))  # a recording clears no constant
+    runtime.copy(status, runtime.upload(np.ones(batch, np.int32)))  # a replay must not write to an uploaded constant
     there = device_graph(runtime, graph, call.per_type, counts_edges=True)
     largest = runtime.zeros((batch, 2), np.uint32)
     column = runtime.upload(columns_of(call.node, graph.num_nodes))

@@ -1,4 +1,4 @@
-"""NVRTC as CuPy binds it; it needs no driver."""
+"""NVRTC through CuPy's bindings; it needs no driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...errors import BackendError
 
 
 class CupyNvrtc:
-    """The :class:`.kernel_code.Compiler` of an installation with CuPy."""
+    """The :class:`.kernel_code.Compiler` used with CuPy."""
 
     def __init__(self) -> None:
         self._nvrtc: Any = import_module("cupy").cuda.nvrtc
@@ -41,7 +41,7 @@ class CupyNvrtc:
             image = nvrtc.getCUBIN(program) if target.startswith("sm_") else nvrtc.getPTX(program)
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(program)
-            raise BackendError(f"NVRTC does not compile {unit.name} for {target}: {error}\n{log}") from error
+            raise BackendError(f"NVRTC failed to compile {unit.name} for {target}: {error}\n{log}") from error
         finally:
             nvrtc.destroyProgram(program)
         return bytes(image)

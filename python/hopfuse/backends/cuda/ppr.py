@@ -1,4 +1,4 @@
-"""Personalized PageRank on a device: blocks of lanes, one after the other."""
+"""Personalized PageRank on a device, one block of lanes after another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LANES = (4, 8, 16, 32)
 
 
 def lane_blocks(batch: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (first query, queries, lanes) of each block: as few lanes as hold the queries, 32 at most."""
+    """Yield (first query, number of queries, lanes) of each block, with the fewest lanes that hold the queries."""
     first = 0
     while first < batch:
         count = min(batch - first, LANES[-1])
@@ -30,12 +30,12 @@ def lane_blocks(batch: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _counts_edges(queries: PprQueries) -> bool:
-    """Return whether degrees are counted from the edges, those out of a node."""
+    """Return whether degrees depend on the query and are summed over the edges out of each node."""
     return queries.allow is not None or queries.node_weights is not None
 
 
 def ppr(runtime: Runtime, graph: Graph, queries: PprQueries, scores: Array) -> Answers:
-    """Write (B, N) scores; return the evidence, with no hits."""
+    """Write (B, N) scores; return the evidence, without hits."""
     batch = queries.damping.size
     answers = Answers(runtime, batch, 0)
     if not batch:
@@ -48,7 +48,7 @@ def ppr(runtime: Runtime, graph: Graph, queries: PprQueries, scores: Array) -> A
         rows = scores[first : first + count]
         out = runtime.empty((count, graph.num_nodes), np.float32) if not queries.on_device else rows
         solved.certifier.scores(out)
-        del solved  # the next block takes its memory
+        del solved  # frees memory for the next block
         if not queries.on_device:
             runtime.copy(rows, out)
     return answers
@@ -82,7 +82,10 @@ def _search(
     refines: bool,
     goes_on: bool = False,
 ) -> NDArray[np.int64]:
-    """Solve some queries of the batch, again if it ``goes_on``; return those whose proof the certificate refused."""
+    """Solve a subset of the batch; return the queries whose proof the certificate rejects.
+
+    With ``goes_on`` these queries were solved before, and their passes are added up.
+    """
     chosen = queries if todo.size == queries.damping.size else _take(search.runtime, queries, todo)
     refused = np.zeros(todo.size, np.bool_)
     for first, count, lanes in lane_blocks(todo.size):
@@ -92,12 +95,12 @@ def _search(
         solved.finish(search, rows, answers, goes_on)
         if refines:
             refused[first : first + count] = solved.settle(search, rows, answers)
-        del block, solved  # the next block takes their memory
+        del block, solved  # frees memory for the next block
     return np.asarray(todo[refused])
 
 
 def _take(runtime: Runtime, queries: PprQueries, rows: NDArray[np.int64]) -> PprQueries:
-    """Return some queries of the batch, in order; what is on the device stays there."""
+    """Return a subset of the batch; arrays on the device stay there."""
     seeds = queries.seeds
     if seeds is None:
         return queries.take(rows)
@@ -110,7 +113,7 @@ def _take(runtime: Runtime, queries: PprQueries, rows: NDArray[np.int64]) -> Ppr
 
 
 class _Solved(NamedTuple):
-    """A block whose x^ stands; the certificate of the host, where it was asked for."""
+    """A block whose x^ is final, with its certificate if it was downloaded."""
 
     block: PprBlock
     certifier: Certifier
@@ -122,9 +125,9 @@ class _Solved(NamedTuple):
         search.finish(self.block, self.certifier, rows, answers, self.certificate, self.polished, goes_on=goes_on)
 
     def settle(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers) -> NDArray[np.bool_]:
-        """Prove lists that the certificate leaves unproven, where more passes do; return which do not stand."""
+        """Try to prove lists that the certificate leaves unproven; return which proofs it rejects for good."""
         block = self.block
-        if block.runtime.fixed:  # a dry run, which counts what this would take
+        if block.runtime.fixed:  # a dry run, which only counts the memory
             room(block)
             return np.zeros(rows.size, np.bool_)
         assert self.certificate is not None

@@ -1,4 +1,4 @@
-"""A block of L queries on the device: tables and walk. Contract: kernels/include/hopfuse/ppr.h."""
+"""A block of L queries on the device: its tables and its walk. The contract is kernels/include/hopfuse/ppr.h."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .ppr_graph import DeviceGraph
 from .runtime import DeviceArray, Runtime, blocks
 
 THREADS = 256
-MEASURED_COLUMNS = 2  # of what kernels measure of a lane: Measured of grid_join.h
-JOIN_GROUP = 64  # blocks that are joined by one, as there
-JOIN_SHARED = 8 * THREADS + 8  # bytes of its JoinShared
+MEASURED_COLUMNS = 2  # values measured per lane: Measured of grid_join.h
+JOIN_GROUP = 64  # blocks joined by one block, as in grid_join.h
+JOIN_SHARED = 8 * THREADS + 8  # bytes of JoinShared in grid_join.h
 USUAL_NODE_WEIGHT = 1.0 / 1024
-LOOK = 4  # passes between looks at whether any lane still walks
+LOOK = 4  # passes between checks of whether any lane is still walking
 
 
 class Proof(Protocol):
-    """What may end a lane's walk before tol is met: :mod:`.ppr_topk`."""
+    """A test that may end a lane's walk before tol is met; implemented in :mod:`.ppr_topk`."""
 
     def attempt(self, block: PprBlock, number: int, measured: DeviceArray) -> None: ...
 
 
 class JoinRoom:
-    """The arrays in which blocks of a launch leave their measurements: the kernels' HOPFUSE_JOIN.
+    """The arrays through which blocks of a launch join their measurements: HOPFUSE_JOIN in the kernels.
 
     ``arrived`` is 0 before and after a launch.
     """
@@ -47,11 +47,11 @@ class JoinRoom:
 
 
 def fixed_passes(block: PprBlock) -> tuple[int, int]:
-    """Return the first pass to measure and the last one, right for all but unusual restarts, which say so.
+    """Return the first pass to measure and the last pass, sufficient for all but unusual restarts, which are detected.
 
-    ||s||_{D^-1} is least for the stationary restart, 1 / sqrt(vol), and most for a seed with the smallest degree. Where
-    lanes have degrees of their own, nothing is known of the least. Node weights usually make no degree smaller than by
-    USUAL_NODE_WEIGHT, beside the volume.
+    ||s||_{D^-1} is smallest for the stationary restart, 1 / sqrt(vol), and largest for a seed of the smallest degree.
+    If lanes have their own degrees, the smallest value is unknown. Node weights usually shrink degrees, relative to the
+    volume, by at most USUAL_NODE_WEIGHT.
     """
     q, graph = block.queries, block.graph
     volume, smallest = max(graph.total_degree, graph.least_degree), graph.least_degree
@@ -92,28 +92,28 @@ class PprBlock:
         self.runtime.launch(f"{kernel}_l{self.lanes}", blocks(items, block), block, arguments, shared)
 
     def launch_states(self, kernel: str, arguments: list[Any]) -> None:
-        """Launch a thread for each entry of the state."""
+        """Launch one thread per entry of the state."""
         self.launch(kernel, self.graph.num_nodes * self.lanes, arguments)
 
     def launch_tiles(self, kernel: str, arguments: list[Any], *, shared: int = 0) -> None:
-        """Launch a block of threads for each tile."""
+        """Launch one thread block per tile."""
         self.launch(kernel, self.graph.num_tiles * THREADS, arguments, shared=shared)
 
     def launch_tile_lanes(self, kernel: str, arguments: list[Any]) -> None:
-        """Launch a thread for each tile and lane."""
+        """Launch one thread per tile and lane."""
         self.launch(kernel, self.graph.num_tiles * self.lanes, arguments)
 
     def launch_warps(self, kernel: str, arguments: list[Any]) -> None:
-        """Launch a warp for each lane, in one block."""
+        """Launch one warp per lane, in one block."""
         self.launch(kernel, 32 * self.lanes, arguments, block=32 * self.lanes)
 
     def lanes_of(self, dtype: Any) -> DeviceArray:
-        """Return room for a value of each lane, (L,)."""
+        """Allocate one value per lane, (L,)."""
         return self.runtime.empty(self.lanes, dtype)
 
     @property
     def scales(self) -> list[Any]:
-        """Return the kernels' HOPFUSE_SCALES."""
+        """The arguments HOPFUSE_SCALES of kernels."""
         return [
             self.scale64,
             self.unscale64,
@@ -129,7 +129,7 @@ class PprBlock:
 
     @property
     def states(self) -> list[Any]:
-        """Return both buffers, and which pass wrote the last: even passes write the first buffer."""
+        """Both buffers and the number of the last pass; even passes write the first buffer."""
         return [self.even, self.odd, self.last_pass]
 
     # ---- Set-up --------------------------------------------------------------------------------------------------
@@ -145,12 +145,12 @@ class PprBlock:
         self.eta32 = self.runtime.upload(eta.astype(np.float32))
 
     def _read_nodes(self) -> None:
-        """Make the table of what each lane's nodes count for, where that is not 1: the mask, or node weights."""
+        """Make the mask or node weights of each lane, if any."""
         graph, runtime, q = self.graph, self.runtime, self.queries
-        self.mask: DeviceArray | None = None  # 0 where a lane may hold no mass
+        self.mask: DeviceArray | None = None  # 0 for nodes that are excluded
         self.attraction: DeviceArray | None = None  # node weights
-        self.least: DeviceArray | None = None  # of a node that walks, and of a row's factor
-        self.allowed = self.before = None  # of the entries of long rows, where there is a mask
+        self.least: DeviceArray | None = None  # the smallest node weight, and the smallest factor of a row
+        self.allowed = self.before = None  # masks and counts of the entries of long rows
         weights = q.node_weights
         if q.allow is None and weights is None:
             return
@@ -177,7 +177,7 @@ class PprBlock:
             self._read_allowed()
 
     def _read_allowed(self) -> None:
-        """Know which entries of long rows count in a lane: segments are cut by them."""
+        """Find which entries of long rows count in each lane; segments are formed of these entries only."""
         graph, runtime = self.graph, self.runtime
         shape, rows = (graph.num_segments, self.lanes), graph.long_rows.size
         self.allowed, self.before = runtime.empty(shape, np.uint64), runtime.empty(shape, np.int32)
@@ -215,13 +215,13 @@ class PprBlock:
             least=self.least,
         )  # fmt: skip
         self.launch_states("ppr_degrees", [arguments])
-        if q.per_type:  # no pass limit reads it
+        if q.per_type:  # the volume is not needed
             self.volume = runtime.upload(np.zeros(self.lanes))
             return
         self.volume = self._measure_volume()
 
     def _measure_volume(self) -> DeviceArray:
-        """Return each lane's volume: what its grain follows from, then the sum."""
+        """Return each lane's volume; the first launch finds the grain of the sum, the second sums."""
         room = JoinRoom(self.runtime, self.graph.num_tiles, self.lanes, cleared=True)
         grain: DeviceArray | None = None
         for _ in ("anchor", "volume"):
@@ -261,7 +261,7 @@ class PprBlock:
         self.launch_warps("ppr_restart", [arguments])
 
     def _restarts(self) -> tuple[dict[str, Any], int]:
-        """Return the restarts that the host has put in order, as fields of RESTART, and how many rows they have."""
+        """Return restarts sorted by the host, as fields of RESTART, and the number of distinct rows."""
         q, runtime = self.queries, self.runtime
         indptr = q.indptr[self.first : self.first + self.count + 1]
         node, value = q.node[indptr[0] : indptr[-1]], q.value[indptr[0] : indptr[-1]]
@@ -272,7 +272,7 @@ class PprBlock:
         return {**seeds, **{name: runtime.upload(array) for name, array in arrays.items()}}, np.unique(node).size
 
     def _seeds(self) -> tuple[dict[str, Any], int]:
-        """Return seeds on the device and room for the restarts that the kernel makes of them, and for how many rows."""
+        """Return seeds on the device with memory for the restarts made of them, and the largest number of rows."""
         seeds, runtime = self.queries.seeds, self.runtime
         assert seeds is not None
         width = int(seeds.node.shape[1])
@@ -293,10 +293,10 @@ class PprBlock:
     # ---- The walk ------------------------------------------------------------------------------------------------
 
     def walk(self, proof: Proof | None = None) -> None:
-        """Run passes until all lanes have ended; the iterate is where :attr:`states` says.
+        """Run passes until all lanes have ended; :attr:`states` says where the iterate is.
 
-        With ``proof`` a lane also ends where its hits look proven. Of a fixed number of passes those after the last
-        lane's end do nothing.
+        With ``proof`` a lane also ends when its hits seem proven. If the number of passes is fixed, those after the end
+        of the last lane do nothing.
         """
         runtime = self.runtime
         most, first_measured = self._span(proof)
@@ -317,7 +317,7 @@ class PprBlock:
                 break
 
     def _span(self, proof: Proof | None) -> tuple[int, int]:
-        """Return the last pass, and the first one whose residual a lane may ask for."""
+        """Return the last pass, and the first one whose residual is needed."""
         if self.runtime.fixed:
             return self.most_passes, self.first_measured
         first_measured = int(self.runtime.download(self.measured_from).min())
@@ -329,11 +329,11 @@ class PprBlock:
         return self.runtime.empty((max(1, self.graph.num_segments), self.lanes), np.float32)
 
     def measured_of_lanes(self) -> DeviceArray:
-        """Return room for what kernels measure: sums, and maxima, (2, L)."""
+        """Allocate what kernels measure per lane: a sum and a maximum, (2, L)."""
         return self.runtime.empty((MEASURED_COLUMNS, self.lanes), np.float64)
 
     def buffers(self, number: int) -> tuple[DeviceArray, DeviceArray]:
-        """Return what pass ``number`` reads and what it writes."""
+        """Return the buffers that pass ``number`` reads and writes."""
         return (self.even, self.odd) if number % 2 else (self.odd, self.even)
 
     def run_pass(
@@ -346,7 +346,7 @@ class PprBlock:
         *,
         ends: bool = False,
     ) -> None:
-        """Run a pass; with room for it, it measures, and ``ends`` lanes whose residual is small enough."""
+        """Run a pass; measure its residual if ``measured`` is given, and with ``ends`` end converged lanes."""
         current, following = self.buffers(number)
         graph = self.graph
         rows = [
@@ -382,7 +382,7 @@ class PprBlock:
         return "weighted" if self.graph.weighted else "plain"
 
     def omega(self, passes: int) -> NDArray[np.float32]:
-        """Return (passes, L) of the Chebyshev recurrence (Golub & Varga 1961)."""
+        """Return the coefficients of the Chebyshev recurrence, (passes, L) (Golub & Varga 1961)."""
         table, d = np.empty((passes, self.lanes), np.float32), self.damping
         omega = 1.0 / (1.0 - 0.5 * d * d)
         for row in table:

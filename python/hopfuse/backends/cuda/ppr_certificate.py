@@ -1,4 +1,4 @@
-"""From a block's last iterate to the scores that are returned and their certificate: hopfuse/ppr.h."""
+"""Compute the returned scores and their certificate from a block's last iterate; see hopfuse/ppr.h."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from .runtime import DeviceArray
 
 @dataclass
 class Certificate:
-    """Each (L,), on the host."""
+    """Error bounds of each lane, (L,), on the host."""
 
     residual: NDArray[np.float64]
     bound: NDArray[np.float64]
-    per_degree: NDArray[np.float64]  # infinity where the bound per node does not hold
+    per_degree: NDArray[np.float64]  # infinity if the bound per node does not hold
 
 
 class Certifier:
-    """The float64 passes over the iterate of a block that has walked."""
+    """The float64 passes over the final iterate of a block."""
 
     def __init__(self, block: PprBlock) -> None:
         self.block = block
         self.mass, self.lost = block.lanes_of(np.float64), block.lanes_of(np.float64)
         self.certified = [block.lanes_of(np.float64) for _ in range(3)]  # the fields of a Certificate, on the device
-        #: Receives fl(r / deg) whenever r is measured, where a refinement may follow.
+        #: Receives fl(r / deg) whenever r is measured, if a refinement may follow.
         self.correction: DeviceArray | None = None
 
     def normalise(self) -> None:
-        """Make x^ from the last iterate, and the mass that it loses."""
+        """Normalise the last iterate to x^, and compute the mass that it loses."""
         block = self.block
         given = [*block.scales, block.nodes, *block.states]
         block.launch_tile_lanes("ppr_mass", [*given, *block.join.arguments, self.mass])
         self._lose(self.mass)
 
     def measure(self, improved: DeviceArray | None = None) -> None:
-        """Measure the residual of x^ and what it proves; ``improved`` receives a power step of float64."""
+        """Measure the residual of x^ and its bounds; ``improved`` receives a float64 power step."""
         block, graph = self.block, self.block.graph
         block.launch_tiles(
             "ppr_residual",
@@ -52,12 +52,12 @@ class Certifier:
         )
 
     def certificate(self, improved: DeviceArray | None = None) -> Certificate:
-        """Return what the residual proves."""
+        """Measure, and download the certificate."""
         self.measure(improved)
         return Certificate(*(self.block.runtime.download(array) for array in self.certified))
 
     def polish(self, certificate: Certificate, lanes_open: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Take power steps in float64 for open lanes until tol is met or float32 holds no better; return how many."""
+        """Take float64 power steps for open lanes until tol is met or float32 limits progress; return their numbers."""
         block, steps = self.block, np.zeros(self.block.lanes, np.int64)
         if not lanes_open.any():
             return steps
@@ -94,7 +94,7 @@ class Certifier:
         block.launch_tile_lanes("ppr_scale", [*arguments, *block.join.arguments, self.lost])
 
     def _place(self, result: DeviceArray, other: DeviceArray) -> None:
-        """Take the scores from ``result`` from here on: as if an even pass had written it."""
+        """Make ``result`` the iterate, as if an even pass had written it."""
         block = self.block
         block.even, block.odd = result, other
         block.last_pass = block.runtime.upload(np.zeros(1, np.int64))

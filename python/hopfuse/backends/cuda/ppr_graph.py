@@ -1,4 +1,4 @@
-"""A graph on the device: its rows once for each runtime, its degrees for each meaning of edge types."""
+"""A graph on the device: rows once per runtime, degrees once per edge-type normalisation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEGMENT, TILE = _native.PPR_SEGMENT, _native.PPR_TILE
 
 @dataclass(frozen=True)
 class RowSet:
-    """A bit for each row in words of 64 rows, and how many rows of the set come before each word."""
+    """A bit set of rows in 64-bit words, and the number of set rows before each word."""
 
     words: DeviceArray
     rank: DeviceArray
@@ -36,9 +36,9 @@ class RowSet:
 
 @dataclass(frozen=True)
 class Rows:
-    """What the kernels read of a graph whatever its edge types mean: stored rows, and the segments of the long ones."""
+    """The arrays that do not depend on the edge-type normalisation: stored rows, and the segments of long ones."""
 
-    runtime: Runtime  # held, so that no other runtime gets its id
+    runtime: Runtime  # kept alive so that its id is not reused
     num_nodes: int
     num_stored: int
     num_types: int
@@ -67,7 +67,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class DeviceGraph(Rows):
-    """With the degrees of one meaning of edge types: the fields of PprGraph in hopfuse/ppr.h."""
+    """Rows with the degrees of one edge-type normalisation: the fields of PprGraph in hopfuse/ppr.h."""
 
     scale64: DeviceArray
     scale32: DeviceArray
@@ -75,12 +75,12 @@ class DeviceGraph(Rows):
     unscale32: DeviceArray | None
     volume: DeviceArray
     total_degree: float  # the volume, on the host
-    least_degree: float  # of the nodes that walk; 1 where none does
-    out: dict[str, DeviceArray | None]  # outgoing rows, where degrees of a directed graph are counted
+    least_degree: float  # of nodes with outgoing edges; 1 if there are none
+    out: dict[str, DeviceArray | None]  # outgoing rows, if degrees of a directed graph are summed per query
 
 
 def device_graph(runtime: Runtime, graph: Graph, per_type: bool, counts_edges: bool) -> DeviceGraph:
-    """Return the graph on this runtime's device, uploaded at its first use there and kept with it."""
+    """Return the graph on the device; its first use uploads it."""
     with_out = counts_edges and graph.directed
     key = f"{resident_key(runtime)}:{per_type}:{with_out}"
     prepared: DeviceGraph | None = graph.derived.get(key)
@@ -89,7 +89,7 @@ def device_graph(runtime: Runtime, graph: Graph, per_type: bool, counts_edges: b
         stored = sum(0 if array is None else array.nbytes for array in arrays) * (2 if with_out else 1)
         require(runtime, stored + 5 * graph.degree.nbytes, "the graph")
         rows: Rows | None = graph.derived.get(f"{resident_key(runtime)}:rows")
-        with runtime.resident():  # which waits at its end: then other streams may read what is there
+        with runtime.resident():  # waits at the end, so that other streams may read the arrays
             rows = rows or _upload(runtime, graph)
             prepared = _derive(rows, graph, per_type, with_out)
         graph.derived[f"{resident_key(runtime)}:rows"] = rows

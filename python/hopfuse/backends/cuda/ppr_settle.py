@@ -1,5 +1,6 @@
-"""Settle lists that the certificate of x^ leaves unproven: kernels/include/hopfuse/ppr.h, LOCAL BOUNDS and
-REFINEMENT. kernels/cpu/ppr_settle.h decides alike.
+"""Settle lists that the certificate of x^ leaves unproven, by local bounds and refinement.
+
+See LOCAL BOUNDS and REFINEMENT in kernels/include/hopfuse/ppr.h; kernels/cpu/ppr_settle.h makes the same decisions.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ Lanes = NDArray[np.bool_]
 
 
 def room(block: PprBlock) -> tuple[DeviceArray, ...]:
-    """Return what this takes beside the block's arrays and the correction: two states, sums of segments."""
+    """Allocate the memory needed beside the block and the correction: two states and the segment sums."""
     state = (block.graph.num_nodes, block.lanes)
     states = (block.runtime.empty(state, np.float32) for _ in range(2))
     return (*states, block.segment_sums())
 
 
 class Settling:
-    """A block whose lists are written, with what is known of each lane, (L,), on the host."""
+    """The settling of a block whose lists are written; values per lane, (L,), are on the host."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class Settling:
         self._read_shortfall()
 
     def settle(self) -> None:
-        """Prove what can be proven, and write it; lanes that fall back are left unproven."""
+        """Prove lists where possible, and write them; lanes that ``falls_back`` marks are not refined."""
         lanes_open = (self.rows >= 0) & ~self.proven & (self.certificate.per_degree < _native.PPR_MOST_RHO)
         lanes_open &= ~self._read_weights()
         if not lanes_open.any():
@@ -72,7 +73,7 @@ class Settling:
             counted = self._refine(lanes_open, counted)
 
     def _read_weights(self) -> Lanes:
-        """Know the largest 1 / node weight; return lanes whose factors of a row's sum underflow."""
+        """Read the largest 1 / node weight; return lanes in which the factor of a row's sum may underflow."""
         lanes, least = self.block.lanes, self.block.least
         weight, factor = np.ones((2, lanes)) if least is None else self.block.runtime.download(least).astype(np.float64)
         self.inverse = 1.0 / weight
@@ -94,7 +95,7 @@ class Settling:
         return most == 0 or int(self.passes[lane]) + more <= most
 
     def _may_look(self, steps: int) -> Lanes:
-        """Return lanes whose lists one more step around the nodes may prove."""
+        """Return lanes whose lists may be proven by one more step around the nodes."""
         lanes, order = range(self.block.lanes), self.search.prove_order
         may = [_native.ppr_may_step(steps, float(self.shortfall[i]), order) and self._allows(i, 1) for i in lanes]
         return np.array(may, np.bool_)
@@ -109,7 +110,7 @@ class Settling:
     def _write(
         self, lanes: Lanes, certificate: Certificate, passes: NDArray[np.int64], **how: DeviceArray | None
     ) -> None:
-        """Write the lists of some lanes, ``passes`` later, and read how far they are from being proven."""
+        """Write the lists of some lanes, adding ``passes``, and read how far they are from being proven."""
         rows = np.where(lanes, self.rows, -1)
         self.search.finish(
             self.block, self.certifier, rows, self.answers, certificate, goes_on=True, more_passes=passes - 1, **how
@@ -119,7 +120,7 @@ class Settling:
     # ---- Local bounds ----------------------------------------------------------------------------------------------
 
     def _read_rest(self) -> None:
-        """Know what |rho| of x^ may be more than what the certifier left of it."""
+        """Bound by how much |rho| of x^ may exceed the stored correction."""
         block = self.block
         start = [block.nodes, *block.restart_rows, block.restart32, self.spare, self.other]
         block.launch_states("ppr_start", start)
@@ -159,7 +160,7 @@ class Settling:
         average: DeviceArray,
         following: DeviceArray,
     ) -> Certificate:
-        """Write P ``average``; return the certificate with what others add to each node's error after so many steps."""
+        """Write P ``average``; return the certificate with the error that other nodes add after ``steps`` steps."""
         self._average(average, following)
         known = (self._largest(following), rest, self.longest, self.scale, self.inverse, self.block.damping)
         columns = (column.tolist() for column in known)
@@ -167,7 +168,7 @@ class Settling:
         return Certificate(certificate.residual, certificate.bound, np.array(found))
 
     def _largest(self, state: DeviceArray) -> NDArray[np.float64]:
-        """Return the largest of a state, over the node weights."""
+        """Return the largest value of a state divided by the node weights."""
         largest: NDArray[np.float64] = self._measure(
             "ppr_local_largest", [state, self.block.attraction, self.block.nodes]
         )[1]
@@ -192,7 +193,7 @@ class Settling:
         walk.run_pass(1, runtime.upload(np.ones(walk.lanes, np.float32)), None, self.partial, None)
 
     def _walk(self, even: DeviceArray, odd: DeviceArray) -> PprBlock:
-        """Return the block with other buffers, of which the first pass reads ``even``."""
+        """Return a copy of the block with other buffers; the first pass reads ``even``."""
         walk = copy.copy(self.block)
         walk.even, walk.odd = even, odd
         walk.left = walk.runtime.upload(np.ones(1, np.int32))
@@ -201,8 +202,9 @@ class Settling:
     # ---- Refinement ------------------------------------------------------------------------------------------------
 
     def _refine(self, lanes_open: Lanes, counted: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Refine and write open lanes up to their looks, then by one step around their nodes; those that gain more stay
-        open. Return what is counted.
+        """Refine open lanes and write their lists, then try one step around their nodes.
+
+        Lanes that may gain from further passes stay open; return the passes already counted for them.
         """
         block = self.block
         is_open = block.runtime.upload(lanes_open.astype(np.int32))
@@ -244,8 +246,9 @@ class Settling:
         return more
 
     def _solve(self, lanes_open: Lanes) -> tuple[NDArray[np.float64], DeviceArray]:
-        """Walk the correction of x^ into the spare state; return what one more pass measured of it (its residual, its
-        largest change), (2, L), and its |z - y|.
+        """Solve for the correction of x^ into the spare state.
+
+        Return what one more pass measures, its residual and largest change, (2, L), and its |z - y|.
         """
         block, runtime, certifier = self.block, self.block.runtime, self.certifier
         walk = self._walk(self.free, self.other)
@@ -253,7 +256,7 @@ class Settling:
         words = max(1, -(-block.graph.num_nodes // 64))
         every_row = np.full(words, 2**64 - 1, np.uint64)
         walk.restart_rows = [runtime.upload(every_row), runtime.upload(64 * np.arange(words, dtype=np.int32))]
-        # Lanes that are not open restart too; nobody reads what becomes of them.
+        # Lanes that are not open restart too, but their results are not read.
         walk.restart32 = certifier.correction
         start = [walk.nodes, *walk.restart_rows, walk.restart32, walk.even, walk.odd]
         walk.launch_states("ppr_start", start)

@@ -1,4 +1,4 @@
-"""Each query's best nodes on a device, and the proof that they are the best: kernels/include/hopfuse/ppr_proof.h."""
+"""The best nodes of each query on a device, and their proof; see kernels/include/hopfuse/ppr_proof.h."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .ppr_certificate import Certificate, Certifier
 from .ppr_graph import DeviceGraph
 from .runtime import DeviceArray, Runtime
 
-SELECT_THREADS, SELECT_KEPT = 128, 512  # of ppr_try and ppr_finish, which find at most so many hits in a round
-#: Many candidates are shared among so many blocks at most, a split of so many candidates at least.
+SELECT_THREADS, SELECT_KEPT = 128, 512  # threads of ppr_try and ppr_finish, and the most hits that they find in a round
+#: Candidates are split among at most this many blocks, with at least this many candidates each.
 SPLIT_BLOCKS, SPLIT_CANDIDATES = 264, 1 << 13
 _WARP = 32
 
 
 class Answers:
-    """The answers of a batch on the device, (B, width) and (B,); ``status``: kernels/include/hopfuse/query_status.h."""
+    """The results of a batch on the device, (B, width) and (B,), with each query's status (hopfuse/query_status.h)."""
 
     def __init__(self, runtime: Runtime, batch: int, width: int) -> None:
         shape = (batch, width)
@@ -33,7 +33,7 @@ class Answers:
         self.shortfall = runtime.empty(batch, np.float64)  # how far the list is from being proven
 
     def evidence(self) -> dict[str, DeviceArray]:
-        """Return the evidence by the names of :class:`..calls.Evidence`."""
+        """Return the fields of :class:`..calls.Evidence`, by name."""
         return {name: getattr(self, name) for name in Evidence._fields}
 
     def hits(self) -> dict[str, DeviceArray]:
@@ -47,7 +47,7 @@ class Answers:
 
 
 class TopkSearch:
-    """The best ``k`` of all nodes, or of ``candidates`` (internal nodes); k is at most the number of candidates."""
+    """Selection of the best ``k`` of all nodes or of ``candidates`` (internal nodes); k is at most their number."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class TopkSearch:
         self.runtime, self.graph, self.k, self.prove_order = runtime, graph, k, prove_order
         self.candidates = None if candidates is None else runtime.upload(candidates)
         self.count = np.int64(graph.num_nodes if candidates is None else candidates.size)
-        wanted = k + 1  # the first that is left out shows a tie
+        wanted = k + 1  # the first node left out reveals a tie
         self.kept = min(SELECT_KEPT, -(-wanted // _WARP) * _WARP)
         self.stride = -(-wanted // self.kept) * self.kept
         self._keys: DeviceArray = None
 
     def attempt(self, block: PprBlock, number: int, measured: DeviceArray) -> None:
-        """End lanes after pass ``number`` whose hits look proven with the iterate that it read."""
+        """End lanes whose hits seem proven by the iterate that pass ``number`` read."""
         current, following = block.buffers(number)
         passes = [measured, np.int64(number), block.d_damping, block.accelerates]
         state = [block.walking, block.passes, block.next_try, block.unproven, block.left, block.last_pass]
@@ -89,11 +89,11 @@ class TopkSearch:
         local: DeviceArray | None = None,
         refined: DeviceArray | None = None,
     ) -> None:
-        """Write the hits of x^ and their evidence to the block's ``rows`` of the answers, -1: to none.
+        """Write the hits of x^ and their evidence to ``rows`` of the answers; -1 skips a lane.
 
-        Without a certificate of the host the device reads it from what has been measured. If it ``goes_on``, passes are
-        added to those that the answers have. With ``more_passes`` a query has so many and one passes more, not those of
-        its walk. With ``local`` that is a part of each node's error, ``refined`` are scores to rank instead of x^.
+        Without a certificate from the host, the device uses the one that it measured. With ``goes_on`` passes are added
+        to those in the answers. ``more_passes`` + 1 replaces the number of passes of the walk. ``local`` is a part of
+        each node's error. ``refined`` are scores to rank in place of x^.
         """
         upload = self.runtime.upload
         row_of = np.full(block.lanes, -1, np.int64)
@@ -118,7 +118,7 @@ class TopkSearch:
         self._launch(block, "ppr_finish", [*arguments, *answers.arguments()])
 
     def _among(self, block: PprBlock) -> list[Any]:
-        """Return the kernels' candidates, after the state itself."""
+        """Return the kernels' arguments for candidates, which follow the state."""
         return [block.unscale32, np.int32(block.per_lane), self.graph.node_of, self.candidates, self.count]
 
     @property
@@ -126,9 +126,9 @@ class TopkSearch:
         return [np.int32(self.kept), None, np.int32(1)]
 
     def _split(self, block: PprBlock, state: list[Any], turn: list[Any]) -> list[Any]:
-        """Find the best of each split of many candidates; return what the kernels are told of them."""
+        """Select the best of each split of many candidates; return the kernels' arguments for them."""
         splits = min(SPLIT_BLOCKS // block.lanes, int(self.count) // SPLIT_CANDIDATES)
-        if splits < 2 or self.stride > self.kept:  # rounds read the candidates themselves
+        if splits < 2 or self.stride > self.kept:  # with several rounds, kernels read the candidates directly
             return self._no_parts
         parts = self.runtime.empty((block.lanes, splits, self.kept), np.uint64)
         arguments = [*state, *self._among(block), *turn, np.int32(self.kept), np.int32(splits), parts]
@@ -137,7 +137,7 @@ class TopkSearch:
         return [np.int32(self.kept), parts, np.int32(splits)]
 
     def _ranked(self, block: PprBlock, parts: list[Any], local: DeviceArray | None = None) -> list[Any]:
-        """Return what the kernels rank, after the state itself, and their HOPFUSE_LIST."""
+        """Return the kernels' arguments for ranking, which follow the state, including HOPFUSE_LIST."""
         if self._keys is None or self._keys.shape[0] < block.lanes:
             self._keys = self.runtime.empty((block.lanes, self.stride), np.uint64)
         candidates = self._among(block)

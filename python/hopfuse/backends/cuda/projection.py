@@ -1,4 +1,4 @@
-"""Projection of scores on a device: the incidence stays there, a thread to a row and four queries."""
+"""Projection of scores on a device, where the incidence is resident; one thread per row and four queries."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _CHECK_THREADS, _THREADS, _QUERIES_PER_ROW = 256, 128, 4
 class Entries(NamedTuple):
     """An incidence on a device."""
 
-    runtime: Runtime  # held, so that no other runtime gets its id
+    runtime: Runtime  # kept alive so that its id is not reused
     indptr: DeviceArray
     indices: DeviceArray
     weights: DeviceArray | None
 
 
 def device_incidence(runtime: Runtime, incidence: Incidence) -> Entries:
-    """Return the incidence where the runtime can read it."""
+    """Return the incidence on the device; its first use uploads it."""
     indptr, indices, weights = incidence.indptr, incidence.indices, incidence.weights
 
     def make() -> Entries:
@@ -36,7 +36,7 @@ def device_incidence(runtime: Runtime, incidence: Incidence) -> Entries:
 
 
 def project(runtime: Runtime, call: ProjectCall) -> tuple[DeviceArray, DeviceArray]:
-    """Return scores of the rows, (B, P), and each query's status."""
+    """Return the scores of the rows, (B, P), and each query's status."""
     scores = call.scores
     batch, columns = (int(side) for side in scores.shape)
     rows = call.incidence.num_rows
@@ -54,7 +54,7 @@ def project_topk(runtime: Runtime, call: ProjectCall, sizes: Sizes | None = None
     batch, rows = int(scores.shape[0]), call.incidence.num_rows
     kept = min(k, rows)
     if not (batch and kept):
-        return TopkHits.of_nothing(runtime, batch, k)._replace(status=_check(runtime, scores))
+        return TopkHits.without_hits(runtime, batch, k)._replace(status=_check(runtime, scores))
     hits, status = TopkHits.empty(runtime, batch, k), _check(runtime, scores)
     given = _rows(runtime, call)
     for begin, end in sizes.batches(batch, kept, rows):
@@ -64,7 +64,7 @@ def project_topk(runtime: Runtime, call: ProjectCall, sizes: Sizes | None = None
 
 
 class _Queries(NamedTuple):
-    """Queries that are projected together, and the incidence's arguments."""
+    """Queries projected together, and the kernels' arguments for the incidence."""
 
     runtime: Runtime
     rows: list[Any]
@@ -80,7 +80,7 @@ class _Queries(NamedTuple):
 
 
 def _check(runtime: Runtime, scores: DeviceArray) -> DeviceArray:
-    """Return each query's status by its scores."""
+    """Check the scores; return each query's status."""
     batch, columns = (int(side) for side in scores.shape)
     status = runtime.empty(batch, np.int32)
     if batch:
@@ -100,5 +100,5 @@ def _grid(rows: int, batch: int) -> int:
 
 
 def _readable(runtime: Runtime, scores: DeviceArray) -> DeviceArray:
-    """Return scores that have an address, which is taken even of no columns."""
+    """Return the scores, or a dummy array if they are empty, because kernels need an address."""
     return scores if scores.size else runtime.zeros(1, np.float32)

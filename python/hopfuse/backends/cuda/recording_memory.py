@@ -1,4 +1,4 @@
-"""Memory of recordings: blocks that are given out again while a recording is made, and freed with it."""
+"""Memory of recordings: blocks that are reused while a recording is made, and freed with it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable, Sequence, Set
 from typing import Any, NamedTuple
 
-#: A block is given out for requests of half its size and more: a small one would keep a later large one from it.
+#: A block serves requests of at least half its size, so that small requests do not use up large blocks.
 MOST_WASTED = 2
 
 
 class Place(NamedTuple):
-    """A block that replays use, or a part of it; whoever holds it holds the block."""
+    """A block, or a part of one, that replays use; it keeps the block alive."""
 
     block: Any
     size: int
@@ -22,40 +22,40 @@ class Place(NamedTuple):
 
 
 class RecordingMemory:
-    """Blocks for one recording, or for several that are never replayed at the same time.
+    """Blocks of one recording, or of several that are never replayed at the same time.
 
-    A recording's replays write where its run was given memory, also where that was dropped and given out again; so of
-    two recordings with one memory the first's results must be read before the second is replayed. Recordings hold all
-    blocks, an array its own: what nothing holds is freed.
+    Replays write to the memory of the first run, including memory that the run dropped and reused. So if two recordings
+    share their memory, the results of one must be read before the other is replayed. A recording keeps all its blocks
+    alive, an array keeps its own; unreferenced blocks are freed.
 
     Parameters
     ----------
     make : callable
-        A new block of so many bytes, freed when it is dropped.
+        Allocates a block of a number of bytes, which is freed when it is dropped.
     address_of : callable
-        Where a block begins.
+        Returns the address of a block.
     """
 
     def __init__(self, make: Callable[[int], Any], address_of: Callable[[Any], int]) -> None:
         self._make, self._address_of = make, address_of
         self._places: dict[int, Place] = {}
         self._free: list[tuple[int, int]] = []  # (bytes, number), ascending
-        self._returned: deque[tuple[int, int]] = deque()  # garbage collections append here, in the midst of anything
+        self._returned: deque[tuple[int, int]] = deque()  # appended to by garbage collections, at any time
         self.made = 0
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of all blocks."""
+        """The bytes of all blocks."""
         return sum(place.size for place in self._places.values())
 
     @property
     def unused(self) -> int:
-        """Return the bytes of those that no array of a first run holds."""
+        """The bytes of blocks that no array of a first run uses."""
         self._collect()
         return sum(size for size, _ in self._free)
 
     def take(self, nbytes: int, besides: Set[int] = frozenset()) -> Lease:
-        """Return a block of at least so many bytes, none of ``besides``; it comes back when the lease is dropped."""
+        """Return a block of at least ``nbytes``, not among ``besides``; it is reusable when the lease is dropped."""
         self._collect()
         for at in range(bisect_left(self._free, (nbytes, 0)), len(self._free)):
             size, number = self._free[at]
@@ -70,11 +70,11 @@ class RecordingMemory:
         self.made += 1
         return Lease(self, place)
 
-    def give_back(self, place: Place) -> None:
+    def release(self, place: Place) -> None:
         self._returned.append((place.size, place.number))
 
     def forget(self, first: int) -> None:
-        """Hold no block from this number on: what a recording that failed has made."""
+        """Drop the blocks from this number on, which a failed recording has made."""
         self._collect()
         self._places = {number: place for number, place in self._places.items() if number < first}
         self._free = [(size, number) for size, number in self._free if number < first]
@@ -87,13 +87,13 @@ class RecordingMemory:
 
 
 class Lease:
-    """A block that a first run uses."""
+    """A block in use by a first run."""
 
     def __init__(self, memory: RecordingMemory, place: Place) -> None:
         self._memory, self.place = memory, place
 
     def __del__(self) -> None:
-        self._memory.give_back(self.place)
+        self._memory.release(self.place)
 
     @property
     def block(self) -> Any:
@@ -105,11 +105,11 @@ class Lease:
 
 
 class Tape:
-    """Memory for a work that runs twice: what the first run was given, the second is given again, in the same order.
+    """Memory of work that runs twice: the second run gets the same memory as the first, in the same order.
 
-    The first run gives back what it drops, so that its later requests reuse it. To do the same in the second would not
-    do: what is free then is not what was free before the first, and it must not grow in the middle of a recording.
-    Results alone lie elsewhere in the second run: side by side, in a block of their own.
+    In the first run, memory that is dropped is reused by later requests. The second run cannot do the same, because
+    other blocks are free then and the memory must not grow during a recording. Only results are elsewhere in the second
+    run: side by side, in a block of their own.
     """
 
     def __init__(self, memory: RecordingMemory) -> None:
@@ -121,7 +121,7 @@ class Tape:
         self._result_at: dict[int, Place] = {}  # by the number of the request
 
     def record(self) -> None:
-        """Allocate nothing from here on."""
+        """Start the second run, which allocates nothing."""
         self._next = 0
         if isinstance(self._results, Lease):
             self._results = self._results.place
@@ -133,15 +133,15 @@ class Tape:
             return lease
         size, place = self._given[self._next] if self._next < len(self._given) else (None, None)
         if size != nbytes or place is None:
-            raise RuntimeError("a captured work asks for other memory in its recording than in the run before it")
+            raise RuntimeError("the captured work requests other memory in its recording than in the run before it")
         found: Place = self._result_at.get(self._next, place)
         self._next += 1
         return found
 
     def side_by_side(self, arrays: Sequence[tuple[int, int]], begins: Sequence[int], nbytes: int) -> Place:
-        """Return a block for results, where the second run is given those of them that the first one asked for.
+        """Return a block for results, into which the second run's requests for these arrays are redirected.
 
-        ``arrays`` are where they are and how large; ``begins`` where they belong in the block.
+        ``arrays`` are (address, bytes) of the results of the first run; ``begins`` are their offsets in the block.
         """
         if self._next is not None:
             assert isinstance(self._results, Place)
@@ -150,18 +150,18 @@ class Tape:
         block = lease.place
         last = {(place.address, size): number for number, (size, place) in enumerate(self._given)}
         for array, begin in zip(arrays, begins, strict=True):
-            number = last.pop(array, None)  # an array that is a result twice is copied for the second
+            number = last.pop(array, None)  # an array that is returned twice is copied the second time
             if number is not None:
                 self._result_at[number] = block._replace(address=block.address + begin, begin=begin)
         self._results = lease
         return block
 
     def check(self) -> None:
-        """Check that the recording asked for all that the run before it did."""
+        """Raise unless the second run made as many requests as the first."""
         if self._next != len(self._given):
-            raise RuntimeError("a captured work asks for less memory in its recording than in the run before it")
+            raise RuntimeError("the captured work requests less memory in its recording than in the run before it")
 
     def abandon(self) -> None:
-        """Give back what was made for it, for a work that failed."""
+        """Drop the memory of work that failed."""
         self._given, self._results, self._result_at = [], None, {}
         self.memory.forget(self._first)

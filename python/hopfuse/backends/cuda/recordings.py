@@ -1,4 +1,4 @@
-"""A core of ops recorded on a device for each batch size, and replayed for batches of any size."""
+"""Record a core of ops on a device, once per batch size, and replay it for batches of any size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core_results import Rebuild, check_leaves, take_apart
+from ..core_results import Rebuild, check_leaves, flatten
 from .device_ops import DeviceOps, raise_fault
 from .recording_memory import RecordingMemory
 from .runtime import DeviceArray, put_rows, take_rows
@@ -33,7 +33,7 @@ class Slot(NamedTuple):
 
 
 class Layout:
-    """Arrays one after the other in a block, each aligned."""
+    """Consecutive aligned arrays in a block."""
 
     def __init__(self, arrays: Sequence[tuple[tuple[int, ...], Any]]) -> None:
         self.slots: list[Slot] = []
@@ -47,16 +47,16 @@ class Layout:
 
 
 class RecordedCore:
-    """``core`` on a device for one shape of its inputs. Calls must not overlap.
+    """A recording of ``core`` for one shape of its inputs. Calls must not overlap.
 
     Parameters
     ----------
     core : callable
-        Takes the inputs as arrays on the device, calls ops, returns Hits or arrays, or tuples or dicts of them.
+        Takes the inputs as arrays on the device, calls ops, and returns Hits or arrays, or tuples or dicts of them.
     inputs : sequence of (shape, dtype)
-        Shapes begin with the batch size.
+        Shapes include the batch size, first.
     memory : RecordingMemory
-        Shared with cores whose calls do not overlap with this one's.
+        May be shared with cores whose calls do not overlap with this one's.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class RecordedCore:
         self._above = runtime.empty(max(1, self.inputs.nbytes), np.uint8)
         self._staged = runtime.pinned(max(1, self.inputs.nbytes))
         for view in self.inputs.views(self._staged):
-            view[...] = 1 if view.dtype.kind == "f" else 0  # something to compute with while it is recorded
+            view[...] = 1 if view.dtype.kind == "f" else 0  # valid inputs for the run before the recording
         runtime.copy(self._above, self._staged)
         self._recording, made = runtime.capture(self._work, memory)
         self.outputs, self._below, self._rebuild = made
@@ -82,7 +82,7 @@ class RecordedCore:
         runtime = self.runtime
         given = [runtime.export(view, None) for view in self.inputs.views(self._above)]
         with self.device.capture_log() as (statuses, self._residents):
-            leaves, rebuild = take_apart(self._core(*given))
+            leaves, rebuild = flatten(self._core(*given))
         check_leaves(leaves, self.inputs.slots[0].shape[0])
         arrays = [*(runtime.adopt(leaf) for leaf in leaves), *statuses]
         layout = Layout([(tuple(array.shape), array.dtype) for array in arrays])
@@ -91,7 +91,7 @@ class RecordedCore:
         return layout, below, rebuild
 
     def on_host(self, arrays: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], NDArray[np.int32]]:
-        """Return the arrays of the result, and each query's status."""
+        """Run on host arrays; return the arrays of the result and each query's status."""
         for view, array in zip(self.inputs.views(self._staged), arrays, strict=True):
             view[...] = array
         self.runtime.copy(self._above, self._staged)
@@ -101,19 +101,19 @@ class RecordedCore:
         return self._split(results, np.asarray)
 
     def on_device(self, arrays: Sequence[DeviceArray]) -> tuple[list[DeviceArray], NDArray[np.int32]]:
-        """Do the same for arrays on the device; only the statuses are read back."""
+        """Run on device arrays; only the statuses are downloaded."""
         for view, array in zip(self.inputs.views(self._above), arrays, strict=True):
             if array.nbytes:
                 self.runtime.copy(view, array)
         self._recording.replay()
-        below = self.runtime.empty(self._below.nbytes, np.uint8)  # the next replay writes where this one did
+        below = self.runtime.empty(self._below.nbytes, np.uint8)  # the next replay overwrites this one's results
         self.runtime.copy(below, self._below)
-        if not self._num_statuses:  # and may be queued on another stream: this one must be over
+        if not self._num_statuses:  # wait, because the next replay may run on another stream
             self.runtime.download(below[:1])
         return self._split(self.outputs.views(below), self.runtime.download)
 
     def rebuild(self, leaves: Sequence[Any]) -> Any:
-        """Return what the core returned, of other arrays."""
+        """Rebuild the core's nested result from these arrays."""
         return self._rebuild(iter(leaves))
 
     def _split(self, results: list[Any], read: Callable[[Any], NDArray[Any]]) -> tuple[list[Any], NDArray[np.int32]]:
@@ -123,14 +123,17 @@ class RecordedCore:
 
 
 def _of_first_fault(statuses: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return of each query what the first op says that found it wrong, as without a recording; else the least."""
+    """Return per query the error of the first op that has one, as without a recording, else the lowest status."""
     first = np.argmax(statuses < 0, axis=0)
     fault = np.take_along_axis(statuses, first[None], axis=0)[0]
     return np.asarray(np.where(fault < 0, fault, statuses.min(axis=0)))
 
 
 class Recordings:
-    """``shapes`` are of one query; ``sizes`` the batch sizes to record for, ascending. Calls must not overlap."""
+    """Recordings of a core by batch size. Calls must not overlap.
+
+    ``shapes`` are those of one query; ``sizes`` are the batch sizes of recordings, ascending.
+    """
 
     def __init__(
         self,
@@ -141,10 +144,10 @@ class Recordings:
     ) -> None:
         self.device, self._core, self._shapes, self._sizes = device, core, list(shapes), tuple(sizes)
         self._made: dict[int, RecordedCore] = {}
-        self._memory = device.runtime.recording_memory()  # a call copies its results out before the next begins
+        self._memory = device.runtime.recording_memory()  # shared: results are copied out before the next call
 
     def recorded(self, batch: int) -> RecordedCore:
-        """Return the recording that a batch of this size uses."""
+        """Return the recording for a batch of this size, and make it if needed."""
         size = next((size for size in self._sizes if size >= batch), self._sizes[-1])
         if size not in self._made:
             inputs = [((size, *shape), dtype) for shape, dtype in self._shapes]
@@ -152,12 +155,12 @@ class Recordings:
         return self._made[size]
 
     def on_host(self, arrays: Sequence[NDArray[Any]]) -> Any:
-        """Return the core's result for NumPy arrays, of NumPy arrays."""
+        """Return the core's result for NumPy arrays, in NumPy arrays."""
         batch, parts = arrays[0].shape[0], []
         recorded = self.recorded(batch)
         size = recorded.inputs.slots[0].shape[0]
         for begin in range(0, batch, size):
-            rows = np.minimum(np.arange(begin, begin + size), batch - 1)  # padded by the last query
+            rows = np.minimum(np.arange(begin, begin + size), batch - 1)  # padded with the last query
             given = [array[rows] for array in arrays]
             leaves, status = recorded.on_host(given)
             left = self._left(status[: batch - begin], begin)
@@ -170,7 +173,7 @@ class Recordings:
         return recorded.rebuild(joined)
 
     def on_device(self, arrays: Sequence[DeviceArray], like: Any) -> Any:
-        """Return the same for arrays on the device, of arrays there."""
+        """Return the core's result for device arrays, in device arrays."""
         runtime, batch = self.device.runtime, int(arrays[0].shape[0])
         if not batch:
             return self._core(*(runtime.export(array, like) for array in arrays))
@@ -194,21 +197,21 @@ class Recordings:
         return recorded.rebuild([runtime.export(leaf, like) for leaf in joined])
 
     def _left(self, status: NDArray[np.int32], begin: int) -> NDArray[np.int64]:
-        """Return the queries of a part that must be asked again; raise the error of one that is wrong."""
+        """Return the queries of a part that must be run again without the recording; raise the first query's error."""
         raise_fault(status, begin)
         left = np.flatnonzero(status == 0)
-        counts = self.device.last.setdefault("capture", {"replays": 0, "queries_asked_again": 0})
+        counts = self.device.last.setdefault("capture", {"replays": 0, "queries_rerun": 0})
         counts["replays"] += 1
-        counts["queries_asked_again"] += int(left.size)
+        counts["queries_rerun"] += int(left.size)
         return left
 
     def _again(self, arrays: list[DeviceArray]) -> list[DeviceArray]:
         runtime = self.device.runtime
-        leaves, _ = take_apart(self._core(*(runtime.export(array, None) for array in arrays)))
+        leaves, _ = flatten(self._core(*(runtime.export(array, None) for array in arrays)))
         return [runtime.adopt(leaf) for leaf in leaves]
 
     def _padded(self, array: DeviceArray, size: int) -> DeviceArray:
-        """Return the array, with its last row again until there are ``size``."""
+        """Pad an array to ``size`` rows by repeating its last row."""
         count = int(array.shape[0])
         if count == size:
             return array

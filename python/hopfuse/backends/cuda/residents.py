@@ -1,4 +1,4 @@
-"""What graphs and corpora have on a device: kept with them, under keys that begin alike, until they are released."""
+"""Device copies of graphs, corpora and similar types, cached in their ``derived`` until they are released."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ R = TypeVar("R")
 
 
 def resident_key(runtime: Runtime) -> str:
-    """Return what begins the keys of all that a graph or corpus has on a runtime's device."""
+    """Return the common prefix of the keys of a runtime's device copies."""
     return f"{runtime.name}:{id(runtime)}"
 
 
 def resident(runtime: Runtime, held: Held, arrays: Sequence[Any], what: str, make: Callable[[], R]) -> R:
-    """Return what is there of a graph or corpus, made of these arrays at its first use there."""
+    """Return the device copy of ``held``; its first use makes it from these arrays."""
     key = resident_key(runtime)
     if key not in held.derived:
         require(runtime, sum(0 if array is None else array.nbytes for array in arrays), what)
-        with runtime.resident():  # which waits at its end: then other streams may read what is there
+        with runtime.resident():  # waits at the end, so that other streams may read the arrays
             made = make()
         held.derived[key] = made
     found: R = held.derived[key]
@@ -34,27 +34,27 @@ def resident(runtime: Runtime, held: Held, arrays: Sequence[Any], what: str, mak
 
 
 def require(runtime: Runtime, nbytes: int, what: str) -> None:
-    """Raise BackendError where the device has no room for what is about to stay there."""
+    """Raise BackendError if the device lacks the memory."""
     free = runtime.free_bytes()
     if nbytes > free:
         raise BackendError(
-            f"{what} needs {nbytes / 2**20:,.1f} MiB on the device, which has {free / 2**20:,.1f} MiB free: release "
+            f"{what} needs {nbytes / 2**20:,.1f} MiB on the device, which has {free / 2**20:,.1f} MiB free: free "
             "others (hopfuse.free_device_memory), store vectors as float16 or bfloat16, or use backend='cpu'"
         )
 
 
 def upload_some(runtime: Runtime, array: NDArray[Any]) -> DeviceArray:
-    """Upload the array, or of an empty one a single element: a kernel reads none of it, but takes its address."""
+    """Upload an array, or a dummy element if it is empty, because kernels need an address."""
     return runtime.upload(array if array.size else np.zeros(1, array.dtype))
 
 
 def residents(runtime: Runtime, held: Held) -> list[Any]:
-    """Return all that is there, for what must not lose it."""
+    """Return all device copies of ``held``, for a recording to keep alive."""
     return [kept for key, kept in list(held.derived.items()) if key.startswith(resident_key(runtime))]
 
 
 def release(runtime: Runtime, held: Held) -> None:
-    """Free what is on the device; a recording that reads it keeps it until it is dropped itself."""
+    """Free the device copies of ``held``; a recording that reads them keeps them alive."""
     for key in [key for key in list(held.derived) if key.startswith(resident_key(runtime))]:
         held.derived.pop(key, None)
     runtime.trim()

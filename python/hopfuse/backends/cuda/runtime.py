@@ -1,7 +1,7 @@
-"""The small protocol between the kernels' orchestration and what runs them: a GPU, or the SIMT emulator in tests.
+"""The protocol between the device ops and the runtime that executes kernels: a GPU, or the SIMT emulator in tests.
 
-Device arrays are the runtime's own objects. The orchestration uses no more of them than ``shape``, ``dtype``,
-``nbytes``, ``size``, ``reshape``, ``view(dtype)``, a row ``[i]`` and rows ``[begin:end]``, all without a copy.
+Device arrays are the runtime's own objects. Ops use only ``shape``, ``dtype``, ``nbytes``, ``size``, ``reshape``,
+``view(dtype)``, a row ``[i]`` and rows ``[begin:end]``, all without a copy.
 """
 
 from __future__ import annotations
@@ -20,62 +20,62 @@ T = TypeVar("T")
 
 
 class LaunchTime(NamedTuple):
-    """A launch, and the seconds that it took on the device."""
+    """A launch and its time on the device."""
 
     kernel: str
     seconds: float
 
 
 class Recording(Protocol):
-    """Launches and copies recorded by :meth:`Runtime.capture`, with the memory that they use."""
+    """Launches and copies recorded by :meth:`Runtime.capture`, and their memory."""
 
     def replay(self) -> None:
-        """Queue them all again, on the caller's current stream."""
+        """Queue the recorded work on the caller's current stream."""
         ...
 
 
 class Runtime(Protocol):
-    """What the orchestration asks of a device. Work runs in the order of the calls; only downloads wait.
+    """The operations of a device. Work runs in the order of the calls; only copies to the host wait for it.
 
-    An array that is dropped may be reused only by work queued later.
+    The memory of a dropped array may be reused only by work queued later.
     """
 
     name: str
 
     @property
     def fixed(self) -> bool:
-        """Say whether this thread is inside :meth:`capture`: nothing may be read back to choose by."""
+        """Whether this thread is inside :meth:`capture`, where results cannot be read to make decisions."""
         ...
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
-        """Return memory with unspecified content. BackendError where the device has no room."""
+        """Allocate uninitialised memory; raise BackendError if the device is out of memory."""
         ...
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
-        """Return memory with every byte 0; no kernel is launched for it."""
+        """Allocate memory filled with zero bytes, without launching a kernel."""
         ...
 
     def upload(self, array: NDArray[Any]) -> DeviceArray:
-        """Return a copy on the device of a C-contiguous array, which has been read when the call returns.
+        """Copy a C-contiguous array to the device; the array has been read when the call returns.
 
-        Inside :meth:`capture` a constant of the recording: it is copied once, and replays read it again.
+        Inside :meth:`capture` the copy is a constant of the recording: it is made once, and replays read it.
         """
         ...
 
     def download(self, array: DeviceArray) -> NDArray[Any]:
-        """Return a copy on the host of a device array."""
+        """Copy a device array to the host."""
         ...
 
     def copy(self, target: Any, source: Any) -> None:
-        """Copy all bytes between arrays of one size, C-contiguous, each on the device or the host.
+        """Copy all bytes between C-contiguous arrays of equal size, each on the device or the host.
 
-        A copy to the host waits; a copy from :meth:`pinned` memory does not, so that memory must stay as it is until a
-        later download.
+        A copy to the host waits. A copy from :meth:`pinned` memory does not; that memory must not change until a later
+        download.
         """
         ...
 
     def pinned(self, nbytes: int) -> NDArray[np.uint8]:
-        """Return host memory that copies to and from the device without staging."""
+        """Allocate pinned host memory."""
         ...
 
     def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
@@ -87,82 +87,82 @@ class Runtime(Protocol):
         ...
 
     def timed(self) -> AbstractContextManager[list[LaunchTime]]:
-        """Time this thread's launches, on the device's clock; the list has them once the context has ended.
+        """Time this thread's launches on the device; the list is filled when the context ends.
 
-        What is recorded is not timed, nor what a recording replays.
+        Launches that are recorded or replayed are not timed.
         """
         ...
 
     def matmul(self, a: DeviceArray, b: DeviceArray, out: DeviceArray) -> None:
         """Compute out = a bᵀ in float32, row-major: a (m, d), b (n, d), out (m, n), all float32.
 
-        The order of the sums is the library's own: what it gives is a candidate score, not a final one. No narrower
-        arithmetic such as TF32.
+        The order of the sums is unspecified, so results are candidate scores, not final ones. Narrower arithmetic such
+        as TF32 is not permitted.
         """
         ...
 
     def recording_memory(self) -> RecordingMemory:
-        """Return memory that recordings may share: such as are never replayed at the same time."""
+        """Return memory for recordings, which may share it if they are never replayed at the same time."""
         ...
 
     def capture(self, work: Callable[[], T], memory: RecordingMemory | None = None) -> tuple[Recording, T]:
-        """Record what ``work`` queues, to replay it; what it returned (device arrays) is where replays write.
+        """Record the work that ``work`` queues; replays write to the device arrays that it returned.
 
-        ``work`` runs twice: once for real, which makes the memory and the constants, and once recorded, in which
-        nothing is allocated, uploaded or waited for. Both times it must ask for the same in the same order. Without
-        ``memory`` the recording has its own; it is freed with the recording and the arrays that were returned.
+        ``work`` runs twice: first normally, which allocates memory and constants, and then recorded, without
+        allocating, uploading or waiting. Both runs must make the same requests in the same order. Without ``memory``
+        the recording has its own, which is freed with the recording and the returned arrays.
         """
         ...
 
     def side_by_side(self, arrays: Sequence[DeviceArray], begins: Sequence[int], nbytes: int) -> DeviceArray:
-        """Return a block of so many bytes with arrays that the work of :meth:`capture` returns, at these places.
+        """Return a block of ``nbytes`` that holds results of the work of :meth:`capture` at the offsets ``begins``.
 
-        Kernels of a recording write there at once if the work has asked for the whole array; others are copied.
+        Kernels of a recording write directly to it if the work allocated the array as a whole; other arrays are copied.
         """
         ...
 
     def resident(self) -> AbstractContextManager[None]:
-        """Let uploads and memory outlive any recording: graphs and corpora, made in the run before one."""
+        """Allocate and upload outside any recording, for graphs and corpora; only in the run before a recording."""
         ...
 
     def is_device_array(self, array: Any) -> bool:
-        """Say whether a caller's array is in a device's memory (``__cuda_array_interface__``, or DLPack's device)."""
+        """Return whether a caller's array is in device memory (by ``__cuda_array_interface__`` or DLPack)."""
         ...
 
     def adopt(self, array: Any) -> DeviceArray:
-        """Return a caller's array on this device, C-contiguous, without a copy. InputError if it is neither."""
+        """Return a caller's array without a copy; raise InputError if it is not on this device or not C-contiguous."""
         ...
 
     def export(self, array: DeviceArray, like: Any) -> Any:
-        """Return a device array for the caller, without a copy: of the library that ``like`` came from."""
+        """Return a device array without a copy, in the library of ``like``."""
         ...
 
     def on_stream_of(self, array: Any) -> AbstractContextManager[None]:
-        """Queue work on the stream that the caller's library uses for ``array``; None: the current one."""
+        """Queue work on the stream that the caller's library uses for ``array``; if None, on the current stream."""
         ...
 
     def free_bytes(self) -> int:
-        """Return the bytes that :meth:`empty` can still give."""
+        """Return the number of bytes that :meth:`empty` can still allocate."""
         ...
 
     def trim(self) -> None:
-        """Give memory that nothing uses back to the device."""
+        """Release unused cached memory to the device."""
         ...
 
     def explain(self) -> dict[str, Any]:
-        """Return device, driver and where the kernels came from."""
+        """Describe the device, the driver and the origin of the kernels."""
         ...
 
 
 class Constants:
-    """What a captured work uploads: made in the run before the recording, given out again in the recording."""
+    """Arrays that captured work uploads: copied in the run before the recording, reused in the recording."""
 
     def __init__(self) -> None:
         self._made: list[tuple[NDArray[Any], DeviceArray]] = []
         self._next: int | None = None
 
     def record(self) -> None:
-        """Make nothing from here on."""
+        """Start the recording, which uploads nothing."""
         self._next = 0
 
     def upload(self, array: NDArray[Any], make: Callable[[NDArray[Any]], DeviceArray]) -> DeviceArray:
@@ -170,21 +170,21 @@ class Constants:
             self._made.append((array.copy(), make(array)))
             return self._made[-1][1]
         if self._next >= len(self._made):
-            raise RuntimeError("a captured work uploads more in its recording than in the run before it")
+            raise RuntimeError("the captured work uploads more in its recording than in the run before it")
         before, on_device = self._made[self._next]
         if before.dtype != array.dtype or before.shape != array.shape or before.tobytes() != array.tobytes():
-            raise RuntimeError("a captured work uploads other values in its recording than in the run before it")
+            raise RuntimeError("the captured work uploads other values in its recording than in the run before it")
         self._next += 1
         return on_device
 
 
 def blocks(items: int, per_block: int) -> int:
-    """Return the blocks that cover ``items``, at least one."""
+    """Return the number of blocks that cover ``items``, at least one."""
     return max(1, -(-items // per_block))
 
 
 def take_rows(runtime: Runtime, array: DeviceArray, rows: Iterable[int]) -> DeviceArray:
-    """Return a new array of these rows by copies, in their order; a row may come more than once."""
+    """Copy these rows, which may repeat, to a new array."""
     chosen = list(rows)
     taken = runtime.empty((len(chosen), *array.shape[1:]), array.dtype)
     for to, row in enumerate(chosen):

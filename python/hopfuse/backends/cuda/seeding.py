@@ -1,4 +1,4 @@
-"""Restarts from seeds and from the nodes that hits hold, on a device."""
+"""Add the entities of hits to seeds on a device."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .projection import device_incidence
 from .runtime import DeviceArray, Runtime
 
 _THREADS = 128
-#: Places for nodes of hits in a recording, whose width is fixed; a query with more is asked again without it.
+#: The most columns for entities in a recording, whose width is fixed; queries with more are run again without it.
 MOST_PLACES = 1024
 
 
 def add_entity_seeds(runtime: Runtime, call: EntitySeedCall) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
-    """Return nodes and weights, (B, S + places), and each query's status: places for what k rows hold at most."""
+    """Return nodes and weights, (B, S + places), and each query's status; places hold the most that k rows can have."""
     (batch, width), k = (int(side) for side in call.node.shape), int(call.ids.shape[1])
     places = k * int(np.diff(call.mentions.indptr).max(initial=0))
     if runtime.fixed:

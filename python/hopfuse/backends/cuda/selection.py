@@ -1,4 +1,4 @@
-"""Each query's best keys of many, on a device: the kernels of ``kernels/cuda/topk.cu``."""
+"""Select the best keys of each query on a device, with the kernels of ``kernels/cuda/topk.cu``."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _SELECT_THREADS, _SELECT_STEP = 128, 512
 
 @dataclass(frozen=True)
 class Sizes:
-    """Units of work; no answer depends on them.
+    """Sizes of units of work; results do not depend on them.
 
     Attributes
     ----------
     tile_rows, tile_scores : int
-        Rows whose scores are held at a time: so many, or as many as make that many scores.
+        A tile has at least ``tile_rows`` rows, or as many as give ``tile_scores`` scores.
     tile_bytes : int
-        Bytes of the float32 copy of a corpus of 16 bits that are held at a time: what an L2 of 72 MiB keeps.
+        The most bytes of a tile's float32 copy, for a 16-bit corpus; it fits an L2 cache of 72 MiB.
     batch : int
         Queries searched together.
     split_rows, split_blocks : int
-        Few queries share a tile among blocks, up to ``split_blocks`` in all, of ``split_rows`` rows at least.
+        With few queries, a tile is split among up to ``split_blocks`` blocks of at least ``split_rows`` rows.
     widest : int
-        Candidates of a query that a block keeps in shared memory, at most 2048.
+        The most candidates of a query that a block keeps in shared memory; at most 2048.
     sort_chunk : int
         Keys that a block sorts in shared memory; a power of two, at most 4096.
     sort_keys : int
-        Keys that are sorted in device memory at a time, where that many are more than a query's.
+        Keys sorted in device memory at a time, unless one query has more.
     """
 
     tile_rows: int = 1 << 14
@@ -48,15 +48,15 @@ class Sizes:
     sort_keys: int = 1 << 25
 
     def splits(self, queries: int, columns: int) -> int:
-        """Return how many blocks share a tile of a query's columns."""
+        """Return the number of blocks that share a query's tile."""
         return max(1, min(self.split_blocks // queries, columns // self.split_rows))
 
     def sort_length(self, k: int, rows: int) -> int:
-        """Return how many keys of a query are sorted together: its best k and a tile."""
+        """Return the number of keys of a query sorted together: its best k and a tile."""
         return power_of_two(k + min(max(rows, 1), max(self.tile_rows, k)))
 
     def batches(self, count: int, k: int, rows: int) -> Iterator[tuple[int, int]]:
-        """Yield the first query of those searched together for k of so many rows, and the end."""
+        """Yield (begin, end) of the queries searched together."""
         size = self.batch
         if k > self.widest:
             size = min(size, max(1, self.sort_keys // self.sort_length(k, rows)))
@@ -65,7 +65,7 @@ class Sizes:
 
 
 class TopkHits(NamedTuple):
-    """On the device; ``status`` as kernels/include/hopfuse/query_status.h has it."""
+    """Hits on the device, with each query's status (kernels/include/hopfuse/query_status.h)."""
 
     ids: DeviceArray  # (B, k) int64
     scores: DeviceArray  # (B, k) float32
@@ -78,7 +78,7 @@ class TopkHits(NamedTuple):
         return cls(*arrays, runtime.empty(batch, np.int64), runtime.empty(batch, np.int32))
 
     @classmethod
-    def of_nothing(cls, runtime: Runtime, batch: int, k: int) -> TopkHits:
+    def without_hits(cls, runtime: Runtime, batch: int, k: int) -> TopkHits:
         ids, scores = np.full((batch, k), -1, np.int64), np.full((batch, k), -np.inf, np.float32)
         arrays = ids, scores, np.zeros(batch, np.int64), np.ones(batch, np.int32)
         return cls(*(runtime.upload(array) for array in arrays))
@@ -92,7 +92,7 @@ class TopkHits(NamedTuple):
 
 
 class Lists:
-    """Running lists, (queries, splits, width), of the best keys streamed past them."""
+    """Running lists, (queries, splits, width), of the best keys so far."""
 
     def __init__(self, runtime: Runtime, queries: int, splits: int, width: int) -> None:
         self.runtime, self.queries, self.splits, self.width = runtime, queries, splits, width
@@ -107,12 +107,12 @@ class Lists:
         self.runtime.launch(kernel, self.queries * self.splits, _SELECT_THREADS, arguments, 8 * self.room)
 
     def keep(self, keys: DeviceArray, columns: int) -> None:
-        """Stream (queries, columns) keys past the lists."""
+        """Merge (queries, columns) keys into the lists."""
         self.launch("dense_keep_u64", [keys, np.int64(columns), np.int32(columns)])
 
     def merged(self) -> DeviceArray:
-        """Return one list for each query, (queries, width)."""
-        if self._fresh:  # no row has been streamed past them
+        """Merge the splits into one list per query, (queries, width)."""
+        if self._fresh:  # no keys yet
             self.keep(self.runtime.empty(1, np.uint64), 0)
         if self.splits == 1:
             return self.keys
@@ -121,15 +121,15 @@ class Lists:
         return one.keys
 
 
-#: (first row, rows, keys, stride, first column, columns): writes rows' keys, 0 for none, to columns of each query.
+#: (first row, rows, keys, stride, first column, columns): writes keys of rows, 0 for none, to columns of each query.
 MakeKeys = Callable[[int, int, DeviceArray, int, int, int], None]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The best ``k`` of each query's rows, whose keys are made tile by tile; k at most the rows there can be.
+    """Selection of the best ``k`` rows of each query, whose keys are made tile by tile.
 
-    ``status`` is what is known of the queries before.
+    k is at most the number of rows. ``status`` holds errors of queries found earlier.
     """
 
     runtime: Runtime
@@ -143,14 +143,14 @@ class Selection:
         return int(self.status.shape[0])
 
     def of_all(self, rows: int, make_keys: MakeKeys) -> None:
-        """Write the hits."""
+        """Select among all rows and write the hits."""
         if self.k <= self.sizes.widest:
             self._keep_all(rows, make_keys)
         else:
             self._sort_all(rows, make_keys)
 
     def _keep_all(self, rows: int, make_keys: MakeKeys) -> None:
-        """Stream tile by tile past running lists."""
+        """Select tile by tile, with running lists."""
         columns = max(1, min(self.sizes.tile_rows, rows))
         keys = self.runtime.empty(self.queries * columns, np.uint64)
         lists = Lists(self.runtime, self.queries, self.sizes.splits(self.queries, columns), self.k)
@@ -160,7 +160,7 @@ class Selection:
         self.emit(lists.merged(), self.k)
 
     def _sort_all(self, rows: int, make_keys: MakeKeys) -> None:
-        """Sort tile by tile with the best k so far."""
+        """Select by sorting each tile together with the best k so far."""
         length = self.sizes.sort_length(self.k, rows)
         columns = length - self.k
         keys = self.runtime.zeros(self.queries * length, np.uint64)
@@ -197,14 +197,14 @@ class Selection:
         width: int = 0,
         rescored: DeviceArray | None = None,
     ) -> None:
-        """Write hits of each query's first keys; see ``topk_emit`` for the rest."""
+        """Write the first keys of each query as hits; see ``topk_emit`` for the arguments."""
         arguments = [keys, np.int64(stride), np.int32(sorts), np.int64(self.k), np.int64(self.hits.ids.shape[1])]
         arguments += [bounds, np.int32(width), self.status, *self.hits, rescored]
         self.runtime.launch("topk_emit", self.queries, _SELECT_THREADS, arguments, 8 * stride if sorts else 16)
 
 
 def tiles(rows: int, tile_rows: int) -> Iterator[tuple[int, int]]:
-    """Yield the first row of each tile, and how many it has."""
+    """Yield the first row and the number of rows of each tile."""
     for first in range(0, rows, tile_rows):
         yield first, min(tile_rows, rows - first)
 

@@ -1,4 +1,4 @@
-"""Weights of passages by similarity on a device: canonical cosines, their whole sums, and what these make of them."""
+"""Weigh passages by similarity on a device: canonical cosines, their exact sums, then the weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..calls import RowFilter, SimilarityCall
 from .dense import QUERIES_PER_ROW, ROWS_PER_BLOCK, THREADS, check_queries, resident, upload_filter
 from .runtime import DeviceArray, Runtime, blocks
 
-#: Passages of a query that a block sums or weighs.
+#: Passages of a query that one block sums or weighs.
 PART = 4096
 
 
@@ -36,7 +36,7 @@ def similarity_weights(runtime: Runtime, call: SimilarityCall, part: int = PART)
 
 
 def _mask(runtime: Runtime, allow: RowFilter, n: int) -> DeviceArray | None:
-    """Return bytes (N,) or (B, N) of the allowed passages, or None: all."""
+    """Return the mask of allowed passages, (N,) or (B, N) bytes, or None for all."""
     there = upload_filter(runtime, allow)
     if there.indptr is None:
         return there.mask
