@@ -174,7 +174,7 @@ def test_bfloat16_tensors(torch: Any) -> None:
 
 def test_arrays_that_are_not_on_the_cpu_are_refused_and_not_copied(library: Any) -> None:
     away = library(np.ones((1, 5)), device=2)
-    says = ["Tensor", "move it"]
+    says = ["Tensor", "to the host"]
     refused(lambda: hf.ppr(graph(), away), ["restart", *says])
     refused(lambda: hf.dense_topk(away, np.ones((3, 5)), 1), ["queries", *says])
 

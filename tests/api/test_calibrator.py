@@ -119,9 +119,9 @@ def resealed(change: Any) -> Any:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda path: path.write_text(""), "no JSON"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-40]), "no JSON"),
-        (lambda path: path.write_bytes(b"\xff" * 20), "no JSON"),
+        (lambda path: path.write_text(""), "not a JSON file"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-40]), "not a JSON file"),
+        (lambda path: path.write_bytes(b"\xff" * 20), "not a JSON file"),
         (lambda path: path.write_text("[]"), "not a hopfuse calibrator"),
         (damaged(lambda c: c.update(format="other")), "not a hopfuse calibrator"),
         (damaged(lambda c: c.update(version=2)), "version 2"),
@@ -129,11 +129,11 @@ def resealed(change: Any) -> Any:
         (damaged(lambda c: c.pop("below")), "damaged"),
         (resealed(lambda c: c.pop("below")), "three lists"),
         (resealed(lambda c: c["knots"].pop()), "three lists"),
-        (resealed(lambda c: c["knots"].__setitem__(0, "x")), "no number"),
+        (resealed(lambda c: c["knots"].__setitem__(0, "x")), "not a number"),
         (resealed(lambda c: c["knots"].reverse()), "ascend"),
         (resealed(lambda c: c["at_most"].__setitem__(0, -1)), "ascend"),
         (resealed(lambda c: c.update(sample_size=99)), "ascend"),
-        (resealed(lambda c: c["below"].__setitem__(0, 2**70)), "no number"),
+        (resealed(lambda c: c["below"].__setitem__(0, 2**70)), "not a number"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, damage: Any, said: str) -> None:

@@ -167,8 +167,8 @@ def test_the_estimate_grows_with_what_is_asked(graph: hf.Graph, corpus: hf.Corpu
     ("arguments", "options", "message"),
     [
         ((), {}, "a graph, a corpus or both"),
-        ((3,), {}, "graph is a int"),
-        ((None, 3), {}, "corpus is a int"),
+        ((3,), {}, "graph must be a Graph, got int"),
+        ((None, 3), {}, "corpus must be a Corpus, got int"),
         ((), {"graph": hf.Graph.from_edges([0], [1]), "batch": 0}, "batch is 0"),
         ((), {"graph": hf.Graph.from_edges([0], [1]), "k": 1.5}, "k is 1.5"),
     ],

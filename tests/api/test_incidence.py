@@ -65,7 +65,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"num_rows": 0}, ["num_rows is 0"]),
     ({"rows": [1.0, 0.0]}, ["rows are float64(2,)", "whole numbers"]),
     ({"rows": [[1, 0]]}, ["int64(1, 2)"]),
-    ({"rows": [1]}, ["1 rows and 2 columns", "pairs"]),
+    ({"rows": [1]}, ["rows has 1 entries and columns 2", "pair"]),
     ({"weights": [1.0]}, ["weights are float64(1,)", "(2,)"]),
     ({"weights": ["a", "b"]}, ["real numbers"]),
     ({"weights": [1.0, -2.0]}, ["weights[1] is -2.0", "at least 0"]),
@@ -139,4 +139,4 @@ def test_a_graph_has_as_many_rows_as_nodes_at_most() -> None:
     graph = hf.Graph.from_edges([0], [2])
     assert hf.Incidence.from_graph(graph, 3).indices.size == 0
     refused(lambda: hf.Incidence.from_graph(graph, 4), ["num_rows is 4", "has 3 nodes"])
-    refused(lambda: hf.Incidence.from_graph(np.eye(3), 2), ["graph is a ndarray", "a Graph"])  # type: ignore[arg-type]
+    refused(lambda: hf.Incidence.from_graph(np.eye(3), 2), ["graph must be a Graph, got ndarray"])  # type: ignore[arg-type]

@@ -18,9 +18,9 @@ HITS = hf.Hits([[3, 1, 2], [1, 0, -1]], [[9.0, 7.0, 1.0], [2.0, 1.0, 0.0]])
 BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"hits": [[1, 2]]}, ["hits must be Hits, got list", "hf.Hits"]),
     ({"graph": None}, ["graph must be a Graph, got NoneType", "index.graph"]),
-    ({"graph": hf.Graph.from_edges([0], [5], directed=True)}, ["directed", "directed=False"]),
+    ({"graph": hf.Graph.from_edges([0], [5], directed=True)}, ["directed", "an undirected one"]),
     ({"graph": hf.Graph.from_edges([0], [2])}, ["row 0", "document 3", "0 .. 2"]),
-    ({"hits": hf.Hits(np.arange(1025), np.zeros(1025))}, ["1025 candidates", "1024", "hits.head(1024)"]),
+    ({"hits": hf.Hits(np.arange(1025), np.zeros(1025))}, ["1025 wide", "1024", "hits.head(1024)"]),
     ({"coupling": -1.0}, ["coupling", "-1.0", "at least 0"]),
     ({"coupling": float("nan")}, ["coupling", "nan"]),
     ({"coupling": True}, ["coupling", "True"]),

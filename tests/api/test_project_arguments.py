@@ -52,7 +52,7 @@ def test_k_is_a_whole_number(k: Any) -> None:
 def test_scores_above_the_budget_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(projection, "SCORES_BUDGET", 4 * 2 * 3)
     assert hf.project(SCORES, INCIDENCE).shape == (2, 3)
-    refused(lambda: hf.project(np.ones((3, 4)), INCIDENCE), ["3 queries of 3 rows", "project_topk"])
+    refused(lambda: hf.project(np.ones((3, 4)), INCIDENCE), ["3 queries x 3 rows", "project_topk"])
 
 
 def test_lists_above_the_budget_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def hits() -> hf.Hits:
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a ragged corpus": (lambda: hf.Corpus.from_array(RAGGED), "X"),
-    "a corpus on another device": (lambda: hf.Corpus.from_array(Elsewhere()), "X is a Elsewhere"),
+    "a corpus on another device": (lambda: hf.Corpus.from_array(Elsewhere()), "X is on a device (Elsewhere)"),
     "ragged end points": (lambda: hf.Graph.from_edges(RAGGED, [0, 1]), "src"),
     "ragged weights": (lambda: hf.Graph.from_edges([0, 1], [1, 2], RAGGED), "weight"),
     "ragged edge types": (lambda: hf.Graph.from_edges([0, 1], [1, 2], edge_type=RAGGED), "edge_type"),

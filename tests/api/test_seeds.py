@@ -53,7 +53,7 @@ def test_bad_arrays_are_refused(nodes: Any, weights: Any, message: str) -> None:
         ([{0: "x"}], "weight 'x'"),
         ([{0: 1.0}, {3: 10**400}], "row 1 has a weight beyond float64 at node 3"),
         ([{3: -(10**5000)}], "beyond float64 at node 3"),
-        ([[1, 2]], "is a list"),
+        ([[1, 2]], "mapping, got list"),
     ],
 )
 def test_bad_rows_are_refused(rows: Any, message: str) -> None:

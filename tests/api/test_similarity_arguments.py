@@ -51,7 +51,7 @@ def test_what_is_wrong_is_said(change: dict[str, Any], says: list[str]) -> None:
 def test_weights_above_the_budget_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "WEIGHTS_BUDGET", 4 * 2 * 4)
     assert hf.similarity_weights(QUERIES, VECTORS).shape == (2, 4)
-    refused(lambda: hf.similarity_weights(np.ones((3, 3)), VECTORS), ["3 queries of 4 passages", "smaller batches"])
+    refused(lambda: hf.similarity_weights(np.ones((3, 3)), VECTORS), ["3 queries by 4 passages", "smaller batches"])
 
 
 def test_a_raw_array_and_any_metric_have_the_same_weights() -> None:

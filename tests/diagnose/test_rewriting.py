@@ -240,7 +240,7 @@ def test_a_weight_may_be_numpys(synonyms):
 def test_questions_are_strings_with_a_row_of_mentions_each(rewrite):
     with pytest.raises(InputError, match="questions is one str"):
         rewrite("Who?")
-    with pytest.raises(InputError, match=r"questions\[1\] must be a string, got int"):
+    with pytest.raises(InputError, match=r"questions\[1\] is a int"):
         rewrite(["Who?", 4])
     with pytest.raises(InputError, match="entities has 1 entries for 2 questions"):
         rewrite(["Who?", "When?"], [["x"]])

@@ -80,7 +80,7 @@ def test_one_wrong_node_does_not_make_millions_of_entities(node: int, named: int
     Index.build(passages=[{"text": "a"}], graph=[{"src": 0, "dst": 1}])  # what is imported at first does not count
     tracemalloc.start()
     if named is None:
-        message = f"node {node} of graph makes {node} entities of 1 edges; without entities= at most 1000016 are taken"
+        message = f"node {node} of graph implies {node} entities for 1 edges; without entities= at most 1000016 are"
         with pytest.raises(InputError, match=message):
             Index.build(passages=[{"text": "a"}], graph=edges)
         assert tracemalloc.get_traced_memory()[1] < 1_000_000

@@ -108,10 +108,10 @@ def _poke(section: str, at: Any, value: Any) -> Callable[[Forge], None]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_poke("lexical.indptr", 0, 1), "indptr does not ascend"),
-        (_poke("lexical.indptr", 1, -1), "indptr does not ascend"),
-        (_poke("lexical.indptr", 1, 2**62), "indptr does not ascend"),
-        (_poke("lexical.indptr", -1, 3), "indptr does not ascend"),
+        (_poke("lexical.indptr", 0, 1), "indptr must ascend from 0 to 4"),
+        (_poke("lexical.indptr", 1, -1), "indptr must ascend from 0 to 4"),
+        (_poke("lexical.indptr", 1, 2**62), "indptr must ascend from 0 to 4"),
+        (_poke("lexical.indptr", -1, 3), "indptr must ascend from 0 to 4"),
         (_poke("lexical.passage", 0, -1), "outside 0 .. 2"),
         (_poke("lexical.passage", 1, 3), "outside 0 .. 2"),
         (_poke("lexical.passage", 0, 2), "do not ascend within a term"),
@@ -123,7 +123,7 @@ def _poke(section: str, at: Any, value: Any) -> Callable[[Forge], None]:
         (_poke("lexical.parameter", 1, 1.5), "b is 1.5"),
         (_poke("lexical.setting.bytes", 0, ord("x")), "method is 'xucene'"),
         (_poke("lexical.term.bytes", 0, ord("z")), "terms are not strictly ascending at 1"),
-        (_poke("lexical.stopword.bytes", 0, ord("z")), "stopwords do not ascend"),
+        (_poke("lexical.stopword.bytes", 0, ord("z")), "stopwords are not strictly ascending"),
         (_poke("lexical.term.bytes", -1, 0xFF), "UTF-8"),
         (_poke("lexical.term.offsets", 1, 2**62), "ascend"),
         (_poke("lexical.term.offsets", -1, 2**62), "ascend"),

@@ -145,13 +145,13 @@ def test_a_file_is_written_whole_and_opened_again(tmp_path: Path) -> None:
     assert_hits_equal(opened.search(QUESTIONS, 5), built.search(QUESTIONS, 5))
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
     before = file.read_bytes()
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         FTS5.build(["other"], path=file)
     assert file.read_bytes() == before
     (tmp_path / f"{file.name}.partial").write_text("mine")
     FTS5.build(["other"], path=tmp_path / "words ?#.sqlite.2")
     assert (tmp_path / f"{file.name}.partial").read_text() == "mine"
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         FTS5.build(["other"], path=tmp_path / "absent" / "words.sqlite")
     opened.close()
     with pytest.raises(sqlite3.ProgrammingError):

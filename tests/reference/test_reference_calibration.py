@@ -177,10 +177,10 @@ def test_single_and_equal_say_what_a_list_without_a_spread_becomes(method: str) 
     ("method", "options", "message"),
     [
         ("theoretical_min_max", {}, "lower must be given"),
-        ("theoretical_min_max", {"lower": 1.0, "upper": 1.0}, "be below upper"),
-        ("min_max", {"lower": 0.0}, "only calibration 'theoretical_min_max' has lower"),
+        ("theoretical_min_max", {"lower": 1.0, "upper": 1.0}, "below upper"),
+        ("min_max", {"lower": 0.0}, "'min_max' has no lower; 'theoretical_min_max' does"),
         ("softmax", {"temperature": 0.0}, "above 0"),
-        ("pit", {"temperature": 1.0}, "only calibration 'softmax' has temperature"),
+        ("pit", {"temperature": 1.0}, "'pit' has no temperature; 'softmax' does"),
     ],
 )
 def test_options_that_are_refused(method: str, options: dict[str, Any], message: str) -> None:
@@ -193,7 +193,7 @@ def test_options_that_are_refused(method: str, options: dict[str, Any], message:
     [
         ([[1.0]], "logit", None, "allowed: pit, min_max, max, z_score, l2, rank, theoretical_min_max, three_sigma"),
         ([[1.0]], "pit", "average", "allowed: strict, weak, mean, rank"),
-        ([[1.0]], "min_max", "strict", "only calibration 'pit' has ties"),
+        ([[1.0]], "min_max", "strict", "'min_max' has no ties; 'pit' does"),
         ([[np.nan]], "pit", None, "finite"),
         ([[[1.0]]], "pit", None, "one-dimensional"),
     ],
