@@ -87,6 +87,14 @@ def test_every_page_is_on_the_site() -> None:
     assert sorted(listed) == sorted(pages | {"api/index"})
 
 
+def test_contributing_names_files_that_exist() -> None:
+    root = DOCS.parent
+    named = re.findall(r"`([\w.-]+/[\w./-]+)`", (root / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    paths = [path for path in named if "NAME" not in path]
+    assert len(paths) > 40
+    assert [path for path in paths if not ((root / path).exists() or (root / "python/hopfuse" / path).exists())] == []
+
+
 def test_one_version_everywhere() -> None:
     root = DOCS.parent
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
