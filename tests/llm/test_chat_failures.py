@@ -59,7 +59,7 @@ def test_more_retries_are_advised_where_they_may_help(serve, reply, advised):
     with pytest.raises(EndpointError) as caught:
         endpoint(serve(lambda request: reply), retries=1).ask(["?"], NUMBER)
     assert (ADVICE in str(caught.value)) == advised
-    assert "run again to go on" in str(caught.value)
+    assert "run again to continue" in str(caught.value)
 
 
 def test_names_of_prompts_are_in_their_errors(serve):

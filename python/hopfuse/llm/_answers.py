@@ -1,4 +1,4 @@
-"""Schemas that answers are held to, and the JSON object in what a model wrote, which may have other words around it."""
+"""Check answers against schemas, and find the JSON object in a model's text."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import Any, NoReturn
 
 from ..errors import InputError, MissingExtraError
 
-MAX_DEPTH = 100  # objects and lists within each other: no schema that a person writes has as many
+MAX_DEPTH = 100  # of nested objects and lists, more than any schema needs
 TOO_DEEP = f"it is nested deeper than {MAX_DEPTH}"
-MAX_SHOWN = 300  # characters of a problem: a message may repeat the whole value
+MAX_SHOWN = 300  # characters of a problem, whose message may contain the whole value
 _THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 
 class UnusableError(Exception):
-    """An answer that cannot be used; the message says why, for the model that gave it."""
+    """An answer that cannot be used. The message tells the model why."""
 
 
 class Schema:
-    """A JSON Schema of an object: a copy of one's own, checked.
+    """A checked copy of a JSON Schema of an object.
 
     Parameters
     ----------
     schema : mapping
-        JSON Schema, draft 2020-12, with ``"type": "object"``. ``$ref`` may point within the schema alone: nothing is
+        JSON Schema, draft 2020-12, with ``"type": "object"``. A ``$ref`` must point within the schema; nothing is
         fetched. Mappings become dictionaries, and tuples lists.
 
     Raises
     ------
     InputError
-        No such schema.
+        The schema is not valid.
     MissingExtraError
         ``jsonschema`` is not installed.
 
@@ -50,7 +50,7 @@ class Schema:
         self.plain: dict[str, Any] = _plain_copy(schema)
         if self.plain.get("type") != "object":
             raise InputError(
-                f"schema is of type {self.plain.get('type')!r}; an answer is an object: put what you want in a property"
+                f"schema is of type {self.plain.get('type')!r}; it must be 'object': put other types in a property"
             )
         draft = library.Draft202012Validator
         try:
@@ -65,7 +65,7 @@ class Schema:
         self._unresolvable = referencing.exceptions.Unresolvable
 
     def problem_of(self, value: Any) -> str | None:
-        """Return what is wrong with a value, as a sentence, or None where nothing is."""
+        """Return a sentence that says what is wrong with a value, or None."""
         try:
             error = self._best_match(self._validator.iter_errors(value))
         except self._unresolvable as unresolvable:
@@ -77,7 +77,7 @@ class Schema:
 
 
 def _is_integer(checker: Any, value: Any) -> bool:
-    """Take 1.0 for no integer, unlike JSON Schema: callers index and count with what they asked for."""
+    """Return whether a value is an int. Unlike in JSON Schema, 1.0 is not, since callers use integers as indices."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -90,30 +90,28 @@ def _plain_copy(schema: Any) -> dict[str, Any]:
     except RecursionError:
         problem = "is nested too deeply, or in itself"
     except (TypeError, ValueError) as error:  # a lone surrogate is a ValueError too
-        problem = f"is no JSON: {error}"
+        problem = f"is not JSON: {error}"
     else:
         copy: dict[str, Any] = json.loads(text)
         return copy
-    raise InputError(f"schema {problem}; give a JSON Schema of dictionaries, lists, texts and numbers")
+    raise InputError(f"schema {problem}; give a JSON Schema of dictionaries, lists, strings and numbers")
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         if not all(isinstance(name, str) for name in value):
-            raise TypeError(f"a name in {list(value)!r:.80} is no text")
+            raise TypeError(f"a name in {list(value)!r:.80} is not a string")
         return {name: _plain(below) for name, below in value.items()}
     return [_plain(below) for below in value] if isinstance(value, list | tuple) else value
 
 
 def object_in(text: str, schema: Schema) -> Any:
-    """Return the first JSON object of a text that fits the schema.
-
-    A ``<think>…</think>`` that the text begins with is passed over.
+    """Return the first JSON object in a text that is valid under the schema; skip a leading ``<think>…</think>``.
 
     Raises
     ------
     UnusableError
-        None does; the message is about the first.
+        No object is valid; the message concerns the first one.
 
     Examples
     --------
@@ -130,12 +128,11 @@ def object_in(text: str, schema: Schema) -> Any:
 
 
 def words_in(text: Any) -> str:
-    """Return a text that is whole and not empty.
+    """Return a text, unless it is empty or has half a character.
 
     Raises
     ------
     UnusableError
-        It is not.
     """
     if not isinstance(text, str) or not text.strip():
         raise UnusableError("it is empty")
@@ -151,7 +148,7 @@ def _objects(text: str) -> Iterator[Any]:
         try:
             value, end = decoder.raw_decode(text, at)
             yield value
-        except RecursionError:  # what is inside of it is no answer of its own
+        except RecursionError:  # an inner object is not an answer
             raise UnusableError(TOO_DEEP) from None
         except ValueError:
             end = at + 1
@@ -159,7 +156,7 @@ def _objects(text: str) -> Iterator[Any]:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _is_deep(value: Any) -> bool:
@@ -179,7 +176,7 @@ def _children(value: Any) -> Iterator[Any]:
 
 
 def _unwritable(value: Any) -> str | None:
-    """Return why a value cannot be kept as JSON in UTF-8, though the parts that the schema names may be sound."""
+    """Return why a value cannot be stored as JSON in UTF-8, or None; parts outside the schema count too."""
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except UnicodeEncodeError:

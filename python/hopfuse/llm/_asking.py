@@ -1,4 +1,4 @@
-"""Many questions, so many at a time, each until it has an answer that can be used."""
+"""Ask many questions concurrently, and repeat each until its answer can be used."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ._answers import Schema, UnusableError, object_in, words_in
 from ._cache import Cache, key_of
 from ._transport import BusyError, FormatRefusedError, Messages, OddAnswerError, StoppedError, Transport
 
-MAX_REPEATED = 4000  # characters of a wrong answer that the model is shown again
+MAX_REPEATED = 4000  # characters of a wrong answer that a correction repeats
 SHAPE = "Answer with one JSON object of this schema, and nothing else:"
 CORRECTION = "That answer cannot be used: {problem}. Answer again, in the same form, and with nothing else."
-RUN_AGAIN = "Answers that came are in the cache, where one is given: run again to go on"
-MORE_RETRIES = ", with more retries where the endpoint is busy"
+RUN_AGAIN = "Received answers are in the cache, if one is given: run again to continue"
+MORE_RETRIES = ", with more retries if the endpoint is busy"
 
 
 class Question(NamedTuple):
-    """Messages, what an answer to them is, and what the caller calls them."""
+    """Messages, the schema and check of their answer, and their name in errors."""
 
     messages: Messages
     schema: Schema | None
@@ -31,27 +31,27 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer as it is kept, in JSON, and as the caller is given it."""
+    """An answer as cached, in JSON, and as returned to the caller."""
 
     kept: str
     value: Any
 
 
 class Asker:
-    """Asks, corrects, with up to ``retries`` further requests for an answer that cannot be used, and keeps."""
+    """Asks questions and caches answers; asks up to ``retries`` times more for a usable answer."""
 
     def __init__(self, transport: Transport, model: str, temperature: float | None, retries: int, cache: Cache) -> None:
         self._transport, self._model, self._cache = transport, model, cache
         self._temperature, self._retries = temperature, retries
-        self._format: dict[str, int] = {}  # by schema, the first of the formats that the endpoint has taken
+        self._format: dict[str, int] = {}  # by schema, the strictest format that the endpoint has accepted
 
     def key(self, question: Question) -> str:
-        """Return what answers are kept by."""
+        """Return the cache key of a question."""
         schema = None if question.schema is None else question.schema.plain
         return key_of(self._model, question.messages, schema, self._temperature)
 
     def answer(self, question: Question, place: str, stop: Event) -> Answer:
-        """Return the answer; ``place`` is where the question stands, for errors.
+        """Return the answer; ``place`` describes the question in errors.
 
         Raises
         ------
@@ -66,7 +66,7 @@ class Asker:
             try:
                 return _checked(_fitting(json.dumps(kept) if question.schema else kept, question), question)
             except UnusableError:
-                pass  # a file of something else: asked again
+                pass  # a foreign file; ask again
         told = " ".join(question.messages[-1]["content"].split())[:80]
         return self._asked(question, key, f"{place} ({repr(told) if question.name is None else question.name})", stop)
 
@@ -77,7 +77,7 @@ class Asker:
             try:
                 text = self._sent(messages, question.schema, stop)
                 kept = _fitting(text, question)
-                self._cache.put(key, kept)  # before a check that may break: it is paid for
+                self._cache.put(key, kept)  # before the check, which may raise: the answer is paid for
                 return _checked(kept, question)
             except UnusableError as error:
                 end = f" has no usable answer after {requests} requests; the last: {error}. {RUN_AGAIN}"
@@ -90,10 +90,10 @@ class Asker:
             except (EndpointError, FormatRefusedError) as error:
                 end = f": {error}"
                 break
-        raise EndpointError(f"{name}{end}")  # here: no error that was caught stands in its context
+        raise EndpointError(f"{name}{end}")  # outside the handlers, so that no caught error is in its context
 
     def _sent(self, messages: Messages, schema: Schema | None, stop: Event) -> str:
-        """Ask in the strictest format that the endpoint takes for the schema."""
+        """Ask in the strictest format that the endpoint accepts for the schema."""
         common = {} if self._temperature is None else {"temperature": self._temperature}
         if schema is None:
             return self._transport.send(self._model, messages, common, stop)
@@ -117,10 +117,10 @@ def all_answers(
     concurrency: int,
     progress: Callable[[int, int], None] | None,
 ) -> list[Answer]:
-    """Return ``answer(at, stop)`` for each question, those of one key once.
+    """Return ``answer(at, stop)`` for each question; questions with the same key are asked once.
 
-    The first failure stops what is not asked yet. Requests that are on their way are left to end by themselves: their
-    answers are kept, and the client's waits are not waited for.
+    The first failure stops questions that were not sent yet. Running requests end by themselves, without being waited
+    for, and their answers are cached.
     """
     times, first = Counter(keys), dict[str, int]()
     for at, key in enumerate(keys):
@@ -140,7 +140,7 @@ def all_answers(
         asked = {pool.submit(one, at): key for key, at in first.items()}
         for future in as_completed(asked):
             if isinstance(future.exception(), StoppedError):
-                continue  # the failure that stopped it is among the others
+                continue  # another future has the failure
             key = asked[future]
             found[key] = future.result()
             done += times[key]
@@ -153,7 +153,7 @@ def all_answers(
 
 
 def given(kept: str, question: Question) -> Any:
-    """Return an answer for one prompt: a copy of what is kept, as ``check`` makes it."""
+    """Return a new copy of a cached answer, passed through the question's check."""
     value = json.loads(kept)
     return value if question.check is None else question.check(value)
 
@@ -167,13 +167,13 @@ def _checked(kept: str, question: Question) -> Answer:
 
 
 def _fitting(text: Any, question: Question) -> str:
-    """Return what is kept of a text, in JSON."""
+    """Return the part of a text that is cached, as JSON."""
     schema = question.schema
     return json.dumps(words_in(text) if schema is None else object_in(text, schema), allow_nan=False)
 
 
 def _formats(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the options that ask for JSON, the strictest first."""
+    """Return the options that request JSON, the strictest first."""
     strict = {"name": "answer", "strict": True, "schema": schema}
     return [
         {"response_format": {"type": "json_schema", "json_schema": strict}},
@@ -188,11 +188,11 @@ def _with_schema(messages: Messages, schema: str) -> Messages:
 
 
 def _correction(text: str, problem: str) -> Messages:
-    """Return messages with what the model wrote, and what is wrong with it."""
+    """Return messages that repeat the model's answer and say what is wrong with it."""
     told = {"role": "user", "content": _whole(CORRECTION.format(problem=problem))}
     return [{"role": "assistant", "content": _whole(text[:MAX_REPEATED])}, told] if text.strip() else [told]
 
 
 def _whole(text: str) -> str:
-    """Replace halves of characters, which no request can hold."""
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()

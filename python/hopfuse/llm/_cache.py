@@ -1,4 +1,4 @@
-"""Keep answers on the disk, by what was asked."""
+"""Cache answers on the disk, by the hash of their questions."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from typing import Any
 from ..errors import InputError
 from ._transport import Messages
 
-MAX_WRITE_SECONDS = 3600.0  # an unfinished file that is older was left by a process that was killed
+MAX_WRITE_SECONDS = 3600.0  # an older unfinished file was left by a killed process
 
 
 def key_of(model: str, messages: Messages, schema: Mapping[str, Any] | None, temperature: float | None) -> str:
-    """Return the hash of all that an answer depends on."""
+    """Return the hash of everything that an answer depends on."""
     asked = [model, [dict(message) for message in messages], schema, temperature]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 class Cache:
-    """A file for each answer. It holds the answer alone: no question, no address, no key.
+    """A folder with a file for each answer, which holds the answer alone: no question, no URL, no key.
 
-    A file that cannot be read or written costs no answer: it is a RuntimeWarning, the first time.
+    If a file cannot be read or written, a RuntimeWarning is issued once and the answer is still returned.
 
     Parameters
     ----------
     folder : str, path, or None
-        Made where absent. None keeps nothing.
+        Created if absent. None disables the cache.
 
     Raises
     ------
     InputError
-        What is no path, or cannot be made a folder.
+        The argument is not a path, or cannot be created as a folder.
     """
 
     def __init__(self, folder: str | PathLike[str] | None) -> None:
@@ -54,7 +54,7 @@ class Cache:
                 raise InputError(f"cache is {str(folder)!r}, which cannot be made a folder: {error}") from None
 
     def get(self, key: str) -> Any:
-        """Return the answer; None where there is none, or a file that is torn or cannot be read."""
+        """Return the answer, or None if there is none or its file is torn or cannot be read."""
         if self._folder is None:
             return None
         path = self._path(self._folder, key)
@@ -68,7 +68,7 @@ class Cache:
         return record.get("answer") if isinstance(record, dict) else None
 
     def put(self, key: str, answer: str) -> None:
-        """Keep an answer, which is JSON: the file has its name once it is whole."""
+        """Store an answer, given as JSON; its file is renamed into place when it is complete."""
         if self._folder is None:
             return
         path, unfinished = self._path(self._folder, key), self._folder / f"{uuid.uuid4().hex}.unfinished"
@@ -89,7 +89,7 @@ class Cache:
         return folder / key[:2] / f"{key}.json"
 
     def _tell(self, what: str, message: str) -> None:
-        """Warn, the first time of its kind."""
+        """Warn about the first problem of a kind."""
         with self._lock:
             known = what in self._told
             self._told.add(what)
@@ -105,15 +105,15 @@ def _path_of(folder: Any) -> Path:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove what processes that were killed have left."""
+    """Remove files that killed processes have left."""
     for file in folder.glob("*.unfinished"):
         try:
             if time.time() - file.stat().st_mtime > MAX_WRITE_SECONDS:
                 file.unlink()
         except OSError:
-            continue  # another process has removed it, or it is another user's: it is read by nobody
+            continue  # removed by another process, or owned by another user; such files are never read
 
 
 def _remove(file: Path) -> None:
-    with suppress(OSError):  # what went wrong before is told
+    with suppress(OSError):  # the first error is reported
         file.unlink()

@@ -1,4 +1,4 @@
-"""One request to a chat endpoint, by the client of OpenAI, which also tries again; and what its failure means."""
+"""Send a request to a chat endpoint with OpenAI's client, which retries it, and classify failures."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from ..errors import EndpointError, InputError, MissingExtraError
 from ._answers import MAX_SHOWN, UnusableError
 
 Messages = Sequence[Mapping[str, str]]
-RETRIED_STATUSES = (408, 409, 429)  # by the client, and all from 500
+RETRIED_STATUSES = (408, 409, 429)  # retried by the client, like all from 500
 FORMAT_REFUSED = (400, 422)
-FORMAT = re.compile(r"response[ _]?format|json_(schema|object)", re.IGNORECASE)  # not "JSON object": prompts say it
-NO_KEY = "none"  # the client does not ask without one
-#: Finish reasons of answers that are not whole.
+FORMAT = re.compile(
+    r"response[ _]?format|json_(schema|object)", re.IGNORECASE
+)  # not "JSON object", which prompts contain
+NO_KEY = "none"  # the client requires a key
+#: Finish reasons of incomplete answers.
 CUT = {
     "length": "it was cut off at the model's limit of tokens; be shorter",
     "content_filter": "it was cut off by the endpoint's content filter",
@@ -27,7 +29,7 @@ CUT = {
 
 
 class BusyError(Exception):
-    """The server was busy, failed or could not be reached, however often the client tried: ``requests`` times."""
+    """The server was busy, failed or could not be reached in ``requests`` tries of the client."""
 
     def __init__(self, message: str, request: Any) -> None:
         super().__init__(message)
@@ -35,21 +37,21 @@ class BusyError(Exception):
 
 
 class OddAnswerError(Exception):
-    """The server answered with something that is no chat completion; another request may do."""
+    """The server's answer is not a chat completion; another request may succeed."""
 
 
 class FormatRefusedError(Exception):
-    """The format that the request asks for is refused."""
+    """The server refused the requested format."""
 
 
 class StoppedError(Exception):
-    """Another question has failed; nothing more is sent."""
+    """Another question has failed, so nothing more is sent."""
 
 
 class Transport:
-    """The client, and its errors without the key.
+    """OpenAI's client, with errors that do not contain the key.
 
-    No redirect is followed: a server that is taken over could send the prompts on to any other.
+    Redirects are not followed: a compromised server could send the prompts to any other server.
 
     Parameters
     ----------
@@ -58,7 +60,7 @@ class Transport:
     timeout : float
         Seconds without a byte.
     retries : int
-        Of a request, by the client, which waits ever longer, or as long as Retry-After says.
+        Retries of a request by the client, with growing waits or as Retry-After says.
     """
 
     def __init__(self, base_url: str | None, key: str, timeout: float, retries: int) -> None:
@@ -81,11 +83,11 @@ class Transport:
         ------
         BusyError, OddAnswerError, FormatRefusedError
         UnusableError
-            The text is not whole, or the model refused.
+            The text is incomplete, or the model refused.
         StoppedError
-            ``stop`` was set before the request, or before the client tried again.
+            ``stop`` was set before the request, or before a retry.
         EndpointError
-            Another try would be in vain.
+            A retry would not help.
         """
         self._thread.stop = stop
         try:
@@ -94,21 +96,21 @@ class Transport:
             message, reason = choice.message, choice.finish_reason
             text, refusal = message.content, getattr(message, "refusal", None)
         except self._library.APITimeoutError as error:
-            failure: Exception = BusyError(f"not a byte came for {self._timeout:g} s", error.request)
+            failure: Exception = BusyError(f"no byte was received for {self._timeout:g} s", error.request)
         except self._library.APIConnectionError as error:
             failure = BusyError(self._clean(f"{self.url} cannot be reached: {error.__cause__ or error}"), error.request)
         except self._library.APIStatusError as error:
             failure = self._of_status(error)
         except (self._library.APIError, AttributeError, IndexError, TypeError, ValueError, RecursionError):
             failure = OddAnswerError(
-                f"{self.url} answered with something that is no chat completion; check the address"
+                f"{self.url} answered with something that is not a chat completion; check the address"
             )
         else:
             return self._whole(text, reason, refusal)
-        raise failure  # here: an error that is raised above would carry the request, and its header the key
+        raise failure  # outside the handlers: an error's context would hold the request, whose header has the key
 
     def _check_stop(self, request: Any) -> None:
-        """Stop the client, which calls this before each request, the first and those that follow."""
+        """Raise StoppedError if asked to stop; the client calls this before each request and retry."""
         if self._thread.stop.is_set():
             raise StoppedError
 
@@ -136,20 +138,20 @@ class Transport:
         if status in (401, 403):
             return EndpointError(f"{said}; the key is refused: set OPENAI_API_KEY to one that this endpoint takes")
         if status in FORMAT_REFUSED:
-            whole = f"{told} {error.message}"  # the client's own words hold those that are no ``message``
+            whole = f"{told} {error.message}"  # the client's message has text outside the body's ``message``
             return (
                 FormatRefusedError(said) if FORMAT.search(whole) else EndpointError(f"{said}; it refuses this request")
             )
         return EndpointError(f"{said}; check the address and the model's name")
 
     def _clean(self, text: str) -> str:
-        """Return a text without the key, which some servers repeat."""
+        """Return a text without the key, which some servers echo."""
         hidden = text if self._key == NO_KEY else text.replace(self._key, "[key]")
         return " ".join(hidden.split())[:MAX_SHOWN]
 
 
 def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str | None, str]:
-    """Return the address and the key as given, else from the environment."""
+    """Return the URL and the key, by default from the environment."""
     url = os.environ.get("OPENAI_BASE_URL") if base_url is None else base_url
     if url is not None:
         _check_address(url)
@@ -158,16 +160,16 @@ def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str | No
     if not key and url is None:
         raise InputError("OpenAI's endpoint needs a key: set OPENAI_API_KEY, or give the base_url of another endpoint")
     if key and not (isinstance(key, str) and key.isascii() and key.isprintable()):
-        raise InputError("the key has characters that no key has; set OPENAI_API_KEY, or api_key, anew")
+        raise InputError("the key has characters that keys cannot have; set OPENAI_API_KEY or api_key again")
     return url, key or NO_KEY
 
 
 def _check_address(url: Any) -> None:
-    """Refuse what is no address, in words that do not repeat it: it may hold a secret in any place."""
+    """Refuse an invalid URL, in a message that does not repeat it, since it may hold a secret."""
     if isinstance(url, str) and any(sign in url for sign in "@?#"):
         raise InputError(
-            "base_url may have no '@', no query and no fragment, where a password or a key would be shown in errors; "
-            "give the key as OPENAI_API_KEY, and the address alone: http://localhost:8000/v1"
+            "base_url must not have an '@', a query or a fragment, where errors would show a password or a key; give "
+            "the key as OPENAI_API_KEY, and the URL alone: http://localhost:8000/v1"
         )
     try:
         parts = urlsplit(url)
@@ -176,6 +178,6 @@ def _check_address(url: Any) -> None:
         fits = False
     if not fits or not isinstance(url, str) or not url.isprintable() or " " in url:
         raise InputError(
-            "base_url must begin with http:// or https:// and name a host, as http://localhost:8000/v1 does; what was "
-            "given is not repeated here, for it may hold a password"
+            "base_url must begin with http:// or https:// and name a host, such as http://localhost:8000/v1; the given "
+            "value is not repeated here, since it may hold a password"
         )

@@ -20,39 +20,38 @@ ROLES = ("system", "developer", "user", "assistant")
 
 
 class ChatEndpoint:
-    """A language model that is asked many questions at once; it keeps answers, and goes on after an interruption.
+    """A language model behind ``POST /chat/completions``, asked concurrently, with an optional cache of its answers.
 
     Parameters
     ----------
     base_url : str, optional
-        The address before ``/chat/completions``, such as ``"http://localhost:8000/v1"``; where absent,
-        ``OPENAI_BASE_URL``, else OpenAI's own. It has no password and no query: the key is given apart.
+        The URL before ``/chat/completions``, such as ``"http://localhost:8000/v1"``, without a password or a query; by
+        default ``OPENAI_BASE_URL``, else OpenAI's own.
     model : str
-        As the endpoint names it.
+        The endpoint's name of the model.
     api_key : str, optional
-        Where absent, ``OPENAI_API_KEY``. Where that is absent too and ``base_url`` is given, for a server that needs
-        none, the word ``none`` is sent in its place. The key is sent to the endpoint, and written nowhere.
+        By default ``OPENAI_API_KEY``. If that is not set and there is a URL, the key ``none`` is sent. The key is not
+        stored.
     cache : path, optional
-        Folder of answers, by the hash of model, messages, schema and temperature; made where absent. What is there is
-        not asked again. Where a file cannot be read or written, a RuntimeWarning says so once, and the answer is
-        returned all the same.
+        A folder of answers, keyed by the hash of model, messages, schema and temperature, and created if absent.
+        Answers that it holds are not requested again. If a file cannot be read or written, a RuntimeWarning is issued
+        once, and the answer is still returned.
     concurrency : int, at least 1
-        Requests at once.
+        Concurrent requests.
     retries : int, at least 0
-        Requests after the first, while the server is busy or fails or a connection breaks: the client of OpenAI waits
-        longer each time, or as long as Retry-After says, up to two minutes. Counted apart, as many corrections: an
-        answer that is not what the schema or ``check`` asks for is asked for again, with what was wrong.
+        Retries of a request by OpenAI's client, if the server is busy or fails or the connection breaks, with growing
+        waits or as Retry-After says, up to two minutes. Also the number of corrections: an answer that violates the
+        schema or ``check`` is requested again, with a message that says what was wrong.
     timeout : float, above 0
-        Seconds without a byte from the endpoint, after which a request is given up. A request as a whole may take
-        longer where bytes keep coming.
+        Seconds without a byte, after which a request fails. A whole request may take longer.
     temperature : float in [0, 2], or None
-        None leaves it to the endpoint; some models take no other.
+        None uses the endpoint's default; some models accept no other.
 
     Raises
     ------
     InputError
-        A value outside the above, no key for OpenAI's own endpoint, an address with a password or a
-        query in it, a cache that is no folder.
+        A value outside the above, no key for OpenAI's own endpoint, a URL with a password or a query, or a cache that
+        is not a folder.
     MissingExtraError
         ``openai`` is not installed.
 
@@ -95,44 +94,45 @@ class ChatEndpoint:
     ) -> list[Any]:
         """Return answers in JSON.
 
-        The schema is sent as ``response_format`` (``json_schema``; ``json_object``, or nothing, where the endpoint
-        takes no more), stands at the end of the prompt, and is checked in what comes back: the first JSON object of the
-        text that fits it, after a leading ``<think>…</think>``. A prompt that is there twice is asked once.
+        The schema is sent as ``response_format`` (``json_schema`` or, if the endpoint refuses it, ``json_object`` or
+        nothing) and appended to the prompt. The answer is the first JSON object in the model's text that is valid under
+        the schema, after a leading ``<think>…</think>``. Identical prompts are sent once.
 
         Parameters
         ----------
         prompts : sequence of str, or of lists of messages
-            A text is a user's message; a message is {"role": ..., "content": ...}.
+            A string is a user's message; a message is {"role": ..., "content": ...}.
         schema : mapping
-            JSON Schema, draft 2020-12, of type object. A ``$ref`` points within it: nothing is fetched. An integer is
-            one in JSON's text too: 1.0 is none.
+            JSON Schema, draft 2020-12, of type object. A ``$ref`` must point within it; nothing is fetched. 1.0 is not
+            an integer.
         check : callable, optional
-            Takes an object of its own, for each prompt, and returns the answer; a ValueError is told to the model as
-            the schema's errors are. What is kept is the object as it came.
+            Takes the object for a prompt, a copy of its own, and returns the answer. A ValueError is reported to the
+            model like a violation of the schema. The cache stores the object before ``check``.
         progress : callable, optional
-            Called with the prompts that are answered and their number.
+            Called with the number of answered prompts and the number of all prompts.
         names : sequence of str, optional
-            What the prompts are called in errors; where absent, by their first words.
+            Names of the prompts in errors, by default their first words.
 
         Returns
         -------
         list
-            An answer for each prompt, in their order.
+            An answer for each prompt, in order.
 
         Raises
         ------
         InputError
-            Prompts that are none, what is no JSON Schema of an object, names of another number than the prompts.
+            Prompts that are not as above, a schema that is not a JSON Schema of an object, or another number of names
+            than prompts.
         EndpointError
-            A prompt that has no usable answer after all tries, or a refusal that another try would not change; nothing
-            more is asked then. Answers that came before are in the cache.
+            A prompt has no usable answer after all tries, or the endpoint refused it. Nothing more is sent then;
+            earlier answers are in the cache.
         MissingExtraError
             ``jsonschema`` is not installed.
         """
         return self._all(prompts, Schema(schema), check, progress, names)
 
     def text(self, prompts: Sequence[Prompt], *, progress: Progress | None = None) -> list[str]:
-        """Return answers in words, as the model wrote them; see :meth:`ask`. An empty answer is asked for again."""
+        """Return answers as text; see :meth:`ask`. An empty answer is requested again."""
         return self._all(prompts, None, None, progress)
 
     def _all(
@@ -160,7 +160,7 @@ class ChatEndpoint:
 
 
 def _own(answer: Answer, question: Question, key: str, out: set[str]) -> Any:
-    """Return an answer that no other prompt has: the first of a key takes the one that was checked, others a copy."""
+    """Return the checked answer for the first prompt with a key, and a copy for the others."""
     if key in out:
         return given(answer.kept, question)
     out.add(key)
@@ -168,12 +168,12 @@ def _own(answer: Answer, question: Question, key: str, out: set[str]) -> Any:
 
 
 def _messages_of(prompt: Any, at: int) -> list[dict[str, str]]:
-    """Return the messages of ``prompts[at]``; a text is a user's."""
+    """Return the messages of ``prompts[at]``; a string is a user's message."""
     rows = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     whole = isinstance(rows, Sequence) and len(rows) > 0
     if not whole or not all(_is_message(row) for row in rows):
         raise InputError(
-            f"prompts[{at}] is {str(prompt)[:80]!r}; it must be a text, or a list of messages with a 'role' of "
+            f"prompts[{at}] is {str(prompt)[:80]!r}; it must be a string, or a list of messages with a 'role' of "
             f"{', '.join(ROLES)} and a 'content'"
         )
     return [{"role": row["role"], "content": row["content"]} for row in rows]
@@ -184,18 +184,18 @@ def _is_message(row: Any) -> bool:
         return False
     try:
         row["content"].encode()
-    except UnicodeEncodeError:  # half a character
+    except UnicodeEncodeError:  # a lone surrogate
         return False
     return True
 
 
 def _names_of(names: Any, number: int) -> list[str | None]:
-    """Return what prompts are called in errors; None for each where nothing is given."""
+    """Return the prompts' names in errors, or None for each."""
     if names is None:
         return [None] * number
     whole = isinstance(names, Sequence) and not isinstance(names, str | bytes) and len(names) == number
     if not whole or not all(isinstance(name, str) for name in names):
-        raise InputError(f"names is {str(names)[:80]!r}; it must be a list of {number} texts, one for each prompt")
+        raise InputError(f"names is {str(names)[:80]!r}; it must be a list of {number} strings, one for each prompt")
     return list(names)
 
 
