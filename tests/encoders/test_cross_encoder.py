@@ -89,7 +89,7 @@ def test_bad_texts(queries, candidates, message):
     ("model", "options", "message"),
     [
         (object(), {}, "model is a object without a predict method"),
-        (Overlap(), {"device": "cpu"}, "loaded already"),
+        (Overlap(), {"device": "cpu"}, "already loaded"),
         (Overlap(), {"batch_size": 0}, "batch_size is 0"),
     ],
 )

@@ -112,7 +112,7 @@ def test_batches_that_were_answered_are_kept_where_another_fails(server, make, t
         (200, {"data": [{"index": 0, "embedding": [[1.0], [2.0], [3.0], [4.0]]}]}, "an entry that is not a number"),
         (200, {"data": [{"index": 0, "embedding": [[1.0], 2.0, 3.0, 4.0]}]}, "an entry that is not a number"),
         (200, {"data": [{"index": 0, "embedding": [None, 1.0, 1.0, 1.0]}]}, "an entry that is not a number"),
-        (200, b"<html>", "answered with something that is no list of embeddings"),
+        (200, b"<html>", "answered with something that is not a list of embeddings"),
         (401, {"error": {"message": "bad key sk-secret"}}, r"answered 401: .*\[key\]"),
         (500, {"error": {"message": "down"}}, "answered 500"),
         (302, b"", "answered 302"),

@@ -51,14 +51,14 @@ def test_a_loaded_model_is_taken(folder):
     model = TextEmbedding("hopfuse/tiny", specific_model_path=str(folder), threads=1)
     encoder = FastEmbedEncoder(model, name="mine")
     assert (encoder.name, encoder.dim) == ("mine", tiny_onnx.DIM)
-    with pytest.raises(InputError, match="this one is loaded already"):
+    with pytest.raises(InputError, match="this one is already loaded"):
         FastEmbedEncoder(model, folder=folder)
 
 
 def test_what_is_refused(tmp_path):
-    with pytest.raises(InputError, match="which is no folder on this machine"):
+    with pytest.raises(InputError, match="which is not a folder on this machine"):
         FastEmbedEncoder("BAAI/bge-small-en-v1.5")
-    with pytest.raises(InputError, match="which is no folder on this machine"):
+    with pytest.raises(InputError, match="which is not a folder on this machine"):
         FastEmbedEncoder("BAAI/bge-small-en-v1.5", folder=tmp_path / "none")
     with pytest.raises(InputError, match="model is a int without query_embed"):
         FastEmbedEncoder(3)

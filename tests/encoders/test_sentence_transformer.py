@@ -93,7 +93,7 @@ def test_the_extra_is_named_where_the_package_is_absent(monkeypatch, tmp_path):
     ("model", "options", "message"),
     [
         (object(), {}, "model is a object without an encode method"),
-        (Plain(), {"device": "cpu"}, "loaded already"),
+        (Plain(), {"device": "cpu"}, "already loaded"),
         (Plain(), {"batch_size": 0}, "batch_size is 0"),
         (Plain(), {"batch_size": 1.5}, "batch_size is 1.5"),
     ],

@@ -1,4 +1,7 @@
-"""Turn texts into vectors, or into scores: two protocols, and adapters that load nothing until they are made."""
+"""Encoders, which turn texts into vectors, and rerankers, which score texts against queries.
+
+May import ``types``; libraries of models are imported when an adapter is constructed.
+"""
 
 from .array import ArrayEncoder
 from .endpoint import EndpointEncoder

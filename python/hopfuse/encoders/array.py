@@ -14,22 +14,20 @@ from .protocol import NamedEncoder, is_tensor, on_host
 
 
 class ArrayEncoder(NamedEncoder):
-    """An encoder over vectors that exist already: looked up by text, or handed straight through.
+    """An encoder over existing vectors.
 
-    Where texts are passed, their vectors are looked up. Where an array or a torch tensor of shape (n, dim) is
-    passed instead, it is the vectors; a tensor may be on any device and of any real dtype.
+    Given texts, it looks up their vectors. Given an array or a torch tensor of shape (n, dim), on any device and of any
+    real dtype, it returns that as the vectors.
 
     Parameters
     ----------
     dim : int, at least 1
     queries, passages : mapping of str to array_like of shape (dim,), optional
-        The vector of each text that may be asked for. Build one from a matrix with
-        ``dict(zip(texts, matrix, strict=True))``.
+        The vector of each text. For a matrix: ``dict(zip(texts, matrix, strict=True))``.
     name : str
-        The name of the model that made the vectors: an index keeps it and refuses another's.
+        The name of the model that made the vectors, which an index stores and compares.
     normalize : bool
-        Scale every row to length 1. If not, an array that is float32 and C-contiguous comes back as it
-        is, without a copy.
+        Scale every row to length 1. If False, a C-contiguous float32 array is returned without a copy.
 
     Raises
     ------

@@ -18,8 +18,8 @@ from ..errors import EndpointError, InputError, MissingExtraError
 from .protocol import NamedEncoder
 from .vector_cache import VectorCache
 
-NO_KEY = "none"  # the client does not ask without one
-#: Texts of one request, at most: OpenAI's own limit.
+NO_KEY = "none"  # the client requires a key
+#: The largest number of texts in a request: OpenAI's limit.
 MAX_BATCH = 2048
 
 
@@ -165,10 +165,10 @@ class EndpointEncoder(NamedEncoder):
         except library.APIConnectionError as error:
             failure = f"gave no answer: {error.__cause__ or error}"
         except (library.APIError, AttributeError, TypeError, ValueError) as error:
-            failure = f"answered with something that is no list of embeddings ({type(error).__name__})"
+            failure = f"answered with something that is not a list of embeddings ({type(error).__name__})"
         else:
             return self._rows(vectors, len(batch))
-        raise EndpointError(self._clean(f"{self._client.base_url} {failure}"))  # an error above would carry the key
+        raise EndpointError(self._clean(f"{self._client.base_url} {failure}"))  # a handled error would hold the key
 
     def _rows(self, vectors: list[Any], count: int) -> NDArray[np.float32]:
         if not all(isinstance(vector, list) for vector in vectors):
@@ -202,12 +202,12 @@ def _numbers(vectors: list[list[Any]]) -> NDArray[Any] | None:
 
 
 def _client(base_url: str | None, api_key: str | None, retries: int, timeout: float) -> tuple[str, Any]:
-    """Return the key and OpenAI's client; it follows no redirect, which could send texts to any other server."""
+    """Return the key and OpenAI's client, which follows no redirects, since they could send texts to any server."""
     url = os.environ.get("OPENAI_BASE_URL") if base_url is None else base_url
     if url is not None and (not str(url).startswith(("http://", "https://")) or any(sign in url for sign in "@?# ")):
         raise InputError(
             "base_url must begin with http:// or https://, without a password or a query: http://localhost:8000/v1; "
-            "what was given is not repeated here"
+            "the given value is not repeated here, since it may hold a password"
         )
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
         raise InputError(f"retries is {retries!r}; it must be an integer, at least 0")

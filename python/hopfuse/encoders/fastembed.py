@@ -17,7 +17,7 @@ from .protocol import NamedEncoder, model_dim
 
 
 class FastEmbedEncoder(NamedEncoder):
-    """A model of FastEmbed, from a local folder or loaded already. Nothing is downloaded.
+    """A FastEmbed model, from a local folder or already loaded. Nothing is downloaded.
 
     Queries go through FastEmbed's ``query_embed`` and passages through ``passage_embed``, which add the model's own
     prompts. The model's float16 or float32 vectors are rounded to float32. With ``normalize`` they are scaled to length
@@ -42,8 +42,8 @@ class FastEmbedEncoder(NamedEncoder):
     Raises
     ------
     InputError
-        A name without a folder or a folder that is not there, a folder for a model that is loaded, an object that
-        cannot embed, a name that FastEmbed does not know.
+        A name without a folder, a folder that does not exist, a folder for a loaded model, an object that cannot
+        embed, or a name that FastEmbed does not know.
     MissingExtraError
         ``fastembed`` is not installed, and a name is given.
 
@@ -85,7 +85,7 @@ class FastEmbedEncoder(NamedEncoder):
         Parameters
         ----------
         texts : sequence of str, n entries
-            The model cuts off what is longer than it reads.
+            The model truncates long texts.
 
         Returns
         -------
@@ -117,7 +117,7 @@ def _stacked(rows: Iterable[Any]) -> NDArray[Any]:
 def _loaded(model: Any, folder: Any, threads: int | None) -> Any:
     if not isinstance(model, str):
         if folder is not None or threads is not None:
-            raise InputError("folder and threads are of a model that is given by its name; this one is loaded already")
+            raise InputError("folder and threads apply to a model given by name; this one is already loaded")
         if not all(callable(getattr(model, method, None)) for method in ("query_embed", "passage_embed")):
             raise InputError(
                 f"model is a {type(model).__name__} without query_embed and passage_embed; pass a name of FastEmbed's "
@@ -126,8 +126,8 @@ def _loaded(model: Any, folder: Any, threads: int | None) -> Any:
         return model
     if folder is None or not Path(folder).expanduser().is_dir():
         raise InputError(
-            f"folder is {folder!r}, which is no folder on this machine, and models are never downloaded; fetch the "
-            "model beforehand and pass its folder"
+            f"folder is {folder!r}, which is not a folder on this machine, and models are never downloaded; download "
+            "the model and pass its folder"
         )
     try:
         package = import_module("fastembed")

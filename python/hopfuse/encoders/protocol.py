@@ -1,4 +1,4 @@
-"""The encoder protocol, and the one place where other libraries' objects are fitted to it."""
+"""The encoder protocol, and the adapter for objects of other libraries."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from ..errors import InputError
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Anything that turns texts into vectors, queries and passages apart.
+    """An object that encodes texts as vectors, with a method for queries and one for passages.
 
-    Both methods return a float32 C-contiguous array of shape (n, dim), row i for ``texts[i]``, and
-    (0, dim) for no text. The encoders of this package scale every row to length 1 unless told
-    otherwise, so that an inner product is a cosine. An index keeps ``name``, ``dim`` and ``normalize``
-    beside its vectors and refuses the vectors of another encoder.
+    Both methods return a float32 C-contiguous array of shape (n, dim), row i for ``texts[i]``, and (0, dim) for no
+    texts. The encoders of this package scale every row to length 1 by default, so that an inner product is a cosine. An
+    index stores ``name``, ``dim`` and ``normalize``, and refuses the vectors of another encoder.
 
-    A class need not inherit from this one. An object that lacks some of the members, or has
-    sentence-transformers' names for them, is fitted by :func:`as_encoder`.
+    A class need not inherit from this one. :func:`as_encoder` adapts objects that lack some members, or that use
+    sentence-transformers' names.
 
     Examples
     --------
@@ -39,17 +38,17 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """The model's name: the same wherever and whenever the same vectors are made."""
+        """The model's name, which identifies the vectors that it makes."""
         ...
 
     @property
     def dim(self) -> int:
-        """Entries of a vector."""
+        """The dimension of a vector."""
         ...
 
     @property
     def normalize(self) -> bool:
-        """True where every row is scaled to length 1."""
+        """Whether every row is scaled to length 1."""
         ...
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -62,7 +61,7 @@ class Encoder(Protocol):
 
 
 class NamedEncoder:
-    """Base of the encoders of this package: the fixed properties that an index keeps of them."""
+    """Base class of this package's encoders, with the properties that an index stores."""
 
     def __init__(self, name: str, dim: int, normalize: bool) -> None:
         self._name, self._dim, self._normalize = name, dim, normalize
@@ -74,12 +73,12 @@ class NamedEncoder:
 
     @property
     def dim(self) -> int:
-        """Entries of a vector."""
+        """The dimension of a vector."""
         return self._dim
 
     @property
     def normalize(self) -> bool:
-        """True where every row is scaled to length 1."""
+        """Whether every row is scaled to length 1."""
         return self._normalize
 
     def _checked(self, vectors: Any, count: int) -> NDArray[np.float32]:
@@ -92,12 +91,11 @@ def as_encoder(encoder: Any) -> Encoder:
     Parameters
     ----------
     encoder : object
-        An Encoder, which is returned as it is; else an object with ``encode_queries`` or
-        sentence-transformers' ``encode_query``. Passages are encoded by ``encode_passages`` or
-        ``encode_document``. What else is missing is filled in: ``name`` by the name of the model that
-        sentence-transformers loaded, else of the class; ``dim`` by ``get_embedding_dimension()``, else by
-        the vector of one text; ``normalize`` by False, since rows come as the object makes them. They may be torch
-        tensors on any device; all are rounded to float32.
+        An Encoder, which is returned unchanged; or an object with ``encode_queries`` or sentence-transformers'
+        ``encode_query`` for queries, and ``encode_passages`` or ``encode_document`` for passages. Defaults of missing
+        members: ``name`` is the name of the model that sentence-transformers loaded, else of the class; ``dim`` comes
+        from ``get_embedding_dimension()``, else from the vector of one text; ``normalize`` is False, and rows are not
+        changed. Vectors may be torch tensors on any device, and are rounded to float32.
 
     Returns
     -------
@@ -106,7 +104,7 @@ def as_encoder(encoder: Any) -> Encoder:
     Raises
     ------
     InputError
-        An object that cannot encode queries; later, where passages are encoded, one that cannot do that.
+        The object cannot encode queries; or, when passages are encoded, it cannot encode those.
 
     Examples
     --------
@@ -135,7 +133,7 @@ _PASSAGE_METHODS = ("encode_passages", "encode_document")
 
 
 class _FittedEncoder:
-    """A user's object with an encoder's members."""
+    """Adapts a user's object to the protocol."""
 
     def __init__(self, encoder: Any) -> None:
         self._encoder = encoder
@@ -180,7 +178,7 @@ class _FittedEncoder:
 
 
 def model_name(model: Any) -> str | None:
-    """Return the name by which sentence-transformers loaded a model, or None where it is not known."""
+    """Return the name under which sentence-transformers loaded a model, or None if it is not known."""
     card = getattr(model, "model_card_data", None)
     name = getattr(card, "model_id", None) or getattr(card, "base_model", None)
     return f"sentence-transformers/{str(name).rstrip('/').split('/')[-1]}" if name else None
@@ -210,9 +208,9 @@ def checked_vectors(vectors: Any, count: int, dim: int, normalize: bool) -> NDAr
 
 
 def on_host(vectors: Any) -> NDArray[Any]:
-    """Return what an encoder made as a NumPy array: of a torch tensor on any device, or of a list of those, a copy.
+    """Return vectors as a NumPy array; torch tensors on any device, and lists of them, are copied.
 
-    A tensor of bfloat16, which NumPy lacks, is read as float32, exactly; its gradient is not followed.
+    A bfloat16 tensor is converted to float32, exactly. Gradients are dropped.
 
     Examples
     --------
@@ -228,7 +226,7 @@ def on_host(vectors: Any) -> NDArray[Any]:
 
 
 def is_tensor(array: Any) -> bool:
-    """Return whether something is a tensor of torch, which is not imported for it."""
+    """Return whether an object is a torch tensor, without importing torch."""
     return type(array).__module__.split(".")[0] == "torch" and callable(getattr(array, "detach", None))
 
 

@@ -15,9 +15,9 @@ from ..types import Hits
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Anything that scores texts against a query, both read together, higher for better: a second stage.
+    """An object that scores texts against a query, reading both together; higher is better.
 
-    Any object with this member will do; it need not inherit from this class.
+    A class need not inherit from this one.
 
     Examples
     --------
@@ -39,8 +39,8 @@ class Reranker(Protocol):
 def rerank(hits: Hits, queries: Sequence[str], texts: Sequence[str], reranker: Reranker, *, k: int) -> Hits:
     """Return the first k hits of each query in a reranker's order, with its scores.
 
-    What stands beyond the first k is left out: the reranker reads k texts a query. The result is one more list, to be
-    returned or to be fused with the one it came from (``hf.fuse([hits, reranked], ...)``).
+    The reranker reads k texts for each query; later hits are dropped. The result can be returned, or fused with the
+    original list (``hf.fuse([hits, reranked], ...)``).
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ def rerank(hits: Hits, queries: Sequence[str], texts: Sequence[str], reranker: R
     Raises
     ------
     InputError
-        Another number of queries, texts that are one string, a hit without a text, k below 1, scores of another shape
-        or that are not finite in float32.
+        Another number of queries than rows, one string as ``texts``, a hit without a text, k below 1, or scores of
+        another shape or that are not finite in float32.
 
     References
     ----------

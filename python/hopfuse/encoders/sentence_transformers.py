@@ -1,4 +1,4 @@
-"""Encoders and cross-encoders of sentence-transformers, from a folder on this machine or loaded already."""
+"""Encoders and cross-encoders of sentence-transformers, from a local folder or already loaded."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ from .protocol import NamedEncoder, model_dim, model_name
 
 
 class SentenceTransformerEncoder(NamedEncoder):
-    """A sentence-transformers model, from a local folder or loaded already. Nothing is downloaded.
+    """A sentence-transformers model, from a local folder or already loaded. Nothing is downloaded.
 
-    Batches are padded to their longest text, so a vector's last bits may depend on the texts that it
-    is encoded with; store the vectors where the same bits are needed again.
+    Batches are padded to their longest text, so a vector's last bits may depend on the other texts. Store the vectors
+    if the same bits are needed again.
 
     Parameters
     ----------
     model : str, path, or SentenceTransformer
-        A folder with a saved model, or any object whose ``encode`` takes sentence-transformers'
-        arguments. A model's name on a hub is refused.
+        A folder with a saved model, or any object whose ``encode`` takes sentence-transformers' arguments. Names of
+        models on a hub are refused.
     query_prompt, passage_prompt : str, optional
-        Text put before every query and before every passage; ``""`` for none. Without it, the model's
-        own prompts for queries and for documents hold, where it has them.
+        Text before every query and every passage; ``""`` for none. By default, the model's own prompts for queries and
+        documents, if it has them.
     batch_size : int, at least 1
         Texts in one pass of the model.
     device : str, optional
-        Where a model that is loaded from a folder runs, for instance ``"cpu"`` or ``"cuda:0"``;
-        sentence-transformers chooses where absent.
+        Device of a model that is loaded from a folder, such as ``"cpu"`` or ``"cuda:0"``; by default
+        sentence-transformers chooses.
     name : str, optional
-        The model's name, which an index keeps and compares. Without it, ``"sentence-transformers/"`` and the
-        name of the folder, or the name that a loaded model has.
+        The name that an index stores and compares; by default ``"sentence-transformers/"`` and the name of the folder,
+        or the name of a loaded model.
     normalize : bool
         Scale every row to length 1.
 
     Raises
     ------
     InputError
-        No such folder, an object without ``encode``, batch_size below 1, a device for a model that is
-        loaded already.
+        A folder that does not exist, an object without ``encode``, batch_size below 1, or a device for a loaded model.
     MissingExtraError
         ``sentence-transformers`` is not installed and a folder is given.
 
@@ -95,7 +94,7 @@ class SentenceTransformerEncoder(NamedEncoder):
         Parameters
         ----------
         texts : sequence of str, n entries
-            The model cuts off what is longer than it reads.
+            The model truncates long texts.
 
         Returns
         -------
@@ -124,26 +123,26 @@ class SentenceTransformerEncoder(NamedEncoder):
 
 
 class CrossEncoderReranker:
-    """A cross-encoder, from a local folder or loaded already. Nothing is downloaded.
+    """A cross-encoder, from a local folder or already loaded. Nothing is downloaded.
 
-    It reads a query and a text together and gives one score; what is longer than it reads is cut off. Batches are
-    padded to their longest pair, so a score's last bits may depend on the pairs that it is computed with.
+    It reads a query and a text together and gives one score; long texts are truncated. Batches are padded to their
+    longest pair, so a score's last bits may depend on the other pairs.
 
     Parameters
     ----------
     model : str, path, or CrossEncoder
         A folder with a saved model of one output, or any object whose ``predict`` takes sentence-transformers'
-        arguments. A model's name on a hub is refused.
+        arguments. Names of models on a hub are refused.
     batch_size : int, at least 1
         Pairs in one pass of the model.
     device : str, optional
-        Where a model that is loaded from a folder runs, for instance ``"cpu"`` or ``"cuda:0"``; sentence-transformers
-        chooses where absent.
+        Device of a model that is loaded from a folder, such as ``"cpu"`` or ``"cuda:0"``; by default
+        sentence-transformers chooses.
 
     Raises
     ------
     InputError
-        No such folder, an object without ``predict``, batch_size below 1, a device for a model that is loaded already.
+        A folder that does not exist, an object without ``predict``, batch_size below 1, or a device for a loaded model.
     MissingExtraError
         ``sentence-transformers`` is not installed and a folder is given.
 
@@ -181,18 +180,18 @@ class CrossEncoderReranker:
         ----------
         queries : sequence of str, B entries
         candidates : sequence of B sequences of str
-            The texts to score against each query; n_b of them, possibly none.
+            The n_b texts to score against each query, possibly none.
 
         Returns
         -------
         list of B ndarrays of float32, shape (n_b,)
-            Higher for better; on the scale of the model.
+            Higher is better; the scale is the model's.
 
         Raises
         ------
         InputError
-            Another number of rows than of queries, anything that is not a text, a model that gives more than one score
-            a pair or one that is not finite.
+            Another number of rows than queries, an entry that is not a string, or a model that gives several scores for
+            a pair or scores that are not finite.
         """
         asked, rows = checked_texts(queries), _checked_rows(candidates)
         if len(asked) != len(rows):
@@ -234,10 +233,10 @@ def _name(model: Any) -> str:
 
 
 def _local_model(model: Any, device: str | None, *, kind: str, method: str, user: str) -> Any:
-    """Return the model itself, or the one that a folder holds. Nothing is downloaded.
+    """Return a loaded model, or load one from a folder.
 
-    ``kind`` is the class of sentence-transformers, ``method`` with its article what a model must have, and ``user``
-    what needs the package.
+    ``kind`` is the class of sentence-transformers, ``method`` the method that a model must have, with an article, and
+    ``user`` the class that needs the package, for errors.
     """
     if isinstance(model, str | PathLike):
         return _load(model, device, kind, user)
@@ -247,7 +246,7 @@ def _local_model(model: Any, device: str | None, *, kind: str, method: str, user
             f"model is a {type(model).__name__} without {method} method; pass the folder of a model or a {kind}"
         )
     if device is not None:
-        raise InputError(f"device is {device!r}, but the model is loaded already; move it: model.to({device!r})")
+        raise InputError(f"device is {device!r}, but the model is already loaded; move it: model.to({device!r})")
     return model
 
 
@@ -255,8 +254,8 @@ def _load(model: str | PathLike[str], device: str | None, kind: str, user: str) 
     folder = Path(model).expanduser()
     if not folder.is_dir():
         raise InputError(
-            f"{str(model)!r} is not a folder on this machine, and models are never downloaded; fetch the model "
-            f"beforehand and pass its folder, or pass a loaded {kind}"
+            f"{str(model)!r} is not a folder on this machine, and models are never downloaded; download the model and "
+            f"pass its folder, or pass a loaded {kind}"
         )
     try:
         package = import_module("sentence_transformers")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 
-#: Keys in one SQLite query, which takes at most 32,766 values.
+#: Keys in one SQLite query, which accepts at most 32,766 values.
 KEYS = 10_000
 
 

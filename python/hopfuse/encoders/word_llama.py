@@ -1,4 +1,4 @@
-"""Encode by small static embeddings that come inside a wheel: for demonstrations and tests."""
+"""Encode with WordLlama's small static embeddings, for demonstrations and tests."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ DIMS = (64, 128, 256)
 class WordLlamaEncoder(NamedEncoder):
     """WordLlama: the mean of static token embeddings, 16 MB, no GPU and no download.
 
-    The weights are those inside the installed ``wordllama`` package. Queries and passages are encoded
-    alike. The name is ``"wordllama"`` for every dim: one model, whose leading entries are kept. A
-    text's vector does not depend on the texts that it is encoded with.
+    The weights are part of the installed ``wordllama`` package. Queries and passages are encoded alike. The name is
+    ``"wordllama"`` for every dim, since smaller vectors are the leading entries of larger ones. A text's vector does
+    not depend on the other texts of a call.
 
     Parameters
     ----------
     dim : {64, 128, 256}
-        The model is trained so that its leading entries are a smaller model.
+        The number of leading entries of the vectors, which the model is trained to be truncated to.
     batch_size : int, at least 1
-        Texts tokenized at once; it bounds the memory and does not change the result.
+        Texts tokenized at once. It limits memory and does not change the result.
     normalize : bool
         Scale every row to length 1.
 
@@ -42,7 +42,7 @@ class WordLlamaEncoder(NamedEncoder):
     MissingExtraError
         ``wordllama`` is not installed.
     FileNotFoundError
-        The installed ``wordllama`` came without its weights; nothing is downloaded.
+        The installed ``wordllama`` has no weights; nothing is downloaded.
 
     References
     ----------
