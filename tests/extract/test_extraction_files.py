@@ -68,7 +68,7 @@ def test_bad_openie_files_are_refused_by_file_and_line(tmp_path: Path) -> None:
         (hipporag(tmp_path / "i.json", document(extracted_triples="abc")), None, "triples are a str"),
         (lines(tmp_path / "e.json", [[1]]), None, "an object with 'docs'"),
         (lines(tmp_path / "a.txt", []), None, "has the suffix '.txt'"),
-        (lines(tmp_path / "a.jsonl", [good]), None, "needs the passages"),
+        (lines(tmp_path / "a.jsonl", [good]), None, "needs passages="),
         (lines(tmp_path / "b.jsonl", [good, good]), passages, "line 2: id 0 is there already"),
         (
             lines(tmp_path / "c.jsonl", [good, {"id": 9, "entities": [], "triples": []}]),
@@ -129,9 +129,13 @@ def test_n_triples(tmp_path: Path) -> None:
     ]
     for line in ("<a> <b> <c>", "<a> <b> .", '"a" <b> <c> .', "<a b> <c> <d> .", "<a> _:b <c> .", '<a> <b> "\\q" .'):
         file.write_text(f"<a> <b> <c> .\n{line}\n", encoding="utf-8")
-        with pytest.raises(InputError, match="line 2 is no N-Triples statement"):
+        with pytest.raises(InputError, match="line 2 is not an N-Triples statement"):
             read_triples(file)
-    for literal, message in (("\\ud800", "is no character"), ("\\UFFFFFFFF", "is no character"), ("", "not be blank")):
+    for literal, message in (
+        ("\\ud800", "is not a character"),
+        ("\\UFFFFFFFF", "is not a character"),
+        ("", "not be blank"),
+    ):
         file.write_text(f'<a> <b> "{literal}" .\n', encoding="utf-8")
         with pytest.raises(InputError, match=f"line 1.*{message}"):
             read_triples(file)

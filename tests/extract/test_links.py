@@ -68,5 +68,5 @@ def test_links_that_are_none_are_refused() -> None:
     with pytest.raises(InputError, match="links of passage 'a' are a str"):
         Extraction("a", "", "", links="title")  # type: ignore[arg-type]
     for family in ("title", "sentence", "word", "sequence"):
-        with pytest.raises(InputError, match="which is a type of edge already"):
+        with pytest.raises(InputError, match="which is the name of another edge type"):
             Predicates({family: ("word",)})

@@ -196,9 +196,9 @@ def test_synonyms_are_edges_and_an_index_holds_it_all() -> None:
         ([1, 1], "integers of shape"),
         ([[1, 1]], "entity 1 with itself"),
         ([[0, 1], [1, 0]], "a pair twice"),
-        ([[0, 1], [2]], "no array of numbers"),
+        ([[0, 1], [2]], "not an array of numbers"),
         ([["a", "b"]], "must be numbers"),
-        (3, "no array of numbers"),
+        (3, "not an array of numbers"),
     ]
     for pairs, message in wrong:
         with pytest.raises(InputError, match=message):
@@ -211,7 +211,7 @@ def test_synonyms_are_edges_and_an_index_holds_it_all() -> None:
 def test_nothing_read_is_an_empty_memory_and_ids_are_distinct() -> None:
     memory = build_memory([])
     assert (memory.ids, memory.entities, memory.facts, memory.mentions.shape) == ((), (), (), (0, 2))
-    with pytest.raises(InputError, match="1 ids stand for several passages, 'a' among them"):
+    with pytest.raises(InputError, match="1 ids occur several times, such as 'a'"):
         build_memory([extraction("a"), extraction("a")])
     with pytest.raises(InputError, match="three strings each"):
         Extraction("a", "", "", (), (("a", "b"),))  # type: ignore[arg-type]
@@ -235,10 +235,10 @@ def test_predicates_may_be_given() -> None:
     assert Predicates({"code": ("c#",)}).family("written in C#") == "code"
     for wrong, message in (
         ({"families": {"other": ("x",)}}, "'other'"),
-        ({"families": {"synonym": ("x",)}}, "type of edge already"),
-        ({"families": {"generic": "likes"}}, "family 'generic' is one text"),
+        ({"families": {"synonym": ("x",)}}, "name of another edge type"),
+        ({"families": {"generic": "likes"}}, "family 'generic' is one string"),
         ({"families": {"kin": ("co-founder",)}}, "'co-founder', which is not one word"),
-        ({"generic": "is"}, "generic is one text"),
+        ({"generic": "is"}, "generic is one string"),
     ):
         with pytest.raises(InputError, match=message):
             Predicates(**wrong)  # type: ignore[arg-type]

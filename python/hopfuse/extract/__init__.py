@@ -1,4 +1,7 @@
-"""Read the entities and facts that texts state, and put them together as a memory of typed edges."""
+"""Extract entities, facts and words from texts, build a graph of them, and find entities in questions.
+
+May import the public API; spaCy, pyahocorasick, PyStemmer and bm25s are imported when they are used.
+"""
 
 from .abbreviations import abbreviations
 from .canonical import canonical_key

@@ -1,4 +1,4 @@
-"""The case of a name in a question beside the index's, and whether the question's case says anything at all."""
+"""The use of capitals in a question, and whether a mention is capitalised like a name of the index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _WORD = re.compile(r"\w[\w\u0300-\u036f]*")
 _SENTENCE_END = re.compile(r"[.?!:;]\s|\n")
-EMPHASISED = 4  # letters: a word of so many capitals may be any name, a shorter one is an abbreviation
+EMPHASISED = 4  # letters from which a word in capitals may be any name; shorter words are abbreviations
 
 
 class Casing(NamedTuple):
@@ -17,10 +17,11 @@ class Casing(NamedTuple):
     Attributes
     ----------
     tells : bool
-        Its case tells names from other words: it has words in lower case and others with capitals, apart from those
-        that begin a sentence, and its function words are in lower case. A text in one case, or in Title Case, does not.
+        Whether case distinguishes names from other words: apart from the first words of sentences, there are words in
+        lower case and words with capitals, and function words are in lower case. False for a text in one case or in
+        Title Case.
     starts : frozenset of int
-        Offsets of the words that begin a sentence, whose capital says nothing; not read of a text in one case.
+        Offsets of the first words of sentences, whose capitals carry no information; empty for a text in one case.
     """
 
     tells: bool
@@ -28,7 +29,7 @@ class Casing(NamedTuple):
 
 
 def casing_of(text: str, function_words: Set[str]) -> Casing:
-    """Read how a text uses capitals.
+    """Return the use of capitals in a text.
 
     Examples
     --------
@@ -56,11 +57,11 @@ def casing_of(text: str, function_words: Set[str]) -> Casing:
 
 
 def fits(written: str, name: str, function_words: Set[str]) -> bool:
-    """Return whether a mention is written with the capitals that its name has, where the case of a text says something.
+    """Return whether the capitals of a mention agree with those of a name, in a text whose case is informative.
 
-    A name of one word: with a capital first letter if the name has one, and without if not. An abbreviation is all
-    capitals in both; a longer word that is all capitals may be any name. A name of several words with capitals: one of
-    them, but not a function word, has one; people write "Bank Of England", "the first Pan-African conference".
+    For a name of one word, the first letters must agree in case. An abbreviation must be in capitals in both; a longer
+    word in capitals may be any name. For a name of several words with capitals, the mention must have a capitalised
+    word other than a function word, since people write "Bank Of England" and "the first Pan-African conference".
 
     Examples
     --------
@@ -84,7 +85,7 @@ def fits(written: str, name: str, function_words: Set[str]) -> bool:
 
 
 def has_capital(name: str) -> bool:
-    """Return whether a name has a capital; digits, and letters of scripts without case, are none."""
+    """Return whether a name has a capital letter; digits and letters without case do not count."""
     return name != name.lower()
 
 

@@ -1,4 +1,4 @@
-"""Typed edges, a block for each source of them, put together as a graph."""
+"""Build a graph from blocks of typed edges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Edges(NamedTuple):
 
 
 def graph_of(blocks: Sequence[Edges], num_nodes: int) -> Graph:
-    """Return the undirected graph of some blocks; those of one name are one type.
+    """Return the undirected graph of some blocks; blocks with the same name have the same type.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fold Unicode, and remember where every folded character came from."""
+"""Fold Unicode text, with offsets into the original text."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import NamedTuple
 class FoldedText(NamedTuple):
     """A folded text, with the offsets of its *segments* in the original.
 
-    A segment is the shortest piece of the original that folds by itself: a character with the marks
-    (and conjoining jamo) that follow it. ``start_at[i]`` is the original offset where the segment that
-    begins at folded position i begins, ``end_at[i]`` where the segment whose last folded character is
-    i ends; both are -1 inside a segment.
+    A segment is the shortest piece of the original that can be folded independently: a character with the marks (and
+    conjoining jamo) that follow it. ``start_at[i]`` is the original start of the segment that begins at folded position
+    i, and ``end_at[i]`` the original end of the segment that ends after folded position i; both are -1 inside a
+    segment.
     """
 
     text: str
@@ -23,13 +23,13 @@ class FoldedText(NamedTuple):
 
 
 def fold(text: str, case_sensitive: bool) -> str:
-    """Return a text in NFKC, and with ``case_sensitive=False`` the full case folding of it, in NFKC again."""
+    """Return a text in NFKC or, with ``case_sensitive=False``, its full case folding in NFKC."""
     text = unicodedata.normalize("NFKC", text)
     return text if case_sensitive else unicodedata.normalize("NFKC", text.casefold())
 
 
 def fold_with_offsets(text: str, case_sensitive: bool) -> FoldedText:
-    """Fold in the same way, segment by segment, with offsets."""
+    """Fold a text in the same way, with offsets."""
     if text.isascii():
         return FoldedText(text if case_sensitive else text.lower(), range(len(text)), range(1, len(text) + 1))
     pieces: list[str] = []
@@ -52,7 +52,7 @@ def in_word(folded: str, at: int) -> bool:
 
 
 def splits_word(folded: str, cut: int) -> bool:
-    """Return whether a cut before a position parts two characters of one word."""
+    """Return whether a cut before a position separates two characters of a word."""
     return 0 < cut < len(folded) and in_word(folded, cut - 1) and in_word(folded, cut)
 
 

@@ -1,4 +1,4 @@
-"""Count the passages that have some words in lower case."""
+"""Count the passages that contain some words in lower case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._folding import fold, splits_word
 
 
 class PassageCounts:
-    """Texts end to end; a count stops where more would change nothing.
+    """Concatenated texts in which passages are counted.
 
     Parameters
     ----------
@@ -26,15 +26,15 @@ class PassageCounts:
         self._text = "\n".join(parts)
 
     def count(self, words: str, most: int, allow: NDArray[Any] | None = None) -> int:
-        """Return how many passages have these words between word boundaries, but at most ``most``.
+        """Return the number of passages that contain these words between word boundaries, at most ``most``.
 
         Parameters
         ----------
         words : str
-            In lower case: what is written with capitals is another thing, such as a part of a longer name.
+            In lower case; capitalised occurrences, such as in longer names, are not counted.
         most : int
         allow : ndarray of bool, shape (P,), optional
-            Count in these passages alone.
+            Count only these passages.
         """
         text, begin, found = self._text, self._begin, 0
         at = text.find(words)

@@ -1,4 +1,4 @@
-"""Passages that follow each other in a document, or as turns of a conversation."""
+"""Consecutive passages of a document, or turns of a conversation."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from ..errors import InputError
 def neighbours(
     ids: Sequence[str | int], documents: Sequence[str | int | None], positions: Sequence[int | None]
 ) -> NDArray[np.int64]:
-    """Return pairs of passages that follow each other in a document.
+    """Return pairs of consecutive passages of a document.
 
-    A passage without a document has no neighbour. Where the passages of a document have no positions, they stand in
-    the order of the rows; positions need not be consecutive.
+    A passage without a document has no neighbours. Passages without positions are in the order of the rows. Positions
+    need not be consecutive numbers.
 
     Parameters
     ----------
     ids : sequence of str or of int, P entries
-        What errors call the passages.
+        For error messages.
     documents : sequence of str, int or None, P entries
     positions : sequence of int or None, P entries
 
     Returns
     -------
     ndarray of int64, shape (S, 2)
-        Rows of passages, the earlier one first; by document in the order of first appearance.
+        Rows of passages, the earlier one first; documents are in the order of first occurrence.
 
     Raises
     ------
     InputError
-        A position without a document, two passages of a document at one position or only some of them at any.
+        A position without a document, or positions in a document that are repeated or incomplete.
 
     Examples
     --------

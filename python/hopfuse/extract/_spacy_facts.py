@@ -1,6 +1,6 @@
-"""Read facts from parsed sentences: what a verb, a copula or an apposition says of two names.
+"""Read facts from parsed sentences: relations between two names by a verb, a copula or an apposition.
 
-The labels are those of spaCy's English models (ClearNLP's).
+Dependency labels are those of spaCy's English models (ClearNLP).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ BE = frozenset(("is", "are", "was", "were", "be", "been", "being", "am", "'s", "
 PERSONAL = frozenset(("he", "she", "it", "they"))
 OF_PERSONS = frozenset(("he", "she", "his", "her"))
 MAX_NOUNS = 2  # nouns between a verb and a name: "is a member of the board of X"
-OPENING = frozenset(("if", "whether", "unless"))  # what follows is not stated
+OPENING = frozenset(("if", "whether", "unless"))  # introduce clauses that are not stated
 CLOSING = frozenset("\"'”’)]")
 NEGATION_LABELS = ("neg", "det", "preconj", "cc")
 LONGER = frozenset(("longer", "more"))
-MAX_VERBS = 16  # verbs above a verb
+MAX_VERBS = 16  # governing verbs that are searched
 
 
 def facts_of(doc: Any, named: Mapping[int, str], title: str) -> list[Triple]:
-    """Return the facts of a parsed text, each once, in their order.
+    """Return the distinct facts of a parsed text, in order.
 
-    ``named`` has the name that a word is part of; pronouns mean ``title``, which may be empty.
+    ``named`` maps words to the names that they are part of; pronouns refer to ``title``, which may be empty.
     """
     return list(dict.fromkeys(_Sentences(doc, named, title).facts()))
 
@@ -71,7 +71,7 @@ class _Sentences:
             yield from self._inverted(word, first)
 
     def _inverted(self, name: Any, noun: Any) -> Iterator[Triple]:
-        """Yield facts whose head is the name that the noun describes."""
+        """Yield the facts about a name in the phrase of a noun that describes it."""
         if noun.i in self._named or any(one.i != name.i for one in _with(noun, {"appos"})):  # "his cousin, X"
             return
         for one in _several(name):
@@ -80,7 +80,7 @@ class _Sentences:
                     yield self._named[one.i], relation, tail
 
     def _subjects(self, verb: Any, depth: int = 8) -> Iterator[str]:
-        """Yield names of those who do it, or whom it is done to."""
+        """Yield the names of a verb's subjects, active or passive."""
         own = _with(verb, SUBJECTS)
         if own:
             found = (self._who(one) for subject in own for one in _several(subject))
@@ -106,10 +106,10 @@ class _Sentences:
                     yield from self._reached(noun, [*words, child.lower_], 0)
 
     def _reached(self, noun: Any, words: list[str], depth: int) -> Iterator[tuple[str, str]]:
-        """Yield names that a phrase leads to, and the words on the way."""
+        """Yield the names in a phrase, and the words that lead to them."""
         for one in _several(noun):
             name = self._named.get(one.i) or self._in_apposition(one)
-            if not name and noun.dep_ != "attr":  # "Paris is the capital of France" says what the capital is
+            if not name and noun.dep_ != "attr":  # in "Paris is the capital of France", "the capital" is Paris
                 name = self._meant(one)
             if name:
                 yield " ".join(words) or "is", name
@@ -150,7 +150,7 @@ class _Sentences:
         return self._in_apposition(word) or self._meant(word)
 
     def _by_pronoun(self, word: Any) -> str | None:
-        """Return the title; "she" is another's where the text names a person before, and the title is none."""
+        """Return the title, unless "she" refers to a person that the text names before."""
         if word.lower_ in OF_PERSONS and word.i > self._first_person and not self._title_is_person():
             return None
         return self._title or None
@@ -159,16 +159,16 @@ class _Sentences:
         return any(name == self._title and self._doc[at].ent_type_ == "PERSON" for at, name in self._named.items())
 
     def _in_apposition(self, noun: Any) -> str | None:
-        """Read "its frontman, X", where the noun has no name of its own."""
+        """Return X in "its frontman, X"."""
         return next((self._named[one.i] for one in _with(noun, {"appos"}) if one.i in self._named), None)
 
     def _meant(self, noun: Any) -> str | None:
-        """Return the title, where it is meant by what it is: "the film"."""
+        """Return the title if the noun is definite and one of its kinds, as in "the film"."""
         definite = any(child.lower_ in ("the", "this") for child in _with(noun, {"det"}))
         return self._title if definite and noun.lower_ in self._kinds else None
 
     def _call_first_subject_by_title(self) -> None:
-        """Call what the first sentence names at length by the title: "The Right Honourable ... is a politician"."""
+        """Map a longer form of the title in the first sentence ("The Right Honourable ...") to the title."""
         wanted = set(canonical_key(bare(self._title)).split())
         first = (subject for verb in self._verbs if verb.sent.start == 0 for subject in _with(verb, SUBJECTS))
         name = next((self._named[one.i] for one in first if one.i in self._named), None)
@@ -176,7 +176,7 @@ class _Sentences:
             self._named |= {at: self._title for at, other in self._named.items() if other == name}
 
     def _kinds_of_title(self) -> frozenset[str]:
-        """Return what the passage says that its title is."""
+        """Return the nouns that the passage uses for its title: "X is a film"."""
         kinds = set()
         for verb in self._verbs:
             if self._title and _is_copula(verb) and _is_stated(verb) and self._title in self._subjects(verb):
@@ -202,11 +202,11 @@ def _with(word: Any, labels: Any) -> list[Any]:
     return [child for child in word.children if child.dep_ in labels]
 
 
-# ---- What a sentence denies or leaves open ---------------------------------------------------------------------------
+# ---- Negation, questions and conditions ------------------------------------------------------------------------------
 
 
 def _is_stated(verb: Any) -> bool:
-    """Return whether a verb is no question, stands under no "if", and neither it nor what governs it is negated."""
+    """Return whether a verb is not in a question or condition, and neither it nor its governing verbs are negated."""
     if _ending(verb.doc, verb.sent) == "?":
         return False
     negates = True
@@ -230,7 +230,7 @@ def _is_denied(word: Any) -> bool:
 
 
 def _several(word: Any) -> Iterator[Any]:
-    """Yield a word and those that "and" joins to it, without the denied ones: after "not", "neither" and "nor"."""
+    """Yield a word and its conjuncts, except those negated by "not", "neither" or "nor"."""
     waiting = [(word, False)]
     while waiting:
         one, excluded = waiting.pop()
@@ -242,19 +242,19 @@ def _several(word: Any) -> Iterator[Any]:
 
 
 def _ending(doc: Any, sentence: Any) -> str:
-    """Return the last word that is no quotation mark or bracket."""
+    """Return the last token that is not a quotation mark or bracket."""
     places = range(sentence.end - 1, sentence.start - 1, -1)
     return next((doc[at].text for at in places if doc[at].text not in CLOSING), "")
 
 
 def _is_not(word: Any) -> bool:
-    """Return whether a word is "not", but for "not only"."""
+    """Return whether a word is a negation other than "not only"."""
     after = word.i + 1
     return word.dep_ == "neg" and not (after < len(word.doc) and word.doc[after].lower_ == "only")
 
 
 def _is_negated(verb: Any) -> bool:
-    """Return whether it is negated: "never married", "no longer married", "neither married nor"."""
+    """Return whether a verb is negated: "never married", "no longer married", "neither married nor"."""
     parts = [verb, *(child for child in verb.children if child.dep_ in ("aux", "auxpass"))]
     for child in (child for part in parts for child in part.children):
         if _is_not(child) or (child.dep_ in ("preconj", "cc") and child.lower_ == "neither"):
@@ -265,9 +265,9 @@ def _is_negated(verb: Any) -> bool:
 
 
 def _reaches(head: Any, verb: Any) -> bool:
-    """Return whether the head's negation is the verb's: "did not visit or see", but not "did not visit, and saw"."""
+    """Return whether the head's negation covers the verb: "did not visit or see", but not "did not visit, and saw"."""
     if verb.dep_ != "conj":
-        return bool(verb.i > head.i)  # "he left, she did not stay": what stands before is a sentence of its own
+        return bool(verb.i > head.i)  # in "he left, she did not stay", "left" is not negated
     if any(child.dep_ in ("nsubj", "nsubjpass", "aux", "auxpass") for child in verb.children):
         return False
     joins = {child.lower_ for child in head.children if child.dep_ == "cc"}

@@ -1,4 +1,4 @@
-"""Join entities of a passage that no fact joins: its title with all, and those of one sentence with each other."""
+"""Links between entities of a passage without a fact: from its title to all others, and within sentences."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from .extraction import Triple
 
 TITLE, SENTENCE = "title", "sentence"
 LINKS = (TITLE, SENTENCE)
-MAX_APART = 8  # names in a sentence: a list of a hundred has 772 pairs, not 4,950
+MAX_APART = 8  # names between the ends of a link: a list of 100 names then has 772 pairs, not 4,950
 
 
 def links_of(
     types: Sequence[str], title: str, sentence_ends: Sequence[int], mentions: Sequence[Mention], facts: Iterable[Triple]
 ) -> list[Triple]:
-    """Return (type, entity, entity) of a passage, each pair once for a type.
+    """Return the links (type, entity, entity) of a passage, each pair once per type.
 
     Parameters
     ----------
     types : sequence of str
-        Those of ``LINKS`` that are wanted.
+        The types of links to return, of ``LINKS``.
     title : str
-        The entity that the passage is titled by, or ``""``.
+        The entity of the passage's title, or ``""``.
     sentence_ends : sequence of int
-        Where each sentence ends in the text, ascending.
+        Offsets of the ends of the sentences, ascending.
     mentions : sequence of Mention
-        By their start.
+        By ascending start.
     facts : iterable of (str, str, str)
-        Those of the passage; the pairs of their ends get no ``"sentence"`` edge.
+        The facts of the passage; the pairs of their ends get no ``"sentence"`` link.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def links_of(
 
 
 def _by_sentence(ends: Sequence[int], mentions: Sequence[Mention]) -> list[list[str]]:
-    """Return the distinct names of each sentence, in their order; a name belongs where it begins."""
+    """Return the distinct names of each sentence, in order; a name belongs to the sentence in which it begins."""
     rows: dict[int, dict[str, None]] = {}
     for one in mentions:
         rows.setdefault(bisect_right(ends, one.start), {})[one.name] = None

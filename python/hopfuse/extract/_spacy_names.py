@@ -1,4 +1,4 @@
-"""Find the names in a passage: titles of passages, as texts write them, and what a spaCy document recognises."""
+"""Names in a passage: mentions of other passages' titles, and entities that spaCy recognises."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .canonical import canonical_key
 from .gazetteer import Gazetteer, Match
 
 NUMBERS = ("CARDINAL", "ORDINAL", "PERCENT", "QUANTITY")
-#: What a title that a text names may not be taken for: a year is no novel.
+#: Labels of words that are not names, so that a year is not taken for the title of a novel.
 UNNAMED = frozenset(("", "DATE", "TIME", "MONEY", *NUMBERS))
 EDGES = " \t\n\"'“”‘’.,;:"
 _IN_PARENTHESES = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 class Mention(NamedTuple):
-    """A name's place in a text, and what kind of thing it names, where that is known."""
+    """A name's place in a text, and the kind of thing that it names, if known."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class Mention(NamedTuple):
 
 
 def bare(title: str) -> str:
-    """Return a title without what tells it from its namesakes: "Alien (film)" is called "Alien".
+    """Return a title without its last parenthesis: "Alien (film)" becomes "Alien".
 
     Examples
     --------
@@ -39,14 +39,14 @@ def bare(title: str) -> str:
 
 
 class TitleLinks:
-    """Names of titled passages, and where texts name them, as they are written.
+    """Finds mentions of passages' titles in texts, respecting case.
 
-    A title's name is what it is called (:func:`bare`), where no other title is called so, else the whole title.
+    The name of a title is its bare form (:func:`bare`) if no other title has the same, else the whole title.
 
     Parameters
     ----------
     titles : iterable of str
-        Blank ones are left out.
+        Blank titles are ignored.
     """
 
     def __init__(self, titles: Iterable[str]) -> None:
@@ -57,20 +57,20 @@ class TitleLinks:
         self._gazetteer = Gazetteer(self._titles, short, case_sensitive=True)
 
     def names_of(self, title: str) -> list[str]:
-        """Return the name of a title; where others are called so too, also what they are all called."""
+        """Return the name of a title and, if titles share their bare form, that form too."""
         return list(dict.fromkeys((self._name[title], bare(title)))) if title else []
 
     def find(self, text: str, own: str) -> list[Mention]:
-        """Return mentions in the text of the passage that is titled ``own``."""
+        """Return the mentions in the text of the passage with the title ``own``."""
         matches = self._gazetteer.match([text])[0]
         groups = groupby(matches, key=lambda match: (match.start, match.end))
         found = ((place, self._sure(list(group), own)) for place, group in groups)
         return [Mention(*place, self._name[title]) for place, title in found if title]
 
     def _sure(self, matches: list[Match], own: str) -> str | None:
-        """Return the passage's own title, else a whole title, else the one title that the mention may be short for.
+        """Return the passage's own title, else a whole title, else the only title with this bare form.
 
-        One word is short for too much: "Marley" is a person more often than "Marley (soundtrack)".
+        A bare form of one word is too ambiguous: "Marley" is more often a person than "Marley (soundtrack)".
         """
         titles = [self._titles[match.entity] for match in matches]
         whole = [title for title, match in zip(titles, matches, strict=True) if match.kind == "exact"]
@@ -82,7 +82,7 @@ class TitleLinks:
 
 
 def places(doc: Any, linked: list[Mention], recognised: list[Mention]) -> dict[int, str]:
-    """Return the name that each word is part of: of mentions that overlap the longest, of equal ones the title."""
+    """Return the name that each word is part of; the longest mention wins, and a title wins a tie."""
     named: dict[int, str] = {}
     for start, end, name, _ in sorted([*linked, *recognised], key=lambda one: one.start - one.end):
         words = [word.i for word in doc.char_span(start, end, alignment_mode="expand")]
@@ -92,7 +92,7 @@ def places(doc: Any, linked: list[Mention], recognised: list[Mention]) -> dict[i
 
 
 def label_at(place: Mention, surface: str, recognised: list[tuple[Any, str]]) -> str:
-    """Return the label of what is called the same at this place: "Harry" says nothing of "When Harry Met Sally"."""
+    """Return the label of a recognised entity with the same name at this place, else an empty string."""
     key = canonical_key(surface)
     same = (
         ent.label_
@@ -102,17 +102,18 @@ def label_at(place: Mention, surface: str, recognised: list[tuple[Any, str]]) ->
     return next(same, "")
 
 
-def says_something(name: str) -> bool:
+def is_meaningful(name: str) -> bool:
+    """Return whether a name is more than punctuation or an article."""
     return any(map(str.isalnum, name)) and name.lower() not in ("the", "a", "an")
 
 
 def is_within(ent: Any, linked: list[Mention]) -> bool:
-    """Return whether an entity is a title, or a part of one: no "Harry" in "When Harry Met Sally"."""
+    """Return whether an entity is a title or part of one, like "Harry" in "When Harry Met Sally"."""
     return any(one.start <= ent.start_char and ent.end_char <= one.end for one in linked)
 
 
 def is_name(doc: Any, start: int, end: int) -> bool:
-    """Return whether a title in the text is a name there: "Home" in "Home is where the heart is" is none."""
+    """Return whether a title in the text is a name there, unlike "Home" in "Home is where the heart is"."""
     return any(
         word.pos_ == "PROPN" or word.ent_type_ not in UNNAMED
         for word in doc.char_span(start, end, alignment_mode="expand")
@@ -120,12 +121,12 @@ def is_name(doc: Any, start: int, end: int) -> bool:
 
 
 def trimmed(ent: Any) -> str:
-    """Return an entity without the possessive's ending and quotation marks."""
+    """Return the text of an entity without a possessive ending and quotation marks."""
     name = ent[:-1].text if len(ent) > 1 and ent[-1].tag_ == "POS" else ent.text
     return " ".join(name.strip(EDGES).split())
 
 
 def in_full(name: str, persons: list[str]) -> str:
-    """Return for a surname the one person of the passage who has it."""
+    """Return, for a surname, the full name of the only person in the passage with it, else the name itself."""
     full = dict.fromkeys(one for one in persons if one.split()[-1:] == [name] and one != name)
     return next(iter(full)) if len(full) == 1 else name

@@ -1,4 +1,4 @@
-"""Beginnings and ends of the words of a folded text."""
+"""Find the words of a folded text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cache
 
 
 def tokens(folded: str) -> Iterator[tuple[int, int]]:
-    """Yield the words of a text: runs of letters, digits and marks, and numbers with points or commas in them.
+    """Yield (start, end) of the words of a text: runs of letters, digits and marks, and numbers with points or commas.
 
-    A single letter is none: it is what an apostrophe or an initial leaves.
+    Single letters, which apostrophes and initials leave, are not words.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def tokens(folded: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Return the pattern; a mark, as Indic vowels are, belongs to the letter before it, which ``\\w`` does not say."""
+    """Return the pattern, which includes marks such as Indic vowels; ``\\w`` does not."""
     marks = "".join(chr(point) for point in range(0x300, 0x10000) if unicodedata.category(chr(point))[0] == "M")
     letter = r"[^\W_]"
     return re.compile(rf"\d+(?:[.,]\d+)+(?!{letter})|{letter}(?:{letter}|[{marks}])*")

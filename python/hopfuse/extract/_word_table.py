@@ -13,7 +13,7 @@ from .extraction import Extraction
 
 
 class NumberedWords(NamedTuple):
-    """Words as entities: how they were read, the commonest form of each, and (passage, entity) of their mentions."""
+    """Words as entities: how they were read, the most frequent form of each, and their mentions (passage, entity)."""
 
     info: WordInfo | None
     names: tuple[str, ...]
@@ -23,12 +23,13 @@ class NumberedWords(NamedTuple):
 def read_words(extractions: Sequence[Extraction], first: int) -> NumberedWords:
     """Return the words of all passages as the entities ``first``, ``first + 1``, ...
 
-    Numbers are given in the order in which words are first seen; of equally common forms the first is the name.
+    Words are numbered in the order of first occurrence. The name of a word is its most frequent form, in a tie the
+    first one.
 
     Raises
     ------
     InputError
-        Words that were read in several ways, or of some passages alone.
+        Words were read in different ways, or for some passages only.
     """
     number: dict[str, int] = {}
     forms: list[Counter[str]] = []

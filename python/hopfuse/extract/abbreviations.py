@@ -8,37 +8,36 @@ from collections.abc import Iterable
 
 from .._validation import checked_texts
 
-WINDOW = 500  # characters before a parenthesis that are read: a long form has 15 words at most
+WINDOW = 500  # characters that are searched before a parenthesis; a long form has at most 15 words
 _PARENTHESES = re.compile(r"\(([^()]{2,})\)")
 _END_OF_SENTENCE = re.compile(r"[.!?;]\s|[()]")
 _WORD = re.compile(r"\S+")
 
 
 def abbreviations(texts: Iterable[str]) -> dict[tuple[str, str], int]:
-    """Return short forms and the long forms that stand before them, by the algorithm of Schwartz and Hearst.
+    """Return abbreviations and their long forms, found by the algorithm of Schwartz and Hearst.
 
     Parameters
     ----------
     texts : iterable of str
-        Of what stands before a parenthesis, 500 characters are read.
+        The 500 characters before each parenthesis are searched.
 
     Returns
     -------
     dict of (str, str) to int
-        (short, long) and how often it is explained so, in the order of first sight.
+        The number of occurrences of each pair (short, long), in the order of first occurrence.
 
     Notes
     -----
-    A short form has 2 to 10 characters, at most two words, begins with a letter or digit and has a letter. The long
-    form ends right before its parenthesis and has at most ``min(|A| + 5, 2 |A|)`` words, ``|A|`` the short form's
-    characters; read from the right, each letter and digit of the short form is found in it, the first at the beginning
-    of a word.
-    "IMF (International Monetary Fund)" is read too.
+    A short form has 2 to 10 characters and at most two words, begins with a letter or digit, and contains a letter. Its
+    long form ends right before the parenthesis and has at most ``min(|A| + 5, 2 |A|)`` words, where ``|A|`` is the
+    length of the short form. Read from the right, the long form contains the letters and digits of the short form in
+    order, the first one at the beginning of a word. "IMF (International Monetary Fund)" is recognised too.
 
     Raises
     ------
     InputError
-        One text instead of several, or what is no text.
+        A single string, or an entry that is not a string.
 
     References
     ----------
@@ -75,7 +74,7 @@ def _is_short(form: str) -> bool:
 
 
 def _long_form(short: str, before: str) -> str | None:
-    """Return the shortest end of ``before`` that has the short form's characters in their order."""
+    """Return the shortest suffix of ``before`` that contains the short form's characters in order."""
     words = list(_WORD.finditer(before))[-min(len(short) + 5, 2 * len(short)) :]
     if not words:
         return None
@@ -91,5 +90,5 @@ def _long_form(short: str, before: str) -> str | None:
             return None
         at -= 1
     long = candidate[at + 1 :]
-    # Longer than its short form, and not the same word again.
+    # It must be longer than the short form, and not contain it as a word.
     return long if len(long) > len(short) and short not in long.split() else None

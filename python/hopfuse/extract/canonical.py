@@ -1,4 +1,4 @@
-"""Give one number to names that differ in writing alone, and one label to what is labelled at several places."""
+"""Canonical keys of names, numbers for names with the same key, and labels by majority."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from functools import lru_cache
 from ._folding import fold
 
 _INITIAL = r"[^\W\d_](?:[\s,]|\.(?!\w)|$)"  # not the "U" of "U.S.", nor the "T" of "T-shirt"
-# Before a space: in "A. Lovelace" it is an initial, and so it is in "A A Milne".
+# "A" is an article only before a space; in "A. Lovelace" and "A A Milne" it is an initial.
 _ARTICLE = re.compile(rf"^\s*(?:the|an|a(?!\s+{_INITIAL}))\s+(?=\S)")
 _BETWEEN_LETTERS = re.compile(r"(?<=(?<!\S)[^\W\d_])\s+(?=[^\W\d_](?!\S))")  # in "u s a ", of "U.S.A."
-# Dots and spaces, but not after the "s" of "Bob's" or the "t" of "don't", nor before the "O" of "O'Hara".
+# Dots and spaces between single letters, but not after the "s" of "Bob's" or before the "O" of "O'Hara".
 _JOINT = re.compile(r"(?<![\w.]['’][sdmt])(?:\s*\.[-‐]?\s*|\s+)(?=\w)(?!\w['’](?!s\b)\w)")
 _MEANINGFUL = frozenset("#%&@*+$")  # C, C++ and C#; AT&T; 5%
 _WITHIN_NUMBERS = frozenset(".,:/")
@@ -22,16 +22,16 @@ _MINUS = frozenset("-−")
 
 
 def canonical_key(name: str) -> str:
-    """Return what names of one entity share: letters and digits, whatever their case, punctuation and leading article.
+    """Return the key that spellings of a name share; it ignores case, punctuation and a leading article.
 
     Returns
     -------
     str
-        Folded (NFKC, case), without a leading "the", "a" or "an"; punctuation and spaces are single spaces, but for
-        ``# % & @ * + $``, for ``. , : /`` between digits and for a minus before a number. Single letters are one
-        word where a dot, a space or both stand between them: "U.S.", "U. S." and "U S" are "us", "I/O" is "i o". An
-        "a" before another initial is one, too: "A A Milne" is "aa milne", "A Milne" is "milne". What is nothing but
-        punctuation stays as it is folded.
+        The folded name (NFKC and case) without a leading "the", "a" or "an". Punctuation and spaces become single
+        spaces, except ``# % & @ * + $``, ``. , : /`` between digits, and a minus before a number. Single letters that
+        are separated by a dot, a space or both are joined: "U.S.", "U. S." and "U S" become "us", but "I/O" becomes "i
+        o". An "a" before another initial is an initial: "A A Milne" becomes "aa milne", "A Milne" becomes "milne". A
+        name of punctuation alone is only folded.
 
     Examples
     --------
@@ -47,10 +47,7 @@ def canonical_key(name: str) -> str:
 
 
 class NameTable:
-    """Numbers for names; those of one key share a number.
-
-    Numbers are given in the order in which keys are first seen.
-    """
+    """Numbers names by their keys, in the order of first occurrence."""
 
     def __init__(self) -> None:
         self._number: dict[str, int] = {}
@@ -60,7 +57,7 @@ class NameTable:
         return len(self._surfaces)
 
     def add(self, name: str) -> int:
-        """Return the number of a name, and count it."""
+        """Count an occurrence of a name, and return its number."""
         surface = " ".join(name.split())
         number = self._number.setdefault(canonical_key(surface), len(self._surfaces))
         if number == len(self._surfaces):
@@ -69,18 +66,18 @@ class NameTable:
         return number
 
     def number(self, name: str) -> int:
-        """Return the number of a name; one that is not there yet is added, another is not counted again."""
+        """Return the number of a name without counting it; a new name is added."""
         known = self._number.get(canonical_key(name))
         return self.add(name) if known is None else known
 
     def names(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        """Return each number's most frequent writing (the first seen of equally frequent ones), and the others."""
+        """Return each number's most frequent spelling (in a tie the first one), and the others."""
         ordered = [tuple(_by_frequency(counts)) for counts in self._surfaces]
         return tuple(row[0] for row in ordered), tuple(row[1:] for row in ordered)
 
 
 class Labels:
-    """Labels that are given to the same thing at several places.
+    """Counts labels of things, and returns the most frequent one.
 
     Examples
     --------
@@ -95,22 +92,22 @@ class Labels:
         self._counts: dict[Hashable, Counter[str]] = {}
 
     def add(self, key: Hashable, label: str) -> None:
-        """Count a label; a blank one is none."""
+        """Count a label; blank labels are ignored."""
         if label.strip():
             self._counts.setdefault(key, Counter())[label] += 1
 
     def of(self, key: Hashable) -> str:
-        """Return the label that is given most often, of equally frequent ones the first; ``""`` where there is none."""
+        """Return the most frequent label, in a tie the first one, or ``""``."""
         counts = self._counts.get(key)
         return "" if counts is None else counts.most_common(1)[0][0]
 
 
 def _by_frequency(counts: Counter[str]) -> Iterable[str]:
-    return (name for name, _ in counts.most_common())  # most_common keeps the order of first sight among equals
+    return (name for name, _ in counts.most_common())  # most_common keeps the order of first occurrence in ties
 
 
 def _spaced(folded: str) -> str:
-    """Put a space for each character that separates words."""
+    """Replace characters that separate words by spaces."""
     return "".join(" " if _is_separator(folded, at) else character for at, character in enumerate(folded))
 
 
@@ -128,7 +125,7 @@ def _is_separator(text: str, at: int) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _separates(character: str) -> bool:
-    """Return whether a character is punctuation, a space, or a sign that serves as such."""
+    """Return whether a character is punctuation, a space, or a similar symbol."""
     if character in _MEANINGFUL:
         return False
     return unicodedata.category(character)[0] in "PZ" or character.isspace() or character in "|~`´<>=^−"

@@ -1,4 +1,4 @@
-"""Read entities and facts of plain passages by a language model."""
+"""Extract entities and facts from passages with a language model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..llm import ChatEndpoint
 from .extraction import Extraction, Passage, Progress, listed_passages, well_formed
 
 PROMPTS = Path(__file__).with_name("prompts")
-#: The files of prompts, and what each needs to hold.
+#: The prompt files, and the placeholders that each must contain.
 ENTITIES, TRIPLES = ("entities.txt", ("text",)), ("triples.txt", ("text", "entities"))
 _PLACE = re.compile(r"\{(title|text|entities)\}")
 _TEXTS = {"type": "array", "items": {"type": "string"}}
@@ -30,21 +30,21 @@ SCHEMAS = {"entities": _answer_with("entities", {"type": "string"}), "triples": 
 
 
 class EndpointReader:
-    """Reads passages with a language model, in two steps: what a passage names, then what it states of that.
+    """Reads passages with a language model in two steps: entities, then facts between them.
 
     Parameters
     ----------
     endpoint : ChatEndpoint
-        With a cache, reading goes on where it was interrupted.
+        With a cache, an interrupted run continues where it stopped.
     prompts : path, optional
-        A folder with ``entities.txt`` and ``triples.txt`` in place of those that hopfuse has, whose folder is
-        ``hopfuse.extract.endpoint_reader.PROMPTS``. ``{title}``, ``{text}`` and, in the second, ``{entities}`` (a JSON
-        list) stand for the passage's.
+        A folder with ``entities.txt`` and ``triples.txt``, by default ``hopfuse.extract.endpoint_reader.PROMPTS``. The
+        placeholders ``{title}``, ``{text}`` and, in the second file, ``{entities}`` (a JSON list) are filled in for
+        each passage.
 
     Raises
     ------
     InputError
-        What is no ChatEndpoint, a prompt that cannot be read, or has no place for what it is about.
+        An endpoint that is not a ChatEndpoint, or a prompt that cannot be read or lacks a placeholder.
 
     References
     ----------
@@ -66,26 +66,26 @@ class EndpointReader:
         self._endpoint = endpoint
 
     def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
-        """Return entities and facts of each passage.
+        """Return the entities and facts of each passage.
 
         Parameters
         ----------
         passages : path, Arrow table, or iterable of mappings
             Rows of ``text`` and, optionally, ``id`` and ``title``, as :meth:`hopfuse.Index.build` takes them.
         progress : callable, optional
-            Called with the prompts that are answered and their number: two for each passage.
+            Called with the number of answered prompts and the number of all, two per passage.
 
         Returns
         -------
         list of Extraction
-            In the order of the passages. Facts that are not three texts are left out, and counted in ``malformed``.
+            In the order of the passages. Facts that are not three strings are left out, and counted in ``malformed``.
 
         Raises
         ------
         InputError
-            What is no table of passages.
+            The argument is not a table of passages.
         EndpointError
-            See :meth:`hopfuse.llm.ChatEndpoint.ask`; it names the step and the passage.
+            As in :meth:`hopfuse.llm.ChatEndpoint.ask`; the message names the step and the passage.
         """
         listed = listed_passages(passages)
         prompts = [_filled(self._entities, passage, ()) for passage in listed]
@@ -97,7 +97,7 @@ class EndpointReader:
     def _asked(
         self, step: str, prompts: list[str], passages: list[Passage], progress: Progress | None, before: int
     ) -> list[list[Any]]:
-        """Ask one step of every passage; ``before`` prompts were answered before."""
+        """Ask one step for all passages; ``before`` is the number of prompts of earlier steps."""
         told = None if progress is None else lambda done, _: progress(before + done, 2 * len(passages))
         names = [f"{step} of passage {passage.id!r}" for passage in passages]
         return [row[step] for row in self._endpoint.ask(prompts, SCHEMAS[step], progress=told, names=names)]
@@ -122,7 +122,7 @@ def _extraction(passage: Passage, entities: list[str], facts: list[Any]) -> Extr
 
 
 def _filled(prompt: str, passage: Passage, entities: Sequence[str]) -> str:
-    """Return the prompt of a passage; braces in the passage's own words stay."""
+    """Return the prompt for a passage; braces in the passage's text are not placeholders."""
     words = {**passage._asdict(), "entities": json.dumps(list(entities), ensure_ascii=False)}
     return _PLACE.sub(lambda place: words[place[1]], prompt)
 
@@ -138,7 +138,9 @@ def _prompt(file: Path, needed: Sequence[str]) -> str:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise InputError(f"prompts: there is no file {str(file)!r}; the folder needs both, copy what stays") from None
+        raise InputError(
+            f"prompts: there is no file {str(file)!r}; the folder needs both files: copy the one you keep"
+        ) from None
     except UnicodeDecodeError as error:
         raise InputError(f"prompts: {file} is not UTF-8: {error}") from None
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Passages, and what was read in them: entities, and facts among them."""
+"""Passages, and the entities, facts and words that were read in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "document", "position"
 
 
 class Passage(NamedTuple):
-    """A text, what it is called, what it is told apart by, and where in a document or conversation it stands."""
+    """A text with its id and title, and its position in a document or conversation."""
 
     id: PassageId
     title: str
@@ -30,9 +30,9 @@ class Passage(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The distinct words of a passage: for each what its forms share, and a form as the passage has it.
+    """The distinct words of a passage: the key of each, and its first form in the passage.
 
-    ``info`` says how they were read; its ``first`` is 0 here.
+    ``info`` describes how they were read; its ``first`` is 0.
     """
 
     info: WordInfo
@@ -47,31 +47,30 @@ class Extraction:
     Parameters
     ----------
     id : str or int
-        Distinct; all strings or all integers, which an index keeps as they are.
+        Ids must be distinct, and all strings or all integers.
     title, text : str
         ``title`` may be empty.
     entities : tuple of str
-        Names as the passage has them. The ends of the triples are mentioned too, whether they stand here or not.
+        Names as written in the passage. The ends of triples and links count as mentioned too.
     triples : tuple of (str, str, str)
         Head, relation and tail.
     malformed : int
-        Facts of the source that were not three texts, and were left out.
+        Number of facts that were left out because they were not three strings.
     labels : tuple of str
-        What kind of thing each of ``entities`` is, such as "PERSON"; ``""`` where that is not known. None at all where
-        the source has none.
+        The kind of thing of each entity, such as "PERSON", or ``""`` if unknown. Empty if the source has no labels.
     links : tuple of (str, str, str)
-        Type, entity and entity: pairs that are joined by an edge of that type, without a fact. They are mentioned, too.
+        Type, entity and entity: pairs joined by an edge of that type without a fact.
     words : Words, optional
-        The passage's words, as :class:`WordReader` reads them.
+        The passage's words, from :class:`WordReader`.
     document : str or int, optional
-        The document or conversation that the passage is a part or a turn of.
+        The document or conversation that contains the passage.
     position : int, optional
-        Where in it: passages that follow each other there are joined. Without one, as they are given.
+        The position in the document; consecutive passages are joined. By default passages are in the given order.
 
     Raises
     ------
     InputError
-        Anything that is not a text where one is needed; another number of labels than of entities.
+        A value of the wrong type, or another number of labels than entities.
 
     Examples
     --------
@@ -131,13 +130,13 @@ class Extraction:
 
 
 def is_triple(row: Any) -> bool:
-    """Return whether a row is three texts, none of them blank."""
+    """Return whether a row is three strings, none of them blank."""
     three = isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3
     return three and all(isinstance(name, str) and name.strip() for name in row)
 
 
 def well_formed(rows: Iterable[Any]) -> tuple[tuple[Triple, ...], int]:
-    """Return the triples among what a language model wrote, and how many rows are none."""
+    """Return the valid triples in a language model's rows, and the number of other rows."""
     if isinstance(rows, str) or not isinstance(rows, Iterable):
         raise InputError(f"triples are a {type(rows).__name__}; they must be a list of [head, relation, tail]")
     listed = list(rows)
@@ -146,15 +145,15 @@ def well_formed(rows: Iterable[Any]) -> tuple[tuple[Triple, ...], int]:
 
 
 def listed_passages(source: Any) -> list[Passage]:
-    """Return the rows of a path, an Arrow table or mappings, as :meth:`hopfuse.Index.build` takes passages.
+    """Return passages from a path, an Arrow table or mappings, as for :meth:`hopfuse.Index.build`.
 
-    ``document`` and ``position`` are read, too, where rows have them.
+    The columns ``document`` and ``position`` are read too.
 
     Raises
     ------
     InputError
-        What is no such table, an id twice, a text that is no string; a position without a document, two passages of
-        a document at one position or only some of them at any.
+        The argument is not such a table, an id occurs twice, a text is not a string, a position is given without a
+        document, or the positions in a document are repeated or incomplete.
 
     Examples
     --------
@@ -164,6 +163,6 @@ def listed_passages(source: Any) -> list[Passage]:
     table = read_table(source, ORDERED)
     ids: Sequence[PassageId] = row_ids(table)
     documents, positions = names_or_numbers(table, "document"), integers_or_none(table, "position")
-    neighbours(ids, documents, positions)  # refused now, before anything is read in the texts
+    neighbours(ids, documents, positions)  # raise errors before texts are read
     columns = (ids, texts(table, "title", default=""), texts(table, "text"), documents, positions)
     return [Passage(*row) for row in zip(*columns, strict=True)]

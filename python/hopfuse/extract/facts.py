@@ -1,4 +1,4 @@
-"""Facts that passages state, and those about which they disagree."""
+"""Facts that passages state, and conflicts between them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Fact:
     head, tail : int
         Entities.
     relation : str
-        As it is most often written.
+        The most frequent spelling.
     family : str
-        Of its predicate; the type of its edge.
+        The family of the predicate, which is the type of its edge.
     passages : tuple of int
-        Those that state it, ascending.
+        The passages that state it, ascending.
     """
 
     head: int
@@ -35,19 +35,19 @@ class Fact:
 
 @dataclass(frozen=True)
 class FactConflict:
-    """One predicate of one head with several tails in different passages, resolved by majority.
+    """A functional predicate of a head with several tails in different passages, resolved by majority.
 
     Attributes
     ----------
     head : int
     relation : str
-        Canonical.
+        The key of the predicate.
     kept : int
-        The tail that most passages state; of equally many the one that is stated first.
+        The tail that most passages state, in a tie the first one.
     passages : tuple of int
-        Those that state it.
+        The passages that state it.
     dropped : dict of int to tuple of int
-        The other tails and the passages that state them.
+        The other tails, with the passages that state them.
     """
 
     head: int
@@ -60,9 +60,9 @@ class FactConflict:
 def resolve_conflicts(
     stated: Stated, is_functional: Callable[[str], bool]
 ) -> tuple[dict[tuple[int, str, int], list[int]], tuple[FactConflict, ...]]:
-    """Return the facts that are kept, in their order, and a record of each disagreement.
+    """Return the facts that are kept, in order, and the conflicts.
 
-    Tails that one passage states together are no disagreement: it means them all.
+    Several tails in one passage are not a conflict: the passage means all of them.
     """
     tails: dict[tuple[int, str], list[int]] = defaultdict(list)
     for head, relation, tail in stated:

@@ -1,4 +1,4 @@
-"""Function words: what sentences are built with, whatever they are about."""
+"""Function words of English: articles, pronouns, auxiliaries, prepositions, conjunctions."""
 
 from __future__ import annotations
 

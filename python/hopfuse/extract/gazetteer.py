@@ -1,4 +1,4 @@
-"""Find entity mentions by exact lookup of known names."""
+"""Find entity mentions by looking up known names."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Match(NamedTuple):
     entity : int
         Index into the gazetteer's names.
     surface : str
-        The mention as it stands in the text: ``text[start:end]``.
+        The mention in the text: ``text[start:end]``.
     start, end : int
         Offsets into the original text, in characters.
     kind : {"exact", "alias"}
         Whether the entity's name matched, or one of its aliases.
     confidence : float
-        How sure it is that the text means the name and not a word that is written like it, above 0, at most 1:
-        :class:`EntityLinker` says so, to a :class:`Gazetteer` all are sure.
+        The confidence that the text means the name and not a common word that is written like it, above 0 and at most
+        1. :class:`EntityLinker` estimates it; for :class:`Gazetteer` it is 1.
     """
 
     entity: int
@@ -43,23 +43,22 @@ class Match(NamedTuple):
 
 
 class Gazetteer:
-    """Finds known names in texts, all at once, with an Aho-Corasick automaton.
+    """Finds known names in texts with an Aho-Corasick automaton.
 
-    Names and texts are compared after Unicode normalization (NFKC) and full case folding, so that
-    ``"STRASSE"`` finds ``"Straße"``; runs of white space are not merged. A mention begins and ends at
-    a word boundary: not between two letters, digits or underscores, nor before a combining mark. In
-    scripts written without spaces a name is thus found only where something else sets it off. Of
-    mentions that overlap, the longest (in the original text) wins, then the leftmost.
+    Names and texts are compared after Unicode normalization (NFKC) and full case folding, so that ``"STRASSE"`` finds
+    ``"Straße"``. Runs of white space are not merged. A mention begins and ends at a word boundary: not between two
+    letters, digits or underscores, and not before a combining mark. In scripts without spaces, a name is therefore
+    found only if something else separates it. Of overlapping mentions, the longest (in the original text) wins, then
+    the leftmost.
 
     Parameters
     ----------
     names : sequence of str
-        The name of each entity; several may share one. White space around a name is dropped.
+        The name of each entity; several entities may share one. Surrounding white space is ignored.
     aliases : mapping of int to iterable of str, optional
         Other names of an entity, by its index.
     min_length : int, at least 1
-        Names and aliases with fewer characters, once folded, are not looked for; :attr:`skipped`
-        lists them.
+        Names and aliases with fewer characters after folding are ignored; :attr:`skipped` lists them.
     case_sensitive : bool
         Compare after NFKC only.
 
@@ -71,7 +70,7 @@ class Gazetteer:
     Raises
     ------
     InputError
-        A name or alias that is not a string or is blank, an index without a name, min_length below 1.
+        A name or alias that is blank or not a string, an alias of an index without a name, or min_length below 1.
     MissingExtraError
         ``pyahocorasick`` is not installed.
 
@@ -120,7 +119,7 @@ class Gazetteer:
         self._automaton = _automaton(table)
 
     def __len__(self) -> int:
-        """Return the number of different surfaces that are looked for."""
+        """Return the number of distinct surfaces."""
         return len(self._lengths)
 
     def __repr__(self) -> str:
@@ -136,14 +135,13 @@ class Gazetteer:
         Returns
         -------
         list of list of Match
-            One list per text, by offset. Entities that share the surface follow one another in the
-            order of their indices; an entity is listed once for a mention, as ``"exact"`` where its
-            name matches.
+            One list per text, by offset. Entities that share a surface are listed by index. An entity is listed once
+            for a mention, as ``"exact"`` if its name matches.
 
         Raises
         ------
         InputError
-            A bare string, or an entry that is not one.
+            A single string, or an entry that is not a string.
 
         Examples
         --------
@@ -155,12 +153,12 @@ class Gazetteer:
         return [self._mentions(text) for text in checked_texts(texts)]
 
     def part(self, part: IndexPart) -> Gazetteer:
-        """Return the gazetteer of the entities of a part of an index, whose entities this one's names are.
+        """Return the gazetteer of a part of an index; the names must be those of the index's entities.
 
         Raises
         ------
         InputError
-            The names are of fewer entities than the index has.
+            There are fewer names than entities of the index.
         """
         names, aliases, options = self._given
         if part.entities.size and part.entities[-1] >= len(names):
@@ -170,9 +168,9 @@ class Gazetteer:
         return Gazetteer([names[row] for row in rows], own, **options)
 
     def spans(self, text: str) -> list[tuple[int, int, int]]:
-        """Return every place of a surface in a text, those that overlap too: start, end, and the surface's number.
+        """Return all occurrences of surfaces in a text, also overlapping ones: start, end, and number of the surface.
 
-        Surfaces are numbered in the order of the names and then of the aliases that brought them in, each once.
+        Distinct surfaces are numbered in the order of the names, then of the aliases.
 
         Examples
         --------
@@ -192,7 +190,7 @@ class Gazetteer:
         ]
 
     def _candidates(self, folded: FoldedText) -> list[tuple[int, int, int]]:
-        """Return (start, end, surface) of every occurrence between word boundaries, in original offsets."""
+        """Return (start, end, surface) of all occurrences between word boundaries, in original offsets."""
         text, found = folded.text, []
         if isinstance(folded.start_at, range):
             return self._ascii_candidates(text)
@@ -204,7 +202,7 @@ class Gazetteer:
         return found
 
     def _ascii_candidates(self, text: str) -> list[tuple[int, int, int]]:
-        """Return the same of an ASCII text, whose offsets are the original's."""
+        """Return the same for an ASCII text, whose offsets equal the original's."""
         lengths, length, found = self._lengths, len(text), []
         for last, surface in self._automaton.iter(text):
             end = last + 1
@@ -250,7 +248,7 @@ def _automaton(surfaces: Iterable[str]) -> Any:
 
 
 def _longest(spans: list[tuple[int, int, int]], length: int) -> list[tuple[int, int, int]]:
-    """Return spans of a text that do not overlap, by offset: the longest first claim their place, then the leftmost."""
+    """Return non-overlapping spans by offset, preferring the longest, then the leftmost."""
     taken = bytearray(length)
     kept = []
     for start, end, surface in sorted(spans, key=lambda span: (span[0] - span[1], span[0])):

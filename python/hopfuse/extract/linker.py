@@ -1,4 +1,4 @@
-"""Link the names in questions to the entities of an index, as a person would read them."""
+"""Link names in questions to the entities of an index."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORDS_BESIDE = re.compile(r"(\w+)\W*$"), re.compile(r"^\W*(\w+)")
 
 
 class Sense(NamedTuple):
-    """An entity that some words may mean, and how its name is written."""
+    """An entity that a surface may refer to, and the spelling of its name."""
 
     entity: int
     kind: Kind
@@ -38,35 +38,36 @@ class Sense(NamedTuple):
 
 
 class EntityLinker:
-    """Finds the entities of an index that questions name: a :class:`Gazetteer` that knows names from other words.
+    """Finds the entities of an index that questions name, and distinguishes names from common words.
 
-    Names are found as by a Gazetteer, whatever their case, and also as they are typed without punctuation marks or
-    accents. Then each counts only as a person would take it:
+    Names are found as by :class:`Gazetteer`, ignoring case, and also without punctuation marks or accents. Mentions
+    are then filtered:
 
-    - Where the case of a question tells names from other words (some have capitals in it, most do not), a name must be
-      written as in the index: "Reading" is the town, "reading" is not. Where it does not (a question in one case, in
-      Title Case, or the word that begins it), a name is in doubt: its ``confidence`` is the share of the entity's
-      passages among these and the passages that have the words in lower case (link probability), counted in the
-      index's own passages. Those below ``least`` do not count: "time" is no town where a thousand passages have the
+    - If the case of a question distinguishes names from other words (some words are capitalised, most are not), a name
+      must be written as in the index: "Reading" is the town, "reading" is not. Otherwise (in a question in one case or
+      in Title Case, or for its first word), the mention is uncertain. Its ``confidence`` is the link probability: the
+      share of the entity's passages among these and the index's passages that contain the words in lower case.
+      Mentions with a confidence below ``least`` are dropped: "time" is not the town if a thousand passages contain the
       word and two the town.
-    - Function words ("of", "it", "where is") are no names, unless they are written as one: "the country where Of is".
-    - Of mentions that overlap and count the longest wins, then the leftmost.
+    - Function words ("of", "it", "where is") are not names, unless they are written as names: "the country where Of
+      is".
+    - Of overlapping mentions that remain, the longest wins, then the leftmost.
 
     Parameters
     ----------
     index : Index
-        Its entities' names and aliases; their passages, for how common a name is.
+        Provides the names and aliases of entities, and passages for frequencies.
     min_length : int, at least 1
-        Names and aliases with fewer characters, once folded, are not looked for.
+        Names and aliases with fewer characters after folding are ignored.
     function_words : collection of str
-        In lower case; those of English by default.
+        In lower case, by default English.
     least : float, above 0, at most 1
-        Confidence below which a name does not count.
+        The smallest confidence of a mention.
 
     Raises
     ------
     InputError
-        min_length below 1, function words that are one str, least outside that.
+        min_length below 1, function words given as one string, or ``least`` out of its range.
     MissingExtraError
         ``pyahocorasick`` is not installed.
 
@@ -125,7 +126,7 @@ class EntityLinker:
         self._confidence: dict[tuple[int, tuple[int, ...]], float] = {}
 
     def __len__(self) -> int:
-        """Return the number of different surfaces that are looked for."""
+        """Return the number of distinct surfaces."""
         return len(self._keys)
 
     def __repr__(self) -> str:
@@ -138,19 +139,18 @@ class EntityLinker:
         ----------
         texts : sequence of str, B entries
         allow : array_like of bool (P,) or (B, P), of rows, or B such lists, optional
-            Passages that a question may see: it names what an index of these passages alone would know, and words are
-            as common as they are there.
+            Passages that a question may see. Entities of other passages are not found, and frequencies are counted in
+            these passages.
 
         Returns
         -------
         list of list of Match
-            One list per question, by offset. Entities that share a surface follow one another in the order of their
-            indices.
+            One list per question, by offset. Entities that share a surface are listed by index.
 
         Raises
         ------
         InputError
-            A bare string, or an entry that is not one; passages that the index does not have.
+            A single string, an entry that is not a string, or passages that the index does not have.
 
         Examples
         --------
@@ -173,13 +173,13 @@ class EntityLinker:
         return [self._link(text, rows[0 if len(rows) == 1 else b]) for b, text in enumerate(asked)]
 
     def part(self, part: IndexPart) -> EntityLinker:
-        """Return the linker of a part of the index, as a recipe needs it for an isolated search."""
+        """Return the linker of a part of the index, for isolated searches."""
         return EntityLinker(
             part.index, min_length=self._min_length, function_words=self._function_words, least=self._least
         )
 
     def of_state(self, index: Index) -> EntityLinker:
-        """Return the linker of another state of the index, which shares what is made of names where they are the same.
+        """Return the linker of another state of the index; if the names are the same, their tables are shared.
 
         Examples
         --------
@@ -211,7 +211,7 @@ class EntityLinker:
         casing, taken, found = casing_of(text, self._function_words), bytearray(len(text)), list[Match]()
         spans.sort(key=lambda span: (span[0] - span[1], span[0]))
         for start, end, key in spans:
-            # No span that was taken is shorter, so one that overlaps covers an end of this one.
+            # Spans that were taken are at least as long, so one that overlaps covers an end of this one.
             if taken[start] or taken[end - 1] or self._is_plain(text[start], key, casing.tells):
                 continue
             sure, senses = self._read(text, start, end, key, casing)
@@ -227,13 +227,13 @@ class EntityLinker:
         return sorted(found, key=lambda match: match.start)
 
     def _is_plain(self, first: str, key: int, tells: bool) -> bool:
-        """Return whether the first letter alone says that a place is no name: most places end here."""
+        """Return whether the first letter alone shows that a span is not a name, which decides most spans."""
         if self._functional[key]:
             return not (tells and first.isupper())
         return tells and self._capital_word[key] and first.islower()
 
     def _read(self, text: str, start: int, end: int, key: int, casing: Casing) -> tuple[bool, list[Sense]]:
-        """Return whether the case of a place says that it is a name, and the senses that it may have."""
+        """Return whether the case of a span shows that it is a name, and its possible senses."""
         senses = self._senses[key]
         if not casing.tells:
             return False, senses
@@ -245,18 +245,18 @@ class EntityLinker:
         return bool(capitals), capitals or written_so
 
     def _is_in_a_title(self, text: str, start: int, end: int, casing: Casing) -> bool:
-        """Return whether a word with a capital stands beside a place: "Of" in "The Fellowship Of The Ring"."""
+        """Return whether a capitalised word is next to a span, as for "Of" in "The Fellowship Of The Ring"."""
         before, after = _WORDS_BESIDE[0].search(text[:start]), _WORDS_BESIDE[1].search(text[end:])
         if before is not None and before[1][0].isupper():
-            opens = before.start() in casing.starts  # its capital says nothing, if it is no word of a title
+            opens = before.start() in casing.starts  # at the start of a sentence, a capital carries no information
             if not (opens and before[1].lower() in self._function_words):
                 return True
         return after is not None and after[1][0].isupper()
 
     def _link_probability(self, key: int, senses: list[Sense], allow: NDArray[np.bool_] | None) -> float:
-        """Return how often the words mean the entities: of their passages, and of those that have them as plain words.
+        """Return the share of the entities' passages among these and the passages with the plain words.
 
-        A name that no passage has as a plain word is not in doubt; nor is any where there are no counts.
+        It is 1 if no passage has the plain words, or if there are no counts.
         """
         if self._frequencies is None:
             return 1.0
@@ -274,7 +274,7 @@ class EntityLinker:
         return known
 
     def _frequency(self, entity: int, allow: NDArray[np.bool_] | None) -> int:
-        """Return how many of the passages an entity is in."""
+        """Return the number of (allowed) passages that contain an entity."""
         if self._frequencies is None or self._index.graph is None:
             return self._index.num_passages
         if allow is None:
@@ -297,7 +297,7 @@ def _same_names(a: Index, b: Index) -> bool:
 
 
 def _senses(index: Index) -> Iterator[Sense]:
-    """Yield every entity that has a name by that, then by its aliases; words of the texts have none."""
+    """Yield all entities that are not words by their names, then by their aliases."""
     named = index.num_entities if index.words is None else index.words.first
     for entity, name in enumerate(islice(index.entity_names, named)):
         if name.strip():
@@ -309,7 +309,7 @@ def _senses(index: Index) -> Iterator[Sense]:
 
 
 def _typed(form: str) -> list[str]:
-    """Return a name folded, and without accents and punctuation marks, as it is typed.
+    """Return a name folded, and also without accents and punctuation marks, as people type it.
 
     Examples
     --------

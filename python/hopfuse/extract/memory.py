@@ -1,4 +1,4 @@
-"""A memory: passages, entities and the facts that join them, as a typed graph."""
+"""Memory: passages, entities and facts as a typed graph."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ CONTEXT, SYNONYM, WORD, SEQUENCE = "context", "synonym", "word", "sequence"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Memory:
-    """Passages with their entities and facts, as :func:`build_memory` makes them.
+    """Passages with their entities and facts, from :func:`build_memory`.
 
     Attributes
     ----------
     ids : tuple of str or of int, P entries
     titles, texts : tuple of str, P entries
     entities : tuple of str, E entries
-        The most frequent writing of each; names first, then words.
+        The most frequent spelling of each entity; names first, then words.
     aliases : tuple of tuple of str, E entries
-        The others.
+        Other spellings.
     mentions : ndarray of int64, shape (M, 2)
-        (passage, entity), ascending, each once: the entries of the incidence matrix B.
+        Distinct pairs (passage, entity), ascending: the entries of the incidence matrix B.
     facts : tuple of Fact
-        Each once, in the order in which they are first stated.
+        Distinct facts, in the order of their first statements.
     conflicts : tuple of FactConflict
-        Where passages disagree about a functional predicate: what was kept, and what was dropped.
+        Disagreements of passages about a functional predicate: what was kept, and what was dropped.
     left_out : mapping of str to int
-        How many stated facts make no edge: ``"malformed"``, ``"generic"`` predicates, ``"loop"`` (from an entity to
-        itself), ``"outvoted"``.
+        Numbers of stated facts without an edge: ``"malformed"``, ``"generic"`` predicates, ``"loop"`` (from an entity
+        to itself), ``"outvoted"``.
     labels : tuple of str, E entries
-        What kind of thing each entity is: the label that passages give its names most often, of equally frequent ones
-        the first; ``""`` where none does.
+        The kind of thing of each entity: the label that passages give most often, in a tie the first one, or ``""``.
     words : WordInfo, optional
-        How the passages' words were read; they are the entities ``words.first`` .. E-1. None: all entities are names.
+        How the passages' words were read; they are the entities ``words.first`` .. E-1. None if all entities are names.
     links : mapping of str to ndarray of int64, shape (L, 3)
-        By type, entities that are joined without a fact, the lower first, and how many passages link them.
+        By type, pairs of entities that are joined without a fact, the lower number first, and the number of passages
+        that link them.
     sequence : ndarray of int64, shape (S, 2)
-        Passages that follow each other in a document or conversation.
+        Consecutive passages of a document or conversation.
     link_passages : mapping of str to ndarray of int64, shape (., 3)
-        By type as :attr:`links`, the two entities and a passage that links them, a row for each passage.
+        By type, the two entities of a link and a passage that states it, one row per passage.
     """
 
     ids: tuple[PassageId, ...]
@@ -76,12 +76,12 @@ class Memory:
 
     @property
     def num_names(self) -> int:
-        """Entities that are names."""
+        """Number of entities that are names."""
         return len(self.entities) if self.words is None else self.words.first
 
     @cached_property
     def document_frequency(self) -> NDArray[np.int64]:
-        """Passages that mention each entity, shape (E,)."""
+        """Number of passages that mention each entity, shape (E,)."""
         return np.bincount(self.mentions[:, 1], minlength=len(self.entities)).astype(np.int64)
 
     @property
@@ -91,7 +91,7 @@ class Memory:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Words of each passage, shape (P,)."""
+        """Number of words of each passage, shape (P,)."""
         return np.array([len(text.split()) for text in self.texts], np.int64)
 
     def graph(
@@ -99,22 +99,23 @@ class Memory:
     ) -> Graph:
         """Return the undirected graph: nodes 0 .. P-1 are the passages, P .. P+E-1 the entities.
 
-        Edge types: ``"context"`` (an entity and a passage that mentions it, weight 1), the family of each fact
-        (weight: the passages that state facts of it between the two), those of :attr:`links` (weight: the passages that
-        link the two), ``"synonym"``, ``"word"`` (a word and a passage that has it, weight 1), ``"sequence"`` (passages
-        that follow each other, weight 1). Of words alone there is no ``"context"``.
+        Edge types: ``"context"`` (an entity and a passage that mentions it, weight 1), the families of facts (weight:
+        number of statements of such facts between the two entities), the types of :attr:`links` (weight: number of
+        passages that link the two entities), ``"synonym"``, ``"word"`` (a word and a passage that contains it, weight
+        1) and ``"sequence"`` (consecutive passages, weight 1). If all entities are words, there is no ``"context"``.
 
         Parameters
         ----------
         synonyms : array_like of int (S, 2), optional
-            Pairs of two entities (:func:`similar_pairs`, :meth:`abbreviated`), each pair once.
+            Distinct pairs of entities (:func:`similar_pairs`, :meth:`abbreviated`).
         similarities : array_like of float (S,), optional
-            Weights of those edges; 1 where absent.
+            Weights of these edges, by default 1.
 
         Raises
         ------
         InputError
-            A pair of entities that are not there, of one entity, or twice; another number of similarities.
+            A pair with an unknown entity, a pair of an entity with itself, a repeated pair, or another number of
+            similarities than pairs.
         """
         passages = len(self.ids)
         pairs = _checked_pairs(synonyms)
@@ -144,7 +145,7 @@ class Memory:
         return Edges(name, pairs, np.ones(len(pairs)))
 
     def _stated(self) -> list[Edges]:
-        """Return the edges of the facts, a block for each family."""
+        """Return the edges of the facts, one block per family."""
         stated: dict[str, Counter[tuple[int, int]]] = {}
         for fact in self.facts:
             low, high = sorted((fact.head, fact.tail))
@@ -156,9 +157,9 @@ class Memory:
         return blocks
 
     def statements(self, graph: Graph) -> EdgeStatements | None:
-        """Return the edges of a graph of :meth:`graph` as the passages state them; synonyms are no passage's.
+        """Return the edges of a graph from :meth:`graph` as passages state them; no passage states synonyms.
 
-        None for a graph that has other edges: then nobody knows who states those between two entities.
+        Return None for a graph with other edges, for which it is not known which passages state them.
         """
         number = {name: at for at, name in enumerate(graph.edge_type_names)}
         passages = len(self.ids)
@@ -188,12 +189,12 @@ class Memory:
         return statements if same else None
 
     def stated_edges(self) -> Iterator[tuple[int, int, str, int]]:
-        """Yield the edges of :meth:`graph` as the passages state them, each of weight 1, but for synonyms.
+        """Yield the edges of :meth:`graph`, except synonyms, as passages state them, each of weight 1.
 
         Yields
         ------
         (int, int, str, int)
-            Two nodes, the edge's type, and the passage that states an edge between two entities; -1 for others.
+            Two nodes, the edge's type, and the passage that states it if it joins two entities, else -1.
         """
         passages = len(self.ids)
         mentions = self.mentions.tolist()
@@ -206,7 +207,7 @@ class Memory:
         yield from ((a, b, SEQUENCE, NO_PASSAGE) for a, b in self.sequence.tolist())
 
     def keys(self, names: Sequence[str], *, words: bool) -> list[str]:
-        """Return what the writings of one name share, or with ``words`` the forms of one word.
+        """Return the keys of names or words; spellings of the same name or word have the same key.
 
         Examples
         --------
@@ -218,7 +219,7 @@ class Memory:
         if not words:
             return list(map(canonical_key, names))
         if self.words is None:
-            raise InputError("the memory has no words, which have keys; ask for those of names: words=False")
+            raise InputError("words=True is given, but the memory has no words; give words=False")
         return word_keys(self.words, names)
 
     def index(self, graph: Graph | None = None, **options: Any) -> Index:
@@ -227,12 +228,12 @@ class Memory:
         Parameters
         ----------
         graph : Graph, optional
-            :meth:`graph` with synonyms; by default without.
+            Such as :meth:`graph` with synonyms; by default :meth:`graph` without.
         **options
             ``vectors``, ``entity_vectors``, ``encoder``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
         """
         stated = ((fact.head, fact.relation, fact.tail, at) for fact in self.facts for at in fact.passages)
-        facts = None  # words alone state none
+        facts = None  # words have no facts
         if self.num_names or self.words is None:
             facts = Facts.from_numbers(stated, len(self.entities), len(self.ids))
         rows = zip(self.ids, self.titles, self.texts, strict=True)
@@ -249,12 +250,12 @@ class Memory:
         )
 
     def abbreviated(self, forms: Iterable[tuple[str, str]]) -> NDArray[np.int64]:
-        """Return pairs of entities whose names are a short form, its long form, or one with the other in parentheses.
+        """Return pairs of entities whose names are a short form, its long form, or both with one in parentheses.
 
         Parameters
         ----------
         forms : iterable of (str, str)
-            Short and long, such as :func:`abbreviations` of the texts finds, and of the names.
+            Short and long forms, such as from :func:`abbreviations` of the texts and of the names.
 
         Returns
         -------
@@ -279,7 +280,7 @@ class Memory:
 
 
 def _checked_pairs(given: Any) -> NDArray[np.int64]:
-    """Return pairs as (S, 2): two entities each, no pair twice."""
+    """Return distinct pairs of two entities, shape (S, 2)."""
     pairs = _numbers(given, "synonyms")
     if pairs.size == 0:
         return np.zeros((0, 2), np.int64)
@@ -298,7 +299,7 @@ def _numbers(given: Any, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(given if isinstance(given, np.ndarray) else list(given))
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} are no array of numbers: {error}") from None
+        raise InputError(f"{name} are not an array of numbers: {error}") from None
     if array.size and array.dtype.kind not in "iuf":
         raise InputError(f"{name} are {array.dtype}; they must be numbers")
     return array

@@ -1,4 +1,4 @@
-"""Put what was read in passages together as a memory."""
+"""Build a memory from extractions."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .relations import Predicates
 
 
 def build_memory(extractions: Iterable[Extraction], predicates: Predicates | None = None) -> Memory:
-    """Put together what was read in passages.
+    """Merge the extractions of passages into entities, facts and links.
 
-    Names that differ in case, punctuation or a leading article are one entity; a fact that several passages state is
-    one fact. Facts of generic predicates, and from an entity to itself, mention their ends and make no edge. Where
-    passages disagree about a predicate of one value, the tail that most of them state is kept, of equally many the one
-    stated first; tails that one passage states together are all kept. Links and words of passages are counted; passages
-    of one document that follow each other are a sequence.
+    Names that differ only in case, punctuation or a leading article are one entity. A fact that several passages state
+    is one fact. Facts with generic predicates, or from an entity to itself, only mention their ends. If passages
+    disagree about a functional predicate, the tail that most of them state is kept, in a tie the first one; if one
+    passage states several tails, all are kept. Links and words are counted over passages, and consecutive passages of
+    a document form a sequence.
 
     Parameters
     ----------
     extractions : iterable of Extraction
-        Ids are distinct.
+        With distinct ids.
     predicates : Predicates, optional
 
     Returns
@@ -39,8 +39,8 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     Raises
     ------
     InputError
-        Two extractions of one id, or what is no extraction; words that were read in several ways, or of some passages
-        alone; positions in a document that are not as :class:`Extraction` has them.
+        Two extractions with one id, an entry that is not an Extraction, words that were read in different ways or for
+        some passages only, or invalid positions in a document.
 
     Examples
     --------
@@ -61,9 +61,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
             raise InputError(f"extractions[{at}] is a {type(one).__name__}; make it an Extraction")
     repeated = [id for id, times in Counter(one.id for one in read).items() if times > 1]
     if repeated:
-        raise InputError(
-            f"{len(repeated)} ids stand for several passages, {repeated[0]!r} among them; make them distinct"
-        )
+        raise InputError(f"{len(repeated)} ids occur several times, such as {repeated[0]!r}; make them distinct")
     table, labels, mentions = NameTable(), Labels(), set[tuple[int, int]]()
     linked: dict[str, Counter[tuple[int, int]]] = {}
     linking: dict[str, list[tuple[int, int, int]]] = {}
@@ -120,7 +118,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
 
 
 def _links(links: Iterable[Triple], table: NameTable) -> dict[str, set[tuple[int, int]]]:
-    """Return a passage's pairs of two entities by type, the lower first, each once."""
+    """Return a passage's distinct pairs of entities by type, the lower number first."""
     found: dict[str, set[tuple[int, int]]] = {}
     for kind, head, tail in links:
         a, b = sorted(map(table.number, (head, tail)))

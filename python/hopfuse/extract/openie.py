@@ -1,4 +1,4 @@
-"""Read passages whose entities and triples were extracted already: OpenIE files."""
+"""Read OpenIE files: passages with extracted entities and triples."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .extraction import Extraction, well_formed
 
 
 def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None = None) -> list[Extraction]:
-    """Read what OpenIE found.
+    """Read extractions from an OpenIE file.
 
     Parameters
     ----------
     path : str or path
         ``.json``: HippoRAG's published format, {"docs": [{"idx", "passage", "extracted_entities",
-        "extracted_triples"}, ...]}; a passage's first line is its title where more lines follow.
+        "extracted_triples"}, ...]}; if a passage has several lines, the first one is its title.
         ``.jsonl``: a line {"id", "entities", "triples"} for each passage of the other file.
     passages : str or path, optional
         For ``.jsonl``: lines of {"id", "title", "text"}, ``title`` optional. A passage without a line in ``path`` has
@@ -28,16 +28,16 @@ def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None 
     Returns
     -------
     list of Extraction
-        In the order of the passages. A triple that is not three texts, as language models write them at times, is left
-        out and counted in ``malformed``.
+        In the order of the passages. Triples that are not three strings, which language models sometimes write, are
+        left out and counted in ``malformed``.
 
     Raises
     ------
     InputError
-        A file that is not there or not as above; an id twice, or one that no passage has. The message names file and
-        line or document.
+        A file that does not exist or is not as above, an id that occurs twice, or an id that no passage has. The
+        message names the file and the line or document.
     FormatError
-        A line that is no object of these keys.
+        A line is not an object with these keys.
 
     References
     ----------
@@ -65,7 +65,7 @@ def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None 
     if suffix != ".jsonl":
         raise InputError(f"{file} has the suffix {file.suffix!r}; allowed: .json (HippoRAG's format), .jsonl")
     if passages is None:
-        raise InputError(f"{file.name} needs the passages that its ids are of: passages=, .jsonl of id, title, text")
+        raise InputError(f"{file.name} needs passages=, a .jsonl file of id, title and text")
     return _joined(file, _existing(passages))
 
 
@@ -109,12 +109,12 @@ def _joined(file: Path, passages: Path) -> list[Extraction]:
     _distinct(found, passages)
     unknown = sorted(set(extracted) - {str(extraction.id) for extraction in found})
     if unknown:
-        raise InputError(f"{file}: {len(unknown)} ids are of no passage in {passages}, {unknown[0]!r} among them")
+        raise InputError(f"{file}: {len(unknown)} ids are of no passage in {passages}, such as {unknown[0]!r}")
     return found
 
 
 def _names(entities: Any) -> tuple[str, ...]:
-    """Drop empty names, which language models give at times."""
+    """Return names without empty ones, which language models sometimes write."""
     if not isinstance(entities, list | tuple):
         raise InputError(f"entities are a {type(entities).__name__}; they must be a list of names")
     return tuple(name for name in entities if not isinstance(name, str) or name.strip())

@@ -1,4 +1,4 @@
-"""Find the names of an index in questions; in a question without any, its words."""
+"""Find names of an index in questions or, in a question without names, words."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from .words import WordMatcher
 
 
 class QuestionMatcher:
-    """Finds names by :class:`EntityLinker`; in a question without a name, words by :class:`WordMatcher`.
+    """Finds names with :class:`EntityLinker` and, in questions without names, words with :class:`WordMatcher`.
 
-    Words beside names would spread a walk over much that the question does not mean: docs/readers.md. What it needs is
-    built when it is first needed.
+    If a question has names, words would spread the walk over unrelated passages (docs/readers.md). Both matchers are
+    built at their first use.
 
     Parameters
     ----------
     index : Index
     case_sensitive : bool
-        Find every name that is written as in the index, and no other.
+        Find all names that are written as in the index, and no others.
 
     Raises
     ------
     MissingExtraError
-        By :meth:`match`: the index has names and ``pyahocorasick`` is not installed, or words and what stems them is
-        not.
+        From :meth:`match`: ``pyahocorasick`` is needed for names, or a stemmer or tagger for words, and is not
+        installed.
 
     Examples
     --------
@@ -52,14 +52,14 @@ class QuestionMatcher:
         self._named = index.num_entities if words is None else words.first  # entities that are names, not words
 
     def match(self, texts: Sequence[str], *, allow: Any = None) -> list[list[str | int | Match]]:
-        """Return the names in each text, in order; of a text without any, the numbers of its words.
+        """Return the names in each text, in order or, for a text without names, the entity numbers of its words.
 
         Parameters
         ----------
         texts : sequence of str, B entries
         allow : array_like of bool (P,) or (B, P), of rows, or B such lists, optional
-            Passages that a question may see: it names what an index of these passages alone
-            (:meth:`hopfuse.Index.part`) would know.
+            Passages that a question may see. The result is that of an index of these passages alone
+            (:meth:`hopfuse.Index.part`).
         """
         if allow is None:
             return self._match(texts)
@@ -73,11 +73,11 @@ class QuestionMatcher:
         return found
 
     def part(self, part: IndexPart) -> QuestionMatcher:
-        """Return the matcher of a part of the index, as a recipe needs it for an isolated search."""
+        """Return the matcher of a part of the index, for isolated searches."""
         return QuestionMatcher(part.index, case_sensitive=self._case_sensitive)
 
     def of_state(self, index: Index) -> QuestionMatcher:
-        """Return the matcher of another state of the index, which shares what is made of names where they are the same.
+        """Return the matcher of another state of the index; if the names are the same, their tables are shared.
 
         Examples
         --------
@@ -94,7 +94,7 @@ class QuestionMatcher:
         ['nice']
         """
         other = QuestionMatcher(index, case_sensitive=self._case_sensitive)
-        if "_linker" in vars(self):  # it was needed
+        if "_linker" in vars(self):  # it was used
             other._linker = self._linker.of_state(index)
         return other
 
@@ -107,7 +107,7 @@ class QuestionMatcher:
         return found
 
     def _names(self, texts: Sequence[str]) -> list[list[str | int | Match]]:
-        """Return the distinct names as they are written there; or, linked to entities, all of them."""
+        """Return the distinct surfaces if ``case_sensitive``, else all matches."""
         if self._case_sensitive:
             return [list(dict.fromkeys(m.surface for m in found)) for found in self._gazetteer.match(texts)]
         return [list(found) for found in self._linker.match(texts)]
@@ -137,7 +137,7 @@ class QuestionMatcher:
 
 
 def _in_whole(found: str | int | Match, part: IndexPart) -> str | int | Match:
-    """Return a mention by the whole index's number."""
+    """Return a mention with the whole index's number."""
     if isinstance(found, str):
         return found
     if isinstance(found, int):

@@ -1,4 +1,4 @@
-"""Know predicates: their families, those that say nothing, and those that have one value."""
+"""Predicates: their families, generic ones, and functional ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .canonical import canonical_key
 
 OTHER = "other"
 RESERVED_TYPES = frozenset((OTHER, "context", "synonym", "title", "sentence", "word", "sequence"))
-#: A predicate belongs to the first family one of whose words it has.
+#: A predicate belongs to the first family of which it contains a word.
 FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "kinship": (
@@ -42,7 +42,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "time": ("year", "date", "began", "started", "ended", "opened", "established", "since", "aired"),
     }
 )
-#: Predicates that join whatever is mentioned together.
+#: Predicates that carry no information beyond a mention.
 GENERIC: frozenset[str] = frozenset(
     (
         *("is", "are", "was", "were", "be", "been", "has", "have", "had", "in", "of", "on", "at", "for", "with", "by"),
@@ -51,7 +51,7 @@ GENERIC: frozenset[str] = frozenset(
         *("is related to", "involves", "features", "contains"),
     )
 )
-#: Predicates that a head has one true tail of. "born in" is none: it takes a place, a country and a year.
+#: Predicates with one true tail for each head. "born in" is not one: its tail may be a place, a country or a year.
 FUNCTIONAL: frozenset[str] = frozenset(
     (
         *("date of birth", "birth date", "born on", "was born on", "place of birth", "birthplace"),
@@ -61,22 +61,24 @@ FUNCTIONAL: frozenset[str] = frozenset(
 
 
 class Predicates:
-    """Knowledge of predicates; all of it may be given.
+    """The families of predicates, and sets of generic and functional ones.
 
     Parameters
     ----------
     families : mapping of str to collection of str
-        Single words by family; a predicate belongs to the first family one of whose words it has, else to ``"other"``.
+        Single words by family. A predicate belongs to the first family of which it contains a word, else to
+        ``"other"``.
     generic : collection of str
         Predicates whose facts make no edge.
     functional : collection of str
-        Predicates of which a head has one true tail: where passages disagree, the majority decides.
+        Predicates with one true tail for each head. If passages disagree, the majority decides.
 
     Raises
     ------
     InputError
-        A family named as another type of edge is: ``"other"``, ``"context"``, ``"synonym"``, ``"title"``,
-        ``"sentence"``, ``"word"`` or ``"sequence"``; words that are one text, or several words in one.
+        A family with the name of another edge type (``"other"``, ``"context"``, ``"synonym"``, ``"title"``,
+        ``"sentence"``, ``"word"`` or ``"sequence"``), a single string instead of a collection, or an entry of several
+        words.
 
     Examples
     --------
@@ -95,17 +97,19 @@ class Predicates:
         functional: Collection[str] = FUNCTIONAL,
     ) -> None:
         for family in RESERVED_TYPES.intersection(families):
-            raise InputError(f"families has {family!r}, which is a type of edge already; name it otherwise")
+            raise InputError(f"families has {family!r}, which is the name of another edge type; rename it")
         listed = [(f"family {name!r}", words) for name, words in families.items()]
         for what, words in (*listed, ("generic", generic), ("functional", functional)):
             if isinstance(words, str):
-                raise InputError(f"{what} is one text, {words!r}; give a collection of them")
+                raise InputError(f"{what} is one string, {words!r}; give a collection of strings")
         self._family: dict[str, str] = {}
         for family, words in families.items():
             for word in words:
                 key = canonical_key(word)
                 if len(key.split()) != 1:
-                    raise InputError(f"family {family!r} has {word!r}, which is not one word; give the one that tells")
+                    raise InputError(
+                        f"family {family!r} has {word!r}, which is not one word; give its most specific word"
+                    )
                 self._family.setdefault(key, family)
         self._rank = {family: at for at, family in enumerate(families)}
         self._generic = {canonical_key(name) for name in generic}
@@ -117,7 +121,9 @@ class Predicates:
         return min(found, key=self._rank.__getitem__, default=OTHER)
 
     def is_generic(self, relation: str) -> bool:
+        """Return whether facts with the predicate make no edge."""
         return canonical_key(relation) in self._generic
 
     def is_functional(self, relation: str) -> bool:
+        """Return whether a head has one true tail of the predicate."""
         return canonical_key(relation) in self._functional

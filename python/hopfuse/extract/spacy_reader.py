@@ -1,4 +1,4 @@
-"""Read entities and facts of plain passages by spaCy."""
+"""Extract entities and facts from passages with spaCy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ._spacy_names import (
     Mention,
     TitleLinks,
     in_full,
+    is_meaningful,
     is_name,
     is_within,
     label_at,
     places,
-    says_something,
     trimmed,
 )
 from .canonical import Labels
@@ -28,41 +28,41 @@ from .extraction import Extraction, Passage, Progress, listed_passages
 
 
 class SpacyReader:
-    """Reads passages with a spaCy model: named entities, facts by the parse of each sentence, and titles.
+    """Reads passages with a spaCy model: named entities, titles, and facts from the parse of each sentence.
 
-    An entity is what the model's entity recogniser names, a title of any of the passages that a text names as it is
-    written, and the passage's own title. A title goes without its last parenthesis where no other title is called so:
-    "Alien (film)" is Alien. A fact joins two entities: subject, verb with its particle and preposition, and object;
-    passives without their auxiliary ("directed by"); "X is the capital of Y" and "X, the capital of Y" as "capital of".
-    A pronoun as subject, and "the film" where the passage says that its title is one, is the title; "he", "she", "his"
-    and "her" are not, where the model names a person before them and never the title as one. A surname is the one
-    person of the passage who has it. What is asked, stands under "if", "whether" or "unless", or is negated by "not",
-    "never", "no longer", "neither" or "nor" is left out; denial by other words ("it is false that") is not seen.
+    Entities are what the model's entity recogniser finds, titles of any of the passages that occur in a text exactly,
+    and the passage's own title. The last parenthesis of a title is dropped if no other title has the same rest: "Alien
+    (film)" becomes Alien. Facts join two entities by a subject, a verb with its particle and preposition, and an
+    object. Passives lose their auxiliary ("directed by"), and "X is the capital of Y" and "X, the capital of Y" have
+    the relation "capital of". A pronoun as subject refers to the title, and so does "the film" if the passage says that
+    its title is a film. "He", "she", "his" and "her" do not, if the model finds a person before them and never labels
+    the title as a person. A surname refers to the only person in the passage with it. Questions, clauses with "if",
+    "whether" or "unless", and negations by "not", "never", "no longer", "neither" or "nor" give no facts; other
+    negations ("it is false that") are not recognised.
 
-    An entity's label is the one that the recogniser gives it most often in the passage; a title has the label of what
-    the recogniser calls the same at that place, if it does.
+    The label of an entity is the recogniser's most frequent one in the passage. A title has the label of a recognised
+    entity with the same name at the same place, if any.
 
-    A model's numbers may differ in their last bits with the batch that a text is in; the same passages with the same
-    ``batch_size`` give the same answer.
+    A model's numbers may differ in their last bits with the other texts in a batch; the same passages with the same
+    ``batch_size`` give the same result.
 
     Parameters
     ----------
     model : str, path, or spaCy Language
-        An installed model, a folder with one, or a loaded one; it needs a tagger, a parser, an entity
-        recogniser, and an attribute_ruler or a morphologizer, which sets parts of speech.
+        An installed model, a folder with one, or a loaded one. It needs a tagger, a parser, an entity recogniser, and
+        an attribute_ruler or a morphologizer, which sets parts of speech.
     drop : iterable of str, optional
-        Labels of entities that are left out. By default CARDINAL, ORDINAL, PERCENT and QUANTITY, those that the model
-        knows.
+        Labels of entities to leave out; by default CARDINAL, ORDINAL, PERCENT and QUANTITY, if the model has them.
     links : collection of str
-        Types of edges that need no fact. ``"title"``: from the passage's title to each other entity of the passage.
-        ``"sentence"``: between entities of one sentence that no fact of the passage joins, at most 8 names apart.
+        Types of links to add without a fact. ``"title"``: from the passage's title to all other entities of the
+        passage. ``"sentence"``: between entities of a sentence that no fact joins, at most 8 names apart.
     batch_size : int, at least 1
         Passages in one pass of the model.
 
     Raises
     ------
     InputError
-        No such model, one that lacks a part, a label that it does not know, batch_size below 1.
+        A model that does not exist or lacks a component, a label that it does not know, or batch_size below 1.
     MissingExtraError
         spaCy, the default model or pyahocorasick is not installed.
 
@@ -95,18 +95,18 @@ class SpacyReader:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels that entities may have: the model's, without those that are left out."""
+        """The labels that entities may have: the model's, without the dropped ones."""
         return self._labels
 
     def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
-        """Return entities and facts of each passage.
+        """Return the entities and facts of each passage.
 
         Parameters
         ----------
         passages : path, Arrow table, or iterable of mappings
             Rows of ``text`` and, optionally, ``id`` and ``title``, as :meth:`hopfuse.Index.build` takes them.
         progress : callable, optional
-            Called with the passages that are read and their number.
+            Called with the number of passages that were read and the number of all.
 
         Returns
         -------
@@ -116,7 +116,8 @@ class SpacyReader:
         Raises
         ------
         InputError
-            What is no table of passages, a text longer than the model's ``max_length``; no text is read then.
+            The argument is not a table of passages, or a text is longer than the model's ``max_length``. No text is
+            read then.
         """
         listed = listed_passages(passages)
         check_lengths([(passage.id, passage.text) for passage in listed], self._model)
@@ -143,7 +144,7 @@ class SpacyReader:
         kept = [
             Mention(ent.start_char, ent.end_char, in_full(name, persons if ent.label_ == "PERSON" else []), ent.label_)
             for ent, name in recognised
-            if says_something(name) and not is_within(ent, linked)
+            if is_meaningful(name) and not is_within(ent, linked)
         ]
         mentions, labels = sorted([*linked, *kept], key=lambda one: (one.start, -one.end)), Labels()
         for one in mentions:

@@ -1,4 +1,4 @@
-"""Find pairs of entities whose names mean the same, by their vectors; beyond the pairs nothing quadratic is held."""
+"""Find pairs of entities with similar vectors, without a quadratic similarity matrix."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..ops.dense import dense_topk
 from ..types import Corpus
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
-CHUNK = 4096  # entities that are looked up at once
-ANY = "*"  # the type of whatever has no bound of its own
-NEIGHBOURS = 32  # of each at first; more for those that have more
+CHUNK = 4096  # entities in one search
+ANY = "*"  # stands for types without a bound
+NEIGHBOURS = 32  # in the first search; more for entities that have more
 
 
 def similar_pairs(
@@ -26,18 +26,18 @@ def similar_pairs(
     types: Sequence[str] | None = None,
     threads: int | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return all pairs of vectors whose cosine is at least so large.
+    """Return all pairs of vectors whose cosine is at least a bound.
 
     Parameters
     ----------
     vectors : Corpus, or array_like of float (E, d)
         Compared by cosine.
     min_similarity : float in [-1, 1], or mapping of str to float
-        One bound, or one for each type, ``"*"`` for those without one; a pair of two types has to reach the larger of
-        theirs.
+        One bound, or one for each type; ``"*"`` stands for other types. A pair of different types must reach the larger
+        of their bounds.
     types : sequence of str, E entries, optional
-        Such as :attr:`Memory.labels`. Needed where the bounds are a mapping, which must have each of them, or ``"*"``.
-        To join some types alone, give the vectors of those.
+        Types such as :attr:`Memory.labels`, required if the bounds are a mapping. To join only some types, give the
+        vectors of these.
     threads : int, optional
 
     Returns
@@ -49,7 +49,7 @@ def similar_pairs(
     Raises
     ------
     InputError
-        A bound outside [-1, 1], types that are not strings or of another number, a type without a bound.
+        A bound outside [-1, 1], types that are not strings or not one per vector, or a type without a bound.
 
     Examples
     --------
@@ -77,11 +77,11 @@ def similar_pairs(
 def _neighbours(
     corpus: Corpus, rows: NDArray[np.int64], bounds: NDArray[np.float64], threads: int | None
 ) -> list[Pairs]:
-    """Return pairs (a, b), a of these rows and a < b; lists that end above their bound are made twice as long."""
+    """Return the pairs (a, b) with a in ``rows`` and a < b, doubling lists that end above their bound."""
     k, found = min(NEIGHBOURS, len(corpus)), list[Pairs]()
     while rows.size:
         longer = list[NDArray[np.int64]]()
-        step = max(1, CHUNK * NEIGHBOURS // k)  # lists of k, so many that they take the same room
+        step = max(1, CHUNK * NEIGHBOURS // k)  # keep the size of a search constant as k grows
         for part in (rows[start : start + step] for start in range(0, rows.size, step)):
             hits = dense_topk(corpus.vectors[part], corpus, k, threads=threads)
             more = (hits.scores[:, -1] >= bounds[part]) & (k < len(corpus))

@@ -1,4 +1,4 @@
-"""Read facts from files of triples, and make passages of them."""
+"""Read facts from files of triples, and make passages from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .extraction import Extraction, Triple
 
 _COLUMNS = ("head", "relation", "tail")
 _TRIPLES = Spec("triples", _COLUMNS, (), _COLUMNS, others=True)
-# On the shape of a name: U for a capital, l for a small letter, s for "s", 9 for a digit, . for the rest.
+# For the shape of a name: U for a capital, l for a small letter, s for "s", 9 for a digit, . for other characters.
 _BEGINS = re.compile(r"(?<=[ls])(?=U)|(?<=9)(?=U[ls])|(?<=U)(?=U[ls])")
 _PLURAL = re.compile(r"(?<=U)Us(?![ls])")  # "ISBNs" is one word
 _CODE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
@@ -29,16 +29,16 @@ _CONTROL = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'"
 
 
 def read_triples(path: str | PathLike[str]) -> list[Triple]:
-    """Read the facts of a file, in its order.
+    """Read the facts of a file, in order.
 
     Parameters
     ----------
     path : str or path
-        ``.tsv`` (head, relation, tail; no quoting; a first line that holds a column's name is a header), ``.parquet``
-        (columns of these names; needs the extra ``arrow``) or ``.nt`` (N-Triples). An IRI becomes what stands behind
-        its last ``#`` or ``/``, percent signs decoded and ``_`` as a space, a predicate's also in the words of its
-        camelCase ("directedBy" is "directed by", "hasISBN" "has ISBN"); a literal its text, without type and language;
-        a blank node its label.
+        ``.tsv`` (head, relation, tail; no quoting; a first line that contains a column name is a header), ``.parquet``
+        (columns with these names; needs the extra ``arrow``) or ``.nt`` (N-Triples). An IRI is shortened to the part
+        after its last ``#`` or ``/``, with percent signs decoded and ``_`` replaced by a space; camelCase in a
+        predicate is split into words ("directedBy" is "directed by", "hasISBN" is "has ISBN"). A literal is its text,
+        without type and language; a blank node is its label.
 
     Returns
     -------
@@ -47,10 +47,10 @@ def read_triples(path: str | PathLike[str]) -> list[Triple]:
     Raises
     ------
     InputError
-        A file that is not there or of another suffix, a line that is no triple, a part that is blank or no text; the
+        The file does not exist or has another suffix, a line is not a triple, or a part is blank or not a string; the
         message names it.
     MissingExtraError
-        A Parquet file and no pyarrow.
+        A Parquet file is given, and pyarrow is not installed.
 
     References
     ----------
@@ -77,7 +77,7 @@ def read_triples(path: str | PathLike[str]) -> list[Triple]:
 
 
 def described(triples: Iterable[Triple]) -> list[Extraction]:
-    """Make a passage for each head, that says its facts; ids and titles are the heads.
+    """Return a passage for each head with its facts as text; ids and titles are the heads.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _n_triples(file: Path) -> list[Triple]:
             continue
         where, match = f"{file}, line {number}", _STATEMENT.fullmatch(line)
         if match is None:
-            raise InputError(f"{where} is no N-Triples statement: {line[:80]!r}")
+            raise InputError(f"{where} is not an N-Triples statement: {line[:80]!r}")
         subject, blank, predicate, iri, other, literal = match.groups()
         try:
             head = blank if subject is None else _local(subject)
@@ -137,12 +137,12 @@ def _unescaped(text: str) -> str:
 def _character(escape: str) -> str:
     code = int(escape[1:], 16)
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        raise ValueError(f"\\{escape} is no character")
+        raise ValueError(f"\\{escape} is not a character")
     return chr(code)
 
 
 def _words_of(name: str) -> str:
-    """Return the words of a name in camelCase; acronyms stay, capitals that other words begin with do not.
+    """Split a camelCase name into words, in lower case except for acronyms.
 
     Examples
     --------
@@ -166,6 +166,6 @@ def _kind(character: str) -> str:
 
 
 def _small(word: str) -> str:
-    """Return a word without its capital; what is all capitals is an acronym, but for the article of "isA"."""
+    """Return a word with its first letter in lower case, unless it is an acronym; the "A" of "isA" is not."""
     article = word[0] == "A" and not word[1:2].isalnum()
     return word[0].lower() + word[1:] if article or word[1:2].islower() else word

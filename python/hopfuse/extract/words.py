@@ -1,4 +1,4 @@
-"""Read the content words of passages and questions: a graph without an entity recogniser."""
+"""Read the content words of passages and questions, for a graph without an entity recogniser."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .extraction import Extraction, Progress, Words, listed_passages
 from .gazetteer import Kind, Match
 
 LANGUAGE = "english"
-#: Stop words of a language, where bm25s has a fuller list: its "english" lacks "who", "what" and "when".
+#: Longer lists of stop words in bm25s; its "english" lacks "who", "what" and "when".
 _STOPWORD_LISTS = {"english": "english_plus"}
-#: Parts of speech that say what a text is about.
+#: Parts of speech of content words.
 CONTENT = frozenset(("NOUN", "PROPN", "VERB", "NUM"))
 
 
 class Word(NamedTuple):
-    """A word of a text: what its forms share, the form as it is folded, and its place."""
+    """A word of a text: its key, which all forms share, its folded form, and its place."""
 
     key: str
     form: str
@@ -33,29 +33,29 @@ class Word(NamedTuple):
 
 
 class WordReader:
-    """Reads the content words of passages: without their endings by a stemmer, or lemmas by a tagger.
+    """Reads the content words of passages, as stems by a stemmer or as lemmas by a tagger.
 
-    Texts are folded (NFKC, case). A word is a run of letters and digits, of at least two characters or a digit, or a
-    number with points or commas in it; it is no stop word. So nothing is read of scripts without spaces but whole runs.
-    With a tagger, words are lemmas of nouns, names, verbs and numbers.
+    Texts are folded (NFKC and case). A word is a run of letters and digits with at least two characters or one digit,
+    or a number with points or commas, and not a stop word. In scripts without spaces, a whole run is one word. With a
+    tagger, words are the lemmas of nouns, names, verbs and numbers.
 
     Parameters
     ----------
     language : str or None
-        A Snowball stemmer, by PyStemmer. None: words as they are folded.
+        A Snowball stemmer of PyStemmer, or None for folded words.
     stopwords : str, sequence of str, or None, optional
-        Words that are left out: those of a language that bm25s has a list for, or the words. By default those of
-        ``language``; for English the longer of bm25s's two lists, which has question words.
+        Words to leave out: a language with a list in bm25s, or a list of words. By default the list of ``language``,
+        for English the longer one of bm25s's two lists, which has question words.
     tagger : str, optional
-        An installed spaCy model with a tagger and a lemmatizer, or the path of one; then nothing is stemmed, and
-        ``language`` gives stop words alone.
+        An installed spaCy model with a tagger and a lemmatizer, or its path. Nothing is stemmed then, and ``language``
+        determines the stop words only.
     batch_size : int, at least 1
         Texts in one pass of the tagger.
 
     Raises
     ------
     InputError
-        No such language or model; stop words that are no list of strings.
+        An unknown language or model, or stop words that are not a list of strings.
     MissingExtraError
         PyStemmer or bm25s is not installed; with a tagger spaCy.
 
@@ -86,7 +86,7 @@ class WordReader:
 
     @classmethod
     def like(cls, info: WordInfo) -> WordReader:
-        """Return the reader that reads as the words of an index were read: ``index.words``.
+        """Return a reader that reads words as those of an index were read, given ``index.words``.
 
         Examples
         --------
@@ -103,25 +103,25 @@ class WordReader:
         self._stopwords = frozenset(info.stopwords)
         self._model = None
         if info.tagger is None:
-            snowball_stemmer(info.stemmer)  # refused now, not at the first text
+            snowball_stemmer(info.stemmer)  # raise errors now, not at the first text
         else:
             needed = ("tagger", "lemmatizer")
             self._model = loaded_model(info.tagger, "WordReader", needed, exclude=("parser", "ner", "senter"))
 
     @property
     def info(self) -> WordInfo:
-        """The way words are read, as an index keeps it."""
+        """How words are read, as an index stores it."""
         return self._info
 
     def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
-        """Return the words of each passage, of its title and its text.
+        """Return the words in the title and text of each passage.
 
         Parameters
         ----------
         passages : path, Arrow table, or iterable of mappings
             Rows of ``text`` and, optionally, ``id``, ``title``, ``document`` and ``position``.
         progress : callable, optional
-            Called with the passages that are read and their number.
+            Called with the number of passages that were read and the number of all.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class WordReader:
         Raises
         ------
         InputError
-            What is no table of passages; a text longer than the tagger's ``max_length``.
+            The argument is not a table of passages, or a text is longer than the tagger's ``max_length``.
         """
         rows = [
             Extraction(one.id, one.title, one.text, document=one.document, position=one.position)
@@ -140,7 +140,7 @@ class WordReader:
         return self.add(rows, progress=progress)
 
     def add(self, extractions: Iterable[Extraction], *, progress: Progress | None = None) -> list[Extraction]:
-        """Return what another reader found in passages, with their words.
+        """Return extractions of another reader with the words of their passages added.
 
         Examples
         --------
@@ -169,7 +169,7 @@ class WordReader:
         Raises
         ------
         InputError
-            A bare string, or an entry that is not one.
+            A single string, or an entry that is not a string.
 
         Examples
         --------
@@ -185,11 +185,11 @@ class WordReader:
         return [[_placed(word, one) for word in row] for row, one in zip(found, folded, strict=True)]
 
     def keys(self, names: Sequence[str]) -> list[str]:
-        """Return what the forms of each word share, from the names that an index has for them."""
+        """Return the keys of words, given by their names in an index."""
         return word_keys(self._info, names)
 
     def _read(self, texts: Sequence[str]) -> Iterator[Iterator[Word]]:
-        """Yield the words of each text: stems with their places in the folded text, lemmas in the text itself."""
+        """Yield the words of each text, with places in the folded text for stems, and in the text for lemmas."""
         if self._model is not None:
             return map(self._lemmas, self._model.pipe(texts, batch_size=self._batch_size))
         stem = _stem(self._info)
@@ -209,9 +209,9 @@ class WordReader:
 
 
 class WordMatcher:
-    """Finds the words of questions among those of an index, read as the index's were.
+    """Finds words of an index in questions, which are read as the index's passages were.
 
-    It is a recipe's ``matcher``: each word that the index has is a seed, weighted by 1 / (the passages that have it).
+    It can be a recipe's ``matcher``: each word of the index is a seed with weight 1 / (number of passages with it).
 
     Parameters
     ----------
@@ -236,25 +236,25 @@ class WordMatcher:
 
     def __init__(self, index: Index) -> None:
         if index.words is None:
-            raise InputError("the index has no words; build it by WordReader, or by hopfuse build --reader words")
+            raise InputError("the index has no words; build it with WordReader, or with hopfuse build --reader words")
         self._reader = WordReader.like(index.words)
         self._first = index.words.first
         self._names = list(index.entity_names[self._first :])
         self._number = {key: at for at, key in enumerate(self._reader.keys(self._names))}
 
     def match(self, texts: Sequence[str]) -> list[list[Match]]:
-        """Return the index's words in each text, in order; ``"alias"`` where the form is not the entity's name.
+        """Return the index's words in each text, in order; ``"alias"`` if the form is not the entity's name.
 
         Raises
         ------
         InputError
-            A bare string, or an entry that is not one.
+            A single string, or an entry that is not a string.
         """
         rows = zip(texts, self._reader.words(texts), strict=True)
         return [[self._match(word, text) for word in words if word.key in self._number] for text, words in rows]
 
     def part(self, part: IndexPart) -> WordMatcher:
-        """Return the matcher of a part of the index, as a recipe needs it for an isolated search."""
+        """Return the matcher of a part of the index, for isolated searches."""
         return WordMatcher(part.index)
 
     def _match(self, word: Word, text: str) -> Match:
@@ -264,18 +264,18 @@ class WordMatcher:
 
 
 def word_keys(info: WordInfo, names: Sequence[str]) -> list[str]:
-    """Return what the forms of each word share: its stem, or with a tagger itself, a lemma."""
+    """Return the key of each word: its stem or, with a tagger, the word itself, which is a lemma."""
     return list(names) if info.tagger is not None else list(map(_stem(info), names))
 
 
 def _stem(info: WordInfo) -> Callable[[str], str]:
-    """Return the function that stems a word; a new one, because threads may not share a stemmer."""
+    """Return a new function that stems a word; threads cannot share a stemmer."""
     stemmer = snowball_stemmer(info.stemmer)
     return str if stemmer is None else cast(Callable[[str], str], stemmer.stemWord)
 
 
 def _placed(word: Word, folded: FoldedText) -> Word:
-    """Return a word with its place in the original text: the whole segments that it touches."""
+    """Return a word with its place in the original text, which covers all segments that it touches."""
     first, last = word.start, word.end - 1
     while folded.start_at[first] < 0:
         first -= 1

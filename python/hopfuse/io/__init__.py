@@ -1,1 +1,4 @@
-"""Files in and out: tables, JSON Lines, arrays, judgements and runs; errors name the file and the line."""
+"""Read and write files: tables, JSON Lines, arrays, queries, judgements and runs. Errors name the file and the line.
+
+May import ``types``; pyarrow is imported when it is used.
+"""

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Write files atomically and open them safely."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from ..errors import InputError
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, drafts: Path | None = None) -> None:
-    """Let ``write`` fill a new file, put it on the disk, and only then give it the name ``path``.
+    """Write a temporary file with ``write``, sync it to the disk, and rename it to ``path``.
 
-    Where that fails, nothing stays. The new file has a name that nobody can foresee, so a link that stands there
-    is not followed, and two processes do not write the same one. It stands beside ``path``, or in the folder
-    ``drafts`` of the same file system.
+    If that fails, the temporary file is removed. Its name is random, so no link is followed and processes do not share
+    it. It is in the folder of ``path``, or in ``drafts``, a folder of the same file system.
     """
     draft = (drafts or path.parent) / f".{secrets.token_hex(8)}.unfinished"
     try:
@@ -32,7 +31,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, drafts: Path
 
 
 def create_exclusively(path: Path) -> BinaryIO:
-    """Open a file for writing that nothing has the name of, a symbolic link included.
+    """Create a file and open it for writing; an existing file or symbolic link is an error.
 
     Raises
     ------
@@ -43,20 +42,20 @@ def create_exclusively(path: Path) -> BinaryIO:
 
 
 def no_link(path: str, flags: int) -> int:
-    """Open a file, for ``open(opener=)``, unless it is a symbolic link."""
+    """Open a file that is not a symbolic link; an opener for ``open(opener=)``."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading; what is looked at is what was opened, whoever replaces the name meanwhile.
+    """Open a regular file for reading. The opened file itself is checked, so replacing the name has no effect.
 
     Raises
     ------
     FileNotFoundError
     InputError
-        It is a directory, a pipe or a device.
+        The path is a directory, a pipe or a device.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe must not block the open
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # opening a pipe must not block
     descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -65,13 +64,13 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def sync_file(file: BinaryIO) -> None:
-    """Put what was written to a file on the disk."""
+    """Sync a file to the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync_directory(directory: Path) -> None:
-    """Put a directory's entries on the disk."""
+    """Sync a directory's entries to the disk."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -80,7 +79,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def existing_file(path: Path, what: str) -> Path:
-    """Return the path, if it is a file; ``what`` is the option or argument that names it."""
+    """Return the path if it is a file; ``what`` names the option or argument in errors."""
     if not path.is_file():
         raise InputError(f"{what}: there is no file {str(path)!r}")
     return path

@@ -1,4 +1,4 @@
-"""Lines of UTF-8 text and of JSON, one at a time; every error names the line."""
+"""Read lines of UTF-8 text and of JSON. Errors name the line."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def json_objects(path: str | PathLike[str], needed: Sequence[str]) -> Iterator[t
     ----------
     path : path
     needed : sequence of str
-        Keys that every object has.
+        Keys that every object must have.
 
     Raises
     ------
     FormatError
-        A line that is not UTF-8, not JSON, not an object with those keys, that has a key twice, or that escapes half a
-        character (:func:`check_characters`); the message names file and line.
+        A line is not UTF-8, not JSON or not an object with these keys, has a key twice, or escapes a lone surrogate
+        (:func:`check_characters`); the message names the file and the line.
     OSError
         The file cannot be read.
 
@@ -52,12 +52,12 @@ def json_objects(path: str | PathLike[str], needed: Sequence[str]) -> Iterator[t
 
 
 def check_characters(text: str, record: Any, where: str) -> None:
-    """Refuse a lone surrogate, half a character: JSON can escape one (RFC 8259, section 8.2), UTF-8 cannot hold it.
+    """Refuse lone surrogates, which JSON can escape (RFC 8259, section 8.2) but UTF-8 cannot encode.
 
     Raises
     ------
     FormatError
-        A string or a key of ``record``, what the JSON ``text`` says, has one; ``where`` is its place.
+        A string or key of ``record``, parsed from the JSON ``text``, has one; ``where`` is its place.
     """
     if not _SURROGATE.search(text):
         return
@@ -101,12 +101,12 @@ def numbered_lines(path: str | PathLike[str], refusal: type[HopfuseError]) -> It
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse JSON in which no object has a key twice: of two, ``json.loads`` would drop the first without a word.
+    """Parse JSON, refusing repeated keys, of which ``json.loads`` would silently keep the last.
 
     Raises
     ------
     ValueError
-        Not JSON, or a key twice.
+        The text is not JSON, or an object has a key twice.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Arrays from .npy files."""
+"""Read arrays from .npy files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .files import existing_file
 
 
 def read_npy(path: Path, what: str, *, mapped: bool = True) -> NDArray[Any]:
-    """Read the array of an .npy file; nothing in it is executed.
+    """Read the array of an .npy file. Nothing in the file is executed.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def read_npy(path: Path, what: str, *, mapped: bool = True) -> NDArray[Any]:
     Raises
     ------
     InputError
-        There is no such file, or it is not an .npy file: an .npz archive or an array of objects, say.
+        There is no such file, or it is not an .npy file of numbers, such as an .npz archive or an array of objects.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def read_npy(path: Path, what: str, *, mapped: bool = True) -> NDArray[Any]:
         array = None if is_archive else np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except InputError:
         raise
-    except Exception as error:  # np.load lets through whatever the parsers of its header raise
+    except Exception as error:  # np.load passes on any error of its header's parsers
         raise InputError(f"{what}: {path} cannot be read as an .npy array: {error}") from None
     if array is None:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Parquet files, a group of rows at a time: none is read that says it is larger than memory should take at once."""
+"""Read Parquet files a row group at a time; refuse groups that are too large for memory."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from ..errors import InputError, MissingExtraError
 
-#: Bytes that the columns that are read may have in one group of rows, uncompressed: 2 GiB.
+#: The largest uncompressed size of the read columns in a row group: 2 GiB.
 MOST_GROUP_BYTES = 2**31
 
 
 def open_parquet(path: Path, purpose: str) -> Any:
-    """Return a file as pyarrow's ``ParquetFile``; only its footer is read.
+    """Return pyarrow's ``ParquetFile`` for a file, reading only the footer.
 
     Raises
     ------
@@ -34,12 +34,12 @@ def open_parquet(path: Path, purpose: str) -> Any:
 
 
 def read_groups(file: Any, path: Path, columns: Sequence[str]) -> Iterator[Any]:
-    """Yield each group of rows as an Arrow table of some columns; its size is checked before it is read.
+    """Yield some columns of each row group as an Arrow table; check the size of a group before reading it.
 
     Raises
     ------
     InputError
-        A group whose columns have more than :data:`MOST_GROUP_BYTES`, or that cannot be read.
+        A row group is larger than :data:`MOST_GROUP_BYTES`, or cannot be read.
     """
     for group in range(file.metadata.num_row_groups):
         check_group(file, path, group, columns)
@@ -51,30 +51,25 @@ def read_groups(file: Any, path: Path, columns: Sequence[str]) -> Iterator[Any]:
 
 
 def check_group(file: Any, path: Path, group: int, columns: Collection[str]) -> None:
-    """Refuse a group of rows whose columns have more than :data:`MOST_GROUP_BYTES`, by the file's footer.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a row group whose columns are larger than :data:`MOST_GROUP_BYTES`, according to the footer."""
     stated = file.metadata.row_group(group)
     chunks = [stated.column(at) for at in range(stated.num_columns)]
     size = sum(chunk.total_uncompressed_size for chunk in chunks if _is_of(chunk.path_in_schema, columns))
     if size > MOST_GROUP_BYTES:
         raise InputError(
             f"{path}: row group {group} has {stated.num_rows:,} rows of {size:,} bytes; a group may have "
-            f"{MOST_GROUP_BYTES:,}: write the file anew in smaller ones, such as by pyarrow.parquet.write_table(..., "
+            f"{MOST_GROUP_BYTES:,}: write the file again with smaller ones, as pyarrow.parquet.write_table(..., "
             f"row_group_size={_fitting(stated.num_rows, size)})"
         )
 
 
 def _fitting(rows: int, size: int) -> int:
-    """Return how many rows of their mean size take half of what a group may have."""
+    """Return the number of rows that take half of the allowed size, by their mean size."""
     return max(1, rows * MOST_GROUP_BYTES // (2 * size))
 
 
 def _is_of(path: str, columns: Collection[str]) -> bool:
-    """Return whether a leaf of the schema belongs to one of some columns."""
+    """Return whether a leaf of the schema belongs to one of the columns."""
     return any(path == name or path.startswith(f"{name}.") for name in columns)
 
 

@@ -1,4 +1,4 @@
-"""Relevance judgements in files: JSON Lines, TREC qrels, BEIR folders."""
+"""Read and write relevance judgements: JSON Lines, TREC qrels, BEIR folders."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Judgement = tuple[int, str, str, int]
 
 
 class QrelsFile(NamedTuple):
-    """Judgements as a file has them; passages are named by strings.
+    """Judgements of a file, with passages as strings.
 
-    ``rows`` has each query's place, for error messages, and its record: ``id``, ``gold``, and what else the file has of
-    it; ``titles`` are those of passages, which a BEIR folder has.
+    ``rows`` has, for each query, its place in the file, for error messages, and its record: ``id``, ``gold`` and other
+    fields of the file. ``titles`` has titles of passages, from a BEIR folder.
     """
 
     rows: list[tuple[str, dict[str, Any]]]
@@ -28,9 +28,9 @@ class QrelsFile(NamedTuple):
 
 
 def read_qrels_file(path: str | PathLike[str], *, split: str = "test") -> QrelsFile:
-    """Read judgements from a file or folder; the suffix and the first line say which kind it is.
+    """Read judgements from a file or folder; the suffix and the first line determine the format.
 
-    The kinds are those of :func:`hopfuse.evaluate.read_qrels`, and so are the errors.
+    Formats and errors are those of :func:`hopfuse.evaluate.read_qrels`.
 
     Examples
     --------
@@ -50,12 +50,12 @@ def read_qrels_file(path: str | PathLike[str], *, split: str = "test") -> QrelsF
 
 
 def qrels_lines(judgements: Mapping[str, Mapping[str, int]]) -> str:
-    """Return judgements, grades by query and passage, as the text of a TREC qrels file.
+    """Return judgements (grades by query and passage) as the text of a TREC qrels file.
 
     Raises
     ------
     InputError
-        A name that is empty or holds white space, which the format cannot write.
+        A name is empty or contains white space, which the format cannot represent.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def qrels_lines(judgements: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def trec_name(name: str) -> str:
-    """Return a name that a TREC file can hold, or refuse it."""
+    """Return a name, unless a TREC file cannot represent it."""
     if not name or any(map(str.isspace, name)):
         raise InputError(f"{name!r} is empty or holds white space, which TREC files cannot write; write .jsonl instead")
     return name

@@ -1,4 +1,4 @@
-"""Queries in files: ids, texts, names of entities and vectors, read in order or from any row."""
+"""Read queries from files: ids, texts, names of entities and vectors, in order or from any row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT_KEYS = ("text", "question")
 
 
 class Query(NamedTuple):
-    """A row: id (its number where it has none), text, names or numbers of entities, and vector; None: not given."""
+    """A row: id (by default its number), text, names or numbers of entities, and vector; None if not given."""
 
     id: str
     text: str | None
@@ -38,7 +38,7 @@ def read_queries(path: Path) -> Iterator[Query]:
     Raises
     ------
     InputError
-        Another kind of file, or a row that is malformed; the message names file and row.
+        The file is of another kind, or a row is malformed; the message names the file and the row.
     MissingExtraError
         A Parquet file is given and pyarrow is not installed.
     """
@@ -57,7 +57,7 @@ class JsonlQueries:
         self._path = path
 
     def rows(self, first: int = 0, offset: int = 0) -> Iterator[tuple[str, Query]]:
-        """Yield the place of each row, for messages, and the row, from row ``first``, at byte ``offset``, on."""
+        """Yield (description of the row for messages, row), beginning with row ``first`` at byte ``offset``."""
         with opened(self._path) as file:
             file.seek(offset)
             for number, line in enumerate(file, first):
@@ -70,7 +70,7 @@ class JsonlQueries:
                 yield where, _query(row, number, where)
 
     def offsets(self, step: int) -> list[int]:
-        """Return the byte at which each row 0, step, 2 step, ... begins."""
+        """Return the offsets in bytes of the rows 0, step, 2 step, ..."""
         found, at = [], 0
         with opened(self._path) as file:
             for number, line in enumerate(file):
@@ -80,13 +80,13 @@ class JsonlQueries:
         return found
 
     def count(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         with opened(self._path) as file:
             return sum(1 for _ in file)
 
 
 class ParquetQueries:
-    """Rows of a .parquet file; those of later rows are reached without reading the groups of rows before them.
+    """Rows of a .parquet file. Row groups before the first row of a range are not read.
 
     Parameters
     ----------
@@ -97,12 +97,12 @@ class ParquetQueries:
         self._path, self._file = path, open_parquet(path, "reading queries from a Parquet file")
 
     def rows(self, first: int = 0, offset: int = 0) -> Iterator[tuple[str, Query]]:
-        """Yield the place of each row, for messages, and the row, from row ``first`` on; ``offset`` is not read.
+        """Yield (description of the row for messages, row), beginning with row ``first``; ``offset`` is ignored.
 
         Raises
         ------
         InputError
-            A group of rows is larger than :data:`hopfuse.io.parquet.MOST_GROUP_BYTES`.
+            A row group is larger than :data:`hopfuse.io.parquet.MOST_GROUP_BYTES`.
         """
         metadata = self._file.metadata
         group, at = 0, 0
@@ -129,15 +129,15 @@ class ParquetQueries:
             yield where, _query(row, number, where)._replace(vector=vector)
 
     def offsets(self, step: int) -> None:
-        """Rows are found by the file's own table of groups."""
+        """Return None: rows are found through the file's row groups."""
 
     def count(self) -> int:
-        """Return how many rows there are; only the footer is read."""
+        """Return the number of rows, from the footer."""
         return int(self._file.metadata.num_rows)
 
 
 class QueryRows:
-    """Ranges of rows of a file; one that follows the last one that was read goes on where that ended.
+    """Read ranges of rows of a file; consecutive ranges are read without seeking.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class QueryRows:
         self._rows: Iterator[tuple[str, Query]] = iter(())
 
     def read(self, first: int, count: int, offset: int = 0) -> list[Query]:
-        """Return rows ``first`` .. ``first + count - 1``; in a .jsonl file the first of them begins at ``offset``."""
+        """Return rows ``first`` .. ``first + count - 1``; ``offset`` is the byte of the first one in a .jsonl file."""
         if first != self._next:
             self._rows = self._file.rows(first, offset)
         found = [query for _, query in islice(self._rows, count)]
@@ -160,12 +160,12 @@ class QueryRows:
 
 
 def count_queries(path: Path) -> int:
-    """Return how many rows a file has; of a Parquet file only the footer is read."""
+    """Return the number of rows of a file."""
     return _kind_of(path)(path).count()
 
 
 def query_file(path: Path) -> JsonlQueries | ParquetQueries:
-    """Return a file of queries, by its suffix."""
+    """Return a reader for a file of queries, by its suffix."""
     return _kind_of(path)(path)
 
 
@@ -177,7 +177,7 @@ def _kind_of(path: Path) -> type[JsonlQueries] | type[ParquetQueries]:
 
 
 def opened(path: Path) -> Any:
-    """Open a file for reading, or say that it cannot be."""
+    """Open a file for reading; raise InputError if it cannot be read."""
     try:
         return open(path, "rb")
     except OSError as error:
@@ -223,7 +223,7 @@ def _arrow_vectors(column: Any, places: Sequence[str]) -> list[NDArray[np.float3
     lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
     absent = np.isnan(lengths) if lengths.dtype.kind == "f" else np.zeros(len(lengths), bool)
     ends = np.cumsum(np.where(absent, 0, lengths).astype(np.int64))
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, which is refused where it is read
+    with np.errstate(over="ignore"):  # becomes infinite, which is refused later
         values = column.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
     starts = np.concatenate([[0], ends[:-1]])
     return [None if none else values[a:b] for none, a, b in zip(absent, starts, ends, strict=True)]

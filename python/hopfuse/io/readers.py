@@ -1,7 +1,4 @@
-"""Tables from whatever a user has: .jsonl, .tsv and .parquet files, Arrow tables, mappings.
-
-pyarrow is imported only where it is needed.
-"""
+"""Read tables from .jsonl, .tsv and .parquet files, Arrow tables, or mappings."""
 
 from __future__ import annotations
 
@@ -22,12 +19,12 @@ from .tables import Spec, Table, from_rows, make_table, refuse_unknown
 
 
 def read_table(source: Any, spec: Spec) -> Table:
-    """Read a path (.jsonl, .tsv, .parquet), an Arrow table, or mappings, one a row.
+    """Read a table from a path (.jsonl, .tsv, .parquet), an Arrow table, or mappings, one per row.
 
     Raises
     ------
     InputError
-        The source is of another kind, or a row is malformed; the message names file and line.
+        The source is of another kind, or a row is malformed; the message names the file and the line.
     MissingExtraError
         An Arrow table or a Parquet file is given and pyarrow is not installed.
     """
@@ -53,12 +50,12 @@ def _read_path(path: Path, spec: Spec) -> Table:
 
 
 def read_jsonl(path: Path, spec: Spec) -> Table:
-    """Read JSON objects, one a line."""
+    """Read JSON objects, one per line."""
     return from_rows(_json_rows(path), spec, lambda i: f"{path}, line {i + 1}")
 
 
 def read_tsv(path: Path, spec: Spec) -> Table:
-    """Read lines of fields, with a header or in the positional order."""
+    """Read tab-separated fields, with a header or in positional order."""
     lines = _lines(path)
     first = next(lines, None)
     header = first is not None and _is_header(first[1].split("\t"), spec, first[0])
@@ -79,7 +76,7 @@ def read_tsv(path: Path, spec: Spec) -> Table:
 
 
 def _is_header(fields: Sequence[str], spec: Spec, where: str) -> bool:
-    """Return True for a header: the first line if it holds the name of a known column."""
+    """Return whether the first line is a header, which contains the name of a known column."""
     if not {field.strip().casefold() for field in fields} & set(spec.known):
         return False
     missing = [name for name in spec.required if name not in fields]
@@ -117,18 +114,18 @@ def _json_rows(path: Path) -> Iterator[Any]:
 
 
 def read_arrow(source: Any, spec: Spec) -> Table:
-    """Read an object that speaks the Arrow stream interface."""
+    """Read an object with the Arrow C stream interface."""
     arrow = _load("pyarrow", f"reading {spec.what} from an Arrow table")
     return _from_arrow(arrow.table(source), spec, lambda i: f"{spec.what} row {i}")
 
 
 def read_parquet(path: Path, spec: Spec) -> Table:
-    """Read a Parquet file, a group of rows at a time; columns that are not kept are not read.
+    """Read the known columns of a Parquet file, a row group at a time.
 
     Raises
     ------
     InputError
-        A group of rows is larger than :data:`hopfuse.io.parquet.MOST_GROUP_BYTES`; none of it is read.
+        A row group is larger than :data:`hopfuse.io.parquet.MOST_GROUP_BYTES`.
     """
     file = open_parquet(path, f"reading {spec.what} from a Parquet file")
     names = file.schema_arrow.names
@@ -161,14 +158,14 @@ def _arrow_values(column: Any) -> Any:
 
 
 def _joined(parts: Sequence[Any]) -> Any:
-    """Return the values of a column in several groups of rows as of one."""
+    """Concatenate a column's values from several row groups."""
     if parts and all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts)
     return [value for part in parts for value in (part.tolist() if isinstance(part, np.ndarray) else part)]
 
 
 def _load(module: str, purpose: str) -> Any:
-    """Import pyarrow, or say how to install it."""
+    """Import a module of pyarrow; raise MissingExtraError if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError:

@@ -1,4 +1,4 @@
-"""Runs in files: TREC runs, and what ``hopfuse score`` writes."""
+"""Read and write runs: TREC files, and the files of ``hopfuse score``."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .qrels import trec_name
 
 
 class Ranking(NamedTuple):
-    """A query's passages and scores, best first, and its answer, if it has one."""
+    """A query's passages and scores, best first, and its answer, if any."""
 
     hits: list[tuple[str, float]]
     answer: str | None = None
 
 
 def read_run_file(path: str | PathLike[str]) -> dict[str, Ranking]:
-    """Read the rankings of a run file by query; the suffix says which kind of file it is.
+    """Read the rankings of a run file by query; the suffix determines the format.
 
-    The kinds are those of :func:`hopfuse.evaluate.read_run`, and so are the errors.
+    Formats and errors are those of :func:`hopfuse.evaluate.read_run`.
 
     Examples
     --------
@@ -46,12 +46,12 @@ def read_run_file(path: str | PathLike[str]) -> dict[str, Ranking]:
 
 
 def run_lines(rankings: Mapping[str, Ranking], tag: str = "hopfuse") -> str:
-    """Return rankings as the text of a TREC run file; ranks start at 1, scores are written in full.
+    """Return rankings as the text of a TREC run file; ranks start at 1, and scores have full precision.
 
     Raises
     ------
     InputError
-        A name that is empty or holds white space, which the format cannot write.
+        A name is empty or contains white space, which the format cannot represent.
 
     Examples
     --------

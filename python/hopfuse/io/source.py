@@ -1,4 +1,4 @@
-"""Sources of an index whose rows are in a database: a snapshot of it, as Arrow record batches."""
+"""The protocol by which a database provides the rows of an index, as Arrow record batches of a snapshot."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 
 
 class Snapshot(Protocol):
-    """A state of a store: each method returns record batches of pyarrow in the order of the rows, or None.
+    """A state of a store. Each method returns pyarrow record batches in the order of the rows, or None.
 
-    All are of the same state, if the store can give one. Every call reads anew. Batches of one table have the same
-    columns and types; one of no rows still says which. Values may be null where it is said.
+    All tables are from the same state, if the store supports that. Every call reads again. All batches of a table have
+    the same columns and types, which an empty batch states too. Values may be null only where noted.
 
     ============= ======================================================================================================
     passages      ``id`` (string or integer, distinct), ``text`` (string); optionally ``title`` (string or null),
@@ -19,19 +19,19 @@ class Snapshot(Protocol):
                   object as string, or null)
     entities      ``name`` (string, distinct); optionally ``vector`` and ``aliases`` (list of string, or null)
     edges         two ends: ``src_passage`` (an id) or ``src_entity`` (a name), ``dst_passage`` or ``dst_entity``;
-                  optionally ``type`` (string), ``weight`` (number) and ``passage`` (the id of the one that states the
-                  edge, or null). If both columns of an end are there, one of them is null in each row. Edges whose
-                  ends have other columns come in batches of their own. Instead of ends there may be ``src`` and
-                  ``dst``, nodes as in the files of :meth:`hopfuse.Index.build`.
+                  optionally ``type`` (string), ``weight`` (number) and ``passage`` (the id of the passage that states
+                  the edge, or null). If a batch has both columns of an end, one of them is null in each row. Batches
+                  may differ in the columns of their ends. Instead, a batch may have ``src`` and ``dst``, nodes as in
+                  the files of :meth:`hopfuse.Index.build`.
     facts         ``head``, ``relation``, ``tail`` (strings; head and tail are names of entities), ``passage`` (an id)
     ============= ======================================================================================================
 
-    A table that is None is not there: an index without edges has no graph. A table without rows is there, and takes
-    rows later. Strings may be of any of Arrow's types of strings, integers of any width.
+    None means that there is no such table: an index without a table of edges has no graph. A table without rows exists,
+    and can take rows later. Any of Arrow's string types and integer widths is allowed.
     """
 
     def passages(self) -> Iterable[Any] | None:
-        """Return the passages; None is refused."""
+        """Return the passages, which must not be None."""
         ...
 
     def entities(self) -> Iterable[Any] | None:
@@ -39,7 +39,7 @@ class Snapshot(Protocol):
         ...
 
     def edges(self) -> Iterable[Any] | None:
-        """Return the edges, which have no direction."""
+        """Return the edges, which are undirected."""
         ...
 
     def facts(self) -> Iterable[Any] | None:
@@ -49,7 +49,7 @@ class Snapshot(Protocol):
 
 @runtime_checkable
 class Source(Protocol):
-    """A store to build an index from: :meth:`hopfuse.Index.build` and ``hopfuse build --from`` take it.
+    """A store that :meth:`hopfuse.Index.build` and ``hopfuse build --from`` can build an index from.
 
     Examples
     --------
@@ -60,11 +60,11 @@ class Source(Protocol):
     """
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Return the state of the store that its ``with`` block reads.
+        """Return a context manager for a snapshot of the store.
 
         Raises
         ------
         StoreError
-            The store cannot be reached, or fails; the message says which, and the fix.
+            The store cannot be reached, or fails; the message states the cause and the fix.
         """
         ...

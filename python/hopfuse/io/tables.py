@@ -1,7 +1,4 @@
-"""Tables in memory: columns of values, where each row came from, and typed columns of them.
-
-An error names the row that is wrong, in a file its line.
-"""
+"""Tables in memory, and checked conversions of their columns. Errors name the row or, for a file, the line."""
 
 from __future__ import annotations
 
@@ -26,8 +23,8 @@ _INT64 = np.iinfo(np.int64)
 class Spec:
     """The columns of a kind of table.
 
-    ``positional`` is their order in a TSV file without a header. Unless ``others`` are allowed (and
-    ignored), an unknown column is an error.
+    ``positional`` is their order in a TSV file without a header. If ``others`` is True, unknown columns are ignored;
+    else they are an error.
     """
 
     what: str
@@ -38,22 +35,22 @@ class Spec:
 
     @property
     def known(self) -> tuple[str, ...]:
-        """Every column that is read."""
+        """All columns that are read."""
         return self.required + self.optional
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length; None stands for a value that is absent.
+    """Columns of equal length; None is a missing value.
 
     Attributes
     ----------
     columns : dict of str to list or ndarray
     num_rows : int
     where : callable
-        Where a row came from, for error messages.
+        Describes a row in error messages.
     textual : bool
-        Every value is a str (TSV); numbers are still to be parsed.
+        All values are strings (TSV), and numbers must be parsed.
     """
 
     what: str
@@ -64,7 +61,7 @@ class Table:
 
 
 def from_rows(rows: Iterable[Any], spec: Spec, where: Callable[[int], str]) -> Table:
-    """Make a table of mappings, one a row; an optional column may be absent from any of them."""
+    """Return a table of mappings, one per row; optional columns may be absent from any of them."""
     columns: dict[str, list[Any]] = {name: [] for name in spec.known}
     known = set(spec.known)
     count = 0
@@ -82,7 +79,7 @@ def from_rows(rows: Iterable[Any], spec: Spec, where: Callable[[int], str]) -> T
 def make_table(
     spec: Spec, columns: dict[str, Any], num_rows: int, where: Callable[[int], str], textual: bool = False
 ) -> Table:
-    """Drop optional columns that no row has."""
+    """Return a table without the optional columns that no row has."""
     absent = [name for name, values in columns.items() if isinstance(values, list) and all(v is None for v in values)]
     for name in absent:
         if name not in spec.required:
@@ -91,13 +88,13 @@ def make_table(
 
 
 def refuse_unknown(names: Iterable[Any], spec: Spec, where: str) -> NoReturn:
-    """Name a column that the table may not have."""
+    """Raise an InputError for an unknown column."""
     unknown = [name for name in names if name not in spec.known]
     raise InputError(f"{where} has the column {unknown[0]!r}; allowed: {', '.join(spec.known)}")
 
 
 def texts(table: Table, name: str, *, default: str | None = None) -> list[str]:
-    """Return a column of str; ``default`` stands for values that are absent."""
+    """Return a column of str; missing values become ``default``, or are refused without one."""
     values = table.columns.get(name)
     if values is None:
         return [default or ""] * table.num_rows
@@ -153,7 +150,7 @@ def integers(table: Table, name: str, limit: int) -> NDArray[np.int64]:
 
 
 def weights(table: Table, name: str) -> NDArray[np.float64] | None:
-    """Return a column of finite numbers >= 0; None where there is no such column."""
+    """Return a column of finite numbers >= 0, or None without that column."""
     if name not in table.columns:
         return None
     allowed = "a finite number of at least 0"
@@ -175,12 +172,12 @@ def categories(table: Table, name: str) -> tuple[NDArray[np.int64], list[str]] |
 
 
 def names_or_numbers(table: Table, name: str) -> list[str | int | None]:
-    """Return a column of strings or of integers, with None where a row has none; a blank string is none.
+    """Return a column of strings or of integers; missing values and blank strings become None.
 
     Raises
     ------
     InputError
-        A value of another type, strings and integers together.
+        A value of another type, or a mixture of strings and integers.
     """
     values: Iterable[Any] = table.columns.get(name, [None] * table.num_rows)
     out: list[str | int | None] = []
@@ -202,7 +199,7 @@ def names_or_numbers(table: Table, name: str) -> list[str | int | None]:
 
 
 def integers_or_none(table: Table, name: str) -> list[int | None]:
-    """Return a column of integers, with None where a row has none; in text a blank is none."""
+    """Return a column of integers; missing values, and blank text, become None."""
     out: list[int | None] = []
     for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
         absent = value is None or (table.textual and not value.strip())
@@ -214,7 +211,7 @@ def integers_or_none(table: Table, name: str) -> list[int | None]:
 
 
 def objects(table: Table, name: str) -> list[Mapping[str, Any] | None]:
-    """Return a column of mappings, with None where a row has none; in text, and in strings, JSON objects."""
+    """Return a column of mappings, or of JSON objects in strings; missing values become None."""
     out: list[Mapping[str, Any] | None] = []
     for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
         found = value
