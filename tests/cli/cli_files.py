@@ -70,7 +70,7 @@ def said_error(done):
     assert done.returncode == 2, done
     assert "Traceback" not in done.stderr
     *bars, line = done.stderr.strip().splitlines()
-    known = ("Scoring ", "Verifying ", "Reading ", "Going on ", "Adding ", "Replacing ")
+    known = ("Scoring ", "Verifying ", "Reading ", "Resuming ", "Adding ", "Replacing ")
     assert all(bar.startswith(known) for bar in bars), done.stderr
     assert line.startswith("hopfuse: ")
     return line

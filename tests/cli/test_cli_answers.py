@@ -140,8 +140,8 @@ def test_what_does_not_belong_together_is_refused_before_a_request(memory, refus
     with ChatServer(reader) as server:
         model = ("--endpoint", server.url, "--model", "m")
         for recipe, args, why in (
-            ("policy-rag", model, "nothing would be asked of --model: add --answers"),
-            ("policy-rag", (*model, "--policy", off), "nothing would be asked of --model"),
+            ("policy-rag", model, "--model would not be used: add --answers"),
+            ("policy-rag", (*model, "--policy", off), "--model would not be used"),
             ("policy-rag", ("--answers",), "--answers needs --model"),
             ("policy-rag", ("--policy", gated), 'facts.gate = "llm": give --model'),
             ("policy-rag", ("--endpoint", server.url, "--answers"), "--endpoint is given without --model"),

@@ -102,7 +102,7 @@ def test_a_damaged_index_is_one_line(files, tmp_path):
         (["passages.jsonl", "--encoder", "gpt"], "--encoder is 'gpt'"),
         (
             ["passages.jsonl", "--encoder", "wordllama", "--vectors", "vectors.npy", "--entity-vectors", "vectors.npy"],
-            "leave it no work",
+            "so it has nothing to encode",
         ),
         (["passages.jsonl", "--storage", "int8", "--metric", "cosine"], "but there are no vectors"),
         (["passages.jsonl", "--aliases", "missing.jsonl"], "cannot be read"),

@@ -97,9 +97,9 @@ def test_a_file_that_cannot_be_is_refused_before_any_work(disagreeing, tmp_path,
     _, passages, _, facts = disagreeing
     for path, said in (
         (tmp_path / "settled.json", "its suffix must be .jsonl"),
-        (tmp_path / "no" / "conflicts.jsonl", "is no folder"),
-        (facts, "is what --from reads"),
-        (passages, "is what PASSAGES reads"),
+        (tmp_path / "no" / "conflicts.jsonl", "is not a folder"),
+        (facts, "is also the file of --from"),
+        (passages, "is also the file of PASSAGES"),
     ):
         assert said in refused_here(*disagreeing, "--conflicts", path, *out)
     file = tmp_path / "conflicts.jsonl"

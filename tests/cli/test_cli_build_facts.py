@@ -105,7 +105,7 @@ def test_facts_that_fit_nothing_are_refused(refused_here, files, facts, tmp_path
         (["0\tpassage"], "nodes.tsv, line 1 is '0\\tpassage'; it must be 0, passage or entity and a name"),
         (["1\tpassage\tA"], "line 1 is"),
         (["0\tword\tA"], "line 1 is"),
-        (["0\tentity\tA", "1\tpassage\tB"], "line 2 is a passage behind an entity"),
+        (["0\tentity\tA", "1\tpassage\tB"], "line 2 is a passage after an entity"),
         ([*(f"{at}\tpassage\tA" for at in range(5)), "5\tentity\tE"], "--nodes has 5 passages, PASSAGES 6"),
         ([], "--nodes has 0 passages, PASSAGES 6"),
         (["\udcff"], "cannot be read as UTF-8"),

@@ -64,7 +64,7 @@ def test_lines_of_openie_need_their_passages(tmp_path):
     write_jsonl(file, [{"id": 0, "entities": ["Ada"], "triples": [["Ada", "wrote", "notes"]]}])
     hopfuse("build", passages, "--from", file, "--out", tmp_path / "index")
     assert list(Index.open(tmp_path / "index").entity_names) == ["Ada", "notes"]
-    assert "give their file PASSAGES, too" in refused("build", "--from", file, "--out", tmp_path / "other")
+    assert "give the passages' file PASSAGES, too" in refused("build", "--from", file, "--out", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 

@@ -35,10 +35,10 @@ def test_bounds(given, bounds):
     ("given", "said"),
     [
         ("much", "--synonyms is 'much'; it must be a similarity in [0, 1], or one for each label"),
-        ("nan", "where nan is no similarity"),
-        ("1.5", "where 1.5 is no similarity in [0, 1]"),
+        ("nan", "where nan is not in [0, 1]"),
+        ("1.5", "where 1.5 is not in [0, 1]"),
         ("", "it must be a similarity"),
-        ("PERSON=2", "where 2 is no similarity in [0, 1]"),
+        ("PERSON=2", "where 2 is not in [0, 1]"),
         ("PERSON=", "it must be a similarity"),
         ("PERSON=0.8,", "has no label"),
         ("PERSON=0.8,0.9", "it must be a similarity"),
@@ -54,7 +54,7 @@ def test_what_is_no_bound_is_refused_before_any_work(refused_here, tmp_path, giv
 def test_labels_that_no_entity_can_have():
     check_labels({"*": 0.9}, ())
     check_labels({"ORG": 0.9, "*": 0.9}, ("ORG",))
-    with pytest.raises(InputError, match="'PERSN'; the reader gives ORG, PERSON"):
+    with pytest.raises(InputError, match="'PERSN'; the reader's labels are ORG, PERSON"):
         check_labels({"ORG": 0.9, "PERSN": 0.9}, ("ORG", "PERSON"))
     with pytest.raises(InputError, match="entities have labels with --reader spacy alone"):
         check_labels({"ORG": 0.9}, ())
@@ -104,7 +104,7 @@ def test_unknown_labels_are_refused_before_the_reading(refused_here, tmp_path):
     passages = write_jsonl(tmp_path / "passages.jsonl", [{"id": "a", "text": "Paris is in France."}])
     args = ("build", passages, "--encoder", "wordllama:64", "--out", tmp_path / "index", "--synonyms")
     line = refused_here(*args, "PERSN=0.8,*=0.9", "--reader", "spacy")
-    assert "--synonyms has the label 'PERSN'; the reader gives DATE, EVENT" in line
+    assert "--synonyms has the label 'PERSN'; the reader's labels are DATE, EVENT" in line
     kb = tmp_path / "kb.tsv"
     kb.write_text("Alien\tdirected by\tRidley Scott\n", encoding="utf-8")
     with_facts = ("build", "--from", kb, *args[2:])

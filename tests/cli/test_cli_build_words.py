@@ -82,7 +82,7 @@ def test_other_languages_and_none(chunks, tmp_path):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--reader", "spacy", "--reader", "endpoint"), "for spacy and for endpoint, which both find facts"),
+        (("--reader", "spacy", "--reader", "endpoint"), "both spacy and endpoint, which both find facts"),
         (("--language", "german"), "--language is given without --reader words"),
         (("--tagger", "model"), "--tagger is given without --reader words"),
         (("--reader", "words", "--language", "klingon"), "'klingon'"),

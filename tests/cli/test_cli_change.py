@@ -52,7 +52,7 @@ def test_passages_are_added_replaced_deleted_and_compacted(folder, said):
 
 def test_ids_may_be_integers(folder, said, refused_here):
     hf.Index.build(passages=[{"id": 7, "text": "seven"}, {"id": -8, "text": "eight"}]).save(folder / "numbers")
-    assert "'seven' is no id" in refused_here("delete", folder / "numbers", "seven")
+    assert "'seven' is not an id" in refused_here("delete", folder / "numbers", "seven")
     said("delete", folder / "numbers", "7")
     assert list(hf.Index.open(folder / "numbers").passage_ids) == [-8]
 
@@ -62,11 +62,11 @@ def test_ids_may_be_integers(folder, said, refused_here):
     [
         (["add", "index", "new.jsonl"], "give vectors=, or open it with encoder="),
         (["add", "index", "new.jsonl", "--vectors", "two.npy"], "--vectors has 2 rows for 3 passages"),
-        (["add", "plain", "new.jsonl", "--vectors", "new.npy"], "leave --vectors and --encoder out"),
+        (["add", "plain", "new.jsonl", "--vectors", "new.npy"], "leave out --vectors and --encoder"),
         (["add", "index", "new.jsonl", "--vectors", "new.npy", "--replace"], "no passage with the id 'p2'"),
         (["add", "index", "new.jsonl", "--reader", "spacy"], "the index was built without"),
         (["add", "index", "new.jsonl", "--model", "m"], "--model is given without --reader endpoint"),
-        (["add", "plain", "new.jsonl", "--encoder", "wordllama"], "leave --encoder out"),
+        (["add", "plain", "new.jsonl", "--encoder", "wordllama"], "leave out --encoder"),
         (["delete", "index", "p9"], "no passage with the id 'p9'"),
     ],
 )
@@ -123,5 +123,5 @@ def test_names_are_read_by_the_reader_that_is_named(tmp_path, capsys, said, monk
     write_jsonl(tmp_path / "new.jsonl", [{"id": "c", "text": "Ada met Byron."}])
     with pytest.raises(SystemExit):
         hf.cli.main(["add", str(tmp_path / "index"), str(new)])
-    assert "are not read, and the index has 2 entities: see --reader" in capsys.readouterr().err
+    assert "The index has 2 entities, but none are read from these passages: see --reader" in capsys.readouterr().err
     assert hf.Index.open(tmp_path / "index").passage_frequency.tolist() == [2, 1]

@@ -109,7 +109,7 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
     assert whole["comparisons"]["hybrid-rrf"]["recall@5"]["wins"] == compared.wins
     assert all(ms > 0 for times in found["ms per query"].values() for ms in times.values())
     assert found["words"] == type(words).__name__
-    assert f"Words: {found['words']}" in done.stdout
+    assert f"Lexical: {found['words']}" in done.stdout
     memory = found["memory"]
     assert memory["process peak bytes"] > memory["index bytes"] > memory["index array bytes"] > 0
     assert set(memory["search peak bytes"]) == set(RUNS)
@@ -206,7 +206,7 @@ def test_what_is_read_is_not_replaced(work, tmp_path, refused_here, option):
     before = files[option].read_bytes()
     given = (part for pair in files.items() for part in pair)
     said = refused_here("compare", folder / "index", *given, "--out", files[option], "--overwrite")
-    assert f"is what {option} reads; choose another name" in said
+    assert f"is also the file of {option}; choose another name" in said
     assert files[option].read_bytes() == before
 
 
@@ -217,7 +217,7 @@ def test_no_part_of_a_beir_folder_is_replaced(work, tmp_path, refused_here, part
     read = tmp_path / "beir" / part
     read.write_text("kept", encoding="utf-8")
     said = refused_here(*command(folder, "--qrels", tmp_path / "beir", "--out", read, "--overwrite"))
-    assert f"{read} is what --qrels ({part}) reads; choose another name" in said
+    assert f"{read} is also the file of --qrels ({part}); choose another name" in said
     assert read.read_text(encoding="utf-8") == "kept"
 
 
@@ -228,7 +228,7 @@ def test_what_cannot_be_compared_is_refused(work, tmp_path):
     write_jsonl(tmp_path / "other.jsonl", [{**rows[0], "id": "nobody"}])
     assert "judges none of the 40" in refused(*command(folder, "--qrels", tmp_path / "other.jsonl", "--out", out))
     write_jsonl(tmp_path / "stranger.jsonl", [{"id": "q0", "gold": ["p999"]}])
-    assert "lacks: 'p999'" in refused(*command(folder, "--qrels", tmp_path / "stranger.jsonl", "--out", out))
+    assert "lacks, such as 'p999'" in refused(*command(folder, "--qrels", tmp_path / "stranger.jsonl", "--out", out))
     texts = tmp_path / "texts"
     hf.Index.build(passages=[{"text": "a"}]).save(texts)
     files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
@@ -236,7 +236,7 @@ def test_what_cannot_be_compared_is_refused(work, tmp_path):
     np.save(tmp_path / "short.npy", np.zeros((QUESTIONS, DIM - 1), np.float32))
     short = ("--queries", folder / "queries.jsonl", "--vectors", tmp_path / "short.npy")
     said = refused("compare", folder / "index", *short)
-    assert "--vectors has 7 dimensions, the passages' vectors 8; give vectors of the passages' space" in said
+    assert "--vectors has 7 dimensions, the passages' vectors 8; give vectors of the same encoder" in said
     assert not out.exists()
     out.write_text("kept")
     assert "exists" in refused(*command(folder, "--out", out))

@@ -46,7 +46,7 @@ def test_vectors_are_of_passages_and_the_encoder_is_of_entities(work, tmp_path):
     hopfuse(*command(work, *vectors, *metric, tmp_path / "one.json"))
     both, one = (json.loads((tmp_path / name).read_text()) for name in ("both.json", "one.json"))
     assert both["left out"] == {}
-    assert "5; give an encoder, too" in one["left out"]["triple-hybrid"]
+    assert "5; also give an encoder" in one["left out"]["triple-hybrid"]
     means = [{run: by["mrr"]["mean"] for run, by in found["groups"][0]["estimates"].items()} for found in (both, one)]
     assert means[0]["dense"] == means[1]["dense"]
     assert means[0]["triple-hybrid"] > 0
@@ -63,7 +63,7 @@ def test_an_encoder_of_another_space_is_refused(work, refused_here, tmp_path):
     assert "name the encoder that made them, or leave --encoder out" in said
     said = refused_here(*command(work, "--encoder", "wordllama:64", *more))
     assert "--encoder wordllama:64 has 64 dimensions, the passages' vectors 5" in said
-    assert "give the questions' vectors of their space with --vectors" in said
+    assert "give the questions' vectors by that encoder with --vectors" in said
     assert not (tmp_path / "numbers.json").exists()
 
 
@@ -81,8 +81,8 @@ def test_an_encoder_of_the_passages_alone_is_refused(work, refused_here, tmp_pat
     built.save(tmp_path / "index")
     asked = ("--queries", work / "queries.jsonl", "--encoder", "wordllama:128")
     said = refused_here("compare", tmp_path / "index", *asked)
-    assert "the entities' vectors 64: these are of another space" in said
-    assert "or give --vectors instead: entities are found by names alone then" in said
+    assert "the entities' vectors 64; name the encoder that made them" in said
+    assert "or give --vectors instead: entities are then found by name alone" in said
 
 
 def test_facts_and_questions_are_encoded_once(work, tmp_path):

@@ -98,7 +98,7 @@ def test_questions_none_of_which_has_a_seed(asked, files, tmp_path):
         (("--encoder", "wordllama"), "--vectors or --encoder, and not both"),
         (("--pool", 2), "--k is 3, and the lists are 2 long"),
         (("--qrels", "others"), "judges none of the 4 questions, such as 'connected'"),
-        (("--qrels", "strange"), "has gold passages that the index does not have: 1, one 'p99'"),
+        (("--qrels", "strange"), "has 1 gold passages that the index does not have, such as 'p99'"),
     ],
 )
 def test_what_cannot_be_diagnosed_is_said(refused_here, asked, tmp_path, change, said):
@@ -194,7 +194,10 @@ def test_the_table_of_stability_and_questions_that_nothing_rewrites(spoken, tmp_
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--stability", "phase-graph"), "--stability asks questions in other words, which --vectors has no vectors"),
+        (
+            ("--stability", "phase-graph"),
+            "--stability rewords questions, and --vectors has no vectors of the new texts",
+        ),
         (("--policy", "policy.toml"), "--policy is given without --stability policy-rag, which reads it"),
     ],
 )

@@ -49,7 +49,7 @@ def test_numbers_tables_and_files(judged, tmp_path, monkeypatch):
     said = hopfuse(*arguments(judged), *METRICS, "--baseline", "dense", *outputs).stdout
     assert said.startswith("40 queries\n")
     assert "dense has 1 queries without judgements; they are left out" in said
-    assert "graph lacks 1 of 40 queries; its lists for them are empty" in said
+    assert "graph lacks 1 of 40 queries; they count as empty" in said
     for title in ("all: 40 queries", "hops unknown: 20 queries", "2 hops: 20 queries", "against dense"):
         assert title in said
     found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
@@ -102,7 +102,7 @@ def test_the_page_is_whole_and_stands_alone(judged, tmp_path):
     assert "graph, full_support@3: 29 won, 0 lost" in text
     # Two distributions of each run, and a plot for each of three metrics: 29 won, 11 lost of mrr, 19 last hops won.
     assert page.seen.count("svg") == 2 * 2 + 3
-    assert text.count("as they are; AUC") == text.count("after pit, query by query; AUC") == 2
+    assert text.count("raw scores; AUC") == text.count("after pit, query by query; AUC") == 2
     assert len(re.findall(r"<title>q\d+: \+", text)) == 29 + 0 + 19
     assert len(re.findall(r"<title>q\d+: -", text)) == 0 + 11 + 0
     row = r'<td class="text" rowspan="2">What is &lt;5&gt;\?<div><small>q5</small></div>(.*?)</tr>(.*?)</tr>'
@@ -215,11 +215,11 @@ def test_the_report_never_replaces_what_is_read_or_itself(refused_here, judged, 
     args = (*arguments(judged), "--metric", "mrr", "--passages", titles, "--overwrite")
     same = (tmp_path / "r", judged / ".." / judged.name / "dense.jsonl", tmp_path / "link.run")
     for changes, said in (
-        (("--out", same[0], "--html", same[0]), f"--html: {same[0]} is what --out writes"),
-        (("--out", judged / "queries.jsonl"), f"--out: {judged / 'queries.jsonl'} is what --qrels reads"),
-        (("--html", same[1]), f"--html: {same[1]} is what --run dense reads"),
-        (("--html", same[2]), f"--html: {same[2]} is what --run graph reads"),
-        (("--out", titles), f"--out: {titles} is what --passages reads"),
+        (("--out", same[0], "--html", same[0]), f"--html: {same[0]} is also the file of --out"),
+        (("--out", judged / "queries.jsonl"), f"--out: {judged / 'queries.jsonl'} is also the file of --qrels"),
+        (("--html", same[1]), f"--html: {same[1]} is also the file of --run dense"),
+        (("--html", same[2]), f"--html: {same[2]} is also the file of --run graph"),
+        (("--out", titles), f"--out: {titles} is also the file of --passages"),
     ):
         assert said in refused_here(*args, *changes)
     beir = tmp_path / "beir"
@@ -227,7 +227,7 @@ def test_the_report_never_replaces_what_is_read_or_itself(refused_here, judged, 
     run = ("--run", f"dense={judged / 'dense.jsonl'}", "--overwrite", "--beir-split", "dev")
     for part in ("corpus.jsonl", "queries.jsonl", "qrels/dev.tsv"):
         line = refused_here("eval", "--qrels", beir, *run, "--out", beir / part)
-        assert f"is what --qrels ({part}) reads" in line
+        assert f"is also the file of --qrels ({part})" in line
     assert {path: path.read_bytes() for path in before} == before
     assert not same[0].exists()
 
@@ -235,7 +235,7 @@ def test_the_report_never_replaces_what_is_read_or_itself(refused_here, judged, 
 def test_a_folder_that_is_not_there_is_said_first(refused_here, judged, tmp_path):
     out = tmp_path / "nowhere" / "r.html"
     line = refused_here(*arguments(judged), "--run", "third=unread.run", "--html", out)
-    assert f"--html: {tmp_path / 'nowhere'} is no folder, so {out} cannot be written" in line
+    assert f"--html: {tmp_path / 'nowhere'} is not a folder, so {out} cannot be written" in line
 
 
 @pytest.mark.parametrize("command", ["eval", "sweep"])

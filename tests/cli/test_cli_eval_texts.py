@@ -32,7 +32,9 @@ def arguments(folder):
 
 def test_answers_in_titles_and_texts(judged, tmp_path):
     said = hopfuse(*arguments(judged), "--passages", judged / "passages.jsonl", "--out", tmp_path / "r.json").stdout
-    assert "1 have no answer that a passage could hold (none, yes or no); answer_supported leaves them out" in said
+    assert (
+        "1 have no answer that a passage could contain (none, or yes or no); answer_supported leaves them out" in said
+    )
     found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     values = found["per_query"]["values"]["r"]
     assert [values[f"answer_supported@{k}"] for k in (1, 2, 3)] == [[0, None, 0], [1, None, 0], [1, None, 1]]
@@ -48,7 +50,7 @@ def test_what_is_not_given_is_said(refused_here, judged, command):
     assert "the run has no texts; give a Run with the passages' texts, or --passages" in refused_here(*args)
     write_jsonl(judged / "few.jsonl", [{"id": "river", "text": "It is the Thames."}])
     line = refused_here(*args, "--passages", judged / "few.jsonl")
-    assert f"{judged / 'few.jsonl'} lacks 2 passages that a found, one 'sea'; give the file of them all" in line
+    assert f"{judged / 'few.jsonl'} lacks 2 passages that a found, such as 'sea'; give a file with all of them" in line
     write_jsonl(judged / "titles.jsonl", [{"id": "river", "title": "River"}])
     assert "line 1 is not a JSON object with the keys 'id' and 'text'" in refused_here(
         *args, "--passages", judged / "titles.jsonl"

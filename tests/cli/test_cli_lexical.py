@@ -85,8 +85,8 @@ def test_words_of_the_index_raise_weights_unless_they_are_left_out(lexical_index
     recipe = GuidedWalk(opened, lexical=BM25(opened.lexical))
     given = {"vectors": np.load(files / "query_vectors.npy")[:1], "entities": [["London"]], "trace": True}
     found = recipe.search([QUESTION], **given)
-    assert f"Words besides these names, which raise weights: {found.traces[0]['other_words'].strip()}" in said
-    assert f"of which words {max(hit['boost'] for hit in found.traces[0]['hits']):.3g} times" in said
+    assert f"Other words, which raise weights: {found.traces[0]['other_words'].strip()}" in said
+    assert f"raised {max(hit['boost'] for hit in found.traces[0]['hits']):.3g} times by words" in said
     assert "raise weights" not in hopfuse("trace", *ask, "--lexical", "none").stdout
     for command in ("search", "trace"):
         shown = json.loads(hopfuse(command, *ask, "--json").stdout)

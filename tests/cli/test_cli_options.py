@@ -157,7 +157,9 @@ def test_values_that_the_recipe_refuses_are_said_before_the_work(memory, refused
         ("policy-rag", "reranking.pool=5", "5 passages"),
     ):
         assert why in refused_here(*scoring(memory, recipe, out, "--option", given))
-    assert "mode=lexical alone" in refused_here(*scoring(memory, "triple-hybrid", out, "--lexical", "fts5"))
+    assert "only with --option mode=lexical" in refused_here(
+        *scoring(memory, "triple-hybrid", out, "--lexical", "fts5")
+    )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -123,7 +123,7 @@ def test_what_a_recipe_does_not_read_is_refused(memory, refused_here, tmp_path) 
             "guided-walk, phase-graph, hybrid-rrf, triple-hybrid do: leave it out",
         ),
         (explaining(memory, "triple-hybrid", "--entity", "a"), "--entity is given, and triple-hybrid reads no names"),
-        (explaining(memory, "phase-graph", "--out", html), "pages such as t.html are of --recipe policy-rag"),
+        (explaining(memory, "phase-graph", "--out", html), "--out is 't.html', but only --recipe policy-rag has pages"),
         (scoring(memory, "policy-rag", out, "--k", 150), "150"),
         (explaining(memory, "policy-rag", "--out", tmp_path / "t.txt"), "its suffix must be .json or .html"),
         (

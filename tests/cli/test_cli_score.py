@@ -118,7 +118,7 @@ def test_a_run_killed_at_any_moment_goes_on_without_losing_or_repeating_a_query(
         assert not out.exists()
         assert len(list(partial.glob(f"parts/part-*.{suffix}"))) == parts
     done = hopfuse(*args, "--out", out)
-    assert f"Going on after {QUERIES} of {QUERIES} queries" in done.stderr
+    assert f"Resuming after {QUERIES} of {QUERIES} queries" in done.stderr
     assert out.read_bytes() == whole.read_bytes()
     assert not partial.exists()
 
@@ -131,7 +131,7 @@ def test_finished_parts_are_not_made_again(scoring, tmp_path):
     before = {path.name: path.stat().st_mtime_ns for path in parts.iterdir()}
     killed(("os", "replace", 7), *args)
     assert {name: parts.joinpath(name).stat().st_mtime_ns for name in before} == before
-    assert "Going on after 300 of 300 queries" in hopfuse(*args).stderr
+    assert "Resuming after 300 of 300 queries" in hopfuse(*args).stderr
     assert [row["id"] for row in read_jsonl(out)] == [f"q{i}" for i in range(QUERIES)]
 
 
@@ -144,7 +144,7 @@ def test_a_part_that_was_changed_is_not_joined(scoring, tmp_path):
     assert f"{first} is damaged; remove it and run again" in refused(*args)
     assert not out.exists()
     first.unlink()
-    assert "Going on after 270 of 300 queries" in hopfuse(*args).stderr
+    assert "Resuming after 270 of 300 queries" in hopfuse(*args).stderr
 
 
 def test_a_kill_after_the_result_is_there(scoring, tmp_path):
@@ -204,7 +204,7 @@ def test_what_is_read_is_not_replaced(memory, refused_here, tmp_path):
     for name, path in copies.items():
         option = "--option importance" if name == "importance" else f"--{name}"
         line = refused_here(*asked, *more.get(name, ()), "--out", path, "--overwrite")
-        assert f"--out: {path} is what {option} reads; choose another name" in line
+        assert f"--out: {path} is also the file of {option}; choose another name" in line
     assert {path: path.read_bytes() for path in before} == before
     assert sorted(tmp_path.iterdir()) == sorted(before), "no parts were begun"
 

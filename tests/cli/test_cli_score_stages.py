@@ -53,8 +53,8 @@ def test_what_the_stages_say(folder, tmp_path) -> None:
     assert "a second)" in run
     assert "Made 0 parts of 0 queries in" in hopfuse("score", "run", folder).stderr
     verified = hopfuse("score", "verify", folder, "--sample", 8).stderr
-    assert "are whole; parts 0, 1, 2, 3, 4, 5, 6, 7 were made again, with equal bytes" in verified
-    assert "Joined 8 parts of 300 queries" in hopfuse("score", "merge", folder, "--out", tmp_path / "a.jsonl").stderr
+    assert "are complete; parts 0, 1, 2, 3, 4, 5, 6, 7 were made again, with equal bytes" in verified
+    assert "Merged 8 parts of 300 queries" in hopfuse("score", "merge", folder, "--out", tmp_path / "a.jsonl").stderr
     help = hopfuse("score", "--help").stdout
     assert all(f"\n  {stage} " in help for stage in ("plan", "run", "merge", "verify"))
 
@@ -148,7 +148,7 @@ def test_metadata_of_the_hits(scoring, said, refused_here, tmp_path, suffix) -> 
     assert found[1] == {"year": 2019, "tags": ["a"], "day": "2024-05-01T00:00:00+00:00", "ok": True}
     assert not any(value is not None for value in found[2].values())
     said_no = refused_here(*scoring, "--with", "metadata", "--out", tmp_path / "b.jsonl")
-    assert "--with names metadata, and the index has no metadata" in said_no
+    assert "--with is metadata, but the index has no metadata" in said_no
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
@@ -160,7 +160,7 @@ def test_vectors_in_the_rows(scoring, files, expected, said, refused_here, tmp_p
     said(*given, "--out", tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_bytes() == expected
     more = ["--vectors", files / "query_vectors.npy", "--out", tmp_path / "b.jsonl"]
-    assert "has a column 'vector'; give one of them" in refused_here(*given, *more)
+    assert "has a column 'vector'; give only one of them" in refused_here(*given, *more)
 
 
 def write_queries(path, rows):
@@ -172,9 +172,9 @@ def write_queries(path, rows):
 
 
 BAD = [
-    (lambda rows: rows[201].update(vector=[1.0] * 7), "column 'vector': 7 numbers; the index has vectors of 8"),
-    (lambda rows: rows[201].update(vector=[1.0] * 7 + [float("nan")]), "column 'vector': a number that is not finite"),
-    (lambda rows: rows[201].update(vector=None), "column 'vector': there is none, and other rows have one"),
+    (lambda rows: rows[201].update(vector=[1.0] * 7), "column 'vector' has 7 numbers, the index's vectors have 8"),
+    (lambda rows: rows[201].update(vector=[1.0] * 7 + [float("nan")]), "column 'vector' is not finite"),
+    (lambda rows: rows[201].update(vector=None), "column 'vector' is missing, but other rows have it"),
     (lambda rows: rows[201].update(id="q7"), "column 'id': 'q7' is also that of"),
     (lambda rows: rows[201].update(entities=[6]), "column 'entities': there is no entity 6; the index has 0 .. 5"),
     (lambda rows: rows[201].update(text=None), "query 'q201' has no text to find names in"),
@@ -202,9 +202,9 @@ def test_a_bad_row_of_a_file_of_vectors_is_named(scoring, files, refused_here, t
     np.save(tmp_path / "vectors.npy", vectors)
     given = ["score", scoring[1], "--queries", files / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
     line = refused_here(*given, "--out", tmp_path / "out.jsonl")
-    assert f"{tmp_path / 'vectors.npy'}, row 201: a number that is not finite" in line
+    assert f"{tmp_path / 'vectors.npy'}, row 201 is not finite" in line
     np.save(tmp_path / "vectors.npy", vectors[:, :5])
-    assert "row 0: 5 numbers; the index has vectors of 8" in refused_here(*given, "--out", tmp_path / "out.jsonl")
+    assert "row 0 has 5 numbers, the index's vectors have 8" in refused_here(*given, "--out", tmp_path / "out.jsonl")
     assert not list(tmp_path.glob("out*"))
 
 
@@ -251,12 +251,12 @@ def test_an_index_that_takes_changes_is_read_where_the_plan_was_made(files, said
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        (["--num-gpus", "1"], "--num-gpus is for --engine ray; give that too, or leave it out"),
-        (["--address", "head:6379"], "--address is for --engine ray"),
-        (["--engine", "ray", "--threads", "2"], "--threads is given, and each actor of Ray has one kernel thread"),
+        (["--num-gpus", "1"], "--num-gpus needs --engine ray; add it, or leave --num-gpus out"),
+        (["--address", "head:6379"], "--address needs --engine ray"),
+        (["--engine", "ray", "--threads", "2"], "--threads is given, but each Ray actor has one kernel thread"),
         (
             ["--engine", "ray", "--address", "head:6379", "--out", "-"],
-            "--out - keeps the run in a folder of this machine",
+            "--out - keeps its parts on this machine alone",
         ),
     ],
 )

@@ -100,7 +100,7 @@ def test_table_and_page_show_it(done):
     assert sorted((float(v), float(m)) for v, m in titles) == sorted(
         (float(point["value"]), round(100 * point["mean"], 1)) for point in drawn
     )
-    assert "What was selected" in text
+    assert "Selected options" in text
 
 
 def test_each_method_is_tried_with_the_options_that_it_has(legs, tmp_path):
@@ -146,7 +146,7 @@ def test_the_baseline_may_win(legs, tmp_path):
         (("--method", "rrf", "--temperature", "1"), "none of rrf takes temperature"),
         (("--pool", "words=3"), "--pool words=3: 'words' is not a run; there are dense, graph"),
         (("--pool", "many"), "pool of list 0 is 'many'"),
-        (("--alpha", "0.5,"), "--alpha is '0.5,'; give values with a comma between them"),
+        (("--alpha", "0.5,"), "--alpha is '0.5,'; give values separated by commas"),
         (("--alpha", "half"), "--alpha is 'half'; it must be numbers from 0 to 1"),
         (("--alpha", "1.5"), "--alpha is '1.5'; it must be numbers from 0 to 1"),
         (("--option", "rank_constant"), "--option is 'rank_constant'; give a name and a value"),

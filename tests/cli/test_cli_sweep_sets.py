@@ -78,7 +78,7 @@ def test_values_with_commas_are_one_value_each(sets: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ((), "--sets needs the options to try"),
+        ((), "--sets needs options to try"),
         (("--option", "beta=1"), "phase-graph has no such option"),
         (("--option", "alpha=0.5,2"), "alpha is 2"),
         (("--option", "alpha=0.5", "--alpha", "0.5"), "--alpha is given, and --sets does not read it"),
@@ -109,7 +109,7 @@ def test_files_of_another_form_are_refused(refused_here: Any, tmp_path: Path, te
 
 def test_nothing_is_written_over_what_is_read(sets: Path, refused_here: Any) -> None:
     more = ("--option", "alpha=0.5", "--overwrite", "--out", sets)
-    assert "is what --sets reads" in refused_here("sweep", "--sets", sets, *more)
+    assert "is also the file of --sets" in refused_here("sweep", "--sets", sets, *more)
 
 
 def test_options_of_the_one_kind_alone_are_refused_in_the_other(refused_here: Any) -> None:

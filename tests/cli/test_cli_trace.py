@@ -65,16 +65,16 @@ def test_a_trace_does_not_replace_what_is_read(refused_here, explaining, memory,
         ("--option importance", known, recipe_explaining(memory, "hybrid-rrf", "--option", f"importance={known}")),
     ):
         before = path.read_bytes()
-        assert f"{path} is what {option} reads" in refused_here(*args, "--out", path, "--overwrite")
+        assert f"{path} is also the file of {option}" in refused_here(*args, "--out", path, "--overwrite")
         assert path.read_bytes() == before
 
 
 def test_what_cannot_be_explained_is_said(refused_here, explaining, index, files):
     assert "has the rows 0 .. 299" in refused_here(*explaining, "--row", 300)
     no_rows = ("trace", index, QUESTION, "--encoder", "wordllama", "--row", 0)
-    assert "--row is 0, and there is no --vectors; give the file of rows, or leave it out" in refused_here(*no_rows)
+    assert "--row is 0, but --vectors is not given; give it, or leave --row out" in refused_here(*no_rows)
     assert "there is nothing else to encode" in refused_here(*explaining, "--encoder", "wordllama")
-    assert "reads a vector of each question" in refused_here("trace", index, QUESTION)
+    assert "needs a vector of each question" in refused_here("trace", index, QUESTION)
     bad = ["trace", index, QUESTION, "--vectors", files / "queries.jsonl"]
     assert "cannot be read as an .npy array" in refused_here(*bad)
 

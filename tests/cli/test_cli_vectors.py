@@ -51,9 +51,9 @@ def test_other_modes_need_one(memory, refused_here, tmp_path, mode) -> None:
     more = ("--recipe", "triple-hybrid", "--option", f"mode={mode}")
     files = ("--queries", memory / "queries.jsonl", "--out", tmp_path / "out.jsonl")
     line = refused_here("score", memory / "index", *files, *more)
-    assert "triple-hybrid reads a vector of each question: give --encoder, the one that" in line
+    assert "triple-hybrid needs a vector of each question: give --vectors, or --encoder, the one that" in line
     line = refused_here("trace", memory / "index", QUESTION, *more)
-    assert "triple-hybrid reads a vector of each question: give --encoder, the one that" in line
+    assert "triple-hybrid needs a vector of each question: give --vectors, or --encoder, the one that" in line
 
 
 def test_texts_alone_need_none(texts_alone, said, refused_here, memory, tmp_path) -> None:

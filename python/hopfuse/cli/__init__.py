@@ -1,4 +1,7 @@
-"""The command line: ``hopfuse --help``. Click and Rich come with the extra ``cli``."""
+"""The command ``hopfuse``: parses options, calls the public API, ``serve`` and ``offline``, and prints.
+
+Click and Rich come with the extra ``cli``.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ _NEEDED = ("click", "rich")
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run a command and leave the process: 0 where it worked, 2 after an error that hopfuse explains.
+    """Run a command and exit: with code 0 on success, 2 after an error that hopfuse reports.
 
     Parameters
     ----------
     args : sequence of str, optional
-        By default those that the process was started with.
+        By default ``sys.argv[1:]``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The program ``hopfuse``: its commands, and how it fails."""
+"""The group of all commands, and how errors end the program."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Build": (build,),
     "Change": (add, delete, follow, compact, log_command),
     "Run": (search, trace, score, serve, mcp_command, policy),
-    "Judge": (evaluate_runs, sweep_command),
+    "Evaluate": (evaluate_runs, sweep_command),
     "Diagnose": (diagnose, compare),
     "About": (info, selftest, bench),
 }
@@ -58,7 +58,7 @@ for section in SECTIONS.values():
 
 
 def run(args: Sequence[str] | None) -> None:
-    """Run a command; errors of the library and of the file system become one line and exit code 2."""
+    """Run a command; print an error of the library or the file system in one line, and exit with code 2."""
     try:
         app.main(args=None if args is None else list(args), prog_name="hopfuse")
     except (HopfuseError, OSError) as error:

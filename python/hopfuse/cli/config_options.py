@@ -1,4 +1,4 @@
-"""``--option NAME=VALUE``: fields of a recipe's config, read by their types."""
+"""``--option NAME=VALUE``: set fields of a recipe's config, parsed by their types."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def read_config(config: Any, given: Sequence[str], recipe: str) -> Any:
     Parameters
     ----------
     config : dataclass
-        With the values of all other fields.
+        Gives the values of all other fields.
     given : sequence of str
-        Each ``NAME=VALUE``. A field's type says how its value is read: a number, true or false, a word, several values
-        with commas between them, an array of an .npy file. ``NAME.KEY=VALUE`` is a key of a mapping, a field of a
-        config inside the config, or an option of a fusion method.
+        Each ``NAME=VALUE``. The field's type decides how the value is parsed: a number, true or false, a word, several
+        values separated by commas, or the path of an .npy file. ``NAME.KEY=VALUE`` sets a key of a mapping, a field of
+        a nested config, or an option of a fusion method.
     recipe : str
-        As ``--recipe`` names it, for errors.
+        The name of the recipe, for errors.
 
     Raises
     ------
     InputError
         A name that the config does not have, or that is given twice; a value of another type, or out of its range; an
-        option that the config says it does not read (``config.unread``).
+        option that the other options make irrelevant (``config.unread``).
 
     Examples
     --------
@@ -74,15 +74,15 @@ def read_config(config: Any, given: Sequence[str], recipe: str) -> Any:
     for name in values:
         if name in getattr(made, "unread", ()):
             raise InputError(
-                f"--option {name}: {recipe} does not read it with what the other options say; leave it out"
+                f"--option {name}: {recipe} does not read it with the other options as they are; leave it out"
             )
     return made
 
 
 def listed(config: Any, name: str, text: str) -> list[str]:
-    """Return the values of an option that stand in a text with commas between them.
+    """Return the comma-separated values of an option.
 
-    A field that holds several numbers has commas in its value: the text then is one.
+    The commas of a field that holds several numbers belong to its value, so its text is one value.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def listed(config: Any, name: str, text: str) -> list[str]:
 
 
 def option_files(given: Sequence[str], config: type) -> dict[str, Path]:
-    """Return the files that ``--option`` names, by option: fields that may be any array."""
+    """Return the files that ``--option`` names, by option: values of fields that take an array."""
     arrays = {name for name, kind in get_type_hints(config).items() if kind is Any}
     return {f"--option {name}": Path(text) for name, text in assigned(given) if name in arrays}
 
@@ -108,13 +108,13 @@ def _types(config: Any) -> dict[str, Any]:
 
 
 def _names(kinds: Mapping[str, Any]) -> list[str]:
-    """Return the options, those with keys written with a dot."""
+    """Return the names of options; those with keys as ``name.NAME``."""
     names = [name for name, kind in kinds.items() if not _only_keys(kind)]
     return sorted([*names, *(f"{name}.NAME" for name, kind in kinds.items() if _has_keys(kind))])
 
 
 def _members(kind: Any) -> list[Any]:
-    """Return the members of a union but None."""
+    """Return the members of a union, except None."""
     members = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     return [member for member in members if member is not NoneType]
 
@@ -136,7 +136,7 @@ def _only_keys(kind: Any) -> bool:
 
 
 def _joined(name: str, keys: Mapping[str, str], kind: Any, value: Any) -> Any:
-    """Return the value of an option whose keys are given: a config, a mapping, or a fusion method by its name."""
+    """Return the value of an option that is given by keys: a nested config, a mapping, or a fusion method."""
     for member in _members(kind):
         if is_dataclass(value) and is_dataclass(member) and not _is_method(member):
             return read_config(value, [f"{key}={text}" for key, text in keys.items()], name)
@@ -152,11 +152,11 @@ def _value(text: str, kind: Any, name: str) -> Any:
         found = _read(text, member, name)
         if found is not None:
             return found
-    raise InputError(f"--option {name}={text}: give {' or '.join(dict.fromkeys(map(_said, members)))}")
+    raise InputError(f"--option {name}={text}: give {' or '.join(dict.fromkeys(map(_type_text, members)))}")
 
 
 def _read(text: str, kind: Any, name: str) -> Any:
-    """Return the value, or None if the text is none of this type."""
+    """Return the value, or None if the text is not of this type."""
     if kind is Any:
         return read_npy(Path(text), f"--option {name}", mapped=False)
     if kind is bool:
@@ -174,17 +174,17 @@ def _read(text: str, kind: Any, name: str) -> Any:
     return text if kind is str else None
 
 
-def _said(kind: Any) -> str:
-    """Return a type in words."""
+def _type_text(kind: Any) -> str:
+    """Return the words for a type."""
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(map(str, get_args(kind)))
     if get_origin(kind) in (tuple, Sequence):
-        return "numbers with commas between them"
+        return "numbers separated by commas"
     return {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, "a word")
 
 
 def _number_or_words(text: str) -> Any:
-    """Return an option of a fusion method: a number, several, or a word."""
+    """Parse an option of a fusion method: a number, several numbers, or a word."""
     parts = [plain_value(part.strip()) for part in text.split(",")]
     return parts[0] if len(parts) == 1 else tuple(parts)
 

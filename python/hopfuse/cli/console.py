@@ -1,4 +1,4 @@
-"""Print progress and notes beside results, and JSON that a terminal may show."""
+"""Progress and notes on stderr, and JSON that is safe to print on a terminal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rich.text import Text
 
 from ..report import printable
 
-#: Control characters that JSON may hold as they are, and those that change the direction of text.
+#: Control characters that JSON does not have to escape, and those that change the direction of text.
 _CONTROL = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def json_text(value: Any) -> str:
-    r"""Return JSON to be printed; control characters that JSON may hold as they are become escapes.
+    r"""Return JSON to print on a terminal, with every control character escaped.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def json_text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a time as ISO 8601 writes it, and what else JSON does not know as a list."""
+    """Return a time in ISO 8601, and any other value that JSON does not know as a list."""
     return value.isoformat() if isinstance(value, datetime) else list(value)
 
 
@@ -50,13 +50,13 @@ def note(text: str) -> None:
 
 
 def progress_bar() -> Progress:
-    """Return a bar on stderr: what is done, of how much, how many a second, and the time that is left."""
+    """Return a progress bar on stderr, with counts, the rate per second and the time left."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
     return Progress(*columns, console=Console(stderr=True))
 
 
 class _Rate(ProgressColumn):
-    """The rate, a second."""
+    """The rate per second."""
 
     def render(self, task: Task) -> Text:
         rate = task.finished_speed or task.speed

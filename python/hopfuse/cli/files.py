@@ -1,4 +1,4 @@
-"""Files that the commands write: checked before any work, written after all of it."""
+"""Output files of commands: checked before any work, and written when it is done."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..io.files import write_whole
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None], *, overwrite: bool) -> None:
-    """Refuse, before any work, what cannot be written, or would overwrite what is read or a file unasked.
+    """Refuse an output that cannot be written, is also an input, or exists without ``overwrite``.
 
-    Both mappings are by the option that names the file, which is None where it is not given.
+    Both mappings are from option to file, None if the option is not given.
     """
     written: dict[Path, str] = {}
     read = {path.resolve(): option for option, path in inputs.items() if path is not None}
@@ -23,19 +23,19 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
         if out is None:
             continue
         if not out.parent.is_dir():
-            raise InputError(f"{option}: {out.parent} is no folder, so {out} cannot be written; make it first")
+            raise InputError(f"{option}: {out.parent} is not a folder, so {out} cannot be written; create it first")
         place = out.resolve()
         if place in read:
-            raise InputError(f"{option}: {out} is what {read[place]} reads; choose another name")
+            raise InputError(f"{option}: {out} is also the file of {read[place]}; choose another name")
         if place in written:
-            raise InputError(f"{option}: {out} is what {written[place]} writes; choose another name")
+            raise InputError(f"{option}: {out} is also the file of {written[place]}; choose another name")
         if out.exists() and not overwrite:
             raise InputError(f"{option}: {out} exists; choose another name, or replace it with --overwrite")
         written[place] = option
 
 
 def write_all(texts: Mapping[Path, str]) -> None:
-    """Write files, each whole or not at all, and none where one of the texts cannot be."""
+    """Write files, each whole or not at all; write none if one of the texts cannot be encoded."""
     for path, content in {path: text.encode() for path, text in texts.items()}.items():
         write_whole(path, methodcaller("write", content))
 

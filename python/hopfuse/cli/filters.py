@@ -1,4 +1,4 @@
-"""``--allow`` and ``--where``: the passages that a command's questions may find."""
+"""``--allow`` and ``--where``: the passages that a search may return."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BOOLS = {"true": True, "false": False}
 
 
 def read_filter(options: Mapping[str, Any], index: Index) -> NDArray[np.bool_] | None:
-    """Return which passages ``--allow`` and ``--where`` leave, a mask of shape (P,); None where neither is given."""
+    """Return the mask of ``--allow`` and ``--where`` over passages, of shape (P,); None if neither is given."""
     ids, conditions = options.get("allow"), options.get("where", ())
     masks = [] if ids is None else [read_allow(ids, index)]
     masks += [index.mask(read_condition(one, index)) for one in conditions]
@@ -25,7 +25,7 @@ def read_filter(options: Mapping[str, Any], index: Index) -> NDArray[np.bool_] |
 
 
 def read_allow(given: str, index: Index) -> NDArray[np.bool_]:
-    """Return which passages ``--allow`` names, a mask of shape (P,)."""
+    """Return the mask of the passages that ``--allow`` names, of shape (P,)."""
     path = Path(given)
     try:
         ids = path.read_text(encoding="utf-8").splitlines() if path.is_file() else given.split(",")
@@ -36,16 +36,16 @@ def read_allow(given: str, index: Index) -> NDArray[np.bool_]:
     strangers = sorted(wanted.difference(known))
     if strangers:
         raise InputError(
-            f"--allow names {len(strangers)} passages that the index does not have, {strangers[0]!r} among them; give "
-            "ids with commas between them, or a file with an id on each line"
+            f"--allow names {len(strangers)} passages that the index does not have, such as {strangers[0]!r}; give "
+            "ids separated by commas, or a file with an id on each line"
         )
     return np.array([id in wanted for id in known], bool)
 
 
 def read_condition(given: str, index: Index) -> Where:
-    """Return the filter of one ``--where``: ``column=value`` or ``column__operator=value``, as :func:`where` has them.
+    """Return the filter of a ``--where``: ``column=value`` or ``column__operator=value``, as in :func:`where`.
 
-    The column's type says how the value is read; a list has commas between its items.
+    The value is parsed by the column's type; items of a list are separated by commas.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def read_condition(given: str, index: Index) -> Where:
 
 
 def _value(text: str, kind: str, given: str) -> Any:
-    """Return text as a value of a column's type; a time stays text, as filters take it."""
+    """Parse text as a value of a column's type; a time stays text, which filters accept."""
     try:
         if kind == "bool":
             return _BOOLS[text.lower()]
@@ -81,7 +81,7 @@ def _value(text: str, kind: str, given: str) -> Any:
 
 
 def read_types(given: Sequence[str]) -> dict[str, str]:
-    """Return the types of ``--metadata-type``, column=type each."""
+    """Return types by column, from the ``column=type`` of each ``--metadata-type``."""
     types = {}
     for one in given:
         name, equals, kind = one.partition("=")

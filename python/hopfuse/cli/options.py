@@ -25,15 +25,15 @@ k_option = click.option(
 encoder_option = click.option(
     "--encoder",
     metavar="NAME",
-    help="Makes the vectors that no file gives: wordllama, wordllama:DIM, or sentence-transformers:FOLDER.",
+    help="Encoder of vectors that no file gives: wordllama, wordllama:DIM or sentence-transformers:FOLDER.",
 )
 case_option = click.option(
-    "--case-sensitive", is_flag=True, help="Find names in texts only as they are written in the index."
+    "--case-sensitive", is_flag=True, help="Match names in texts only in the case that the index has."
 )
 
 
 def encoder_for(index: Index, name: str | None, vectors: Path | None) -> Encoder | None:
-    """Return the encoder of a name; by default that of the index, if it is known and no vectors are given."""
+    """Return the encoder ``name``; by default the index's own, if it is known and no vectors are given."""
     if name is not None:
         return make_encoder(name)
     built = index.encoder
@@ -42,7 +42,7 @@ def encoder_for(index: Index, name: str | None, vectors: Path | None) -> Encoder
     if built.name == "wordllama":
         return WordLlamaEncoder(built.dim, normalize=built.normalize)
     raise InputError(
-        f"the index was built with the encoder {built.name}, and its files are not known; give --encoder "
+        f"the index was built with the encoder {built.name}, whose files are not known; give --encoder "
         "sentence-transformers:FOLDER, or --vectors"
     )
 
@@ -66,19 +66,19 @@ def make_encoder(name: str) -> Encoder:
     )
 
 
-#: The options that say nothing without ``--model``.
+#: Options that need ``--model``.
 ENDPOINT_OPTIONS = ("endpoint", "cache", "concurrency")
 
 
-def endpoint_options(kept: str) -> Callable[[F], F]:
-    """Return the options of :func:`make_endpoint`; ``kept`` says why a cache is of use."""
+def endpoint_options(purpose: str) -> Callable[[F], F]:
+    """Return the options of :func:`make_endpoint`; ``purpose`` ends the help of ``--cache``."""
     options = (
         click.option(
-            "--endpoint", metavar="URL", help="Where --model answers, up to /v1; its key: OPENAI_API_KEY alone."
+            "--endpoint", metavar="URL", help="Base URL of --model's server, up to /v1; the key is in OPENAI_API_KEY."
         ),
-        click.option("--model", metavar="NAME", help="A language model, as the endpoint names it."),
-        click.option("--cache", type=DIRECTORY, help=f"Folder of the endpoint's answers, {kept}."),
-        click.option("--concurrency", type=int, help="Requests to the endpoint at once.  [default: 8]"),
+        click.option("--model", metavar="NAME", help="Language model, as the endpoint names it."),
+        click.option("--cache", type=DIRECTORY, help=f"Folder that keeps the endpoint's answers, {purpose}."),
+        click.option("--concurrency", type=int, help="Concurrent requests to the endpoint.  [default: 8]"),
     )
 
     def decorate(command: F) -> F:
@@ -90,6 +90,6 @@ def endpoint_options(kept: str) -> Callable[[F], F]:
 
 
 def make_endpoint(options: Mapping[str, Any]) -> ChatEndpoint:
-    """Return the endpoint that the options name; nothing is asked of it yet."""
+    """Return the endpoint that the options name, without connecting to it."""
     given = {name: options[name] for name in ("cache", "concurrency") if options[name] is not None}
     return ChatEndpoint(options["endpoint"], model=options["model"], **given)

@@ -1,4 +1,4 @@
-"""``--recipe`` and its options: the recipe that a command runs, and what it needs."""
+"""``--recipe`` and its options: make the recipe that a command runs, and check what it needs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ PARTS = {
 }
 
 
-threads_option = click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
+threads_option = click.option(
+    "--threads", type=int, help="CPU threads.  [default: HOPFUSE_NUM_THREADS, else all processors]"
+)
 
 # ---- Options ---------------------------------------------------------------------------------------------------------
 
@@ -58,48 +60,51 @@ def recipe_options(command: F) -> F:
 
 
 def config_options(command: F) -> F:
-    """Add the options that say what a recipe finds; those of numbers are made from the fields of the configs."""
+    """Add the options that decide what a recipe finds; the COMMON ones are made from fields of the configs."""
     options = (
         click.option(
             "--recipe",
             type=click.Choice(tuple(RECIPES)),
-            help="How passages are ranked.  [default: what the index can run: guided-walk, else hybrid-rrf]",
+            help="How to rank passages.  [default: guided-walk if the index can run it, else hybrid-rrf]",
         ),
-        click.option("--policy", type=FILE, help="What policy-rag does; see hopfuse policy.  [default: its own]"),
+        click.option("--policy", type=FILE, help="Policy of policy-rag, .toml; see hopfuse policy."),
         *(_field_option(name) for name in COMMON),
         click.option(
             "--option",
             "settings",
             metavar="NAME=VALUE",
             multiple=True,
-            help="A field of the recipe's config: mode=graph of triple-hybrid, weights=1,1,0.5 of hybrid-rrf, "
-            "method=rrf with method.rank_constant=10 or edge_weights.synonym=0 of phase-graph, first=dense of "
-            "guided-walk, walk.damping=0.7 of policy-rag. May be given several times; a wrong name is refused with "
-            "those that there are.",
+            help="Set a field of the recipe's config, such as mode=graph of triple-hybrid, weights=1,1,0.5 of "
+            "hybrid-rrf, method=rrf with method.rank_constant=10 or edge_weights.synonym=0 of phase-graph, first=dense "
+            "of guided-walk, walk.damping=0.7 of policy-rag. May be given several times; the error for an unknown name "
+            "lists all fields.",
         ),
         click.option(
             "--lexical",
             is_flag=False,
             flag_value="auto",
             type=click.Choice(LEGS),
-            help="A list by words: bm25 (the index's own, else counted at the start), fts5 (SQLite's), auto (bm25 if "
-            "bm25s is installed) or none.  [default: auto for hybrid-rrf, the index's own for guided-walk, else none]",
+            help="Lexical list: bm25 (the index's own, else built at the start), fts5 (SQLite's), auto (bm25 if bm25s "
+            "is installed, else fts5) or none.  [default: auto for hybrid-rrf, the index's own for guided-walk, else "
+            "none]",
         ),
         click.option(
-            "--allow", metavar="IDS|FILE", help="Only these passages: ids with commas, or a file of an id a line."
+            "--allow",
+            metavar="IDS|FILE",
+            help="Only these passages: ids separated by commas, or a file with one id per line.",
         ),
         click.option(
             "--where",
             metavar="COLUMN__OPERATOR=VALUE",
             multiple=True,
-            help="Only passages whose metadata meets this: tenant=a, year__ge=2020, tags__any=x,y, day__exists=false. "
-            "May be given several times: all must hold, and --allow.",
+            help="Only passages whose metadata matches: tenant=a, year__ge=2020, tags__any=x,y, day__exists=false. May "
+            "be given several times; a passage must match them all, and --allow.",
         ),
         click.option(
             "--allow-scope",
             type=click.Choice(("isolated", "results")),
-            help="With --allow or --where: answer as an index of these passages alone, or restrict the results.  "
-            "[default: isolated]",
+            help="With --allow or --where: answer as if the index had only these passages (isolated), or only filter "
+            "the results.  [default: isolated]",
         ),
     )
     for option in reversed(options):
@@ -125,7 +130,7 @@ def _field(recipe: str, name: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class BoundRecipe:
-    """A recipe over an index with everything that a command gives each of its searches."""
+    """A recipe over an index, with the arguments that a command passes to each search."""
 
     name: str
     recipe: Recipe
@@ -135,7 +140,7 @@ class BoundRecipe:
 
     @property
     def purpose(self) -> str:
-        """Return what the text of a question is for, in words; nothing, where it is not needed."""
+        """What the text of a question is needed for, as words of an error; empty if it is not needed."""
         if not self.recipe.needs.texts:
             return ""
         leg = getattr(self.recipe, "lexical", None)
@@ -143,7 +148,7 @@ class BoundRecipe:
 
     @property
     def alone(self) -> NDArray[np.bool_] | None:
-        """The passages that make up all that may be known, where a filter isolates them."""
+        """The allowed passages if the filter isolates them, else None."""
         return self.allow if self.allow_scope == "isolated" else None
 
     def search(self, texts: list[str] | None, vectors: Any, entities: Any, k: int, *, trace: bool = False) -> Any:
@@ -152,7 +157,7 @@ class BoundRecipe:
         return self.recipe.search(texts, vectors=vectors, entities=entities, k=k, **options)
 
     def check(self, k: int) -> Any:
-        """Search for no question, so that what every search refuses is refused before any work; return the result."""
+        """Run a search of no questions, so that errors of every search are raised early; return its result."""
         index, needs = self.recipe.index, self.recipe.needs
         corpus = index.entity_corpus if self.name == "triple-hybrid" else index.corpus
         vectors = np.zeros((0, corpus.dim), np.float32) if needs.vectors and corpus is not None else None
@@ -160,12 +165,12 @@ class BoundRecipe:
 
 
 def default_recipe(index: Index) -> str:
-    """Return the name of the recipe that an index is searched by, if none is asked for."""
+    """Return the name of the recipe that searches an index by default."""
     return "hybrid-rrf" if RECIPES["guided-walk"].missing(index) else "guided-walk"
 
 
 def hit_ids(index: Index, options: Mapping[str, Any]) -> Sequence[str | int]:
-    """Return what a command's hits are called: entities by triple-hybrid, else passages, as the index has them."""
+    """Return the ids of hits by row: names of entities for triple-hybrid, else ids of passages."""
     name = options.get("recipe") or default_recipe(index)
     return index.entity_names if name == "triple-hybrid" else index.passage_ids
 
@@ -177,12 +182,12 @@ def bind(
     encoder: Encoder | None = None,
     llm: Any = None,
 ) -> BoundRecipe:
-    """Return the recipe that a command's options, those of :func:`recipe_options`, name.
+    """Return the recipe that the options of :func:`recipe_options` describe.
 
     Raises
     ------
     InputError
-        An option that the recipe does not have; an index that it cannot run on.
+        An option that the recipe does not have, or an index that it cannot run on.
     """
     name = options.get("recipe") or default_recipe(index)
     kind: Any = RECIPES[name]
@@ -207,7 +212,7 @@ def bind(
     recipe = kind(index, config, **given)
     allow = read_filter(options, index)
     if allow is None and options.get("allow_scope") is not None:
-        raise InputError("--allow-scope is given without --allow or --where, which it is about")
+        raise InputError("--allow-scope is given without --allow or --where; add one, or leave it out")
     return BoundRecipe(name, recipe, hit_ids(index, options), allow, options.get("allow_scope") or "isolated")
 
 
@@ -236,7 +241,7 @@ def config_of(name: str, options: Mapping[str, Any]) -> Any:
 
 
 def read_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
-    """Return the files that the options of a recipe name, by option."""
+    """Return the files that a recipe's options name, by option."""
     allow = options.get("allow")
     files: dict[str, Path | None] = {"--policy": options.get("policy")}
     if allow is not None and Path(allow).is_file():
@@ -247,19 +252,20 @@ def read_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
 
 
 def check_index(name: str, index: Index, config: Any = None) -> None:
-    """Refuse an index that a recipe cannot run on, in the words of the command line."""
+    """Refuse an index that a recipe cannot run on, with an error that names the options of ``hopfuse build``."""
     kind: Any = RECIPES[name]
     lacks = kind.missing(index, config).replace("vectors of its entities", "entities")
     if lacks:
         absent = [words for part, (noun, words) in PARTS.items() if noun in lacks and getattr(index, part) is None]
         fix = "--recipe hybrid-rrf runs on it" if name != "hybrid-rrf" else "give --lexical"
         raise InputError(
-            f"{name} cannot run on this index, which has {' and '.join(absent)}; build it with them, or: {fix}"
+            f"{name} cannot run on this index, which has {' and '.join(absent)}; build the index with them, or use "
+            f"another way: {fix}"
         )
 
 
 def fact_vectors(index: Index, policy: Policy, encoder: Encoder | None) -> Any:
-    """Return an encoder's vectors of all facts, for PolicyRAG."""
+    """Return vectors of all facts for PolicyRAG, or None without an encoder."""
     if encoder is not None and index.facts is not None:
         return encoder.encode_passages(index.facts.texts(index.entity_names))
     if policy.facts.scope == "all":
@@ -273,13 +279,13 @@ def fact_vectors(index: Index, policy: Policy, encoder: Encoder | None) -> Any:
 def lexical_leg(name: str, index: Index, config: Any, kind: str | None) -> BM25 | FTS5 | None:
     """Return the leg of ``--lexical``: over the entities' names for triple-hybrid, else over the passages.
 
-    By default guided-walk has that of an index with words, and hybrid-rrf has one over any index.
+    By default, guided-walk uses the index's own if there is one, and hybrid-rrf makes one for any index.
     """
     if name == "triple-hybrid":
         if config.mode == "lexical":
             return leg_of(list(index.entity_names), kind or "auto")
         if kind not in (None, "none"):
-            raise InputError("--lexical is given, and triple-hybrid reads words with --option mode=lexical alone")
+            raise InputError("--lexical is given, but triple-hybrid reads it only with --option mode=lexical; add that")
         return None
     if kind is None and name == "guided-walk" and index.lexical is not None:
         return words_of(index)
@@ -294,13 +300,13 @@ def words_of(index: Index, kind: str | None = None) -> BM25 | FTS5:
     ----------
     index : Index
     kind : {"auto", "bm25", "fts5"}, optional
-        By default the index's own BM25; without one, BM25 of titles and texts, or SQLite's if BM25's packages are not
-        installed.
+        By default the index's own BM25; without one, BM25 over titles and texts, or SQLite's FTS5 if the packages of
+        BM25 are not installed.
 
     Raises
     ------
     MissingExtraError
-        BM25 is asked for, by name or by the index, and its packages are not installed.
+        BM25 is required, by name or by the index, and its packages are not installed.
 
     Examples
     --------
@@ -328,7 +334,7 @@ def leg_of(texts: Sequence[str], kind: str | None = None) -> BM25 | FTS5:
 
 
 def check_given(bound: BoundRecipe, vectors: Path | None, encoder: Any) -> None:
-    """Refuse vectors or an encoder that the recipe does not read, and neither where it reads vectors."""
+    """Refuse vectors or an encoder that the recipe does not use, and the lack of both if it needs vectors."""
     needs, index = bound.recipe.needs, bound.recipe.index
     encodes_names = needs.entities and index.entity_corpus is not None
     encodes_facts = isinstance(bound.recipe, PolicyRAG) and index.facts is not None
@@ -339,17 +345,17 @@ def check_given(bound: BoundRecipe, vectors: Path | None, encoder: Any) -> None:
             raise InputError(f"--encoder is given, and {bound.name} reads no vectors here; leave it out")
     elif vectors is None and encoder is None:
         raise InputError(
-            f"{bound.name} reads a vector of each question: give --encoder, the one that the index was built with, or "
-            "--vectors"
+            f"{bound.name} needs a vector of each question: give --vectors, or --encoder, the one that the index was "
+            "built with"
         )
     elif vectors is not None and encoder is not None and not (encodes_names or encodes_facts):
         raise InputError(
-            "--vectors and --encoder are both given, and there is nothing else to encode; give one of them"
+            "--vectors and --encoder are both given, but there is nothing else to encode; give one of them"
         )
 
 
 def check_names(bound: BoundRecipe) -> None:
-    """Refuse options about names in questions, if the recipe reads none."""
+    """Refuse options about names in questions if the recipe reads none."""
     context = click.get_current_context()
     for option in ("entities", "case_sensitive"):
         given = option in context.params and context.get_parameter_source(option) is ParameterSource.COMMANDLINE
@@ -363,14 +369,16 @@ def check_names(bound: BoundRecipe) -> None:
 
 def answering_options(command: F) -> F:
     """Add ``--answers`` and the model's options; :func:`language_model` reads them."""
-    command = endpoint_options("so that nothing is asked twice")(command)
+    command = endpoint_options("so that no request is repeated")(command)
     return click.option(
-        "--answers", is_flag=True, help="Have --model answer from policy-rag's first hits alone; see [answers] there."
+        "--answers",
+        is_flag=True,
+        help="With policy-rag: have --model answer from the first hits; see [answers] of the policy.",
     )(command)
 
 
 def language_model(recipe: str | None, policy: Path | None, options: Mapping[str, Any]) -> ChatEndpoint | None:
-    """Return the model that policy-rag is given; refuse one that is needed and not named, or named and not needed."""
+    """Return policy-rag's language model, or None; refuse one that is needed but not named, or named but not needed."""
     answers, model = options["answers"], options["model"]
     if recipe != "policy-rag":
         for name in ("answers", "model", *ENDPOINT_OPTIONS):
@@ -382,13 +390,13 @@ def language_model(recipe: str | None, policy: Path | None, options: Mapping[str
     gated = rules.switches.gate and rules.facts.gate == "llm"
     if model is not None:
         if not (gated or answers):
-            raise InputError('nothing would be asked of --model: add --answers, or a --policy with facts.gate = "llm"')
+            raise InputError('--model would not be used: add --answers, or a --policy with facts.gate = "llm"')
         return make_endpoint(options)
     for name in ENDPOINT_OPTIONS:
         if options[name] is not None:
-            raise InputError(f"--{name} is given without --model, the name of a language model there; add it")
+            raise InputError(f"--{name} is given without --model, the name of a language model; add it")
     if answers:
-        raise InputError("--answers needs --model, the name of a language model, and --endpoint where it answers")
+        raise InputError("--answers needs --model, the name of a language model, and --endpoint, its server; add them")
     if gated:
         raise InputError('the policy has facts.gate = "llm": give --model and --endpoint, or set it to "rules"')
     return None

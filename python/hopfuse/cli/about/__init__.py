@@ -1,1 +1,1 @@
-"""``info``, ``selftest`` and ``bench``: indexes, this machine, and its speed."""
+"""``hopfuse info``, ``selftest`` and ``bench``: an index, this machine, and its speed."""

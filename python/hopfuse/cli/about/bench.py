@@ -15,23 +15,25 @@ from ...errors import InputError
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def bench(arguments: tuple[str, ...]) -> None:
-    """Prove answers right, then time them beside other libraries; in a checkout of hopfuse, or a folder of it.
+    """Check results, then time hopfuse beside other libraries.
+
+    Runs in a checkout of hopfuse, or in a folder of one.
 
     \b
-    hopfuse bench --quick                    check that it works, with tiny inputs
+    hopfuse bench --quick                    run every case once on tiny inputs
     hopfuse bench --out rows.jsonl           measure everything (pip install -e '.[bench]')
     hopfuse bench --case NAME ...            measure some cases
     hopfuse bench --report rows.jsonl        write docs/performance.md from measured rows
-    hopfuse bench --plots DIR rows.jsonl     draw them
-    hopfuse bench -- --help                  all ARGUMENTS, which are those of `python -m bench`
+    hopfuse bench --plots DIR rows.jsonl     plot measured rows
+    hopfuse bench -- --help                  show all ARGUMENTS, those of `python -m bench`
 
-    Exit code 1 where an answer was wrong.
+    The exit code is 1 if a result is wrong.
     """
     root = checkout(Path.cwd())
     if root is None:
         raise InputError(
-            "the bench is part of the sources, not of an installed hopfuse, and this folder is in no checkout of them; "
-            "change to one, pip install -e '.[bench]' there, and start hopfuse bench again"
+            "the benchmarks are part of the sources, not of the installed package, and this folder is not in a "
+            "checkout; change to a checkout, pip install -e '.[bench]' there, and run hopfuse bench again"
         )
     path = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
     command = (sys.executable, "-P", "-m", "bench", *arguments)  # -P: nothing of this folder shadows a module

@@ -23,14 +23,15 @@ from ..options import DIRECTORY
 
 @click.command()
 @click.argument("directory", type=DIRECTORY, required=False)
-@click.option("--verify", is_flag=True, help="Read and verify the whole index.")
+@click.option("--verify", is_flag=True, help="Read the whole index and verify its checksums.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(directory: Path | None, verify: bool, as_json: bool) -> None:
-    """Say what the index in DIRECTORY holds or, without one, what runs on this machine."""
+    """Describe the index in DIRECTORY or, without one, this machine and its backends."""
     if directory is None:
         if verify:
             raise click.UsageError("--verify needs the DIRECTORY of an index")
-        found, table = _machine_info(), machine_table(_machine_info())
+        found = {"hopfuse": __version__, **machine(), **backend_info()}
+        table = machine_table(found)
     else:
         found = Index.open(directory, verify="full" if verify else "lazy").info()
         table = index_table(found)
@@ -40,12 +41,8 @@ def info(directory: Path | None, verify: bool, as_json: bool) -> None:
         Console().print(table)
 
 
-def _machine_info() -> dict[str, Any]:
-    return {"hopfuse": __version__, **machine(), **backend_info()}
-
-
 def machine_table(found: Mapping[str, Any]) -> Table:
-    """Return the machine, the versions and the backends, a line each."""
+    """Return a table of the machine, the versions and the backends."""
     table = _lines("hopfuse on this machine")
     for key, value in found.items():
         if key != "backends":
@@ -58,7 +55,7 @@ def machine_table(found: Mapping[str, Any]) -> Table:
 
 
 def index_table(found: Mapping[str, Any]) -> Table:
-    """Return what an index holds, a line each."""
+    """Return a table of what an index holds."""
     table = _lines("Index")
     for key, value in found.items():
         if key not in ("encoder", "graph", "words", "lexical", "facts", "metadata", "sections", "bytes"):
@@ -80,7 +77,7 @@ def _lines(title: str) -> Table:
 
 
 def _listed(value: Any) -> Text:
-    """Return a name as it is: square brackets, as extras have them, are no markup."""
+    """Return a value as text; square brackets, as in ``hopfuse[gpu]``, are not markup."""
     return Text(printable(_plain(value)))
 
 
@@ -93,7 +90,7 @@ def _plain(value: Any) -> str:
 
 
 def machine(*packages: str) -> dict[str, Any]:
-    """Return processor, usable cores, memory, system, Python, NumPy, and the named packages.
+    """Return the processor, usable cores, memory, system, and versions of Python, NumPy and the named packages.
 
     Examples
     --------
@@ -113,7 +110,7 @@ def machine(*packages: str) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Return the processor's name if the system tells it."""
+    """Return the processor's name if the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

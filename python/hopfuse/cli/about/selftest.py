@@ -1,4 +1,4 @@
-"""``hopfuse selftest``: whether a backend computes on this machine what the CPU computes."""
+"""``hopfuse selftest``: compare a backend's results on this machine with the CPU's."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ... import selftest as run_selftest
 
 
 @click.command()
-@click.option("--backend", default="cuda", show_default=True, help="What to test.")
-@click.option("--quick", is_flag=True, help="Only what runs before the first use of a GPU.")
+@click.option("--backend", default="cuda", show_default=True, help="Backend to test.")
+@click.option("--quick", is_flag=True, help="Run only the checks that precede the first use of a GPU.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--report",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write JSON with the card, its driver, versions and memory, to send with a problem.",
+    help="Write JSON with the GPU, its driver, versions and memory, to attach to a bug report.",
 )
 def selftest(backend: str, quick: bool, as_json: bool, report: Path | None) -> None:
-    """Run every kernel of a backend and compare with the CPU, bit for bit; exit code 1 where anything differs.
+    """Compare every kernel of a backend with the CPU, bit for bit.
 
-    A machine that cannot run the backend gets exit code 2 and the reason.
+    The exit code is 1 if anything differs, and 2 if this machine cannot run the backend.
     """
     found = run_selftest(backend, quick)
     result = {**asdict(found), "passed": found.passed}
@@ -47,19 +47,19 @@ def selftest(backend: str, quick: bool, as_json: bool, report: Path | None) -> N
 
 
 def about_machine() -> dict[str, Any]:
-    """Return the system, versions, and what the backends say of themselves, a GPU's card, driver and kernels."""
-    told = backend_info()
+    """Return the system, the versions, and each backend's description of its device, driver and kernels."""
+    info = backend_info()
     return {
         "system": platform.platform(),
         "python": platform.python_version(),
         "hopfuse": version("hopfuse"),
-        "auto": told["auto"],
-        "backends": told["backends"],
+        "auto": info["auto"],
+        "backends": info["backends"],
     }
 
 
 def selftest_table(found: SelfTest) -> Table:
-    """Return a table with a line for each check."""
+    """Return a table with a row for each check."""
     table = Table(title=f"{found.backend} against cpu, bit for bit", title_justify="left")
     table.add_column("check", overflow="fold")
     for name in ("values", "differing", "cpu ms", f"{found.backend} ms"):
@@ -73,7 +73,7 @@ def selftest_table(found: SelfTest) -> Table:
 
 
 def verdict(found: SelfTest) -> str:
-    """Return the last line."""
+    """Return the line that ends the output."""
     if found.passed:
         return f"All {len(found.checks)} checks are equal."
     wrong = sum(not check.equal for check in found.checks)

@@ -1,1 +1,1 @@
-"""``hopfuse build``: an index from files."""
+"""``hopfuse build``: an index from files or a store."""

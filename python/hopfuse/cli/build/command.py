@@ -1,4 +1,4 @@
-"""``hopfuse build``: an index from files."""
+"""``hopfuse build``: an index from files or a store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .memory import index_of_memory, read_bounds, read_memory
 from .sources import FACT_READERS, check_reader, read_aliases, read_nodes, reader_options
 from .store import check_files, check_store, save_store
 
-#: Options that say what --from finds by itself.
+#: Options of files whose contents --from and --reader make themselves.
 TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
 
 
@@ -36,19 +36,19 @@ TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
     "--from",
     "origin",
     metavar="FILE|STORE",
-    help="Extracted facts: OpenIE (.json as HippoRAG writes it, or .jsonl beside PASSAGES) or triples (.tsv, .nt, "
-    ".parquet). Or a store of passages, vectors, entities, edges and facts: a folder of Parquet files, the one that "
-    "HippoRAG 2 wrote, or postgresql://user@host/database with --passages and others (the password by PGPASSWORD or "
-    "~/.pgpass).",
+    help="Extracted facts: OpenIE (.json as HippoRAG writes it, or .jsonl with PASSAGES) or triples (.tsv, .nt, "
+    ".parquet). Or a store of passages, vectors, entities, edges and facts: a folder of Parquet files, a folder "
+    "written by HippoRAG 2, or postgresql://user@host/database with --passages and the other queries (password from "
+    "PGPASSWORD or ~/.pgpass).",
 )
 @reader_options
 @click.option(
     "--synonyms",
     metavar="SIMILARITY",
-    help="Join entities that --encoder finds so similar, and abbreviations with what they stand for. With --reader "
-    "spacy also one for each label: PERSON=0.85,ORG=0.8,*=0.9.",
+    help="Join entities whose --encoder vectors are at least this similar, and abbreviations with their long forms. "
+    "With --reader spacy, also one similarity per label: PERSON=0.85,ORG=0.8,*=0.9.",
 )
-@click.option("--conflicts", type=FILE, help="Write what was kept and dropped where passages disagree: .jsonl.")
+@click.option("--conflicts", type=FILE, help="Record what was kept and dropped where passages disagree: .jsonl.")
 @click.option("--overwrite", is_flag=True, help="Replace the file of --conflicts if it exists.")
 @click.option("--vectors", type=FILE, help="One vector per passage: .npy.")
 @encoder_option
@@ -56,58 +56,67 @@ TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
     "--passages",
     "passage_query",
     metavar="QUERY",
-    help="Of a database: gives id, text, and optionally title, a vector and metadata.",
+    help="For a database: returns id, text, and optionally title, a vector and metadata.",
 )
 @click.option(
     "--edges",
     metavar="FILE|QUERY",
     multiple=True,
-    help="Rows of src, dst, type, weight: .jsonl, .tsv or .parquet. Of a database, gives src_passage or src_entity, "
-    "dst_passage or dst_entity, type, weight, passage; may be given several times.",
+    help="Rows of src, dst, type, weight: .jsonl, .tsv or .parquet. For a database: returns src_passage or "
+    "src_entity, dst_passage or dst_entity, type, weight, passage; may be given several times.",
 )
 @click.option(
     "--entities",
     metavar="FILE|QUERY",
-    help="Rows of name: .jsonl, .tsv or .parquet. Of a database, also a vector, and aliases.",
+    help="Rows of name: .jsonl, .tsv or .parquet. For a database: returns name, and optionally a vector and aliases.",
 )
-@click.option("--nodes", type=FILE, help="Instead of --entities: lines of node, passage or entity, name: .tsv.")
-@click.option("--aliases", type=FILE, help="Other names: .jsonl with entity (name or number) and aliases (a list).")
+@click.option(
+    "--nodes", type=FILE, help="Instead of --entities: lines of node number, kind (passage or entity) and name: .tsv."
+)
+@click.option(
+    "--aliases",
+    type=FILE,
+    help="Other names of entities: rows of entity (name or number) and aliases (a list): .jsonl.",
+)
 @click.option("--entity-vectors", type=FILE, help="One vector per entity: .npy.")
 @click.option(
     "--facts",
     metavar="FILE|QUERY",
-    help="Rows of head, relation, tail, passage (its row): .jsonl, .tsv or .parquet. Of a database, passage is its id.",
+    help="Rows of head, relation, tail, passage (row number): .jsonl, .tsv or .parquet. For a database: returns the "
+    "same columns, passage being an id.",
 )
 @click.option(
     "--slot",
     metavar="NAME",
-    help="Of PostgreSQL: make a replication slot of this name, so that `hopfuse follow` keeps the index equal to the "
-    "tables.",
+    help="For PostgreSQL: create a replication slot of this name, so that `hopfuse follow` can keep the index equal to "
+    "the tables.",
 )
 @click.option(
     "--fact-ends",
     type=click.Choice(("name", "node")),
-    help="Heads and tails of --facts are names of entities, or nodes P .. N-1.  [default: name]",
+    help="What heads and tails of --facts are: names of entities, or nodes P .. N-1.  [default: name]",
 )
 @click.option(
     "--metadata-type",
     "metadata_types",
     metavar="COLUMN=TYPE",
     multiple=True,
-    help="Type of a column of the passages' metadata: bool, int64, float64, string, timestamp or strings. May be given "
-    "several times.  [default: that of the first value]",
+    help="Type of a metadata column: bool, int64, float64, string, timestamp or strings. May be given several times.  "
+    "[default: the type of the first value]",
 )
-@click.option("--metric", type=click.Choice(METRICS), default="ip", show_default=True)
-@click.option("--storage", type=click.Choice(STORAGES), default="float32", show_default=True)
+@click.option("--metric", type=click.Choice(METRICS), default="ip", show_default=True, help="Inner product or cosine.")
+@click.option(
+    "--storage", type=click.Choice(STORAGES), default="float32", show_default=True, help="Stored type of the vectors."
+)
 @click.option(
     "--lexical",
     is_flag=False,
     flag_value="english",
     metavar="[LANGUAGE]",
-    help="Keep BM25 over titles and texts, with the stop words and stems of a language (english if none is named), or "
-    "none.",
+    help="Store BM25 over titles and texts, with the stop words and stems of LANGUAGE: by default english; none for "
+    "neither.",
 )
-@click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; made if absent.")
+@click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; created if absent.")
 def build(
     passages: Path | None,
     origin: str | None,
@@ -119,16 +128,15 @@ def build(
     out: Path,
     **given: Any,
 ) -> None:
-    """Build an index from files, or from a store.
+    """Build an index from files or a store.
 
-    PASSAGES has rows of id, title, text and metadata (an object): .jsonl, .tsv or .parquet. An encoder reads title and
-    text together, as BM25 and --reader words do. Plain chunks, and no more, become a graph that can be searched by
-    --reader words. With --reader, rows may have document and position, too: passages that follow each other in a
-    document are joined.
+    PASSAGES has rows of id, title, text and metadata (an object): .jsonl, .tsv or .parquet. Encoders, BM25 and
+    --reader words read title and text together. If there are only passages, --reader words makes a graph of their
+    words. With --reader, rows may also have document and position: consecutive passages of a document are joined.
 
-    Passages are nodes 0 .. P-1 of the graph, in their order; entities are nodes P .. N-1. With --from or --reader,
-    entities, edges, aliases and facts are made from what was extracted. A folder of HippoRAG has passages and vectors,
-    too; its graph is made anew (--synonyms: from which similarity on, 0.8 as in HippoRAG), its pickle is not read.
+    Passages are nodes 0 .. P-1 of the graph, in file order; entities are nodes P .. N-1. --from and --reader make the
+    entities, edges, aliases and facts from what was extracted. A HippoRAG folder has its own passages and vectors; its
+    graph is rebuilt, joining entities of similarity 0.8 (as HippoRAG does) or --synonyms, and its pickle is not read.
     """
     if lexical is not None:
         _bm25([], lexical)  # refuses a language without stop words and stems
@@ -174,7 +182,7 @@ def build(
 def _save(
     index: Index, lexical: str | None, out: Path, through: Callable[[Callable[[], int]], int] = lambda save: save()
 ) -> None:
-    """Save an index with its lexical part, and say what it has; ``through`` calls what saves it."""
+    """Save an index with its lexical part, and print what it holds; ``through`` wraps the call that saves it."""
     if lexical is not None:
         index = index.with_lexical(_bm25(index.texts_to_index(), lexical).matrix)
     generation = through(lambda: index.save(out))
@@ -183,10 +191,10 @@ def _save(
 
 
 def _with_metadata(index: Index, passages: Path | None, types: dict[str, str]) -> Index:
-    """Return the index of a memory with the metadata that its passages have in their file."""
+    """Return the index of a memory with the metadata of the passages' file."""
     if passages is None:
         if types:
-            raise InputError("--metadata-type is given without PASSAGES, whose metadata it is about")
+            raise InputError("--metadata-type is given without PASSAGES, whose metadata it describes")
         return index
     plain = Index.build(passages=passages, metadata_types=types)
     if not plain.metadata:
@@ -226,10 +234,10 @@ def _index_of_tables(
 
 
 def check_vectors(encoder: str | None, given: Mapping[str, Any]) -> None:
-    """Refuse vectors without a use, and a way to store them if there are none."""
+    """Refuse an encoder that has nothing to encode, and a metric or storage if there are no vectors."""
     if encoder is not None and given["vectors"] is not None and given["entity_vectors"] is not None:
         raise InputError(
-            "--encoder is given beside --vectors and --entity-vectors, which leave it no work; leave one out"
+            "--encoder is given with --vectors and --entity-vectors, so it has nothing to encode; leave one out"
         )
     if encoder is None and given["vectors"] is None and given["entity_vectors"] is None:
         for name, default in (("metric", "ip"), ("storage", "float32")):
@@ -244,11 +252,11 @@ def _check_sources(passages: Path | None, source: Path | None, synonyms: str | N
     if given["entities"] is not None and given["nodes"] is not None:
         raise InputError("--entities and --nodes are both given; each names the entities")
     if given["fact_ends"] is not None and given["facts"] is None:
-        raise InputError("--fact-ends is given without --facts, whose heads and tails it is about")
+        raise InputError("--fact-ends is given without --facts, whose heads and tails it describes")
     check_reader(given)
     facts_are_read = bool(FACT_READERS & set(given["readers"]))
     if facts_are_read and source is not None:
-        raise InputError("--from and --reader are both given; --from names facts, --reader finds those of PASSAGES")
+        raise InputError("--from and --reader are both given, and both are sources of facts; leave one out")
     if given["readers"] and source is None:
         if passages is None:
             raise InputError("--reader is given without PASSAGES, which it reads")
@@ -260,7 +268,9 @@ def _check_sources(passages: Path | None, source: Path | None, synonyms: str | N
         if passages is None:
             raise InputError("there is nothing to build from: give PASSAGES, or --from")
         if synonyms is not None:
-            raise InputError("--synonyms is given without --from or --reader; edges of --edges are taken as they are")
+            raise InputError(
+                "--synonyms is given without --from or --reader; leave it out, as --edges are used as given"
+            )
         return
     made_by = "--from" if source is not None else "--reader"
     for name in TABLES:
@@ -271,7 +281,7 @@ def _check_sources(passages: Path | None, source: Path | None, synonyms: str | N
 
 
 def check_directory(out: Path) -> None:
-    """Refuse a directory that cannot be written or made. Nothing is left of the attempt."""
+    """Refuse a directory that cannot be written or created; leave nothing behind."""
     there = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
     if not there.is_dir():
         raise InputError(f"--out is {str(out)!r}, but {there} is a file; name another directory")

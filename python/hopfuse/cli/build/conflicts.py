@@ -1,4 +1,4 @@
-"""``build --conflicts``: where passages disagree, what was kept and what was dropped, a line for each conflict."""
+"""``hopfuse build --conflicts``: a file of what was kept and dropped where passages disagree."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from ..files import check_outputs
 def check_conflicts(
     path: Path | None, inputs: Mapping[str, Path | None], out: Path, *, extracted: bool, overwrite: bool
 ) -> None:
-    """Refuse a file that cannot be written, or has nothing to record.
+    """Refuse a file that cannot be written, or that would have nothing to record.
 
-    ``inputs`` are what is read, by the option that names it, and ``out`` is the index. Facts are ``extracted`` from
-    passages; those of a table are taken as they are.
+    ``inputs`` are the files read, by option; ``out`` is the index. Only facts ``extracted`` from passages can conflict.
     """
     if path is None:
         if overwrite:
@@ -29,7 +28,7 @@ def check_conflicts(
         return
     if not extracted:
         raise InputError(
-            "--conflicts is given without --from or --reader of facts; those of --facts are taken as they are"
+            "--conflicts is given without --from or --reader of facts; leave it out, as --facts are used as given"
         )
     if path.suffix != ".jsonl":
         raise InputError(f"--conflicts is {path.name!r}; its suffix must be .jsonl")
@@ -43,18 +42,18 @@ def check_conflicts(
 
 
 def save_with_conflicts(path: Path, memory: Memory, save: Callable[[], int]) -> int:
-    """Write the conflicts to a draft, save the index, and only then give the draft its name; return the generation.
+    """Write the conflicts to a draft, save the index, then rename the draft; return the generation.
 
-    So an index is saved only if its conflicts are on the disk. If ``save`` fails, no draft is left, and a file that
-    was there before stays. A draft that cannot be written is an InputError, and nothing is saved; so is one that cannot
-    be given its name, and the error says where it is.
+    An index is saved only if its conflicts are on disk. If ``save`` fails, the draft is deleted and an existing file is
+    kept. If the draft cannot be written, InputError is raised and nothing is saved; if it cannot be renamed, the
+    InputError names the draft.
     """
     draft = path.with_name(f"{path.name}.unfinished")
     try:
         _write(draft, conflict_lines(memory).encode())
         generation = save()
     except BaseException:
-        with suppress(OSError):  # what is told is why it failed, not that a part of it is left
+        with suppress(OSError):  # the first error is the one to report
             draft.unlink()
         raise
     try:
@@ -68,9 +67,9 @@ def save_with_conflicts(path: Path, memory: Memory, save: Callable[[], int]) -> 
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a draft to the disk, not only on its way there."""
+    """Write a draft and flush it to disk."""
     try:
-        path.unlink(missing_ok=True)  # of a run that was killed
+        path.unlink(missing_ok=True)  # left by a run that was killed
         with create_exclusively(path) as file:
             file.write(content)
             sync_file(file)
@@ -79,7 +78,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def conflict_lines(memory: Memory) -> str:
-    """Return JSON, a line for each head and relation that passages disagree about, in the order of first statement.
+    """Return a JSON line for each head and relation that passages disagree about, in order of first occurrence.
 
     Examples
     --------
@@ -94,14 +93,14 @@ def conflict_lines(memory: Memory) -> str:
         {
             "head": memory.entities[one.head],
             "relation": one.relation,
-            "kept": _stated(memory, one.kept, one.passages),
-            "dropped": [_stated(memory, tail, passages) for tail, passages in one.dropped.items()],
+            "kept": _statement(memory, one.kept, one.passages),
+            "dropped": [_statement(memory, tail, passages) for tail, passages in one.dropped.items()],
         }
         for one in memory.conflicts
     )
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def _stated(memory: Memory, tail: int, passages: Sequence[int]) -> dict[str, Any]:
+def _statement(memory: Memory, tail: int, passages: Sequence[int]) -> dict[str, Any]:
     ids = [memory.ids[passage] for passage in passages]
     return {"tail": memory.entities[tail], "count": len(ids), "passages": ids}

@@ -1,4 +1,4 @@
-"""An index of facts that were extracted, or that a reader finds: ``hopfuse build --from`` and ``--reader``."""
+"""``hopfuse build --from`` and ``--reader``: an index of extracted facts, or of what a reader finds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .sources import FACT_READERS, make_word_reader, read_passages, reading_bar
 
 OPENIE, TRIPLES = (".json", ".jsonl"), (".tsv", ".nt", ".parquet")
 Bounds = float | Mapping[str, float]
-ANY = "*"  # a label without a bound of its own
+ANY = "*"  # every label without its own bound
 ALLOWED = "a similarity in [0, 1], or one for each label: PERSON=0.85,ORG=0.8,*=0.9"
 
 
@@ -41,23 +41,23 @@ def read_memory(
     *,
     encodes: bool,
 ) -> Memory:
-    """Read the facts of a file, or those that a reader finds in passages, and the passages' words.
+    """Read facts from a file, or from passages with a reader, and the passages' words.
 
-    ``source`` is OpenIE (``.json``, or ``.jsonl`` of ``passages``) or triples (``.tsv``, ``.nt``, ``.parquet``),
-    ``synonyms`` what :func:`read_bounds` gives, ``reading`` the options of
-    :func:`hopfuse.cli.build.sources.reader_options`, and ``options`` are those of :meth:`hopfuse.Index.build`.
+    ``source`` is OpenIE (``.json``, or ``.jsonl`` about ``passages``) or triples (``.tsv``, ``.nt``, ``.parquet``);
+    ``synonyms`` is from :func:`read_bounds`; ``reading`` are the options of
+    :func:`hopfuse.cli.build.sources.reader_options`; ``options`` are those of :meth:`hopfuse.Index.build`.
     """
     if synonyms is not None and not encodes:
         raise InputError("--synonyms needs --encoder, which gives the entities their vectors")
     if isinstance(synonyms, Mapping):
-        # A model that loads twice costs a second; a label that is found wrong after the reading costs all of that.
+        # Loading the model twice costs a second; a wrong label found only after reading would waste the whole run.
         check_labels(synonyms, SpacyReader().labels if "spacy" in reading["readers"] else ())
     words = make_word_reader(reading)
     if source is not None:
         found = _read(source, passages)
     else:
         assert passages is not None
-        Index.build(passages=passages, **options)  # refuses vectors that do not fit, before a reader works
+        Index.build(passages=passages, **options)  # refuses vectors that do not fit, before anything is read
         if words is not None and not FACT_READERS & set(reading["readers"]):
             with reading_bar("Reading words") as progress:
                 return build_memory(words.read(passages, progress=progress))
@@ -66,15 +66,15 @@ def read_memory(
 
 
 def index_of_memory(memory: Memory, encoder: Encoder | None, synonyms: Bounds | None, **options: Any) -> Index:
-    """Put the index of a memory together, and say what was made of its facts.
+    """Return the index of a memory, and print what became of its facts.
 
-    The encoder gives entities their vectors, and passages theirs where ``vectors`` is None. Entities of at least the
-    similarity ``synonyms``, one or one for each label, are joined, and abbreviations that a passage or a name explains.
+    The encoder makes the entities' vectors, and the passages' if ``vectors`` is None. Joined are entities of at least
+    the similarity ``synonyms`` (one, or one per label), and abbreviations that a passage or a name explains.
     """
     if encoder is None:
         _report(memory, {"abbreviated": 0, "similar": 0})
         return memory.index(**options)
-    # Words alone are found by what they are, and nothing is near them: they need no vectors.
+    # Words are matched exactly, so they need no vectors.
     vectors = np.asarray(encoder.encode_passages(list(memory.entities))) if memory.num_names else None
     short: NDArray[np.int64] = np.zeros((0, 2), np.int64)
     similar, similarities = short, np.zeros(0, np.float32)
@@ -98,11 +98,13 @@ def index_of_memory(memory: Memory, encoder: Encoder | None, synonyms: Bounds | 
 def _read(source: Path, passages: Path | None) -> list[Extraction]:
     suffix = source.suffix.lower()
     if suffix == ".jsonl" and passages is None:
-        raise InputError(f"--from {source.name} has facts by the ids of passages; give their file PASSAGES, too")
+        raise InputError(f"--from {source.name} has facts by passage id; give the passages' file PASSAGES, too")
     if suffix in OPENIE:
         return read_openie(source, passages)
     if passages is not None:
-        raise InputError(f"PASSAGES is given beside --from {source.name}, whose facts are the passages; leave it out")
+        raise InputError(
+            f"PASSAGES is given beside --from {source.name}, whose facts become the passages; leave it out"
+        )
     if suffix not in TRIPLES:
         raise InputError(f"--from is {source.name!r}; its suffix must be one of {', '.join((*OPENIE, *TRIPLES))}")
     return described(read_triples(source))
@@ -128,7 +130,7 @@ def _report(memory: Memory, joined: Mapping[str, int]) -> None:
 
 
 def read_bounds(given: str) -> Bounds:
-    """Return the least similarity, or one for each label.
+    """Return the minimum similarity, or one for each label.
 
     Examples
     --------
@@ -154,7 +156,7 @@ def _similarity(number: str, given: str) -> float:
     except ValueError:
         raise InputError(f"--synonyms is {given!r}; it must be {ALLOWED}") from None
     if not 0 <= similarity <= 1:
-        raise InputError(f"--synonyms is {given!r}, where {number} is no similarity in [0, 1]; it must be {ALLOWED}")
+        raise InputError(f"--synonyms is {given!r}, where {number} is not in [0, 1]; it must be {ALLOWED}")
     return similarity
 
 
@@ -165,10 +167,10 @@ def check_labels(bounds: Mapping[str, float], known: Sequence[str]) -> None:
             continue
         if not known:
             raise InputError(
-                f"--synonyms has the label {label!r}, and entities have labels with --reader spacy alone; give one "
+                f"--synonyms has the label {label!r}, but entities have labels with --reader spacy alone; give one "
                 "similarity for all of them"
             )
-        raise InputError(f"--synonyms has the label {label!r}; the reader gives {', '.join(known)}")
+        raise InputError(f"--synonyms has the label {label!r}; the reader's labels are {', '.join(known)}")
 
 
 def joined_pairs(

@@ -1,4 +1,4 @@
-"""The files and readers that an index is built from, apart from tables."""
+"""Files and readers of ``hopfuse build``: nodes, aliases, and the options of ``--reader``."""
 
 from __future__ import annotations
 
@@ -21,20 +21,14 @@ WORDS, FACT_READERS, LANGUAGE = "words", frozenset(("spacy", "endpoint")), "engl
 
 
 class Nodes(NamedTuple):
-    """Return how many nodes are passages, and the names of the others in their order."""
+    """The number of nodes that are passages, and the names of the others in order."""
 
     passages: int
     entities: list[str]
 
 
 def read_nodes(path: Path) -> Nodes:
-    """Read lines of node, kind and name, separated by tabs, without a header.
-
-    Raises
-    ------
-    InputError
-        A line of another form, a node that is not its line's number from 0, a passage behind an entity.
-    """
+    """Read lines of node, kind and name, separated by tabs, without a header; nodes count from 0, passages first."""
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -52,14 +46,14 @@ def read_nodes(path: Path) -> Nodes:
         if fields[1] == "entity":
             entities.append(fields[2])
         elif entities:
-            raise InputError(f"{path}, line {node + 1} is a passage behind an entity; passages are nodes 0 .. P-1")
+            raise InputError(f"{path}, line {node + 1} is a passage after an entity; passages are nodes 0 .. P-1")
         else:
             passages += 1
     return Nodes(passages, entities)
 
 
 def read_aliases(path: Path) -> dict[int | str, list[str]]:
-    """Read other names by entity from a .jsonl file; the rows of one entity are put together."""
+    """Read aliases by entity from a .jsonl file; several rows of an entity are concatenated."""
     aliases: dict[int | str, list[str]] = {}
     try:
         for number, row in json_objects(path, ("entity", "aliases")):
@@ -77,47 +71,47 @@ def read_aliases(path: Path) -> dict[int | str, list[str]]:
 def reader_options(command: F) -> F:
     """Add the options of ``--reader``; :func:`read_passages` and :func:`make_word_reader` take them."""
     tagger = click.option(
-        "--tagger", metavar="MODEL", help="With --reader words: lemmas by this spaCy model, no stems."
+        "--tagger", metavar="MODEL", help="With --reader words: lemmas from this spaCy model instead of stems."
     )
     language = click.option(
         "--language",
         metavar="NAME",
-        help=f"With --reader words: whose stems and stop words, or none.  [default: {LANGUAGE}]",
+        help=f"With --reader words: language of stems and stop words, or none.  [default: {LANGUAGE}]",
     )
     return click.option(
         "--reader",
         "readers",
         type=click.Choice((WORDS, *sorted(FACT_READERS, reverse=True))),
         multiple=True,
-        help="Read PASSAGES: their words, in seconds and by no model, or entities and facts. Words may stand beside "
-        "one of the others, or beside --from.",
+        help="Read PASSAGES: words takes seconds and no model; spacy and endpoint find entities and facts. words may "
+        "be combined with one of the others, or with --from.",
     )(endpoint_reader_options(language(tagger(command))))
 
 
 def endpoint_reader_options(command: F) -> F:
     """Add the options of a reader that asks a language model; :func:`make_fact_reader` takes them."""
-    prompts = click.option("--prompts", type=DIRECTORY, help="Prompts of your own: entities.txt and triples.txt.")
-    return endpoint_options("so that what was interrupted goes on")(prompts(command))
+    prompts = click.option("--prompts", type=DIRECTORY, help="Folder of your own prompts: entities.txt, triples.txt.")
+    return endpoint_options("so that an interrupted run resumes")(prompts(command))
 
 
 def check_reader(options: Mapping[str, Any]) -> None:
-    """Refuse two readers of facts, options of one that does not read, and an endpoint without a model."""
+    """Refuse two readers of facts, options of a reader that is not used, and an endpoint without a model."""
     if set(options["readers"]) >= FACT_READERS:
-        raise InputError("--reader is given for spacy and for endpoint, which both find facts; choose one")
+        raise InputError("--reader is both spacy and endpoint, which both find facts; choose one")
     if WORDS not in options["readers"]:
         for name in ("language", "tagger"):
             if options[name] is not None:
-                raise InputError(f"--{name} is given without --reader words, whose option it is")
+                raise InputError(f"--{name} is given without --reader words, the only reader that uses it")
     if "endpoint" not in options["readers"]:
         for name in ("model", *ENDPOINT_OPTIONS, "prompts"):
             if options[name] is not None:
-                raise InputError(f"--{name} is given without --reader endpoint, whose option it is")
+                raise InputError(f"--{name} is given without --reader endpoint, the only reader that uses it")
     elif options["model"] is None:
-        raise InputError("--reader endpoint needs --model, the name of a language model there")
+        raise InputError("--reader endpoint needs --model, the name of a language model at the endpoint")
 
 
 def make_word_reader(options: Mapping[str, Any]) -> WordReader | None:
-    """Return the reader of ``--reader words``; None where it is not given."""
+    """Return the reader of ``--reader words``, or None if it is not given."""
     if WORDS not in options["readers"]:
         return None
     language = options["language"] or LANGUAGE
@@ -138,7 +132,7 @@ def make_fact_reader(options: Mapping[str, Any]) -> SpacyReader | EndpointReader
 
 @contextmanager
 def reading_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar; what is yielded takes how many passages are read, of how many."""
+    """Show a progress bar; yield a function that takes the number of passages read and the total."""
     with progress_bar() as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
@@ -146,5 +140,5 @@ def reading_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 def _endpoint_reader(options: Mapping[str, Any]) -> EndpointReader:
     if options["cache"] is None:
-        note("Reading without --cache: an interruption loses every answer of the endpoint")
+        note("Reading without --cache: if interrupted, every answer of the endpoint is lost")
     return EndpointReader(make_endpoint(options), prompts=options["prompts"])

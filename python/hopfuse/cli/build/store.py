@@ -1,4 +1,4 @@
-"""The index of a store: ``hopfuse build --from`` with a folder or a URL."""
+"""``hopfuse build --from`` with a folder of Parquet files or a database: the index of a store."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..options import make_encoder
 
 #: Options of builds from files.
 FILE_OPTIONS = ("vectors", "nodes", "aliases", "entity_vectors", "fact_ends")
-#: Options of builds from files whose values are queries in builds from a database, and one of those alone.
+#: Options whose values are queries if the store is a database, and --slot, which only a database has.
 QUERY_OPTIONS = ("edges", "entities", "facts", "slot")
 
 
 def check_store(passages: Path | None, synonyms: str | None, conflicts: Path | None, given: Mapping[str, Any]) -> None:
-    """Refuse options of builds from files, and of extracted facts."""
+    """Refuse options of builds from files or from extracted facts."""
     found: dict[str, Any] = {"PASSAGES": passages, "--synonyms": synonyms, "--conflicts": conflicts}
     found["--reader"] = given["readers"] or None
     found |= {f"--{name.replace('_', '-')}": given[name] for name in FILE_OPTIONS}
     for name, value in found.items():
         if value is not None:
-            raise InputError(f"{name} is given beside --from with a store, which has its own; leave one out")
+            raise InputError(f"{name} is given with --from and a store, which has its own; leave one out")
 
 
 def check_files(given: Mapping[str, Any]) -> None:
@@ -40,7 +40,7 @@ def check_files(given: Mapping[str, Any]) -> None:
 def save_store(
     place: str, encoder: str | None, given: Mapping[str, Any], out: Path, save: Callable[[Index], None]
 ) -> None:
-    """Save the index of a store's rows; an encoder gives vectors to passages that have none there."""
+    """Save the index of a store's rows; if the passages have no vectors there, an encoder makes them."""
     queries = {
         "passages": [given["passage_query"]],
         "entities": [given["entities"]],
@@ -56,7 +56,7 @@ def save_store(
         if encoder is None:
             return index
         if index.dim is not None:
-            raise InputError("--encoder is given for a store whose passages have vectors; leave one out")
+            raise InputError("--encoder is given, but the store's passages have vectors; leave it out")
         model = make_encoder(encoder)
         return index.with_vectors(model.encode_passages(index.texts_to_index()), encoder=model)
 
@@ -66,6 +66,6 @@ def save_store(
     from ...stores.postgres import PostgresSource, followed
 
     if not isinstance(source, PostgresSource):
-        raise InputError("--slot is given for a store that is not PostgreSQL, and cannot be followed; leave it out")
+        raise InputError("--slot is given, but the store is not PostgreSQL and cannot be followed; leave it out")
     with followed(source, given["slot"], build) as index:
         save(index)

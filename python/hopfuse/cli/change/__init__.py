@@ -1,1 +1,1 @@
-"""Commands that change an index while it is searched, and say what was changed."""
+"""Commands that change an index while it is searched, and list its changes."""

@@ -1,8 +1,8 @@
-"""``hopfuse add``, ``delete``, ``compact`` and ``log``: changes of an index, batch by batch."""
+"""``hopfuse add``, ``delete``, ``compact`` and ``log``: changes to an index, batch by batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,13 +27,13 @@ from .reading import PassageReader, edges_between
 @click.command()
 @index_argument
 @click.argument("passages", type=FILE)
-@click.option("--replace", is_flag=True, help="Replace the passages that have these ids; all must be there.")
+@click.option("--replace", is_flag=True, help="Replace the passages with these ids; all must be in the index.")
 @click.option("--vectors", type=FILE, help="One vector per passage: .npy.")
 @encoder_option
 @click.option(
     "--reader",
     type=click.Choice(sorted(FACT_READERS, reverse=True)),
-    help="Read entities and facts of PASSAGES: by the reader that the index was built with.",
+    help="Find entities and facts in PASSAGES; use the reader that the index was built with.",
 )
 @endpoint_reader_options
 @click.option("--batch", type=click.IntRange(min=1), default=1000, show_default=True, help="Passages per commit.")
@@ -46,16 +46,16 @@ def add(
     batch: int,
     **reading: Any,
 ) -> None:
-    """Add PASSAGES to an index, or replace some, while it is searched.
+    """Add passages to an index, or replace some, while it is searched.
 
-    PASSAGES has rows of id, title, text and metadata: .jsonl, .tsv or .parquet. The index's own encoder gives them
-    vectors, BM25 follows, and words are read as those of the index were: rows may have document and position, too.
-    Edges between entities of files are stated in Python (Index.open(..., writable=True)). Each batch is on the disk
-    before the next one; what is added and killed half way is there up to a batch.
+    PASSAGES has rows of id, title, text and metadata: .jsonl, .tsv or .parquet; also document and position, if the
+    index was built with --reader. The index's own encoder makes their vectors, BM25 is updated, and words are read as
+    they were at the build. To add edges between entities, use Python: Index.open(..., writable=True). Each batch is on
+    disk before the next one begins, so an interrupted run keeps its finished batches.
     """
     index = Index.open(directory)
     if index.dim is None and vectors is not None:
-        raise InputError("the index has no vectors of passages; leave --vectors and --encoder out")
+        raise InputError("the index has no vectors of passages; leave out --vectors and --encoder")
     reader = PassageReader(index, reading)
     model = _encoder(index, encoder, vectors, names_are_read=reader.reads)
     table = read_table(passages, ORDERED)
@@ -82,11 +82,11 @@ def add(
 
 
 def _encoder(index: Index, name: str | None, vectors: Path | None, *, names_are_read: bool) -> Encoder | None:
-    """Return the encoder of what is added, where it needs one."""
+    """Return the encoder of what is added, or None if nothing needs one."""
     of_entities = names_are_read and index.info()["entity_dim"] is not None
     if index.dim is None and not of_entities:
         if name is not None:
-            raise InputError("what is added gets no vectors, as the index has none for it; leave --encoder out")
+            raise InputError("the index has no vectors, so the passages added need none; leave out --encoder")
         return None
     return encoder_for(index, name, None if of_entities else vectors)
 
@@ -98,9 +98,12 @@ def _reached(progress: Progress, task: TaskID, first: int, done: int, _: int) ->
 @click.command()
 @index_argument
 @click.argument("ids", nargs=-1, required=True)
-@click.option("--entities", is_flag=True, help="IDS are names of entities.")
+@click.option("--entities", is_flag=True, help="IDS are names of entities instead.")
 def delete(directory: Path, ids: Sequence[str], entities: bool) -> None:
-    """Delete the passages of some IDS from an index, with what they state, while it is searched."""
+    """Delete passages and what they state from an index while it is searched.
+
+    IDS are ids of passages.
+    """
     with Index.open(directory, writable=True) as live, live.change() as change:
         if entities:
             change.delete_entities(ids)
@@ -112,7 +115,7 @@ def delete(directory: Path, ids: Sequence[str], entities: bool) -> None:
 @click.command()
 @index_argument
 def compact(directory: Path) -> None:
-    """Write the changes of an index into a new generation; searches go on meanwhile."""
+    """Write the changes to an index into a new generation, while it is searched."""
     with Index.open(directory, writable=True) as live:
         generation = live.compact()
     note(f"Saved generation {generation} in {directory}, at seq {live.seq}")
@@ -120,30 +123,27 @@ def compact(directory: Path) -> None:
 
 @click.command("log")
 @index_argument
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, a line for each batch.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one line per batch.")
 def log_command(directory: Path, as_json: bool) -> None:
-    """Say what was changed since the last generation, and when: a line for each batch."""
+    """List the changes since the last generation, one line per batch."""
     for batch in Index.open(directory, live=True).history():
         row = {"seq": batch["seq"], "time": _time(batch["time"]), **batch["counts"]}
         if as_json:
             click.echo(json_text(row).replace("\n", " "))
         else:
-            click.echo(printable("  ".join([f"{row['seq']:>8}", row["time"], *_said(batch["counts"])])))
+            counts = [f"{count:+,} {what}" for what, count in batch["counts"].items()]
+            click.echo(printable("  ".join([f"{row['seq']:>8}", row["time"], *counts])))
 
 
 def _ids(live: LiveIndex[Index], ids: Sequence[str]) -> list[Any]:
-    """Return ids of the index's own kind."""
+    """Return ids as the index has them: text, or integers."""
     if live.index.num_passages and isinstance(live.index.passage_ids[0], str):
         return list(ids)
     wrong = [id for id in ids if not id.removeprefix("-").isdecimal()]
     if wrong:
-        raise InputError(f"{wrong[0]!r} is no id of the index, whose ids are integers")
+        raise InputError(f"{wrong[0]!r} is not an id of the index, whose ids are integers")
     return [int(id) for id in ids]
 
 
 def _time(microseconds: int) -> str:
     return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat(timespec="seconds")
-
-
-def _said(counts: dict[str, int]) -> Iterator[str]:
-    return (f"{count:+,} {what}" for what, count in counts.items())

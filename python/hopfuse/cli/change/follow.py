@@ -23,31 +23,31 @@ from ..options import encoder_for, encoder_option, index_argument
     "url",
     metavar="URL",
     required=True,
-    help="The database that the index was built from: postgresql://user@host/database, the password by PGPASSWORD or "
+    help="The database that the index was built from: postgresql://user@host/database; password from PGPASSWORD or "
     "~/.pgpass.",
 )
 @encoder_option
-@click.option("--once", is_flag=True, help="End when the index has what is committed now.")
+@click.option("--once", is_flag=True, help="Stop when the index has what is committed now.")
 @click.option(
-    "--drop", is_flag=True, help="Drop the replication slot and its publication: the index is followed no more."
+    "--drop", is_flag=True, help="Drop the replication slot and its publication: the index can no longer follow."
 )
 @click.option(
     "--poll",
     type=click.FloatRange(min=0.001),
     default=0.1,
     show_default=True,
-    help="Seconds between looks at the server's log; NOTIFY of the slot's name ends one early.",
+    help="Seconds between reads of the server's log; a NOTIFY of the slot's name starts one at once.",
 )
 def follow(directory: Path, url: str, encoder: str | None, once: bool, drop: bool, poll: float) -> None:
-    """Keep an index equal to the tables of PostgreSQL that it was built from with --slot, while it is searched.
+    """Keep an index equal to the PostgreSQL tables it was built from.
 
-    It is the one writer of the index, and ends by SIGTERM or SIGINT; what it had not committed is read again at the
-    next start. A lost connection is opened again. A row that the index cannot have ends it with an error: mend the
-    row, and start it again.
+    The index must have been built with --slot; it can be searched meanwhile. The command is the index's only writer
+    and runs until SIGTERM or SIGINT; changes not yet committed are read again at the next start. A lost connection is
+    reopened. A row that the index cannot hold stops it with an error: correct the row, and start again.
     """
     if drop:
         if once or encoder is not None:
-            raise InputError("--drop is given beside --once or --encoder, which follow; leave one out")
+            raise InputError("--drop is given with --once or --encoder, which are for following; leave one out")
         note(f"Dropped the slot and the publication {drop_slot(directory, url)}")
         return
     model = encoder_for(Index.open(directory), encoder, None)
@@ -63,7 +63,7 @@ def follow(directory: Path, url: str, encoder: str | None, once: bool, drop: boo
             return
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
-        follower.step()  # what came meanwhile, before anybody is told
+        follower.step()  # apply the backlog before announcing the start
         note(f"Following from {follower.position}")
         follower.run(stop, poll=poll, on_commit=_committed, on_wait=_waiting)
 

@@ -1,4 +1,4 @@
-"""Read passages for ``hopfuse add``: words as the index's were read, and entities and facts by a reader."""
+"""Read passages for ``hopfuse add``: their words, as at the build, and entities and facts by a reader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 class PassageReader:
-    """Reads passages that are added, as those of an index were read; ``options`` are those of the command."""
+    """Reads added passages the way the index's own were read; ``options`` are those of the command."""
 
     def __init__(self, index: Index, options: Mapping[str, Any]) -> None:
         given = {**options, "readers": [] if options["reader"] is None else [options["reader"]]}
@@ -23,21 +23,21 @@ class PassageReader:
         names = index.num_entities if index.words is None else index.words.first
         if given["readers"] and (index.graph is None or index.facts is None):
             raise InputError(
-                "--reader finds entities and facts, and the index was built without; leave it out, or build the index "
-                "anew with --reader"
+                "--reader finds entities and facts, but the index was built without them; leave it out, or rebuild the "
+                "index with --reader"
             )
         if names and index.graph is not None and not given["readers"]:
-            note(f"Entities and facts of the passages are not read, and the index has {names:,} entities: see --reader")
+            note(f"The index has {names:,} entities, but none are read from these passages: see --reader")
         self._facts = make_fact_reader(given) if given["readers"] else None
         self._words = None if index.words is None else WordReader.like(index.words)
 
     @property
     def reads(self) -> bool:
-        """True if there is anything to read."""
+        """True if there is a reader of words or of facts."""
         return self._facts is not None or self._words is not None
 
     def read(self, rows: Sequence[Row], progress: Callable[[int, int], None]) -> Memory:
-        """Return what is read in passages."""
+        """Return what the readers find in passages."""
         if self._facts is None:
             assert self._words is not None
             return build_memory(self._words.read(rows, progress=progress))
@@ -46,10 +46,7 @@ class PassageReader:
 
 
 def edges_between(rows: Sequence[Row], batch: int) -> dict[int, list[dict[str, Any]]]:
-    """Return edges between passages that follow each other in a document and come in different batches.
-
-    They are listed by the number of the later batch, which finds the other passage there.
-    """
+    """Return edges between consecutive passages of a document that are in different batches, by the later batch."""
     places = build_memory(
         Extraction(row["id"], "", "", document=row.get("document"), position=row.get("position")) for row in rows
     ).sequence

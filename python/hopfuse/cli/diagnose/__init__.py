@@ -1,1 +1,1 @@
-"""The commands that say whether a graph helps: ``diagnose`` and ``compare``."""
+"""``hopfuse diagnose`` and ``compare``: whether a graph helps, and which recipe is best."""

@@ -1,4 +1,4 @@
-"""``hopfuse compare``: every recipe and every leg on the same questions."""
+"""``hopfuse compare``: all recipes and legs on the same questions."""
 
 from __future__ import annotations
 
@@ -27,37 +27,40 @@ from ..run.queries import QueryInputs
 METRICS = "recall@2,recall@5,recall@10,last_hop@5,last_hop@10,full_support@10,mrr,ndcg@10"
 AGAINST = "recall@5"
 MEASURED = (
-    "Arrays: all of the index but its texts and names, as stored. Peak: what Python and NumPy allocate at most during "
-    "the search of a batch (tracemalloc). Process: its largest resident set, with the kernels' workspaces."
+    "Arrays: the index without its texts and names, as stored. Peak: the most that Python and NumPy allocate while "
+    "searching a batch (tracemalloc). Process: its largest resident set, including the kernels' workspaces."
 )
 
 
 @click.command()
 @index_argument
 @click.option("--queries", type=FILE, required=True, help="Rows of id, text, entities: .jsonl or .parquet.")
-@click.option("--vectors", type=FILE, help="One vector per query: .npy; else --encoder's.")
+@click.option("--vectors", type=FILE, help="One vector per query: .npy.  [default: made by --encoder]")
 @encoder_option
 @click.option(
-    "--qrels", "judgements", type=click.Path(path_type=Path), help="Judgements, as eval reads them; by default QUERIES."
+    "--qrels",
+    "judgements",
+    type=click.Path(path_type=Path),
+    help="Judgements, as for eval.  [default: the file of --queries]",
 )
 @click.option("--metrics", default=METRICS, show_default=True, help="Separated by commas.")
-@click.option("--against", default=AGAINST, show_default=True, help="Metric of the comparison with dense.")
+@click.option("--against", default=AGAINST, show_default=True, help="Metric by which rankings are compared with dense.")
 @click.option(
     "--only",
     type=click.Choice(RANKINGS),
     multiple=True,
-    help="Run this ranking beside dense, and no other; may be given several times.",
+    help="Run only this ranking and dense; may be given several times.",
 )
-@click.option("--skip", type=click.Choice(RANKINGS[1:]), multiple=True, help="Do not run this ranking. Several times.")
-@click.option("--time", "timed", is_flag=True, help="Also measure milliseconds and memory of each search.")
 @click.option(
-    "--cache", type=DIRECTORY, help="Folder of the encoder's vectors of questions and facts: encoded once, read after."
+    "--skip", type=click.Choice(RANKINGS[1:]), multiple=True, help="Leave this ranking out; may be given several times."
 )
-@click.option("--lexical", "words", type=click.Choice(LEGS[:3]), default="auto", help="What ranks by words.")
+@click.option("--time", "timed", is_flag=True, help="Also measure the time and memory of each search.")
+@click.option("--cache", type=DIRECTORY, help="Folder that keeps the encoder's vectors of questions and facts.")
+@click.option("--lexical", "words", type=click.Choice(LEGS[:3]), default="auto", help="The lexical ranking.")
 @case_option
 @click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
-@click.option("--out", type=FILE, help="Write the numbers here too, as JSON.")
-@click.option("--overwrite", is_flag=True, help="Replace the file of --out where it exists.")
+@click.option("--out", type=FILE, help="Also write the numbers here, as JSON.")
+@click.option("--overwrite", is_flag=True, help="Replace the file of --out if it exists.")
 def compare(
     directory: Path,
     queries: Path,
@@ -76,19 +79,19 @@ def compare(
     out: Path | None,
     overwrite: bool,
 ) -> None:
-    """Run every recipe and every leg that the index has on the same questions.
+    """Run all recipes and legs of an index on the same questions.
 
-    Says how good each is and how surely it differs from dense retrieval; with --time also how long a
-    question takes by itself and in batches of 32, its vector and entities apart, and what memory a search
-    needs. PolicyRAG's facts have vectors if there is --encoder, which then encodes all facts of the index;
-    --cache keeps them. TripleHybrid needs facts and vectors of entities; passages are then ranked by the
-    entities that they mention. With --vectors and --encoder, passages are searched by the vectors, and
-    entities and facts by the encoder's.
+    Prints the quality of each and the significance of its difference from dense retrieval; with --time also the
+    milliseconds per question, alone and in batches of 32 (encoding and matching names excluded), and the memory of a
+    search. With --encoder, PolicyRAG also searches facts by vectors: all facts of the index are encoded, and --cache
+    keeps the vectors. TripleHybrid needs facts and entity vectors; it ranks passages by the entities that they
+    mention. With both --vectors and --encoder, passages are searched with the former, entities and facts with the
+    latter.
     """
     if vectors is None and encoder is None:
-        raise InputError("give --vectors, --encoder or both: the queries need one vector each")
+        raise InputError("give --vectors, --encoder or both: each query needs a vector")
     if cache is not None and encoder is None:
-        raise InputError("--cache is given without --encoder, whose vectors it keeps")
+        raise InputError("--cache is given without --encoder, whose vectors it keeps; add one")
     read = {"--queries": queries, "--vectors": vectors, **({} if judgements is None else qrels_files(judgements))}
     check_outputs({"--out": out}, read, overwrite=overwrite)
     wanted = [name.strip() for name in metrics.split(",")]
@@ -117,13 +120,13 @@ def compare(
     )
     console = Console()
     console.print(_quality(found, wanted).to_rich(), _certainty(found, against).to_rich(), sep="\n")
-    lines = ["p of the paired test, not corrected for the number of rankings."]
+    lines = ["p: paired randomisation test, not corrected for the number of rankings."]
     if timed:
-        lines.append(f"Milliseconds per question, whose vector and entities are given. {MEASURED}")
+        lines.append(f"Milliseconds per question, without encoding and matching names. {MEASURED}")
     sizes = (f"{size / 1e6:,.1f} MB" for size in (found.index_bytes, found.array_bytes, found.process_bytes))
     lines.append("Index {}, its arrays {}, process {}".format(*sizes))
     if lexical is not None:
-        lines.append(f"Words: {type(lexical).__name__}")
+        lines.append(f"Lexical: {type(lexical).__name__}")
     lines += [f"Left out: {name}: {why}" for name, why in found.left_out.items()]
     console.print(printable("\n".join(lines)), highlight=False, markup=False)
     if out is not None:
@@ -132,34 +135,34 @@ def compare(
 
 
 def _check_spaces(index: Index, vectors: int | None, name: str | None, encoder: Encoder | None) -> None:
-    """Refuse vectors and an encoder that are of another number of dimensions than what they search.
+    """Refuse vectors or an encoder whose dimension differs from that of the vectors they search.
 
-    ``vectors``: dimensions of those of ``--vectors``, which search the passages; ``name``: what ``--encoder`` names,
-    which searches the entities, and the passages too if there is no ``--vectors``.
+    ``vectors`` is the dimension of ``--vectors``, which search the passages. The encoder, called ``name``, searches the
+    entities, and without ``--vectors`` the passages too.
     """
     assert index.corpus is not None
     passages, entities = index.corpus.dim, index.entity_corpus
     if vectors is not None and vectors != passages:
         raise InputError(
-            f"--vectors has {vectors} dimensions, the passages' vectors {passages}; give vectors of the passages' space"
+            f"--vectors has {vectors} dimensions, the passages' vectors {passages}; give vectors of the same encoder"
         )
     if encoder is None:
         return
     if vectors is None and encoder.dim != passages:
         raise InputError(
             f"--encoder {name} has {encoder.dim} dimensions, the passages' vectors {passages}; name the encoder that "
-            "made these, or give the questions' vectors of their space with --vectors"
+            "made them, or give the questions' vectors by that encoder with --vectors"
         )
     if entities is not None and encoder.dim != entities.dim:
         without = "leave --encoder out" if vectors is not None else "give --vectors instead"
         raise InputError(
-            f"--encoder {name} has {encoder.dim} dimensions, the entities' vectors {entities.dim}: these are of "
-            f"another space; name the encoder that made them, or {without}: entities are found by names alone then"
+            f"--encoder {name} has {encoder.dim} dimensions, the entities' vectors {entities.dim}; name the encoder "
+            f"that made them, or {without}: entities are then found by name alone"
         )
 
 
 def _quality(found: RecipeComparison, metrics: Sequence[str]) -> Table:
-    """Return the means; names of metrics are in lines, so that eight of them fit 80 columns."""
+    """Return a table of means, with names of metrics broken into lines so that eight fit 80 columns."""
     heads = [metric.replace("_", "\n").replace("@", "\n@") for metric in metrics]
     rows = []
     for run in found.evaluation.runs:

@@ -1,4 +1,4 @@
-"""``hopfuse diagnose``: when does the graph help."""
+"""``hopfuse diagnose``: whether the graph of an index helps with a set of questions."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ STABILITY_RECIPES = tuple(name for name in RECIPES if name != "triple-hybrid")
 @click.command()
 @click.argument("directory", metavar="INDEX", type=DIRECTORY)
 @click.option("--queries", type=FILE, required=True, help="Rows of id, text, entities: .jsonl or .parquet.")
-@click.option("--vectors", type=FILE, help="One vector per question: .npy; else --encoder makes them from the texts.")
+@click.option("--vectors", type=FILE, help="One vector per question: .npy.  [default: made by --encoder]")
 @encoder_option
 @click.option(
     "--qrels",
     "judgements",
     type=click.Path(path_type=Path),
-    help="Judgements, as eval reads them; may be the file of the questions.",
+    help="Judgements, as for eval; may be the file of --queries.",
 )
-@click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits that count as found.")
+@click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits per list that are compared.")
 @click.option("--pool", type=click.IntRange(min=1), default=200, show_default=True, help="Longest list of each leg.")
 @click.option("--damping", type=float, default=0.5, show_default=True, help="Probability of walking on.")
 @click.option(
@@ -47,9 +47,9 @@ STABILITY_RECIPES = tuple(name for name in RECIPES if name != "triple-hybrid")
     "stable",
     type=click.Choice(STABILITY_RECIPES),
     multiple=True,
-    help="Also how this recipe's ranking changes when questions are asked in other words; may be given several times.",
+    help="Also measure how this recipe's ranking changes if questions are reworded; may be given several times.",
 )
-@click.option("--policy", type=FILE, help="What --stability policy-rag does; see hopfuse policy.  [default: its own]")
+@click.option("--policy", type=FILE, help="Policy of --stability policy-rag; see hopfuse policy.")
 @case_option
 @click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -68,12 +68,12 @@ def diagnose(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Say what decides whether the graph of INDEX helps with these questions.
+    """Show whether the graph of an index helps with a set of questions.
 
-    Its components and names, the questions' seeds, how far their walks spread, and whether the dense
-    and the graph leg find the same and fail together; with --qrels also what pools of each size lose.
-    With --stability each question is paraphrased, and an entity of it called by another name of the
-    index; the recipe's first K passages are compared with those of the question as it was.
+    Prints the graph's components and names, the questions' seeds, how far their walks spread, and how far the dense
+    and the graph leg agree; with --qrels also whether they fail on the same questions, and what is lost by pools of
+    each size. With --stability, each question is paraphrased, and an entity in it is called by another of its names;
+    the recipe's first K passages are compared with those of the original question.
     """
     check_one_source(vectors, encoder)
     _check_stability(stable, vectors, policy)
@@ -103,7 +103,7 @@ def diagnose(
 
 
 def rewritings(index: Index, inputs: QueryInputs, rows: Sequence[Query]) -> dict[str, Rewriting]:
-    """Return the questions paraphrased, and with an entity called by another name."""
+    """Return two rewritings of the questions: paraphrases, and other names of an entity."""
     texts = [text_of(row, "to be rewritten") for row in rows]
     mentions = None
     if any(row.entities is not None for row in rows):
@@ -116,10 +116,10 @@ def rewritings(index: Index, inputs: QueryInputs, rows: Sequence[Query]) -> dict
 def _check_stability(stable: Sequence[str], vectors: Path | None, policy: Path | None) -> None:
     if stable and vectors is not None:
         raise InputError(
-            "--stability asks questions in other words, which --vectors has no vectors of; give --encoder instead"
+            "--stability rewords questions, and --vectors has no vectors of the new texts; give --encoder instead"
         )
     if policy is not None and "policy-rag" not in stable:
-        raise InputError("--policy is given without --stability policy-rag, which reads it")
+        raise InputError("--policy is given without --stability policy-rag, which reads it; add it")
 
 
 def _bind(name: str, index: Index, encoder: Any, policy: Path | None, threads: int | None, k: int) -> BoundRecipe:
@@ -137,7 +137,7 @@ def _batches(inputs: QueryInputs, rows: Sequence[Query]) -> Iterator[tuple[Any, 
 
 
 def _search(bound: BoundRecipe, inputs: QueryInputs, k: int) -> Any:
-    """Return a search as :func:`rank_stability` takes it; entities that are not given are found in the texts."""
+    """Return a search for :func:`rank_stability`; entities that are not given are found in the texts."""
 
     def search(questions: list[str], entities: list[Sequence[str]] | None) -> Hits:
         given = [None if entities is None else list[str | int](entities[at]) for at in range(len(questions))]
@@ -153,13 +153,13 @@ def _search(bound: BoundRecipe, inputs: QueryInputs, k: int) -> Any:
 
 
 def _aligned(path: Path, index: Index, rows: Sequence[Query]) -> Qrels:
-    """Return judgements by the index's passages, in the order of the questions; none where a question has none."""
+    """Return judgements by row of the index, in the order of the questions; an unjudged question has no gold."""
     names = PassageNames(index.passage_ids)
     qrels = read_qrels(path, names)
     strangers = [names.name(p) for gold in qrels.gold for p in gold if p >= index.num_passages]
     if strangers:
         raise InputError(
-            f"{path} has gold passages that the index does not have: {len(strangers)}, one {strangers[0]!r}"
+            f"{path} has {len(strangers)} gold passages that the index does not have, such as {strangers[0]!r}"
         )
     gold = dict(zip(qrels.ids, qrels.gold, strict=True))
     if not any(gold.get(row.id) for row in rows):

@@ -1,1 +1,1 @@
-"""The commands that judge runs: ``eval`` and ``sweep``."""
+"""``hopfuse eval`` and ``sweep``: measure runs against judgements, and choose options."""

@@ -1,4 +1,4 @@
-"""``hopfuse eval``: how good runs are, how sure that is, and which queries they win and lose."""
+"""``hopfuse eval``: metrics of runs, their uncertainty, and the queries won and lost against a baseline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .results import write_results
 
 @click.command("eval")
 @judging_options
-@click.option("--baseline", metavar="NAME", help="The run that the others are compared with.")
+@click.option("--baseline", metavar="NAME", help="Run with which the others are compared.")
 @click.option(
     "--metric",
     "metrics",
@@ -23,14 +23,14 @@ from .results import write_results
     multiple=True,
     help="recall@k, hit@k, full_support@k, last_hop@k, last_hop_recall@k, hops_recovered@k, mrr, mrr@k, map, map@k, "
     "ndcg@k, answer_supported@k, distractor_suppression@k, answer_em or answer_f1; may be given several times. "
-    f"By default {', '.join(DEFAULT_METRICS)}, and the answers' where answers are given.",
+    f"By default {', '.join(DEFAULT_METRICS)}, and answer_em and answer_f1 if runs and judgements have answers.",
 )
 @click.option(
     "--split",
     type=click.Choice(SPLITS),
     default="all",
     show_default=True,
-    help="Only the queries whose id has an even (tune) or odd (test) MD5.",
+    help="Only the queries whose id has an even (tune) or odd (test) MD5 hash.",
 )
 def evaluate_runs(
     judgements: Path,
@@ -40,11 +40,11 @@ def evaluate_runs(
     split: str,
     **options: Any,
 ) -> None:
-    """Judge runs by the passages that should have been found.
+    """Evaluate runs against relevance judgements.
 
-    Prints means with 95 % intervals, by number of hops; with --baseline also what each run wins and
-    loses against it, how large the difference is, how surely it is there, how small a one these
-    queries would show, and where the passages of queries won and lost stand in each run.
+    Prints means with 95 % intervals, overall and by number of hops. With --baseline also prints the queries that each
+    run wins and loses against it, the mean difference with its interval and p-value, the smallest difference that
+    these queries could show, and the ranks of the relevant passages of some queries won and lost.
     """
     whole = read_inputs(judgements, named, metrics, options)
     inputs = part(whole, split)

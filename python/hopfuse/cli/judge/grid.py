@@ -1,4 +1,4 @@
-"""Read the options of ``hopfuse sweep``: methods, and values of their options."""
+"""Parse the options of ``hopfuse sweep``: methods, and lists of values of their options."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..config_options import assigned, plain_value
 def option_grid(
     simple: Mapping[str, str | None], pools: Sequence[str], further: Sequence[str], legs: Sequence[str]
 ) -> dict[str, list[Any]]:
-    """Return values by option, those of options that are given several times one after another.
+    """Return the values to try of each option; those of repeated options are concatenated.
 
-    ``pools`` and ``further`` are what ``--pool`` and ``--option`` are given, ``simple`` the other options by name.
+    ``pools`` and ``further`` are the values of ``--pool`` and ``--option``, ``simple`` the other options by name.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def option_grid(
 
 
 def words(given: str, name: str) -> list[str]:
-    """Return what stands between the commas of an option.
+    """Return the comma-separated words of an option.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def words(given: str, name: str) -> list[str]:
     """
     parts = [part.strip() for part in given.split(",")]
     if not all(parts):
-        raise InputError(f"--{name} is {given!r}; give values with a comma between them")
+        raise InputError(f"--{name} is {given!r}; give values separated by commas")
     return parts
 
 
@@ -56,7 +56,7 @@ def _pools(given: Sequence[str], legs: Sequence[str]) -> Iterator[tuple[str, lis
 
 
 def values(given: str, name: str) -> list[Any]:
-    """Return numbers if they are written so, else words.
+    """Return the comma-separated values of an option, as numbers where possible.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Judgements and runs as the options name them, and where the report goes."""
+"""Options that ``hopfuse eval`` and ``sweep`` share: judgements, runs and report files, and reading them."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ CALIBRATIONS = get_args(CalibrationName)
 
 
 def judging_options(command: F, *, required: bool = True) -> F:
-    """Add the options of judgements, runs, and the report, as keyword arguments of the same names."""
+    """Add the options of judgements, runs and the report; they become keyword arguments."""
     for option in (
-        click.option("--overwrite", is_flag=True, help="Replace the files of --out and --html where they exist."),
-        click.option("--html", "html_out", type=FILE, help="Write a page here too: plots, queries won and lost."),
-        click.option("--out", type=FILE, help="Write the numbers here too, as JSON, with every query's values."),
+        click.option("--overwrite", is_flag=True, help="Replace the files of --out and --html if they exist."),
+        click.option("--html", "html_out", type=FILE, help="Also write an HTML page: plots, queries won and lost."),
+        click.option("--out", type=FILE, help="Also write the numbers as JSON, with the values of every query."),
         click.option(
             "--show",
             type=click.IntRange(min=0),
             default=3,
             show_default=True,
-            help="Queries won and lost under the first metric that are printed; --out and --html have all.",
+            help="Number of queries won and lost under the first metric to print; --out and --html have all.",
         ),
         click.option(
             "--scores",
             type=click.Choice(CALIBRATIONS),
             default="pit",
             show_default=True,
-            help="Scores are shown as they are and after this calibration.",
+            help="Calibration of scores, which are shown before and after it.",
         ),
         click.option(
             "--passages",
             type=FILE,
-            help="Passages with id and title, .jsonl: titles for the report; and with text, for answer_supported@k.",
+            help="Rows of id and title, for the report, and text, for answer_supported@k: .jsonl.",
         ),
-        click.option("--beir-split", default="test", show_default=True, help="Which table of a BEIR folder."),
+        click.option("--beir-split", default="test", show_default=True, help="Split of a BEIR folder."),
         click.option(
             "--run",
             "named",
@@ -79,7 +79,7 @@ def judging_options(command: F, *, required: bool = True) -> F:
 
 
 class EvaluationInputs(NamedTuple):
-    """Judgements, runs in their order, and the files that the runs are from."""
+    """Judgements, runs in order, names of passages, and the runs' files."""
 
     qrels: Qrels
     runs: dict[str, Run]
@@ -90,10 +90,7 @@ class EvaluationInputs(NamedTuple):
 def read_inputs(
     judgements: Path, named: Sequence[str], metrics: Sequence[str], options: Mapping[str, Any]
 ) -> EvaluationInputs:
-    """Read judgements and runs as the options name them, and the texts of what was found if a metric reads them.
-
-    Refuses first where ``--out`` and ``--html`` cannot or must not be written.
-    """
+    """Check the output files, then read judgements, runs, and the texts of hits if a metric needs them."""
     files, passages = _named_files(named), options["passages"]
     inputs = {f"--run {name}": path for name, path in files.items()}
     inputs |= {"--passages": passages, **qrels_files(judgements, options["beir_split"])}
@@ -108,7 +105,7 @@ def read_inputs(
 
 
 def _with_texts(inputs: EvaluationInputs, metrics: Sequence[str], passages: Path | None) -> EvaluationInputs:
-    """Return the runs with the texts of what they found, if a metric reads them."""
+    """Return the runs with the texts of their hits, if a metric reads them."""
     if passages is None or not any(parse_metric(name).reads_texts for name in metrics):
         return inputs
     texts = read_texts(passages, inputs.names)
@@ -117,13 +114,14 @@ def _with_texts(inputs: EvaluationInputs, metrics: Sequence[str], passages: Path
         if unread.size:
             one = inputs.names.name(int(unread[0]))
             raise InputError(
-                f"{passages} lacks {unread.size:,} passages that {name} found, one {one!r}; give the file of them all"
+                f"{passages} lacks {unread.size:,} passages that {name} found, such as {one!r}; give a file with all "
+                "of them"
             )
     return inputs._replace(runs={name: replace(run, texts=texts) for name, run in inputs.runs.items()})
 
 
 def with_baseline(inputs: EvaluationInputs, metrics: Sequence[str], baseline: str) -> EvaluationInputs:
-    """Return the runs with the hits of one of them as baseline, if a metric reads one."""
+    """Return the runs with the hits of the baseline, if a metric reads them."""
     if not any(parse_metric(name).reads_baseline for name in metrics):
         return inputs
     hits = inputs.runs[baseline].hits
@@ -138,28 +136,29 @@ def part(inputs: EvaluationInputs, split: str) -> EvaluationInputs:
 
 
 def notes(inputs: EvaluationInputs, split: str) -> list[str]:
-    """Return in words what the numbers are of, and what they leave out."""
+    """Return sentences on which queries are counted, and what is left out."""
     total, kept = len(inputs.qrels), part(inputs, split).qrels
     half = "" if split == "all" else f", the {split} half (by MD5 of the id) of {total:,}"
-    said = [f"{len(kept):,} queries{half}"]
+    lines = [f"{len(kept):,} queries{half}"]
     without = sum(not gold for gold in kept.gold)
     if without:
-        said.append(f"{without:,} have no relevant passage; ranking metrics leave them out")
+        lines.append(f"{without:,} have no relevant passage; ranking metrics leave them out")
     if any(run.texts is not None for run in inputs.runs.values()):
-        mute = sum(not answers for answers in findable_answers(kept))
-        said.append(
-            f"{mute:,} have no answer that a passage could hold (none, yes or no); answer_supported leaves them out"
+        unanswered = sum(not answers for answers in findable_answers(kept))
+        lines.append(
+            f"{unanswered:,} have no answer that a passage could contain (none, or yes or no); answer_supported leaves "
+            "them out"
         )
     for name, run in inputs.runs.items():
         if run.num_missing:
-            said.append(f"{name} lacks {run.num_missing:,} of {total:,} queries; its lists for them are empty")
+            lines.append(f"{name} lacks {run.num_missing:,} of {total:,} queries; they count as empty lists")
         if run.num_unjudged:
-            said.append(f"{name} has {run.num_unjudged:,} queries without judgements; they are left out")
-    return said
+            lines.append(f"{name} has {run.num_unjudged:,} queries without judgements; they are left out")
+    return lines
 
 
 def origin(inputs: EvaluationInputs, judgements: Path) -> dict[str, Any]:
-    """Return where the numbers of a JSON report are from."""
+    """Return the version and the files behind a JSON report."""
     files = {
         name: {"file": str(path), "missing": inputs.runs[name].num_missing, "unjudged": inputs.runs[name].num_unjudged}
         for name, path in inputs.files.items()
@@ -168,7 +167,7 @@ def origin(inputs: EvaluationInputs, judgements: Path) -> dict[str, Any]:
 
 
 def qrels_files(judgements: Path, beir_split: str = "test") -> dict[str, Path]:
-    """Return the files that ``--qrels`` reads, by option: one, or those of a BEIR folder."""
+    """Return the files that ``--qrels`` reads, by option: a file, or those of a BEIR folder."""
     if not judgements.is_dir():
         return {"--qrels": judgements}
     parts = ("corpus.jsonl", "queries.jsonl", f"qrels/{beir_split}.tsv")
@@ -182,6 +181,6 @@ def _named_files(named: Sequence[str]) -> dict[str, Path]:
         if not (name and equals and path):
             raise InputError(f"--run is {one!r}; give a name and a file, for instance --run dense=dense.jsonl")
         if name in files:
-            raise InputError(f"--run {name} is given twice; names are distinct")
+            raise InputError(f"--run {name} is given twice; give each run its own name")
         files[name] = Path(path)
     return files

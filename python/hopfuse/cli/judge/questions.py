@@ -1,4 +1,4 @@
-"""Questions of a file with their judgements, by the passages of an index."""
+"""Read the judged questions of a file, for an index."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..run.queries import QueryInputs, text_of
 
 
 def judged_questions(index: Index, queries: Path, judgements: Path, inputs: QueryInputs) -> tuple[Qrels, Questions]:
-    """Return the judgements, by the index's passages, and the questions that they judge."""
+    """Return the judgements, by row of the index, and the questions that they judge."""
     names = PassageNames(index.passage_ids)
     qrels = read_qrels(judgements, names)
     if len(names) > index.num_passages:
         stranger = names.name(index.num_passages)
         raise InputError(
-            f"{judgements} has {len(names) - index.num_passages} passages that the index lacks: {stranger!r}"
+            f"{judgements} has {len(names) - index.num_passages} passages that the index lacks, such as {stranger!r}"
         )
     rows = list(read_queries(queries))
     at = {id: row for row, id in enumerate(qrels.ids)}
@@ -29,6 +29,6 @@ def judged_questions(index: Index, queries: Path, judgements: Path, inputs: Quer
     if not kept:
         raise InputError(f"{judgements} judges none of the {len(rows)} questions of {queries}")
     asked = [rows[number] for number in kept]
-    texts = [text_of(query, "for the words") for query in asked]
+    texts = [text_of(query, "for the lexical leg") for query in asked]
     questions = Questions(texts, inputs.vectors(rows, 0)[kept], inputs.entities(asked))
     return qrels.take(np.array([at[row.id] for row in asked])), questions

@@ -28,9 +28,9 @@ def write_results(
     sweep: Sweep | None = None,
     tables: Sequence[Table] = (),
 ) -> None:
-    """Print notes and tables, and write the numbers and the page where the options of every judging command say so.
+    """Print notes and tables, and write the files of ``--out`` and ``--html``.
 
-    ``judged`` has the runs of the evaluation; ``legs`` are others whose scores and traces are shown beside.
+    ``judged`` has the runs of the evaluation; ``legs`` are further runs whose scores and traces are shown.
     """
     everyone = {**judged.runs, **(legs or {})}
     traced = traces(differing_queries(evaluation), judged.qrels, everyone, judged.names)

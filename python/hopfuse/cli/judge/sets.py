@@ -1,4 +1,4 @@
-"""``hopfuse sweep --sets``: a recipe's options, chosen on several sets of questions at once."""
+"""``hopfuse sweep --sets``: choose options of a recipe on several sets of questions at once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EXAMPLE = 'news = {index = "news-index", queries = "news.jsonl", vectors = "news
 
 @dataclass(frozen=True)
 class SetFiles:
-    """The files of a set: an index, questions, their vectors (None: the encoder's) and judgements."""
+    """The files of a set: index, questions, their vectors (None to encode them) and judgements."""
 
     index: Path
     queries: Path
@@ -58,18 +58,18 @@ def sweep_recipe(
     out: Path | None,
     overwrite: bool,
 ) -> None:
-    """Choose options of a recipe by the worst loss over the sets of a file, and print what they are worth."""
+    """Choose the options of a recipe with the least worst loss over the sets of a file, and print the results."""
     files = read_sets(sets)
     read = {f"--sets: {name}.{key}": path for name, one in files.items() for key, path in _inputs(one).items()}
     check_outputs({"--out": out}, {"--sets": sets, **read}, overwrite=overwrite)
     indexes = {name: Index.open(one.index) for name, one in files.items()}
     names = [recipe] if recipe is not None else sorted({default_recipe(index) for index in indexes.values()})
     if len(names) > 1:
-        raise InputError(f"the sets' indexes have different recipes by default, {' and '.join(names)}; give --recipe")
+        raise InputError(f"the sets' indexes have different default recipes, {' and '.join(names)}; give --recipe")
     grid = recipe_grid(names[0], given)
     common = {"recipe": names[0], "lexical": lexical, "threads": threads}
-    with TemporaryDirectory() as kept:  # so that the facts of an index are encoded once, not for each trial
-        model = None if encoder is None else CachedEncoder(make_encoder(encoder), Path(kept))
+    with TemporaryDirectory() as cache:  # so that the facts of an index are encoded once, not for each trial
+        model = None if encoder is None else CachedEncoder(make_encoder(encoder), Path(cache))
         systems = {name: _system(indexes[name], one, common, model, k) for name, one in files.items()}
         found = sweep_sets(systems, grid, baseline={}, metric=metric)
     console = Console()
@@ -81,7 +81,7 @@ def sweep_recipe(
 
 
 def read_sets(path: Path) -> dict[str, SetFiles]:
-    """Return the sets of a TOML file: a table each, with paths from the file's folder."""
+    """Return the sets of a TOML file, one table each; paths are relative to the file's folder."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -102,7 +102,7 @@ def read_sets(path: Path) -> dict[str, SetFiles]:
 
 
 def recipe_grid(recipe: str, given: Sequence[str]) -> dict[str, list[Any]]:
-    """Return the values of each option of a recipe, those of options that are given several times put together.
+    """Return the values to try of each option of a recipe; those of repeated options are concatenated.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def recipe_grid(recipe: str, given: Sequence[str]) -> dict[str, list[Any]]:
     for name, text in assigned(given):
         grid.setdefault(name, []).extend(plain_value(part) for part in listed(config, name, text))
     if not grid:
-        raise InputError("--sets needs the options to try: --option NAME=VALUE,VALUE, as often as needed")
+        raise InputError("--sets needs options to try: give --option NAME=VALUE,VALUE, once for each option")
     for name, values in grid.items():
         for value in values:
             config_of(recipe, {"settings": [f"{name}={value}"]})  # refuses a wrong name or value before any work
@@ -127,10 +127,12 @@ def _inputs(files: SetFiles) -> dict[str, Path]:
 
 
 def _system(index: Index, files: SetFiles, common: Mapping[str, Any], encoder: Encoder | None, k: int) -> JudgedSet:
-    """Return the questions of a set, and what runs the recipe with some options on some of them."""
+    """Return a set's judgements with a function that runs the recipe, given options, on some of its questions."""
     inputs = QueryInputs(index, files.vectors, encoder, count_queries(files.queries), case_sensitive=False)
     if files.vectors is None and encoder is None:
-        raise InputError(f"--sets: the questions of {files.queries} have no vectors; name them, or give --encoder")
+        raise InputError(
+            f"--sets: the questions of {files.queries} have no vectors; give the set 'vectors', or give --encoder"
+        )
     qrels, questions = judged_questions(index, files.queries, files.qrels, inputs)
     check_given(bind(index, common, encoder=encoder), files.vectors, encoder)
 

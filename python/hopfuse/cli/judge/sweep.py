@@ -1,4 +1,4 @@
-"""``hopfuse sweep``: how to fuse runs, or a recipe's options: chosen on one half of the queries, judged on the rest."""
+"""``hopfuse sweep``: choose a fusion of runs, or a recipe's options, on half of the queries; test it on the rest."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ from .sets import sweep_recipe
 
 METHODS = ("boltzmann", "linear", "rrf")
 
-
-#: Options that are read with --sets, by the names of their parameters; others are those of runs.
+#: Parameters that only --sets reads, and those that it shares with --run.
 OF_SETS = ("sets", "recipe", "encoder", "lexical", "threads")
 OF_BOTH = ("metric", "further", "k", "out", "overwrite")
 
@@ -48,47 +47,52 @@ OF_BOTH = ("metric", "further", "k", "out", "overwrite")
 @click.option(
     "--sets",
     type=FILE,
-    help="Instead of --run and --qrels: sets of questions, .toml, a table each with index, queries and any of vectors "
-    "and qrels. --option then gives values of the recipe's own options, which are chosen for all sets at once.",
+    help="Instead of --run and --qrels: sets of questions, as .toml tables with index, queries and optionally vectors "
+    "and qrels. --option then gives values of the recipe's options, which are chosen for all sets together.",
 )
-@click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Of --sets.  [default: what the indexes can run]")
+@click.option(
+    "--recipe", type=click.Choice(tuple(RECIPES)), help="With --sets: the recipe.  [default: what the indexes can run]"
+)
 @encoder_option
-@click.option("--lexical", type=click.Choice(LEGS), help="Of --sets: the recipe's list by words.")
-@click.option("--threads", type=int, help="Of --sets. By default HOPFUSE_NUM_THREADS, else all processors.")
-@click.option("--metric", default="recall@5", show_default=True, help="What to choose by; see hopfuse eval.")
-@click.option("--also", metavar="METRIC", multiple=True, help="Another metric for the test half. Several times.")
-@click.option("--baseline", metavar="NAME", help="The run that all are compared with.  [default: the first]")
+@click.option("--lexical", type=click.Choice(LEGS), help="With --sets: the recipe's lexical list.")
+@click.option("--threads", type=int, help="With --sets.  [default: HOPFUSE_NUM_THREADS, else all processors]")
+@click.option("--metric", default="recall@5", show_default=True, help="Metric to choose by; see hopfuse eval.")
+@click.option(
+    "--also", metavar="METRIC", multiple=True, help="Another metric for the test half; may be given several times."
+)
+@click.option("--baseline", metavar="NAME", help="Run with which the others are compared.  [default: the first]")
 @click.option(
     "--method",
     "methods",
     metavar="NAME,...",
     default=",".join(METHODS),
     show_default=True,
-    help=f"Of {', '.join(fusion.METHODS)}.",
+    help=f"Fusion methods to try, of {', '.join(fusion.METHODS)}.",
 )
 @click.option(
     "--alpha",
     metavar="A,...",
-    help="Weights of the first run, in 0 .. 1; the others share the rest.  [default: the method's]",
+    help="Weights of the first run, in [0, 1]; the others share the rest.  [default: the method's]",
 )
 @click.option(
     "--pool",
     "pools",
     metavar="[NAME=]K,...",
     multiple=True,
-    help="How many hits of each run, or of one of them, are taken.  [default: all]",
+    help="Number of hits to take from each run, or from one of them.  [default: all]",
 )
-@click.option("--temperature", metavar="T,...", help="Numbers, or auto, of methods that have one.")
+@click.option("--temperature", metavar="T,...", help="Temperatures, or auto, for methods that have one.")
 @click.option("--consensus", metavar="C,...", help="Bonuses for being in two runs.")
-@click.option("--calibration", metavar="NAME,...", help="Of methods that read scores.")
+@click.option("--calibration", metavar="NAME,...", help="Calibrations, for methods that read scores.")
 @click.option(
     "--option",
     "further",
     metavar="NAME=V,...",
     multiple=True,
-    help="A method's own option, e.g. rank_constant=10,60; with --sets a field of the recipe's config. Several times.",
+    help="Another option of a method, such as rank_constant=10,60; with --sets, a field of the recipe's config. May be "
+    "given several times.",
 )
-@click.option("--k", type=click.IntRange(min=1), default=100, show_default=True, help="Fused hits for each query.")
+@click.option("--k", type=click.IntRange(min=1), default=100, show_default=True, help="Fused hits per query.")
 def sweep_command(
     sets: Path | None,
     recipe: str | None,
@@ -97,14 +101,14 @@ def sweep_command(
     threads: int | None,
     **given: Any,
 ) -> None:
-    """Find the best way to fuse runs, and say how good it is on queries that it was not chosen on.
+    """Choose how to fuse runs, and test the choice on held-out queries.
 
-    Every run alone and every method with every combination of the options given is tried on the tune
-    half of the queries. The best one and the baseline are run once on the test half.
+    Each run by itself, and each method with every combination of the given options, is tried on the tune half of the
+    queries. The best one and the baseline are then run once on the test half.
 
-    With --sets, every combination of a recipe's options is tried on the tune halves of several sets of
-    questions, and the one is chosen whose largest loss against a set's own best is least. It, each
-    set's best, the one with the least mean loss and the defaults are run once on the test halves.
+    With --sets, every combination of a recipe's options is tried on the tune halves of several sets of questions. The
+    combination is chosen whose largest loss against the best of each set is smallest. It, the best of each set, the
+    combination with the smallest mean loss, and the defaults are run once on the test halves.
     """
     _check_kind(sets is not None)
     if sets is None:
@@ -116,7 +120,7 @@ def sweep_command(
 
 
 def _check_kind(of_sets: bool) -> None:
-    """Refuse options that are read with --sets alone, or without it alone."""
+    """Refuse options of runs if ``--sets`` is given, and options of sets if it is not."""
     context = click.get_current_context()
     for parameter in context.command.params:
         name = str(parameter.name)
@@ -124,7 +128,7 @@ def _check_kind(of_sets: bool) -> None:
         if given and of_sets and name not in (*OF_SETS, *OF_BOTH):
             raise InputError(f"{parameter.opts[0]} is given, and --sets does not read it; leave it out")
         if given and not of_sets and name in OF_SETS:
-            raise InputError(f"{parameter.opts[0]} is given without --sets, with which it is read; leave it out")
+            raise InputError(f"{parameter.opts[0]} is given without --sets, which alone reads it; leave it out")
     if not of_sets and not all(context.params[name] for name in ("judgements", "named")):
         raise InputError("--qrels or --run is missing; give --qrels and two or more --run, or --sets")
 
@@ -163,10 +167,10 @@ def _sweep_runs(
     runs = _finalists(found, base, whole.runs)
     evaluation = evaluate(inputs.qrels, runs, metrics, baseline=base)
     first, *others = notes(whole, "test")
-    said = [f"chosen on the tune half; all but the sweep is of the test half: {first}", *others]
+    lines = [f"options are chosen on the tune half; results below are of the test half: {first}", *others]
     without = [method for method in dict.fromkeys(tried) if not any(trial.get("method") == method for trial in trials)]
     if without:
-        said.append(f"{', '.join(without)} can use none of the calibrations given; not tried")
+        lines.append(f"{', '.join(without)} can use none of the calibrations given; not tried")
     curves = {option: [curve.to_dict() for curve in row] for option, row in option_curves(found).items()}
     record = {
         "sweep": {"selected_on": "tune", "judged_on": "test", **found.to_dict(), "curves": curves},
@@ -178,7 +182,7 @@ def _sweep_runs(
         whole,
         inputs._replace(runs=runs),
         evaluation,
-        said,
+        lines,
         record,
         options,
         legs={name: run for name, run in inputs.runs.items() if name not in runs},
@@ -190,7 +194,7 @@ def _sweep_runs(
 def _check_metrics(
     fused: FusedLegs, inputs: EvaluationInputs, trials: Sequence[Options], judges: Sequence[Metric]
 ) -> None:
-    """Refuse, by one query of the tune half, what a trial that is selected could not be judged by on the test half."""
+    """Try every metric on one query of the tune half, so that a metric that cannot be computed fails early."""
     tune = split_rows(inputs.qrels, "tune")
     row = next((row for row in tune.tolist() if inputs.qrels.answers[row]), int(tune[0]))
     one = inputs.qrels.take([row])
@@ -203,13 +207,13 @@ def _check_metrics(
 
 
 def _finalists(found: Sweep, baseline: str, legs: Mapping[str, Run]) -> dict[str, Run]:
-    """Return the baseline's run on the test half, under its name, and the selected one's."""
+    """Return the runs of the baseline and the selected trial on the test half, by name."""
     names = [baseline, *(_name(trial.options, legs) for trial in found.test[1:])]
     return {name: run if isinstance(run, Run) else Run(run) for name, run in zip(names, found.test_runs, strict=True)}
 
 
 def _name(options: Options, legs: Mapping[str, Run]) -> str:
-    """Return a leg's own name; for what is fused, one that no leg has."""
+    """Return a leg's own name, and for a fusion a name that no leg has."""
     if "leg" in options:
         return str(options["leg"])
     free = ("selected", "selected by the sweep", *(f"selected by the sweep, {n}" for n in range(2, len(legs) + 2)))

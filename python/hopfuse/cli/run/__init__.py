@@ -1,1 +1,1 @@
-"""``score``, ``search``, ``trace`` and ``policy``: questions, asked of an index."""
+"""``hopfuse search``, ``trace``, ``score``, ``serve``, ``mcp`` and ``policy``: questions answered from an index."""

@@ -1,4 +1,4 @@
-"""``hopfuse mcp``: indexes as tools of language models' programs."""
+"""``hopfuse mcp``: indexes as tools of the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import click
 from ...errors import InputError
 from ...recipes import RECIPES
 from ..options import FILE, encoder_option
-from ..recipes import LEGS
+from ..recipes import LEGS, threads_option
 from .serve import Readers, read_config
 
 
 @click.command("mcp")
 @click.argument("indexes", metavar="[INDEX | NAME=INDEX]...", nargs=-1)
 @click.option("--config", "file", type=FILE, help="A TOML file: indexes, limits, keys; see docs/serving.md.")
-@click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Of searches.")
+@click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Recipe of searches.")
 @encoder_option
-@click.option("--lexical", type=click.Choice(LEGS), help="A list by words, as hopfuse search has it.")
-@click.option("--writable", is_flag=True, help="Take changes of INDEX: the tool add_passage.")
-@click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
-@click.option("--http", is_flag=True, help="Serve at http://HOST:PORT/mcp, with all that hopfuse serve has.")
-@click.option("--host", help="With --http.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="With --http.  [default: 8080]")
+@click.option("--lexical", type=click.Choice(LEGS), help="Lexical list, as of hopfuse search.")
+@click.option("--writable", is_flag=True, help="Accept changes of INDEX: the tool add_passage.")
+@threads_option
+@click.option("--http", is_flag=True, help="Serve at http://HOST:PORT/mcp, beside the endpoints of hopfuse serve.")
+@click.option("--host", help="With --http: address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="With --http: port; 0 for any free one.  [default: 8080]")
 @click.option("--public", is_flag=True, help="With --http: as of hopfuse serve.")
 def mcp_command(
     indexes: Sequence[str],
@@ -38,16 +38,16 @@ def mcp_command(
     public: bool,
     **options: Any,
 ) -> None:
-    """Offer INDEX to programs of language models as tools, by the Model Context Protocol; see docs/serving.md.
+    """Offer indexes to language models as tools of the Model Context Protocol.
 
-    A program that starts this command talks to it by its input and output; where the file has keys, HOPFUSE_KEY is the
-    program's. With --http it is a server that programs reach by an address. The tools, search, explain_hit and
-    add_passage, have the limits and rights of requests by HTTP.
+    The client starts this command and talks to it over standard input and output; if the file of --config has keys,
+    HOPFUSE_KEY is the client's. With --http the command is a server that clients connect to. The tools search,
+    explain_hit and add_passage have the same limits and rights as HTTP requests. See docs/serving.md.
     """
-    from ...serve import run, run_stdio  # of the extra serve
+    from ...serve import run, run_stdio  # needs the extra serve
 
     if not http and (public or options["host"] is not None or options["port"] is not None):
-        raise InputError("--host, --port and --public are for --http; leave them out, or add it")
+        raise InputError("--host, --port and --public need --http; add it, or leave them out")
     about = {"recipe": recipe, "encoder": encoder, "lexical": options.pop("lexical"), "writable": writable or None}
     config = read_config(indexes, file, about, {**options, "mcp": http})
     if http:

@@ -1,4 +1,4 @@
-"""From the options of ``hopfuse score`` to a plan: everything is checked before anything is created."""
+"""Make a plan from the options of ``hopfuse score``, checking everything before anything is created."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from ..config_options import option_files
 from ..recipes import check_names, read_files
 from .scorer import QueryScorer
 
-#: What ``--queries`` may be for standard input: JSON lines.
+#: ``--queries -`` reads JSON lines from standard input.
 STDIN = Path("-")
-#: Options that are files, whose paths the plan has whole.
+#: Options that name files, which the plan stores as absolute paths.
 PATHS = ("vectors", "policy", "cache")
 
 
 @contextmanager
 def query_path(queries: Path) -> Iterator[Path]:
-    """Yield the path of the queries; standard input is copied to a file, which lasts as long as the context."""
+    """Yield the path of the queries; standard input is first copied to a temporary file."""
     if queries != STDIN:
         yield queries
         return
@@ -43,12 +43,12 @@ def query_path(queries: Path) -> Iterator[Path]:
 
 
 def input_files(queries: Path, options: Mapping[str, Any]) -> dict[str, Path | None]:
-    """Return the files that a run reads, by the option that names them."""
+    """Return the files that a run reads, by option."""
     return {"--queries": None if queries == STDIN else queries, "--vectors": options["vectors"], **read_files(options)}
 
 
 def scoring_of(options: Mapping[str, Any], recipe: str) -> dict[str, Any]:
-    """Return the options of a plan as JSON: what its scorer is opened from, wherever it is opened."""
+    """Return the options that a plan stores as JSON, from which a scorer is made on any machine."""
     found = {**options, "recipe": recipe, "extras": list(options["extras"])}
     for name in PATHS:
         if found[name] is not None:
@@ -75,7 +75,7 @@ def planned(
     stdin: bool,
     threads: int | None = None,
 ) -> tuple[Plan, QueryScorer]:
-    """Return the plan of the options and its scorer; where the folder has a plan of the same, that one.
+    """Return the plan of the options and its scorer; if the folder already has the same plan, return that one.
 
     Parameters
     ----------
@@ -83,13 +83,13 @@ def planned(
     directory : Path
         The index.
     queries : Path
-        Where they are now; with ``stdin`` they are to be kept in the folder.
+        The file of the queries; with ``stdin``, the folder will hold a copy.
     options : mapping
-        Of recipes and of ``hopfuse score``.
+        Options of the recipe and of ``hopfuse score``.
     kind : str
-        Of the parts.
+        Format of the parts.
     names : bool
-        Ids have to be words without white space.
+        Whether ids must be free of white space, as in a TREC run.
     part_rows : int, optional
     stdin : bool
     threads : int, optional
@@ -97,7 +97,7 @@ def planned(
     Raises
     ------
     InputError
-        What could not be scored, the first row of it that there is; nothing was created. A folder of another plan.
+        A row that cannot be scored (the first one is named; nothing is created), or a folder that holds another plan.
     """
     index = Index.open(directory)
     scorer = QueryScorer(index, {**options, "threads": threads}, queries)
@@ -120,15 +120,15 @@ def planned(
         differ = before.differs(replace(plan, part_rows=part_rows or before.part_rows))
         if differ:
             raise InputError(
-                f"{folder.path} holds an unfinished run with other {', '.join(differ)}; repeat that run, or drop it: "
-                "--restart of hopfuse score, or another folder"
+                f"{folder.path} holds an unfinished run with other {', '.join(differ)}; finish that run, or discard it "
+                "with --restart of hopfuse score, or choose another folder"
             )
         return before, scorer
     return with_rows(plan, queries, _checked(scorer, queries, names), part_rows), scorer
 
 
 def _checked(scorer: QueryScorer, queries: Path, names: bool) -> int:
-    """Return how many queries there are, all of which can be scored."""
+    """Check that all queries can be scored; return their number."""
     scorer.check_files()
     if names:
         scorer.check_names()

@@ -1,4 +1,4 @@
-"""``hopfuse policy``: the file that says what PolicyRAG does."""
+"""``hopfuse policy``: print or check a policy of PolicyRAG."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..options import FILE
 @click.command()
 @click.option("--out", type=FILE, help="Write the policy here instead of printing it.")
 @click.option("--paper", is_flag=True, help="The paper's policy (Policy.paper()) instead of the default one.")
-@click.option("--check", "checked", type=FILE, help="Validate this file, and print what differs from the defaults.")
-@click.option("--overwrite", is_flag=True, help="Replace the file of --out where it exists.")
+@click.option("--check", "checked", type=FILE, help="Validate this file, and print its differences from the defaults.")
+@click.option("--overwrite", is_flag=True, help="Replace the file of --out if it exists.")
 def policy(out: Path | None, paper: bool, checked: Path | None, overwrite: bool) -> None:
-    """Print the default policy of PolicyRAG as TOML, each key below what it means; or check an edited one.
+    """Print PolicyRAG's default policy as TOML, or check a policy file.
 
-    Of an edited file, only what differs needs to stay.
+    A comment above each key explains it. An edited file needs only the keys that differ from the defaults.
     """
     if overwrite and out is None:
         raise InputError("--overwrite is given without --out; there is no file to replace")
@@ -37,7 +37,7 @@ def policy(out: Path | None, paper: bool, checked: Path | None, overwrite: bool)
         return
     for option, given in (("--out", out is not None), ("--paper", paper)):
         if given:
-            raise InputError(f"{option} and --check are both given; the one writes a policy, the other reads a file")
+            raise InputError(f"{option} and --check are both given; leave one out: --check only reads a file")
     rows = list(differences(read_policy(checked)))
     for name, value, default in rows:
         click.echo(f"{name} = {value!r}, by default {default!r}")
@@ -45,7 +45,7 @@ def policy(out: Path | None, paper: bool, checked: Path | None, overwrite: bool)
 
 
 def read_policy(path: Path | None) -> Policy:
-    """Return the policy of a file, by default policy-rag's own; errors name the file."""
+    """Return the policy of a file, or the default one; errors name the file."""
     if path is None:
         return Policy()
     try:
@@ -57,7 +57,7 @@ def read_policy(path: Path | None) -> Policy:
 
 
 def differences(given: Policy) -> Iterator[tuple[str, Any, Any]]:
-    """Yield key, value and default of whatever is not as :class:`Policy` has it.
+    """Yield key, value and default of each field that differs from :class:`Policy`.
 
     Examples
     --------

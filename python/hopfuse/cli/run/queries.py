@@ -1,4 +1,4 @@
-"""The inputs of recipes from queries: vectors of a file or an encoder, and the names in their texts."""
+"""Vectors and entities of queries, as inputs of recipes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from ...extract import Match, QuestionMatcher
 from ...io.npy import read_npy
 from ...io.queries import Query
 
-#: What does without a query's text, where its words are not needed.
+#: What may replace a query's text if its words are not needed.
 _INSTEAD = ", or 'entities' and --vectors"
 
 
 class QueryInputs:
-    """Vectors, a file's, a row for each of ``total`` queries, or the queries' ``own``, or an encoder's; entities, as
-    given or as in the text.
+    """Makes the inputs of queries.
+
+    Vectors are those of a file with a row for each of ``total`` queries, the queries' ``own``, or the encoder's;
+    entities are as given, or found in the text among those of the passages ``alone``.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class QueryInputs:
         self._matcher, self._alone = QuestionMatcher(index, case_sensitive=case_sensitive), alone
 
     def vectors(self, queries: list[Query], first: int) -> NDArray[Any]:
-        """Return rows for the queries ``first``, ``first + 1``, ... of the file."""
+        """Return vectors of the queries ``first``, ``first + 1``, ... of the file."""
         if self._vectors is not None:
             return np.asarray(self._vectors[first : first + len(queries)])
         if self._own:
@@ -52,26 +54,26 @@ class QueryInputs:
         return self.encoder.encode_queries([text_of(q, "to be encoded", _INSTEAD) for q in queries])
 
     def entities(self, queries: list[Query]) -> list[Sequence[str | int | Match]]:
-        """Return names or numbers of entities for each query, or those that are found in its text."""
+        """Return the entities of each query, as given or found in its text."""
         without = [text_of(q, "to find names in", _INSTEAD) for q in queries if q.entities is None]
         names = iter(self._matcher.match(without, allow=self._alone) if without else [])
         return [next(names) if q.entities is None else q.entities for q in queries]
 
 
 def check_one_source(vectors: Path | None, encoder: str | None, option: str = "--vectors") -> None:
-    """Refuse both or neither of ``--vectors``, or what else gives them, and ``--encoder``."""
+    """Refuse both or neither of ``option`` and ``--encoder``."""
     if (vectors is None) == (encoder is None):
         raise InputError(f"give {option} or --encoder, and not both: each query needs one vector")
 
 
 def chunks(queries: Iterator[Query], size: int) -> Iterator[list[Query]]:
-    """Yield the queries, so many at a time."""
+    """Yield the queries in lists of ``size``."""
     while chunk := list(islice(queries, size)):
         yield chunk
 
 
 def text_of(query: Query, purpose: str, instead: str = "", *, place: str = "") -> str:
-    """Return a query's text, or raise an error that says what it is needed for, and what else would do."""
+    """Return a query's text; the error for a missing one says what it is needed for and what may replace it."""
     if query.text is None:
         where = f"{place}: " if place else ""
         raise InputError(f"{where}query {query.id!r} has no text {purpose}; give it 'text'{instead}")

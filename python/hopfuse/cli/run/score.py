@@ -1,4 +1,4 @@
-"""``hopfuse score``: ranked evidence for a file of queries, in bounded memory, by many processes, resumable."""
+"""``hopfuse score``: rank passages for a file of queries, in bounded memory, in many processes, resumable."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 folder_argument = click.argument("folder", type=DIRECTORY)
 chunk_option = click.option(
-    "--chunk", type=click.IntRange(min=1), default=256, show_default=True, help="Queries at a time."
+    "--chunk", type=click.IntRange(min=1), default=256, show_default=True, help="Queries per search."
 )
 workers_option = click.option(
     "--workers",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Processes; of several, and of Ray's, each has one kernel thread.",
+    help="Processes; several, and all of Ray's, have one kernel thread each.",
 )
 
 
-#: What :func:`engine_options` add.
+#: The parameters of :func:`engine_options`.
 ENGINE = ("engine", "workers", "address", "num_gpus", "copy_index", "chunk", "threads")
 
 
 def engine_options(command: F) -> F:
-    """Add the options that say which processes make the parts."""
+    """Add the options that decide which processes make the parts."""
     options = (
         click.option(
             "--engine",
@@ -57,10 +57,12 @@ def engine_options(command: F) -> F:
         click.option(
             "--address",
             metavar="HOST:PORT",
-            help="Head of the Ray cluster.  [default: RAY_ADDRESS, else a new one on this machine]",
+            help="Head of the Ray cluster.  [default: RAY_ADDRESS, else a new cluster on this machine]",
         ),
-        click.option("--num-gpus", type=click.FloatRange(min=0), help="GPUs of each Ray actor; 0.5 puts two on one."),
-        click.option("--copy-index", type=DIRECTORY, help="Folder on each Ray node's own disk to copy the index into."),
+        click.option(
+            "--num-gpus", type=click.FloatRange(min=0), help="GPUs per Ray actor; 0.5 puts two actors on a GPU."
+        ),
+        click.option("--copy-index", type=DIRECTORY, help="Folder on each Ray node's local disk to copy the index to."),
         chunk_option,
         threads_option,
     )
@@ -70,7 +72,7 @@ def engine_options(command: F) -> F:
 
 
 def scoring_options(command: F) -> F:
-    """Add the index, the queries, and the options that say what is found for them."""
+    """Add the index, the queries, and the options that decide what is found for them."""
     options = (
         index_argument,
         click.option(
@@ -79,7 +81,7 @@ def scoring_options(command: F) -> F:
             required=True,
             help="Rows of id, text, entities, vector: .jsonl or .parquet; - for JSON lines on standard input.",
         ),
-        click.option("--vectors", type=FILE, help="One vector per query: .npy; else they are encoded from the texts."),
+        click.option("--vectors", type=FILE, help="One vector per query: .npy.  [default: made by the encoder]"),
         encoder_option,
         k_option,
         click.option(
@@ -87,12 +89,12 @@ def scoring_options(command: F) -> F:
             "extras",
             type=click.Choice(EXTRAS),
             multiple=True,
-            help="More of each hit: title, text, metadata, or its score in each list of the recipe (legs).",
+            help="Also write this of each hit; legs: its scores in the recipe's lists. May be given several times.",
         ),
         click.option(
             "--part-rows",
             type=click.IntRange(min=1),
-            help="Queries of a part, which is what is kept of a run that is killed.  [default: 256 to 4096]",
+            help="Queries per part; an interrupted run keeps its finished parts.  [default: 256 to 4096]",
         ),
         config_options,
         answering_options,
@@ -104,7 +106,7 @@ def scoring_options(command: F) -> F:
 
 
 class _Score(click.Command):
-    """``hopfuse score``, whose stages are commands of their own: ``hopfuse score plan`` and so on."""
+    """``hopfuse score``, whose stages are commands too: ``hopfuse score plan`` and so on."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -115,7 +117,7 @@ class _Score(click.Command):
         return stage.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Stages, each a command of its own (hopfuse score STAGE --help)"):
+        with formatter.section("Stages, as commands (hopfuse score STAGE --help)"):
             formatter.write_dl([(name, stage.get_short_help_str(80)) for name, stage in STAGES.items()])
 
 
@@ -129,10 +131,10 @@ class _Score(click.Command):
 )
 @engine_options
 @click.option(
-    "--verify", "sample", type=click.IntRange(min=0), default=0, help="Make so many parts twice, and compare."
+    "--verify", "sample", type=click.IntRange(min=0), default=0, help="Number of parts to make twice and compare."
 )
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
-@click.option("--restart", is_flag=True, help="Drop an unfinished run instead of going on with it.")
+@click.option("--restart", is_flag=True, help="Discard an unfinished run instead of resuming it.")
 def score(
     directory: Path,
     queries: Path,
@@ -143,24 +145,25 @@ def score(
     restart: bool,
     **options: Any,
 ) -> None:
-    """Rank passages for every query of a file; with triple-hybrid, entities by name.
+    """Rank passages for every query in a file.
 
-    A query without entities takes the names of the index that are found in its text. All rows are checked before
-    anything is made. A run that was killed goes on where it was if it is started again with the same options: the
-    finished parts are in OUT.partial until OUT is there. The stages, for many machines: docs/offline.md.
+    If a query has no entities, names of the index are found in its text. With triple-hybrid, hits are entities, by
+    name. All rows are checked before anything is written. An interrupted run resumes if it is started again with the
+    same options: finished parts are kept in OUT.partial until OUT is complete. To run the stages on many machines, see
+    docs/offline.md.
 
-    A policy with facts.gate = "llm" asks --model which facts count. With --answers the model answers each question from
-    the first hits alone, answers.passages of the policy and at most --k; OUT has it as "answer", which hopfuse eval
-    reads.
+    With a policy of facts.gate = "llm", --model decides which facts count. With --answers, the model answers each
+    question from the first hits: answers.passages of the policy, at most --k. OUT has the answers as "answer", which
+    hopfuse eval reads.
     """
     start, kind = time.monotonic(), part_kind(out)
     how = {name: options.pop(name) for name in ENGINE}
     runner, threads, chunk = _runner(**how), how["threads"], how["chunk"]
     alone = how["engine"] == "local" and how["workers"] == 1
     if out == STDOUT and how["address"] is not None:
-        raise InputError("--out - keeps the run in a folder of this machine alone; with --address give a file")
+        raise InputError("--out - keeps its parts on this machine alone; with --address, give a file")
     if out == STDOUT and (overwrite or restart):
-        raise InputError("--overwrite and --restart are about a file; leave them out with --out -")
+        raise InputError("--overwrite and --restart need a file; leave them out with --out -")
     if out != STDOUT:
         check_outputs({"--out": out}, input_files(queries, options), overwrite=overwrite)
     with query_path(queries) as path, _run_folder(out) as folder:
@@ -191,17 +194,17 @@ def score(
 
 @click.command()
 @scoring_options
-@click.option("--out", "folder", type=DIRECTORY, required=True, help="The folder of the plan, and of its parts.")
+@click.option("--out", "folder", type=DIRECTORY, required=True, help="Folder for the plan and its parts.")
 @click.option(
     "--format",
     "kind",
     type=click.Choice(("jsonl", "parquet")),
     default="jsonl",
     show_default=True,
-    help="Of the parts; both can be joined to a TREC run or BEIR's .json, too.",
+    help="Format of the parts; either can be merged into any format of --out.",
 )
 def plan(directory: Path, queries: Path, folder: Path, kind: str, part_rows: int | None, **options: Any) -> None:
-    """Check all rows, and write the plan that any number of processes may run."""
+    """Check all rows, and write a plan that any number of processes can run."""
     place = Folder(folder)
     with query_path(queries) as path:
         stdin = queries == STDIN
@@ -212,10 +215,10 @@ def plan(directory: Path, queries: Path, folder: Path, kind: str, part_rows: int
 
 @click.command("run")
 @folder_argument
-@click.option("--shard", metavar="I/N", default="1/1", help="The I-th of N shares of the parts, from 1.")
+@click.option("--shard", metavar="I/N", default="1/1", help="Make the I-th of N shares of the parts, counting from 1.")
 @engine_options
 def run_command(folder: Path, shard: str, **engine: Any) -> None:
-    """Make the parts of a plan that are not there yet; several may run at once, on machines that share the folder."""
+    """Make the missing parts of a plan; machines that share the folder may run this at once."""
     place, (number, shares), start = Folder(folder), _shard(shard), time.monotonic()
     parts = range(number - 1, place.plan.num_parts, shares)
     made = _made(place, parts, open_scorer, _runner(**engine), shard=(number, shares), alone=False)
@@ -224,27 +227,29 @@ def run_command(folder: Path, shard: str, **engine: Any) -> None:
 
 @click.command("merge")
 @folder_argument
-@click.option("--out", type=FILE, required=True, help="As of hopfuse score.")
-@click.option("--tag", default="hopfuse", show_default=True, help="Name of the run in a TREC run.")
+@click.option("--out", type=FILE, required=True, help="The result, as of hopfuse score.")
+@click.option("--tag", default="hopfuse", show_default=True, help="Tag of a TREC run.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 def merge_command(folder: Path, out: Path, tag: str, overwrite: bool) -> None:
-    """Join the parts of a plan to one file; the folder stays."""
+    """Merge the parts of a plan into one file; the folder is kept."""
     if out != STDOUT:
         check_outputs({"--out": out}, {}, overwrite=overwrite)
     merged = merge(folder, out, tag=tag)
-    note(f"Joined {merged.parts:,} parts of {merged.rows:,} queries to {out}; {merged.empty:,} without a hit")
+    note(f"Merged {merged.parts:,} parts of {merged.rows:,} queries into {out}; {merged.empty:,} without a hit")
 
 
 @click.command("verify")
 @folder_argument
-@click.option("--sample", type=click.IntRange(min=0), default=3, show_default=True, help="Parts that are made again.")
+@click.option(
+    "--sample", type=click.IntRange(min=0), default=3, show_default=True, help="Number of parts to make again."
+)
 @chunk_option
 @threads_option
 def verify_command(folder: Path, sample: int, chunk: int, threads: int | None) -> None:
-    """Check that all parts are there and whole, make some of them again, and compare every byte."""
+    """Check that all parts are complete, and that some of them are reproduced byte for byte."""
     checked = _verified(Folder(folder), open_scorer, sample, threads, chunk)
     again = f"; parts {', '.join(map(str, checked))} were made again, with equal bytes" if checked else ""
-    note(f"All {Folder(folder).plan.num_parts:,} parts of {folder} are whole{again}")
+    note(f"All {Folder(folder).plan.num_parts:,} parts of {folder} are complete{again}")
 
 
 STAGES: dict[str, click.Command] = {
@@ -255,12 +260,12 @@ STAGES: dict[str, click.Command] = {
 }
 
 
-# ---- What they share -------------------------------------------------------------------------------------------------
+# ---- Shared by score and its stages ----------------------------------------------------------------------------------
 
 
 @contextmanager
 def _run_folder(out: Path) -> Iterator[Folder]:
-    """Yield the folder of a run into a file; of one to standard output nothing is kept."""
+    """Yield the folder of a run; that of a run to standard output is temporary."""
     if out != STDOUT:
         yield Folder(out.with_name(f"{out.name}.partial"))
         return
@@ -277,15 +282,15 @@ def _runner(
     chunk: int,
     threads: int | None,
 ) -> Callable[..., Made]:
-    """Return what makes parts by these processes: :func:`hopfuse.offline.run`, or that of Ray."""
+    """Return the function that makes parts: :func:`hopfuse.offline.run`, or Ray's."""
     of_ray = {"--address": address, "--num-gpus": num_gpus, "--copy-index": copy_index}
     if engine == "local":
         given = [name for name, value in of_ray.items() if value is not None]
         if given:
-            raise InputError(f"{given[0]} is for --engine ray; give that too, or leave it out")
+            raise InputError(f"{given[0]} needs --engine ray; add it, or leave {given[0]} out")
         return partial(run, workers=workers, threads=threads, chunk=chunk)
     if threads is not None:
-        raise InputError("--threads is given, and each actor of Ray has one kernel thread; leave it out")
+        raise InputError("--threads is given, but each Ray actor has one kernel thread; leave it out")
     return partial(ray.run, actors=workers, address=address, num_gpus=num_gpus or 0, copy_index=copy_index, chunk=chunk)
 
 
@@ -299,7 +304,7 @@ def _made(folder: Folder, parts: Sequence[int], opening: Any, runner: Callable[.
         def progress(rows: int) -> None:
             nonlocal done
             if rows and not done:
-                bar.console.print(f"Going on after {rows:,} of {total:,} queries", highlight=False)
+                bar.console.print(f"Resuming after {rows:,} of {total:,} queries", highlight=False)
             done = True
             bar.advance(task, rows)
 
@@ -322,13 +327,13 @@ def _verified(folder: Folder, opening: Any, sample: int, threads: int | None, ch
 def _shard(text: str) -> tuple[int, int]:
     number, slash, shares = text.partition("/")
     if not (slash and number.isdecimal() and shares.isdecimal()):
-        raise InputError(f"--shard is {text!r}; give a share and how many there are, for instance 2/8")
+        raise InputError(f"--shard is {text!r}; give a share and the number of shares, for instance 2/8")
     return int(number), int(shares)
 
 
 def _summary(made: Made, merged: Merged, out: Path, seconds: float) -> str:
     kept = merged.parts - made.parts
-    parts = f"{merged.parts:,} parts" + (f", {kept:,} of which were there" if kept else "")
+    parts = f"{merged.parts:,} parts" + (f", {kept:,} of them kept from before" if kept else "")
     workers = f"; {made.replaced} workers died and were replaced" if made.replaced else ""
     return (
         f"Scored {merged.rows:,} queries into {out}{_rate(made, seconds)}: {parts}; {merged.empty:,} queries without a "
@@ -342,6 +347,6 @@ def _rate(made: Made, seconds: float) -> str:
 
 
 def _peak() -> float:
-    """Return the most memory that this process, or one that it started, had, in bytes."""
+    """Return the peak resident memory of this process or any child, in bytes."""
     most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return float(most) * (1 if sys.platform == "darwin" else 1024)

@@ -1,4 +1,4 @@
-"""The scorer of a plan: a recipe with the options of the command line, and what it refuses of a query."""
+"""The scorer of a plan: a recipe with the options of ``hopfuse score``, and checks of its queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..options import encoder_for
 from ..recipes import bind, check_given, language_model
 from .queries import QueryInputs, text_of
 
-#: What ``--with`` may name.
+#: The values of ``--with``.
 EXTRAS = ("title", "text", "metadata", "legs")
 #: Rows of vectors that are checked at a time.
 BLOCK = 65536
@@ -40,9 +40,9 @@ class QueryScorer:
     ----------
     index : Index
     options : mapping
-        Those of ``hopfuse score``.
+        Options of ``hopfuse score``.
     queries : Path
-        The file of the queries, which may have a column of vectors.
+        The file of the queries, which may have a column ``vector``.
     """
 
     def __init__(self, index: Index, options: Mapping[str, Any], queries: Path) -> None:
@@ -54,7 +54,7 @@ class QueryScorer:
         self.bound = bound = bind(index, options, encoder=encoder, llm=llm)
         self._own = own and bound.recipe.needs.vectors
         if self._own and vectors is not None:
-            raise InputError(f"--vectors is given, and {queries} has a column 'vector'; give one of them")
+            raise InputError(f"--vectors is given, and {queries} has a column 'vector'; give only one of them")
         check_given(bound, queries if self._own else vectors, encoder)
         self._legs = tuple(bound.check(self._k).lists)
         self._answers = options["answers"]
@@ -76,14 +76,12 @@ class QueryScorer:
         self._columns = {name: read for name, read in reads.items() if name in self._with}
         if bound.name == "triple-hybrid" and self._columns:
             names = ", ".join(self._columns)
-            raise InputError(
-                f"--with names {names}, and triple-hybrid's hits are entities, which have none: leave it out"
-            )
+            raise InputError(f"--with is {names}, but triple-hybrid's hits are entities, which have none; leave it out")
         if "metadata" in self._with and not index.metadata:
-            raise InputError(f"--with names metadata, and {index.metadata.described()}")
+            raise InputError(f"--with is metadata, but {index.metadata.described()}")
 
     def output(self, kind: Any) -> Output:
-        """Return what the rows have, as files of this kind."""
+        """Return the columns of the rows, for files of this kind."""
         return Output(
             kind,
             whole_ids=any(isinstance(id, int) for id in self.bound.ids[:1]),
@@ -93,10 +91,10 @@ class QueryScorer:
             answers=self._answers,
         )
 
-    # ---- What is refused before anything is scored -------------------------------------------------------------------
+    # ---- Checks before anything is scored ----------------------------------------------------------------------------
 
     def check_files(self) -> None:
-        """Refuse vectors of a file that the index cannot be searched with; the message names the row."""
+        """Refuse a file of vectors that the index cannot be searched with; the error names the row."""
         if self._given is None:
             return
         vectors = read_npy(self._given, "--vectors")
@@ -111,7 +109,7 @@ class QueryScorer:
             trec_name(str(id))
 
     def check(self, query: Query, where: str) -> None:
-        """Refuse a query that could not be scored; the message names its row, the column and the fix."""
+        """Refuse a query that cannot be scored; the error names its row, the column and the fix."""
         needs = self.bound.recipe.needs
         instead = "" if needs.texts else ", or 'entities' and --vectors"
         if needs.texts:
@@ -131,9 +129,7 @@ class QueryScorer:
 
     def _check_own(self, vector: NDArray[Any] | None, where: str) -> None:
         if vector is None:
-            raise InputError(
-                f"{where}, column 'vector': there is none, and other rows have one; give each row a vector"
-            )
+            raise InputError(f"{where}, column 'vector' is missing, but other rows have it; give each row a vector")
         self._check_vectors(vector[None], lambda _: f"{where}, column 'vector'")
 
     def _check_vectors(self, vectors: NDArray[Any], place: Any) -> None:
@@ -141,7 +137,7 @@ class QueryScorer:
         dim = None if corpus is None else corpus.dim
         if vectors.shape[1] != dim:
             raise InputError(
-                f"{place(0)}: {vectors.shape[1]} numbers; the index has vectors of {dim}: encode the query with the "
+                f"{place(0)} has {vectors.shape[1]} numbers, the index's vectors have {dim}; encode the query with the "
                 "index's encoder"
             )
         bad = ~np.isfinite(vectors.astype(np.float32)).all(axis=1)
@@ -149,13 +145,13 @@ class QueryScorer:
             bad |= ~vectors.any(axis=1)
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
-            found = "only zeros, which has no direction" if not vectors[at].any() else "a number that is not finite"
-            raise InputError(f"{place(at)}: {found}; encode the query again, or leave it out")
+            found = "all zeros and has no direction" if not vectors[at].any() else "not finite"
+            raise InputError(f"{place(at)} is {found}; encode the query again, or leave it out")
 
     # ---- Scoring -----------------------------------------------------------------------------------------------------
 
     def score(self, queries: Sequence[Query], first: int) -> list[Row]:
-        """Return rows for the queries ``first``, ``first + 1``, ... of the file."""
+        """Return rows of the result for the queries ``first``, ``first + 1``, ... of the file."""
         bound, needs, asked = self.bound, self.bound.recipe.needs, list(queries)
         texts = [q.text or "" for q in asked] if needs.words else None
         if needs.texts:
@@ -179,6 +175,6 @@ class QueryScorer:
         return hits
 
     def _metadata(self, row: int) -> dict[str, Any]:
-        """Return a passage's metadata as JSON has it."""
+        """Return a passage's metadata as JSON values."""
         found = self._index.metadata.row(row)
         return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in found.items()}

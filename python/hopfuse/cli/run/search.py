@@ -35,7 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Answer(NamedTuple):
-    """The recipe that was asked, its result for one question, and a language model's answer if there is one."""
+    """A recipe, its result for one question, and a language model's answer if there is one."""
 
     bound: BoundRecipe
     found: Any
@@ -43,16 +43,23 @@ class Answer(NamedTuple):
 
 
 def question_options(command: F) -> F:
-    """Add the index, the question, and the options of a recipe that is asked one question."""
+    """Add the index, the question, and the options of a search for one question."""
     for add in (
         answering_options,
         case_option,
         recipe_options,
         k_option,
-        click.option("--row", type=click.IntRange(min=0), help="Which row of --vectors; by default 0."),
+        click.option(
+            "--row", type=click.IntRange(min=0), help="Row of --vectors that is the question's.  [default: 0]"
+        ),
         click.option("--vectors", type=FILE, help="The question's vector, or rows of vectors: .npy."),
         encoder_option,
-        click.option("--entity", "entities", multiple=True, help="A name in it; by default those that are found."),
+        click.option(
+            "--entity",
+            "entities",
+            multiple=True,
+            help="An entity in the question; may be given several times.  [default: those found in it]",
+        ),
         click.argument("question"),
         index_argument,
     ):
@@ -64,9 +71,10 @@ def question_options(command: F) -> F:
 @question_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def search(as_json: bool, **options: Any) -> None:
-    """Print the passages that answer QUESTION, with rank, score, id, title and text.
+    """Print the passages that best answer QUESTION.
 
-    The question is encoded by the encoder that the index was built with, if that is known and --encoder names no other.
+    Each has its rank, score, id, title and text. The question is encoded by the encoder that the index was built with,
+    unless --encoder names another.
     """
     question = options["question"]
     _, found, answer = ask(options)
@@ -93,10 +101,10 @@ def _fields(hit: Hit) -> dict[str, Any]:
 
 
 def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
-    """Ask a recipe the question of :func:`question_options`."""
+    """Run the search that the options of :func:`question_options` describe."""
     question, vectors, row = options["question"], options["vectors"], options["row"]
     if row is not None and vectors is None:
-        raise InputError(f"--row is {row}, and there is no --vectors; give the file of rows, or leave it out")
+        raise InputError(f"--row is {row}, but --vectors is not given; give it, or leave --row out")
     llm = language_model(options["recipe"], options["policy"], options)
     index = Index.open(options["directory"])
     encoder = encoder_for(index, options["encoder"], vectors)
@@ -114,7 +122,7 @@ def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
 
 
 def read_row(path: Path, row: int) -> NDArray[Any]:
-    """Return one row of the vectors in a file, (1, d)."""
+    """Return one row of the vectors in a file, of shape (1, d)."""
     rows = np.atleast_2d(read_npy(path, "--vectors"))
     if row >= len(rows):
         raise InputError(f"--row is {row}; {path} has the rows 0 .. {len(rows) - 1}")

@@ -14,7 +14,7 @@ from ...errors import InputError, MissingExtraError
 from ...extract import QuestionMatcher
 from ...recipes import RECIPES
 from ..options import FILE, encoder_for, encoder_option
-from ..recipes import LEGS, words_of
+from ..recipes import LEGS, threads_option, words_of
 
 if TYPE_CHECKING:
     from ...serve import Collaborators, IndexConfig, ServeConfig
@@ -25,15 +25,17 @@ log = logging.getLogger("hopfuse.serve")
 @click.command()
 @click.argument("indexes", metavar="[INDEX | NAME=INDEX]...", nargs=-1)
 @click.option("--config", "file", type=FILE, help="A TOML file: indexes, limits, keys; see docs/serving.md.")
-@click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Of requests that name none.")
+@click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Recipe of requests that name none.")
 @encoder_option
-@click.option("--lexical", type=click.Choice(LEGS), help="A list by words, as hopfuse search has it.")
-@click.option("--host", help="Where to listen.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="0: any free one.  [default: 8080]")
-@click.option("--writable", is_flag=True, help="Take changes of INDEX: POST /v1/passages.")
-@click.option("--workers", type=click.IntRange(1, 256), help="Processes that answer at the port.  [default: 1]")
-@click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
-@click.option("--public", is_flag=True, help="With public = true in the file: listen beyond this machine without keys.")
+@click.option("--lexical", type=click.Choice(LEGS), help="Lexical list, as of hopfuse search.")
+@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 for any free one.  [default: 8080]")
+@click.option("--writable", is_flag=True, help="Accept changes of INDEX: POST /v1/passages.")
+@click.option("--workers", type=click.IntRange(1, 256), help="Processes that serve the port.  [default: 1]")
+@threads_option
+@click.option(
+    "--public", is_flag=True, help="With public = true in the file: allow other machines to connect without keys."
+)
 def serve(
     indexes: Sequence[str],
     file: Path | None,
@@ -43,12 +45,13 @@ def serve(
     writable: bool,
     **options: Any,
 ) -> None:
-    """Answer searches of INDEX over HTTP, many callers' queries at a time; see docs/serving.md.
+    """Serve searches of indexes over HTTP.
 
-    Several indexes are told apart by their names, by default those of their folders; a request that names none is for
-    the first. "hopfuse serve key NAME" makes a key and prints it with its lines for the file of --config.
+    Queries of concurrent requests are answered in batches. Each index has a name, by default that of its folder;
+    requests that name none go to the first. "hopfuse serve key NAME" makes a key, and prints it with the lines to add
+    to the file of --config. See docs/serving.md.
     """
-    from ...serve import run  # of the extra serve
+    from ...serve import run  # needs the extra serve
 
     if indexes[:1] == ("key",):
         _print_key(indexes[1:])
@@ -63,17 +66,17 @@ def serve(
 def read_config(
     indexes: Sequence[str], file: Path | None, about: Mapping[str, Any], options: Mapping[str, Any]
 ) -> ServeConfig:
-    """Return the configuration of a file, with what the command line says in the place of the file's.
+    """Return the configuration of a file, overridden by the command line.
 
     Parameters
     ----------
     indexes : sequence of str
-        Directories, or names with directories.
+        ``DIRECTORY`` or ``NAME=DIRECTORY``.
     file : Path, optional
     about : mapping
-        Options of each index, None where they are not given.
+        Options of each index, None if not given.
     options : mapping
-        Those of the server, likewise.
+        Options of the server, None if not given.
     """
     from ...serve import ServeConfig
 
@@ -84,7 +87,7 @@ def read_config(
         changes["indexes"] = {name: {"path": path, **given} for name, path in named.items()}
     elif any(value is not None for value in about.values()):
         key = next(key for key, value in about.items() if value is not None)
-        raise InputError(f"--{key} is given without INDEX; write it into the file of --config")
+        raise InputError(f"--{key} is given without INDEX; set it in the file of --config")
     if file is not None:
         return ServeConfig.load(file, changes)
     if named:
@@ -93,17 +96,17 @@ def read_config(
 
 
 def _print_key(names: Sequence[str]) -> None:
-    """Make a key; an index in a folder called key is given as ./key."""
+    """Make and print a key; to serve a folder called ``key``, give it as ``./key``."""
     from ...serve import new_key
 
     if len(names) != 1:
         raise InputError("serve key makes a key for one caller: hopfuse serve key NAME")
     key, digest = new_key()
-    click.echo(f'# The key, which is kept nowhere: {key}\n[keys.{names[0]}]\nsha256 = "{digest}"\nrights = ["read"]')
+    click.echo(f'# The key, which is not stored: {key}\n[keys.{names[0]}]\nsha256 = "{digest}"\nrights = ["read"]')
 
 
 def _named(given: Sequence[str]) -> dict[str, str]:
-    """Return directories by the indexes' names."""
+    """Return directories by name of index."""
     named: dict[str, str] = {}
     for one in given:
         name, equals, path = one.partition("=")
@@ -116,16 +119,16 @@ def _named(given: Sequence[str]) -> dict[str, str]:
 
 
 class Readers:
-    """Makes what reads questions for an index; what is not installed is said, and requests must do without it.
+    """Makes the encoder, the matcher of names and the lexical leg of an index.
 
-    It is asked again for each later state of an index: an encoder is loaded once, what is made of names
-    alone is made again where they have changed, and what is missing is said once.
+    If the packages of one are not installed, a warning is logged once, and requests must do without it. Called again
+    after each change of an index: the encoder is kept, and the matcher is rebuilt only if names have changed.
     """
 
     def __init__(self) -> None:
         self._encoders: dict[Any, Any] = {}
-        self._matchers: dict[str, QuestionMatcher] = {}  # of the last states
-        self._said: set[str] = set()
+        self._matchers: dict[str, QuestionMatcher] = {}  # by the index's path, of its latest state
+        self._warned: set[str] = set()
 
     def __call__(self, index: Index, config: IndexConfig) -> Collaborators:
         """Return the collaborators of a state of an index."""
@@ -139,10 +142,10 @@ class Readers:
             before = self._matchers.get(config.path)
             matcher = QuestionMatcher(index) if before is None else before.of_state(index)
             try:
-                matcher.match(["which"])  # made now, not by the first request
+                matcher.match(["which"])  # build it now, not in the first request
             except MissingExtraError as error:
                 matcher = None
-                self._say(f"no names are found in texts: requests must give entities. {error}")
+                self._warn(f"no names are found in texts: requests must give entities. {error}")
         if matcher is not None:
             self._matchers[config.path] = matcher
         return Collaborators(self._encoders[key], matcher, _words(index, config))
@@ -155,17 +158,17 @@ class Readers:
         except (InputError, MissingExtraError) as error:
             if config.encoder is not None:
                 raise
-            self._say(f"no encoder: requests must give vectors. {error}")
+            self._warn(f"no encoder: requests must give vectors. {error}")
             return None
 
-    def _say(self, what: str) -> None:
-        if what not in self._said:
-            self._said.add(what)
-            log.warning("%s", what)
+    def _warn(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            log.warning("%s", message)
 
 
 def _words(index: Index, config: IndexConfig) -> Any:
-    """Return the lexical leg: as the configuration says, else where the index has one or nothing else ranks."""
+    """Return the lexical leg that is configured; by default one if the index has its own, or cannot run guided-walk."""
     if config.lexical == "none":
         return None
     needed = index.lexical is not None or bool(RECIPES["guided-walk"].missing(index))

@@ -22,9 +22,9 @@ from .trees import tree_of
 
 @click.command()
 @question_options
-@click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Lines of each list.")
+@click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Lines per list to print.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole trace as JSON.")
-@click.option("--out", type=FILE, help="Write it to a .json, or as a page to an .html (of policy-rag).")
+@click.option("--out", type=FILE, help="Also write the trace to a .json, or (policy-rag only) a page to an .html.")
 @click.option("--overwrite", is_flag=True, help="Replace the file of --out if it exists.")
 def trace(show: int, as_json: bool, out: Path | None, overwrite: bool, **options: Any) -> None:
     """Show what QUESTION finds, and why."""
@@ -47,5 +47,5 @@ def _check_out(out: Path, options: Mapping[str, Any], *, overwrite: bool) -> Non
     if out.suffix not in (".json", ".html"):
         raise InputError(f"--out is {out.name!r}; its suffix must be .json or .html")
     if out.suffix == ".html" and options["recipe"] != "policy-rag":
-        raise InputError(f"--out: pages such as {out.name} are of --recipe policy-rag; give a .json")
+        raise InputError(f"--out is {out.name!r}, but only --recipe policy-rag has pages; give a .json")
     check_outputs({"--out": out}, {"--vectors": options["vectors"], **read_files(options)}, overwrite=overwrite)

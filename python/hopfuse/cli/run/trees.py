@@ -1,4 +1,4 @@
-"""Trees of one traced question, a kind for each recipe."""
+"""Trees that print the trace of a question, one form per recipe."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ LEGS = ("lexical", "dense", "graph", "exact")
 
 
 def _safe(text: object) -> str:
-    """Return text of an index as a line: no control characters, no markup."""
+    """Return text for a line of a tree, without control characters and with markup escaped."""
     return escape(printable(str(text)))
 
 
 def tree_of(recipe: str, question: str, trace: Mapping[str, Any], show: int) -> Tree:
-    """Return the tree of one of a recipe's traces, with at most ``show`` lines of each list."""
+    """Return the tree of a recipe's trace, with at most ``show`` lines of each list."""
     return _TREES[recipe](question, trace, show)
 
 
 def policy_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
-    """Return seeds with their factors, the gate's verdicts, and hits with terms, paths, facts and seeds."""
+    """Return a tree of seeds with their factors, the gate's decisions, and hits with terms, paths, facts and seeds."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
     seeds = tree.add("Seeds: align · specificity · aliasOK, shares sum to 1")
     for one in trace["seeds"]:
@@ -40,7 +40,7 @@ def policy_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
         facts.add("none")
     if trace["passage_seeds"]:
         mass = sum(one["mass"] for one in trace["passage_seeds"])
-        tree.add(f"{len(trace['passage_seeds'])} passages start, too: {mass:.3f} of the restart")
+        tree.add(f"Passage seeds: {len(trace['passage_seeds'])}, with {mass:.3f} of the restart")
     hits = tree.add(f"Hits by {trace['ranked_by']}: the first {min(show, len(trace['hits']))}")
     for rank, hit in enumerate(trace["hits"][:show], 1):
         _policy_hit(hits, rank, hit, show)
@@ -72,9 +72,9 @@ def _policy_hit(hits: Tree, rank: int, hit: Mapping[str, Any], show: int) -> Non
 
 
 def triple_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
-    """Return the nearest entities, and hits with the list that counts and the triple that leads there."""
+    """Return a tree of the nearest entities, and hits with their scores and the triple that leads to each."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
-    if trace["seeds"]:  # a mode that starts at none has none
+    if trace["seeds"]:  # some modes have none
         seeds = tree.add("Seeds: the nearest entities by vector")
         for seed in trace["seeds"][:show]:
             seeds.add(f"{_safe(seed['name'])}  {seed['score']:.4f}")
@@ -88,12 +88,12 @@ def triple_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     return tree
 
 
-#: What a method may make of a list's scores, and how it is written.
+#: Quantities that a method may derive from a list's scores, with their formats.
 _SCALES = {"percentile": ".2f", "calibrated": ".4g", "probability": ".4f", "share": ".4f"}
 
 
 def fused_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
-    """Return seeds, each leg's list and the fused hits of a query, at most ``show`` lines of each."""
+    """Return a tree of seeds, each leg's list and the fused hits."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
     _named_seeds(tree, trace["seeds"], absent="none: the graph list is empty")
     legs = trace.get("temperatures", {leg: None for leg in LEGS if leg in trace})
@@ -113,22 +113,22 @@ def _paths(branch: Tree, hit: Mapping[str, Any]) -> None:
 
 
 def _named_seeds(tree: Tree, seeds: Sequence[Mapping[str, Any]], *, absent: str) -> None:
-    """Add a branch of the entities that a walk starts from; ``absent`` stands there where it has none."""
+    """Add a branch of the entities that a walk starts from, or the text ``absent`` if there are none."""
     branch = tree.add("Seeds: entities that the question names")
     for line in map(seed_line, seeds) if seeds else [absent]:
         branch.add(line)
 
 
 def _ranks(hit: Mapping[str, Any]) -> str:
-    """Return the ranks that a score comes from, what each gave where it is a sum, and the prior."""
+    """Return the ranks that a score comes from, the contribution of each if it is a sum, and the prior."""
     given = hit.get("contributions", {})
     shares = {leg: f" {given[leg]:.4f}" if leg in given else "" for leg in hit["ranks"]}
-    said = " = " + " + ".join(f"{leg}{shares[leg]} (rank {rank})" for leg, rank in hit["ranks"].items())
-    return f"{said}, times {hit['prior']:.3g}" if hit.get("prior", 1) != 1 else said
+    terms = " = " + " + ".join(f"{leg}{shares[leg]} (rank {rank})" for leg, rank in hit["ranks"].items())
+    return f"{terms}, times {hit['prior']:.3g}" if hit.get("prior", 1) != 1 else terms
 
 
 def _parts(hit: Mapping[str, Any]) -> str:
-    """Return what a score is the sum of; if it is no sum, the ranks that it comes from."""
+    """Return the terms of a score, or its ranks if it is not a sum."""
     if "contributions" not in hit:
         return f" of {', '.join(f'{leg} (rank {rank})' for leg, rank in hit['ranks'].items())}"
     bonus = f" + consensus {hit['consensus']:.4f}" if hit["consensus"] else ""
@@ -136,32 +136,30 @@ def _parts(hit: Mapping[str, Any]) -> str:
 
 
 def seed_line(seed: Mapping[str, Any]) -> str:
-    """Return a line for an entity that a walk starts from, and why."""
+    """Return a line for an entity that a walk starts from."""
     name = f"[bold]{_safe(seed['name'])}[/bold]"
-    asked = "" if seed["surface"] == seed["name"] else f", asked for as {_safe(repr(seed['surface']))}"
-    return f"{name} ({seed['match']}{asked}): in {seed['passage_frequency']} passages, weight {seed['weight']:.3g}"
+    surface = "" if seed["surface"] == seed["name"] else f", asked for as {_safe(repr(seed['surface']))}"
+    return f"{name} ({seed['match']}{surface}): in {seed['passage_frequency']} passages, weight {seed['weight']:.3g}"
 
 
 def _leg(tree: Tree, leg: str, pool: Sequence[Mapping[str, Any]], temperature: float | None, show: int) -> None:
-    heat = "" if temperature is None else f", temperature {temperature:.3f}"
-    branch = tree.add(f"{leg.capitalize()} list of {len(pool)}{heat}")
+    suffix = "" if temperature is None else f", temperature {temperature:.3f}"
+    branch = tree.add(f"{leg.capitalize()} list of {len(pool)}{suffix}")
     for row in pool[:show]:
         scaled = "".join(f", {name} {row[name]:{form}}" for name, form in _SCALES.items() if name in row)
         branch.add(f"{row['rank']}. {_safe(row['title'] or row['id'])}  score {row['score']:.4g}{scaled}")
 
 
 def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
-    """Return seeds, second seeds, each list and the hits with their weights, seeds and paths."""
+    """Return a tree of seeds, second seeds, each list, and hits with their weights, seeds and paths."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
     _named_seeds(tree, trace["seeds"], absent="none")
-    second = tree.add(f"Second seeds: entities of the first answer, {len(trace['second_seeds'])} of them")
+    second = tree.add(f"Second seeds: {len(trace['second_seeds'])} entities of the first answer")
     for one in trace["second_seeds"][:show]:
         of = ", ".join(_safe(passage["title"] or passage["id"]) for passage in one["passages"])
         second.add(f"[bold]{_safe(one['name'])}[/bold] of {of}: share {one['share']:.3g}")
     if "other_words" in trace:
-        tree.add(
-            f"Words besides these names, which raise weights: {_safe((trace['other_words'] or '').strip() or 'none')}"
-        )
+        tree.add(f"Other words, which raise weights: {_safe((trace['other_words'] or '').strip() or 'none')}")
     for leg in ("dense", "graph", "guided", "lexical"):
         if leg in trace:
             _leg(tree, leg, trace[leg], None, show)
@@ -170,13 +168,13 @@ def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
         branch = hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{_ranks(hit)}")
         _paths(branch, hit)
         if hit.get("attribution"):
-            boost = f", of which words {hit['boost']:.3g} times" if "boost" in hit else ""
+            boost = f", raised {hit['boost']:.3g} times by words" if "boost" in hit else ""
             branch.add(f"from: {_safe(_shares(hit['attribution'], show))}; weight {hit['weight']:.3g}{boost}")
     return tree
 
 
 def _shares(attribution: Sequence[Mapping[str, Any]], show: int) -> str:
-    """Return what the first seeds give to a hit's score in percent, named ones and second ones told apart."""
+    """Return the largest shares of seeds in a hit's score, in percent, with the kind of each seed."""
     given = [(one["name"], part, one[part]) for one in attribution for part in ("named", "second") if part in one]
     whole = sum(score for _, _, score in given)
     largest = sorted(given, key=lambda one: -one[2])[:show]
