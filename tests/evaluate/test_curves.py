@@ -56,7 +56,7 @@ def test_a_grid_of_a_sweep_has_the_best_trial_at_each_crossing(swept):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1, 1], [0], [[0, 0]]), "x is .*each above the last"),
+        (([1, 1], [0], [[0, 0]]), "x is .* in increasing order"),
         (([1], [], [[0]]), "y is "),
         (([1, 2], [0], [[0], [0]]), r"values have shape \(2, 1\); it must be \(1, 2\)"),
         (([1], [0], [[np.inf]]), "values are infinite"),

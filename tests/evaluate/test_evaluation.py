@@ -177,7 +177,7 @@ def test_compare_leaves_out_undefined_queries():
 
 
 def test_compare_refuses_other_values():
-    with pytest.raises(InputError, match="values of 0 and 1"):
+    with pytest.raises(InputError, match="values must be 0 or 1"):
         compare(np.array([0.5]), np.array([1.0]), binary=True)
     with pytest.raises(InputError, match="shape"):
         compare(np.array([1.0]), np.array([1.0, 0.0]), binary=True)

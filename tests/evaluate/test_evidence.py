@@ -91,9 +91,9 @@ def test_answers_by_hand():
 def test_only_the_first_k_need_a_text():
     hits, qrels = ranked([1, 9]), Qrels(["a"], [[]], answers=[["war"]])
     assert answer_supported(hits, qrels, 1, TEXTS).tolist() == [1.0]
-    with pytest.raises(InputError, match="passage 9 is among the hits, and texts has 4 passages without it"):
+    with pytest.raises(InputError, match="passage 9 is among the hits, but texts, which has 4 passages, lacks it"):
         answer_supported(ranked([0, 9]), qrels, 2, TEXTS)
-    with pytest.raises(InputError, match="the text of passage 1 is None; it is a string"):
+    with pytest.raises(InputError, match="the text of passage 1 is None; it must be a string"):
         answer_supported(hits, qrels, 1, {1: None})
 
 
@@ -198,7 +198,7 @@ def test_distractors_by_name_are_the_baselines():
             metric.per_query(run, qrels)
     with pytest.raises(InputError, match="the baseline has 1 rows and the run 2"):
         Run(fused, baseline=ranked([1]))
-    with pytest.raises(InputError, match="the baseline is a list; give Hits"):
+    with pytest.raises(InputError, match="baseline is of type list; give Hits"):
         Run(fused, baseline=[1, 2])
 
 

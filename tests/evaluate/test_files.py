@@ -244,9 +244,9 @@ def test_json_that_is_no_run(tmp_path):
 
 
 def test_a_run_for_other_queries_is_refused(tmp_path):
-    with pytest.raises(InputError, match="queries such as 'q1', and none of the 1 judged ones, such as 'a'"):
+    with pytest.raises(InputError, match="queries such as 'q1', but none of the 1 judged ones, such as 'a'"):
         read_run(written(tmp_path, "run", TREC), ["a"], PassageNames())
-    with pytest.raises(InputError, match="has no query, and none of"):
+    with pytest.raises(InputError, match="has no query, but none of"):
         read_run(written(tmp_path, "empty", ""), ["a"], PassageNames())
 
 

@@ -201,7 +201,7 @@ def test_other_metrics_and_runs_with_answers():
         ({"grid": {"depth": []}}, r"grid\['depth'\] is \[\]"),
         ({"grid": {"depth": "12"}}, r"grid\['depth'\] is '12'"),
         ({"metric": "bpref"}, "metric is 'bpref'"),
-        ({"metric": "last_hop@1"}, "last_hop@1 judges none of"),
+        ({"metric": "last_hop@1"}, "last_hop@1 is defined for none of"),
         ({"qrels": Qrels(["q1"], [[1]])}, "none of the 1 queries is in the test half"),
     ],
 )

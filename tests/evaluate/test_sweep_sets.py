@@ -101,7 +101,7 @@ def test_of_equal_trials_the_first_is_chosen_and_equal_options_run_once(systems:
 def test_what_is_said_and_written(systems: dict[str, System]) -> None:
     found = swept(systems)
     said = str(found)
-    assert "of 4 trials; it loses at most" in said
+    assert "of 4 trials; on the tune halves it is at most" in said
     assert all(f"{name}, test half: " in said for name in systems)
     back = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert (back["num_trials"], back["selected"]["options"]) == (4, dict(found.selected.options))
@@ -120,8 +120,8 @@ def test_what_cannot_be_swept_is_refused(systems: dict[str, System]) -> None:
         swept({})
     with pytest.raises(InputError, match="grid is empty"):
         swept(systems, grid={})
-    with pytest.raises(InputError, match="measured from the baseline"):
+    with pytest.raises(InputError, match="relative to the baseline"):
         swept(systems, metric="distractor_suppression@5")
-    with pytest.raises(InputError, match="last_hop@1 judges none"):
+    with pytest.raises(InputError, match="last_hop@1 is defined for none"):
         swept(systems, metric="last_hop@1")
     assert not any(asked for name in ("films", "notes") for asked in systems[name].asked)

@@ -1,4 +1,7 @@
-"""Judge retrieval runs: judgements, metrics per query, significance, and choosing options by a sweep."""
+"""Evaluate retrieval runs: judgements, metrics per query, significance, and sweeps that choose options.
+
+Imports the public API and ``io``; SciPy is imported when it is first needed.
+"""
 
 from .answers import answer_supported, answer_values, exact_match, findable_answers, normalise_answer, token_f1
 from .comparison import Comparison, compare

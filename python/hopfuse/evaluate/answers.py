@@ -1,4 +1,4 @@
-"""Answer metrics: exact match, token F1, and whether the retrieved passages hold an answer."""
+"""Answer metrics: exact match, token F1, and whether the retrieved passages contain an answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise_answer(answer: str) -> str:
-    """Return an answer in lower case, without ASCII punctuation and English articles, white space made single.
+    """Return an answer in lower case, without ASCII punctuation and English articles, and with single spaces.
 
     References
     ----------
@@ -36,7 +36,7 @@ def normalise_answer(answer: str) -> str:
 
 
 def exact_match(answer: str, accepted: Sequence[str]) -> float:
-    """Return 1 where an answer equals one of the accepted ones after :func:`normalise_answer`, else 0.
+    """Return 1 if an answer equals an accepted one after :func:`normalise_answer`, else 0.
 
     Parameters
     ----------
@@ -62,11 +62,10 @@ def exact_match(answer: str, accepted: Sequence[str]) -> float:
 
 
 def token_f1(answer: str, accepted: Sequence[str]) -> float:
-    """Return the harmonic mean of precision and recall of the tokens, against the accepted answer it fits best.
+    """Return the F1 score of an answer's tokens against the accepted answer that matches best.
 
-    Tokens are the words after :func:`normalise_answer`, counted as often as they occur. Where either side has
-    none (an answer such as "The"), it is 1 if both have none, else 0. Parameters and errors are those of
-    :func:`exact_match`.
+    Tokens are the words after :func:`normalise_answer`, counted with multiplicity. If either side has none (an answer
+    such as "The"), the score is 1 if both have none, else 0. Parameters and errors are those of :func:`exact_match`.
 
     Returns
     -------
@@ -87,7 +86,7 @@ def token_f1(answer: str, accepted: Sequence[str]) -> float:
 
 
 def answer_values(score: Callable[[str, Sequence[str]], float], answers: Sequence[str | None], qrels: Qrels) -> Values:
-    """Return a score for each query: 0 where it was not answered, NaN where no answer is accepted.
+    """Return the score of each query: 0 if it was not answered, NaN if it has no accepted answer.
 
     Parameters
     ----------
@@ -95,7 +94,7 @@ def answer_values(score: Callable[[str, Sequence[str]], float], answers: Sequenc
         :func:`exact_match` or :func:`token_f1`.
     answers : sequence of str or None, B entries
     qrels : Qrels
-        With the accepted answers of the same B queries.
+        Has the accepted answers of the same B queries.
 
     Returns
     -------
@@ -104,7 +103,7 @@ def answer_values(score: Callable[[str, Sequence[str]], float], answers: Sequenc
     Raises
     ------
     InputError
-        Another number of answers than queries.
+        The numbers of answers and queries differ.
 
     Examples
     --------
@@ -142,15 +141,15 @@ _NOT_SEARCHABLE = frozenset(("", "yes", "no"))
 
 
 def findable_answers(qrels: Qrels) -> tuple[tuple[str, ...], ...]:
-    """Return the accepted answers that a passage can be searched for, after :func:`normalise_answer`.
+    """Return the accepted answers that can be looked for in a passage, after :func:`normalise_answer`.
 
-    Yes and no are left out, for a passage that decides a question seldom has either word, and what has either seldom
-    decides it; so is what has no character left (the answer "The").
+    Yes and no are left out, because finding these words in a passage says little about the answer; so are answers that
+    become empty ("The").
 
     Returns
     -------
     tuple of tuples of str, B entries
-        Distinct answers in their order; none for a question that :func:`answer_supported` leaves out.
+        Distinct answers in order; empty for a question that :func:`answer_supported` leaves out.
 
     Examples
     --------
@@ -166,11 +165,11 @@ def findable_answers(qrels: Qrels) -> tuple[tuple[str, ...], ...]:
 
 
 def answer_supported(hits: Hits, qrels: Qrels, k: int, texts: Texts) -> Values:
-    """Return 1 where one of a question's first k passages contains an accepted answer, else 0.
+    """Return 1 if one of a question's first k passages contains an accepted answer, else 0.
 
-    Text and answer are compared after :func:`normalise_answer`, and the answer must be there as whole words: "art" is
-    not in "party". A passage that contains the answer need not prove it, so this bounds what a reader of the passages
-    can quote; it needs no gold passages.
+    Texts and answers are compared after :func:`normalise_answer`, as whole words: "art" is not in "party". A passage
+    may contain the answer without supporting it, so the metric is an upper bound for a reader that quotes the passages.
+    It needs no gold passages.
 
     Parameters
     ----------
@@ -180,21 +179,21 @@ def answer_supported(hits: Hits, qrels: Qrels, k: int, texts: Texts) -> Values:
         The accepted answers of the same B queries.
     k : int, at least 1
     texts : sequence of str, or mapping of int to str
-        The text of each passage, by its id; an index's ``texts`` is one.
+        The text of each passage by id, such as an index's ``texts``.
 
     Returns
     -------
     ndarray of float64, shape (B,)
-        NaN for a question without :func:`findable_answers`: none is accepted, or only yes or no.
+        NaN for a question without :func:`findable_answers`: it accepts no answer, or only yes or no.
 
     Raises
     ------
     InputError
-        Another number of queries, k below 1, a passage without a text.
+        The numbers of queries differ, k is below 1, or a passage has no text.
 
     References
     ----------
-    As the recall of an answer string, Chen et al., ACL (2017), section 5.1.
+    Chen et al., ACL (2017), section 5.1.
 
     Examples
     --------
@@ -205,7 +204,7 @@ def answer_supported(hits: Hits, qrels: Qrels, k: int, texts: Texts) -> Values:
     >>> answer_supported(hf.Hits([[1, 0], [0, 1]], [[0.9, 0.5], [0.9, 0.5]]), q, 1, texts)
     array([ 1., nan])
     """
-    relevance(hits, qrels.gold_pairs, k)  # refuses what no metric takes
+    relevance(hits, qrels.gold_pairs, k)  # checks the arguments
     words = lru_cache(maxsize=None)(lambda passage: _as_words(normalise_answer(_text(texts, passage))))
     values = np.full(len(qrels), np.nan)
     for row, answers in enumerate(findable_answers(qrels)):
@@ -216,7 +215,7 @@ def answer_supported(hits: Hits, qrels: Qrels, k: int, texts: Texts) -> Values:
 
 
 def _as_words(text: str) -> str:
-    """Return a normalised text whose every word, the first and the last too, has a space on both sides."""
+    """Return a normalised text with a space on both sides of every word."""
     return f" {text} "
 
 
@@ -225,8 +224,8 @@ def _text(texts: Texts, passage: int) -> str:
         text = texts[passage]
     except (IndexError, KeyError):
         raise InputError(
-            f"passage {passage} is among the hits, and texts has {len(texts)} passages without it; give every text"
+            f"passage {passage} is among the hits, but texts, which has {len(texts)} passages, lacks it; give its text"
         ) from None
     if not isinstance(text, str):
-        raise InputError(f"the text of passage {passage} is {text!r}; it is a string")
+        raise InputError(f"the text of passage {passage} is {text!r}; it must be a string")
     return text

@@ -1,4 +1,4 @@
-"""Two runs on the same queries under one metric."""
+"""Compare two runs on the same queries under one metric."""
 
 from __future__ import annotations
 
@@ -16,31 +16,30 @@ from .significance import detectable_difference, detectable_mean_difference, dis
 
 @dataclass(frozen=True)
 class Comparison:
-    """One run against the baseline, query by query.
+    """A run compared with the baseline, query by query.
 
     Attributes
     ----------
     n : int
         Queries for which the metric is defined.
     wins, losses : int
-        Queries for which the run's value is higher, and lower. With a graph run against a dense
-        baseline these are the graph wins and the graph losses.
+        Queries for which the run's value is higher, and lower.
     ties : int
         Queries with the same value.
     difference : float
-        Mean value of the run minus that of the baseline; NaN where n is 0.
+        Mean value of the run minus that of the baseline; NaN if n is 0.
     low, high : float or None
-        Its paired bootstrap 95 % interval; None where n is 0.
+        Paired bootstrap 95 % interval of the difference; None if n is 0.
     deviation : float
         Standard deviation of the differences per query (n - 1 degrees of freedom); 0 for n below 2.
     p_value : float
-        Two-sided: the exact McNemar test where values are 0 or 1, else the paired randomisation test.
+        Two-sided: of the exact McNemar test if values are 0 or 1, else of the paired randomisation test.
     p_holm : float
         p_value after Holm's correction over the runs that :func:`evaluate` compares under this metric.
     both, neither : int or None
-        The ties at 1 and at 0; None where values are not 0 or 1.
+        The ties at 1 and at 0; None if values are not 0 or 1.
     odds_ratio, odds_low, odds_high : float or None
-        Odds ratio of the discordant queries with its exact 95 % interval; None where values are not 0 or 1.
+        Odds ratio of the discordant queries with its exact 95 % interval; None if values are not 0 or 1.
     """
 
     n: int
@@ -60,7 +59,7 @@ class Comparison:
     odds_high: float | None = None
 
     def detectable(self, *, power: float = 0.8) -> float | None:
-        """Return the smallest difference that this many queries would have shown with the given power at 5 %.
+        """Return the smallest difference that a test of these queries detects at 5 %, with the given power.
 
         Parameters
         ----------
@@ -69,9 +68,8 @@ class Comparison:
         Returns
         -------
         float or None
-            Where values are 0 or 1, :func:`detectable_difference` at the share of discordant queries
-            found here, else :func:`detectable_mean_difference` at the deviation found here; None where no
-            difference, or none that this share allows, would have been found.
+            If values are 0 or 1, :func:`detectable_difference` at the observed share of discordant queries, else
+            :func:`detectable_mean_difference` at the observed deviation; None if no difference is detectable.
         """
         if self.n == 0 or self.wins + self.losses == 0:
             return None
@@ -80,7 +78,7 @@ class Comparison:
         return detectable_difference(self.n, (self.wins + self.losses) / self.n, power=power)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-serialisable form, with ``detectable``; what is NaN or infinite is None."""
+        """Return a JSON-serialisable form, with ``detectable``; NaN and infinity become None."""
         finite = {k: v if v is None or isfinite(v) else None for k, v in asdict(self).items()}
         return {**finite, "detectable": self.detectable()}
 
@@ -91,14 +89,14 @@ def compare(values: NDArray[np.float64], baseline: NDArray[np.float64], *, binar
     Parameters
     ----------
     values, baseline : ndarray of float64, shape (B,)
-        A value or NaN for each query; a query that is NaN in either is left out.
+        A value for each query; queries with NaN in either are left out.
     binary : bool
-        True where the values are 0 or 1: McNemar's test and the odds ratio of discordant queries.
+        True if the values are 0 or 1, for McNemar's test and the odds ratio of discordant queries.
 
     Raises
     ------
     InputError
-        Shapes that differ, infinite values; with ``binary``, values other than 0, 1 and NaN.
+        Shapes differ, or values are infinite; with ``binary``, values other than 0, 1 and NaN.
 
     Examples
     --------
@@ -109,11 +107,11 @@ def compare(values: NDArray[np.float64], baseline: NDArray[np.float64], *, binar
     (1, 0, 1, 1, 1.0)
     """
     if values.shape != baseline.shape:
-        raise InputError(f"values have shape {values.shape} and the baseline {baseline.shape}; both are per query")
+        raise InputError(f"values have shape {values.shape} and the baseline {baseline.shape}; give one per query")
     defined = ~(np.isnan(values) | np.isnan(baseline))
     ours, theirs = values[defined], baseline[defined]
     if binary and not (np.isin(ours, (0, 1)).all() and np.isin(theirs, (0, 1)).all()):
-        raise InputError("McNemar's test compares values of 0 and 1, such as those of hit@k; others were given")
+        raise InputError("values must be 0 or 1 if binary=True, as those of hit@k; give binary=False for others")
     if ours.size == 0:
         return Comparison(0, 0, 0, 0, float("nan"), None, None, 0.0, 1.0, 1.0)
     differences = ours - theirs

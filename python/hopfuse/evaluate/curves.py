@@ -1,4 +1,4 @@
-"""A sweep's metric against its options: curves and grids."""
+"""The metric of a sweep as a function of its options: curves and grids."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .sweep import Options, Sweep, Trial, as_number, is_number, plain_options
 
 @dataclass(frozen=True)
 class Curve:
-    """Trials on the tune half that differ in one option alone.
+    """Trials on the tune half that differ only in one option.
 
     Attributes
     ----------
     label : str
-        The method, or ``""`` where the sweep has no option of that name.
+        The option ``method``, or ``""`` if the sweep has none.
     others : mapping of str to value
-        What all its trials have.
+        The options that all the trials share.
     points : tuple of (float, Estimate)
-        The option's value and the metric there, by value.
+        Values of the option and the metric there, in ascending order.
     """
 
     label: str
@@ -39,10 +39,10 @@ class Curve:
 
 
 def option_curves(sweep: Sweep) -> dict[str, tuple[Curve, ...]]:
-    """Return a curve of the metric for each option with several numbers, and for each method.
+    """Return a curve of the metric for each numeric option and each method.
 
-    A method's other options stand where its best trial has them, so that the curve goes through that trial. All of
-    it is on the tune half; its best point is better there than it is elsewhere.
+    A method's other options are those of its best trial, so the curve passes through that trial. All points are on the
+    tune half, where the best one is optimistic because it was chosen there.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def option_curves(sweep: Sweep) -> dict[str, tuple[Curve, ...]]:
     Returns
     -------
     dict of str to tuple of Curve
-        The method with the best trial first; methods that have fewer than two numbers of the option are left out.
+        The method with the best trial first; methods with fewer than two values of the option are left out.
 
     Examples
     --------
@@ -92,21 +92,21 @@ def _without(options: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Grid:
-    """Values at the crossings of two parameters.
+    """Values on a grid of two parameters.
 
     Parameters
     ----------
     x, y : array_like of float, shapes (X,) and (Y,)
-        The parameters' values, each at least one, distinct and increasing.
+        Values of the parameters, at least one each, strictly increasing.
     values : array_like of float, shape (Y, X)
-        ``values[i, j]`` is at ``y[i]`` and ``x[j]``; NaN where there is none.
+        ``values[i, j]`` is at ``y[i]`` and ``x[j]``; NaN if there is none.
     x_label, y_label, label : str
-        What x, y and the values are.
+        Names of x, y and the values.
 
     Raises
     ------
     InputError
-        Another shape, parameters that do not increase, infinite values, no value at all.
+        The shape is wrong, parameters do not increase, or values are infinite or all NaN.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class Grid:
         axes = {"x": np.array(x, np.float64), "y": np.array(y, np.float64)}
         for name, axis in axes.items():
             if axis.ndim != 1 or not axis.size or not np.isfinite(axis).all() or not (np.diff(axis) > 0).all():
-                raise InputError(f"{name} is {axis.tolist()}; give one or more finite numbers, each above the last")
+                raise InputError(f"{name} is {axis.tolist()}; give one or more finite numbers in increasing order")
         cells = np.array(values, np.float64)
         shape = (axes["y"].size, axes["x"].size)
         if cells.shape != shape:
@@ -142,7 +142,7 @@ class Grid:
                 f"values have shape {cells.shape}; it must be {shape}: a row for each y, a column for each x"
             )
         if np.isinf(cells).any() or np.isnan(cells).all():
-            raise InputError("values are infinite or all NaN; give finite ones, and NaN only where there is none")
+            raise InputError("values are infinite or all NaN; give finite values, and NaN only where there is none")
         arrays = {**axes, "values": cells}
         for name, array in arrays.items():
             array.flags.writeable = False
@@ -161,15 +161,15 @@ class Grid:
 
 
 def sweep_grid(sweep: Sweep, x: str, y: str) -> Grid:
-    """Return the metric of a sweep over two of its options: the mean on the tune half, 0 to 1, at each crossing.
+    """Return a grid of a sweep's metric over two of its options: the mean on the tune half, in [0, 1].
 
-    Where the trials differ in other options too, each crossing shows the best of them.
+    If trials at one place of the grid differ in other options, the best of them is shown.
 
     Parameters
     ----------
     sweep : Sweep
     x, y : str
-        Options with numbers; trials that lack one of them are left out.
+        Numeric options; trials that lack one of them are left out.
 
     Raises
     ------

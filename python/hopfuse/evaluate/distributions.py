@@ -1,4 +1,4 @@
-"""Scores of relevant passages beside the others', and whether scores are calibrated."""
+"""Distributions of the scores of relevant and other passages, and the calibration of scores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..fusion.calibration import CalibrationName
@@ -25,14 +25,14 @@ class ScoreDistribution:
     Attributes
     ----------
     edges : ndarray of float64, shape (bins + 1,)
-        From the lowest score to the highest; to a higher value where all are equal, 0 .. 1 where there is none.
+        From the lowest score to the highest; to a higher value if all are equal, and 0 .. 1 if there are none.
     relevant, other : ndarray of int64, shape (bins,)
-        Hits with gold passages, and the others.
+        Number of hits that are gold passages, and of the others.
     relevant_median, other_median : float or None
-        None where there is no such hit.
+        None if there is no such hit.
     auc : float or None
-        Area under the ROC curve: the probability that the score of a relevant hit is above that of another
-        one, of any query; equal scores count half. None where one of the two kinds is absent.
+        Area under the ROC curve: the probability that a relevant hit scores above another hit, of any query; equal
+        scores count half. None if either kind is absent.
     """
 
     edges: NDArray[np.float64]
@@ -56,14 +56,14 @@ def score_distribution(hits: Hits, qrels: Qrels, *, bins: int = 25) -> ScoreDist
     hits : Hits
         B rows on the host.
     qrels : Qrels
-        Judgements of the same B queries; what is not judged counts as not relevant.
+        Judgements of the same B queries; unjudged passages count as not relevant.
     bins : int
         At least 1.
 
     Raises
     ------
     InputError
-        Another number of queries, bins below 1, hits on a device.
+        The numbers of queries differ, bins is below 1, or hits are on a device.
 
     References
     ----------
@@ -78,15 +78,10 @@ def score_distribution(hits: Hits, qrels: Qrels, *, bins: int = 25) -> ScoreDist
     >>> found.relevant, found.other, found.auc
     (array([1, 1]), array([1, 1]), 0.625)
     """
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-        raise InputError(f"bins is {bins!r}; it must be a whole number, at least 1")
-    relevant = relevance(hits, qrels.gold_pairs)
-    valid = np.arange(hits.shape[1]) < hits.counts[:, None]
-    scores = np.asarray(hits.scores, np.float64)
-    right, wrong = scores[relevant & valid], scores[valid & ~relevant]
-    every = scores[valid]
-    low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
-    # One that is equal to many of its size would be lost in the sum: edges are distinct.
+    scores, relevant = _scored(hits, qrels, bins)
+    right, wrong = scores[relevant], scores[~relevant]
+    low, high = (float(scores.min()), float(scores.max())) if scores.size else (0.0, 1.0)
+    # The width is relative for large scores, so that edges stay distinct in floating point.
     edges = np.linspace(low, high if high > low else low + max(1.0, 0.01 * abs(low)), bins + 1)
     relevant_counts, other_counts = (np.histogram(part, edges)[0].astype(np.int64) for part in (right, wrong))
     medians = _median(right), _median(wrong)
@@ -96,7 +91,7 @@ def score_distribution(hits: Hits, qrels: Qrels, *, bins: int = 25) -> ScoreDist
 def score_distributions(
     qrels: Qrels, runs: Mapping[str, Run], calibration: CalibrationName = "pit"
 ) -> dict[str, dict[str, ScoreDistribution]]:
-    """Return for each run the distribution of its scores as they are, and calibrated query by query.
+    """Return the distributions of each run's scores, raw and calibrated query by query.
 
     Parameters
     ----------
@@ -108,12 +103,12 @@ def score_distributions(
     Returns
     -------
     dict of str to dict
-        By run; then ``"raw"`` and the name of the calibration.
+        By run, then by ``"raw"`` or the name of the calibration.
 
     Raises
     ------
     InputError
-        A run with another number of queries, a calibration that its scores do not allow; names the run.
+        A run has another number of queries, or scores that the calibration does not allow; the error names the run.
 
     Examples
     --------
@@ -124,7 +119,7 @@ def score_distributions(
     >>> found["dense"]["raw"].relevant_median, found["dense"]["min_max"].relevant_median
     (3.0, 1.0)
     """
-    from ..ops.calibration import calibrate  # loads the kernels, which other evaluations do without
+    from ..ops.calibration import calibrate  # loads the kernels, which other evaluations do not need
 
     found = {}
     for name, run in runs.items():
@@ -134,6 +129,15 @@ def score_distributions(
         except InputError as error:
             raise InputError(f"run {name!r}: {error}") from error
     return found
+
+
+def _scored(hits: Hits, qrels: Qrels, bins: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the scores of all hits of all queries, and whether each is relevant."""
+    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
+        raise InputError(f"bins is {bins!r}; it must be a whole number, at least 1")
+    relevant = relevance(hits, qrels.gold_pairs)
+    valid = np.arange(hits.shape[1]) < hits.counts[:, None]
+    return np.asarray(hits.scores, np.float64)[valid], relevant[valid]
 
 
 def _median(values: NDArray[np.float64]) -> float | None:
@@ -150,21 +154,20 @@ def _auc(right: NDArray[np.float64], wrong: NDArray[np.float64]) -> float | None
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Documents by score, in bins of equal width over [0, 1].
+    """Share of relevant documents by score, in bins of equal width over [0, 1].
 
     Attributes
     ----------
     edges : ndarray of float64, shape (bins + 1,)
     counts : ndarray of int64, shape (bins,)
-        Documents in each bin; the last one holds a score of 1 too.
-    mean_score : ndarray of float64, shape (bins,)
-        NaN where a bin is empty, as below.
-    relevant_share : ndarray of float64, shape (bins,)
+        Documents in each bin; the last bin includes a score of 1.
+    mean_score, relevant_share : ndarray of float64, shape (bins,)
+        NaN for an empty bin.
     low, high : ndarray of float64, shape (bins,)
-        Wilson 95 % interval of the share.
+        Wilson 95 % interval of the share; NaN for an empty bin.
     expected_error : float
-        Mean of \\|share - mean score\\| over the documents: the expected calibration error. It says something of scores
-        that are meant as probabilities; percentile ranks are not.
+        Mean of \\|share - mean score\\| over the documents: the expected calibration error. It is meaningful for scores
+        that are probabilities, not for percentile ranks.
     """
 
     edges: NDArray[np.float64]
@@ -176,7 +179,7 @@ class Reliability:
     expected_error: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-serialisable form; what an empty bin lacks is None."""
+        """Return a JSON-serialisable form; NaN becomes None."""
         fields = ("mean_score", "relevant_share", "low", "high")
         bins = {name: [None if np.isnan(x) else float(x) for x in getattr(self, name)] for name in fields}
         known = {"edges": self.edges.tolist(), "counts": self.counts.tolist(), **bins}
@@ -184,21 +187,22 @@ class Reliability:
 
 
 def reliability(hits: Hits, qrels: Qrels, *, bins: int = 10) -> Reliability:
-    """Measure how often documents of a score are relevant.
+    """Measure how often documents with a given score are relevant.
 
     Parameters
     ----------
     hits : Hits
-        Scores in [0, 1]: of a :class:`hopfuse.Calibrator`, of :func:`hopfuse.calibrate`, or probabilities.
+        Scores in [0, 1]: from a :class:`hopfuse.Calibrator` or :func:`hopfuse.calibrate`, or probabilities.
     qrels : Qrels
-        Judgements, a row for each query; what is not judged counts as not relevant.
+        Judgements of the same queries; unjudged passages count as not relevant.
     bins : int
         At least 1.
 
     Raises
     ------
     InputError
-        A score outside [0, 1], another number of queries, no document at all, bins below 1, hits on a device.
+        Scores are outside [0, 1], the numbers of queries differ, there is no document, bins is below 1, or hits are on
+        a device.
 
     References
     ----------
@@ -213,29 +217,21 @@ def reliability(hits: Hits, qrels: Qrels, *, bins: int = 10) -> Reliability:
     >>> found.counts, found.relevant_share
     (array([2, 2]), array([0.5, 0.5]))
     """
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-        raise InputError(f"bins is {bins!r}; it must be a whole number, at least 1")
-    relevant = relevance(hits, qrels.gold_pairs)
-    valid = np.arange(hits.shape[1]) < hits.counts[:, None]
-    scores = hits.scores[valid].astype(np.float64)
+    scores, relevant = _scored(hits, qrels, bins)
     if scores.size == 0:
-        raise InputError("hits hold no document; give the lists that were calibrated")
+        raise InputError("hits have no documents; give lists with at least one")
     if not ((scores >= 0) & (scores <= 1)).all():
         raise InputError(
-            f"scores lie in {scores.min():g} .. {scores.max():g}; they must be in 0 .. 1: calibrate them first, "
-            "e.g. with Calibrator().fit(sample).transform"
+            f"scores are in {scores.min():g} .. {scores.max():g}; they must be in 0 .. 1: calibrate them first, for "
+            "instance with Calibrator().fit(sample).transform"
         )
-    return _binned(scores, relevant[valid], bins)
-
-
-def _binned(scores: NDArray[np.float64], relevant: ArrayLike, bins: int) -> Reliability:
     at = np.minimum((scores * bins).astype(np.int64), bins - 1)
     counts = np.bincount(at, minlength=bins)
-    hit = np.bincount(at, np.asarray(relevant, np.float64), minlength=bins)
+    hit = np.bincount(at, relevant.astype(np.float64), minlength=bins)
     with np.errstate(invalid="ignore"):
         mean, share = np.bincount(at, scores, minlength=bins) / counts, hit / counts
-    nothing = (float("nan"), float("nan"))
-    intervals = [wilson_interval(int(s), int(n)) if n else nothing for s, n in zip(hit, counts, strict=True)]
+    empty = (float("nan"), float("nan"))
+    intervals = [wilson_interval(int(s), int(n)) if n else empty for s, n in zip(hit, counts, strict=True)]
     low, high = np.array(intervals).T
     error = float(np.nansum(np.abs(share - mean) * counts) / scores.size)
     return Reliability(np.linspace(0.0, 1.0, bins + 1), counts.astype(np.int64), mean, share, low, high, error)

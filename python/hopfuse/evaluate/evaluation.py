@@ -1,4 +1,4 @@
-"""Judge runs: every metric, overall and by the number of hops, against a baseline."""
+"""Evaluate runs: every metric, overall and by the number of hops, and compared with a baseline."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Estimate:
     Attributes
     ----------
     mean : float
-        NaN where n is 0.
+        NaN if n is 0.
     n : int
         Queries for which the metric is defined.
     low, high : float or None
-        95 % interval: Wilson's for a metric whose values are 0 or 1, else by bootstrap; None for n = 0.
+        95 % interval: Wilson's for a metric with values 0 or 1, else by bootstrap; None if n is 0.
     """
 
     mean: float
@@ -51,7 +51,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Group:
-    """All the numbers of one group of queries.
+    """The results of a group of queries.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Group:
     queries : int
     estimates : mapping of run to mapping of metric to Estimate
     comparisons : mapping of run to mapping of metric to Comparison
-        Empty where no baseline was named.
+        Empty without a baseline.
     """
 
     label: str
@@ -85,14 +85,14 @@ class Evaluation:
     Attributes
     ----------
     runs, metrics : tuple of str
-        In the order in which they were given.
+        In the order given.
     baseline : str or None
     groups : tuple of Group
         All queries first, then one group per number of hops.
     ids : tuple of str, B entries
         The queries.
     per_query : mapping of run to mapping of metric to ndarray of float64, shape (B,)
-        Read-only; NaN where a query is not judged by the metric.
+        Read-only; NaN if the metric is not defined for a query.
     num_without_last_hop : int
         Queries that last-hop metrics leave out.
     """
@@ -106,12 +106,12 @@ class Evaluation:
     num_without_last_hop: int
 
     def group(self, label: str = "all") -> Group:
-        """Return the numbers of one group of queries.
+        """Return the results of a group of queries.
 
         Raises
         ------
         InputError
-            A label that no group has.
+            No group has this label.
         """
         for group in self.groups:
             if group.label == label:
@@ -141,9 +141,7 @@ class Evaluation:
         return _pick(self.group(group).comparisons, run, metric)
 
     def wins(self, run: str, metric: str) -> tuple[str, ...]:
-        """Return queries for which a run has a higher value than the baseline, in order.
-
-        With a graph run against a dense baseline these are the graph wins.
+        """Return the queries for which a run has a higher value than the baseline, in order.
 
         Raises
         ------
@@ -153,7 +151,7 @@ class Evaluation:
         return self._where(self._difference(run, metric) > 0)
 
     def losses(self, run: str, metric: str) -> tuple[str, ...]:
-        """Return queries for which a run has a lower value than the baseline, in order.
+        """Return the queries for which a run has a lower value than the baseline, in order.
 
         Errors are those of :meth:`wins`.
         """
@@ -173,7 +171,7 @@ class Evaluation:
         Parameters
         ----------
         per_query : bool
-            Add each query's values (None where a metric does not judge it), and the queries won and lost.
+            Add each query's values (None if a metric is not defined for it), and the queries won and lost.
         """
         made: dict[str, Any] = {
             "runs": list(self.runs),
@@ -199,14 +197,14 @@ class Evaluation:
 
 
 def summarise(values: NDArray[np.float64], *, binary: bool) -> Estimate:
-    """Return the mean of the values that are defined, with its 95 % interval.
+    """Return the mean of values, with its 95 % interval.
 
     Parameters
     ----------
     values : ndarray of float64, shape (B,)
         NaN entries are left out.
     binary : bool
-        True where the values are 0 or 1: Wilson's interval, else the bootstrap's.
+        True if the values are 0 or 1: the interval is Wilson's, else the bootstrap's.
 
     Examples
     --------
@@ -229,7 +227,7 @@ def _or_none(values: NDArray[np.float64]) -> list[float | None]:
 def _pick(table: Mapping[str, Mapping[str, T]], run: str, metric: str) -> T:
     if run not in table or metric not in table[run]:
         known = "; ".join(f"{name}: {', '.join(row)}" for name, row in table.items())
-        raise InputError(f"there is no number for run {run!r} and metric {metric!r}; there are {known}")
+        raise InputError(f"there is no result for run {run!r} and metric {metric!r}; there are {known}")
     return table[run][metric]
 
 
@@ -250,23 +248,23 @@ def evaluate(
     by_hops: bool = True,
     baseline: str | None = None,
 ) -> Evaluation:
-    """Judge one or more runs on the same queries.
+    """Evaluate one or more runs on the same queries.
 
     Parameters
     ----------
     qrels : Qrels
         Judgements of the B queries.
     runs : mapping of str to Hits or Run
-        A name and B rows of hits for each run, in the order of ``qrels.ids``. Answer metrics need a Run.
+        By name: B rows of hits, in the order of ``qrels.ids``. Answer metrics need a Run.
     metrics : sequence of str
-        Names that :func:`parse_metric` takes.
+        Names of :func:`parse_metric`.
     by_hops : bool
-        Also give the numbers of each group of queries with the same number of hops.
+        Also evaluate each group of queries with the same number of hops.
     baseline : str, optional
-        One of the runs: every other run is compared with it under each metric: wins and losses, the mean
-        difference with its paired bootstrap interval, and p of McNemar's exact test (values of 0 and 1)
-        or of the paired randomisation test, by itself and corrected for the number of runs compared.
-        ``distractor_suppression@k`` counts its distractors, of every run that has no baseline of its own.
+        One of the runs. Every other run is compared with it under each metric: wins and losses, the mean
+        difference with its paired bootstrap interval, and the p-value of McNemar's exact test (values of 0 and 1)
+        or of the paired randomisation test, also corrected for the number of runs compared.
+        ``distractor_suppression@k`` uses its hits for runs without a baseline of their own.
 
     Returns
     -------
@@ -275,10 +273,10 @@ def evaluate(
     Raises
     ------
     InputError
-        No run or no metric, an unknown or repeated metric, a run with another number of queries,
-        a baseline that is not a run.
+        There is no run or no metric, a metric is unknown or repeated, a run has another number of queries, or the
+        baseline is not a run.
     MissingExtraError
-        SciPy is not installed, which intervals of shares and p-values need.
+        SciPy, which intervals of shares and p-values need, is not installed.
 
     Examples
     --------
@@ -296,8 +294,8 @@ def evaluate(
     ['all', '1 hop', '2 hops']
     """
     chosen = _checked(runs, metrics, baseline)
-    theirs = None if baseline is None else runs[baseline]
-    values = {name: _per_query(name, _beside(run, theirs), qrels, chosen) for name, run in runs.items()}
+    base = None if baseline is None else runs[baseline]
+    values = {name: _per_query(name, _with_baseline(run, base), qrels, chosen) for name, run in runs.items()}
     groups = tuple(_group(label, rows, values, chosen, baseline) for label, rows in _split(qrels, by_hops))
     return Evaluation(
         tuple(runs),
@@ -321,8 +319,8 @@ def _checked(runs: Mapping[str, Hits | Run], metrics: Sequence[str], baseline: s
     return chosen
 
 
-def _beside(run: Hits | Run, baseline: Hits | Run | None) -> Hits | Run:
-    """Return the run, with the baseline's hits where it has none of its own and as many queries."""
+def _with_baseline(run: Hits | Run, baseline: Hits | Run | None) -> Hits | Run:
+    """Return the run with the baseline's hits, unless it has its own baseline or another number of queries."""
     made = run if isinstance(run, Run) else Run(run)
     hits = baseline.hits if isinstance(baseline, Run) else baseline
     return run if hits is None or made.baseline is not None or len(hits) != len(made) else replace(made, baseline=hits)
@@ -365,7 +363,7 @@ def _compared(
         return {}
     found: dict[str, dict[str, Comparison]] = {run: {} for run in runs}
     for metric in metrics:
-        if metric.reads_baseline:  # the baseline's own value is what it is measured from: no other can be lower
+        if metric.reads_baseline:  # the metric is relative to the baseline, whose own value is the minimum
             continue
         theirs = values[baseline][metric.name][rows]
         compared = [compare(row[metric.name][rows], theirs, binary=metric.binary) for row in runs.values()]

@@ -1,4 +1,4 @@
-"""Convert judgements and runs from and to ir_datasets, ranx, BEIR, pytrec_eval and TREC files."""
+"""Convert judgements and runs from and to ir_datasets, ranx, BEIR and pytrec_eval, and write TREC files."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def write_qrels(path: str | PathLike[str], qrels: Qrels, names: PassageNames) ->
 
 
 def _triples(given: Any, name: str, method: str, value: str) -> Iterator[tuple[str, str, Any]]:
-    """Yield query, passage and value, of whichever form they are given in."""
+    """Yield query, passage and value, from any of the forms accepted."""
     if callable(getattr(given, method, None)):
         given = getattr(given, method)()
     elif not isinstance(given, Mapping) and callable(getattr(given, "to_dict", None)):
@@ -254,14 +254,14 @@ def _texts(queries: Any) -> dict[str, str]:
         return {str(one.query_id): str(one.text) for one in queries}
     except (AttributeError, TypeError):
         raise InputError(
-            "queries must be {query: text}, objects with query_id and text, or a data set with queries_iter() of such"
+            "queries must be {query: text}, objects with query_id and text, or a data set with queries_iter()"
         ) from None
 
 
 def _put(rows: dict[str, dict[str, Any]], query: str, passage: str, value: Any) -> None:
     row = rows.setdefault(query, {})
     if passage in row:
-        raise InputError(f"query {query!r} has passage {passage!r} twice")
+        raise InputError(f"query {query!r} has passage {passage!r} twice; give each passage once")
     row[passage] = value
 
 

@@ -1,4 +1,4 @@
-"""Ways to fuse the lists of several runs, as trials of a sweep."""
+"""Fusions of several runs, as trials of a sweep."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .sweep import Options
 
 
 class FusedLegs:
-    """Several runs' lists as one system with options, to be swept.
+    """The fusion of several runs, as a system with options for :func:`sweep`.
 
-    Options are ``leg`` (one of the runs by itself) or ``method`` (a name in ``hopfuse.fusion.METHODS``) with any of
+    Options are ``leg`` (one of the runs by itself), or ``method`` (a name in ``hopfuse.fusion.METHODS``) with any of
 
-    - ``alpha``: the first leg's weight, in [0, 1]; the others share 1 - alpha equally. Else the method's own weights.
-    - ``pool``: so many hits of each leg are taken; ``pool NAME``: of that leg.
-    - ``calibration``, ``consensus``, and the method's own: see :func:`hopfuse.fuse`.
+    - ``alpha``: the weight of the first leg, in [0, 1]; the others share 1 - alpha equally. By default the method's.
+    - ``pool``: the number of hits to take of each leg; ``pool NAME``: of that leg.
+    - ``calibration``, ``consensus`` and the method's own options: see :func:`hopfuse.fuse`.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class FusedLegs:
     Raises
     ------
     InputError
-        Fewer than two legs, or legs of different numbers of queries.
+        There are fewer than two legs, or their numbers of queries differ.
 
     Examples
     --------
@@ -60,11 +60,11 @@ class FusedLegs:
         self.legs, self.k = dict(legs), k
 
     def __call__(self, options: Options, rows: NDArray[np.int64]) -> Hits | Run:
-        """Return what the queries at ``rows`` get with some options; a leg keeps its answers, texts and baseline."""
+        """Return the hits of the queries at ``rows``; a leg by itself keeps its answers, texts and baseline."""
         if "leg" in options:
             alone = self._leg(options["leg"]).take(rows)
             return replace(alone, hits=alone.hits.head(self.k), num_missing=0, num_unjudged=0)
-        from ..ops.fusion import fuse  # loads the kernels, which other evaluations do without
+        from ..ops.fusion import fuse  # loads the kernels, which other evaluations do not need
 
         given = dict(options)
         alpha, whole = given.pop("alpha", None), given.pop("pool", None)
@@ -86,29 +86,29 @@ class FusedLegs:
 def fusion_trials(
     methods: Sequence[str], grid: Mapping[str, Sequence[Any]], legs: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return every leg by itself, and every method with every combination of those options that it has.
+    """Return each leg by itself, and each method with every combination of its options.
 
     Parameters
     ----------
     methods : sequence of str
         Names in ``hopfuse.fusion.METHODS``.
     grid : mapping of str to sequence
-        Values of the options that :class:`FusedLegs` takes. A method that has no ``temperature`` is tried without;
-        one that reads ranks alone without ``calibration``, another only with those calibrations that it can use:
-        one that can use none of them is left out.
+        Values of options of :class:`FusedLegs`. Options that a method does not have are left out of its trials:
+        ``temperature``, or ``calibration`` of a method that reads ranks. A method that reads scores is tried with the
+        calibrations that it can use, and left out if it can use none.
     legs : sequence of str
         Names of the legs.
 
     Returns
     -------
     list of dict
-        For :func:`sweep`.
+        The ``grid`` of :func:`sweep`.
 
     Raises
     ------
     InputError
-        No method, an unknown one, an option without values, an option that none of the methods tried has, no
-        calibration that a method can use.
+        There is no method, a method is unknown, an option has no values or belongs to none of the methods, or no
+        method can use any of the calibrations.
 
     Examples
     --------
@@ -128,12 +128,12 @@ def fusion_trials(
     found = {method: _usable(method, grid, legs) for method in methods}
     usable = {method: own for method, own in found.items() if own is not None}
     cannot = [method for method, own in found.items() if own is None]
-    said = f"{', '.join(cannot)} can use none of the calibrations {grid.get('calibration')}"
+    reason = f"{', '.join(cannot)} can use none of the calibrations {grid.get('calibration')}"
     if not usable:
-        raise InputError(f"{said}; leave them out, or name another calibration or method")
+        raise InputError(f"{reason}; leave them out, or name another calibration or method")
     unused = [name for name in grid if not any(name in own for own in usable.values())]
     if unused:
-        without = f", and {said}" if cannot else ""
+        without = f", and {reason}" if cannot else ""
         raise InputError(
             f"none of {', '.join(usable)} takes {', '.join(unused)}{without}; leave it out, or name another method"
         )
@@ -144,7 +144,7 @@ def fusion_trials(
 
 
 def _usable(method: str, grid: Mapping[str, Sequence[Any]], legs: Sequence[str]) -> dict[str, Sequence[Any]] | None:
-    """Return those options of the grid that a method has; None where it can use none of the calibrations."""
+    """Return the options of the grid that a method has, or None if it can use none of the calibrations."""
     if method not in fusion.METHODS:
         raise InputError(f"method is {method!r}; allowed: {', '.join(fusion.METHODS)}")
     kind = fusion.METHODS[method]

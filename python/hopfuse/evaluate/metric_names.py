@@ -29,18 +29,17 @@ from .runs import Run
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric at its cut-off, as :func:`parse_metric` makes it.
+    """A metric with its cut-off, made by :func:`parse_metric`.
 
     Attributes
     ----------
     name : str
         As written, for instance ``"recall@5"``.
     binary : bool
-        True where a query's value is 0 or 1: such metrics have a Wilson interval and are compared by
-        McNemar's test.
+        True if values are 0 or 1: the mean has a Wilson interval, and runs are compared by McNemar's test.
     per_query : callable (Hits or Run, Qrels) -> ndarray of float64, shape (B,)
     reads_texts, reads_baseline : bool
-        True where it takes a :class:`Run` with the passages' texts, or with a baseline, alone.
+        True if the metric needs a :class:`Run` with the passages' texts, or with a baseline.
     """
 
     name: str
@@ -71,15 +70,15 @@ _ANSWERS: dict[str, tuple[Callable[[str, Sequence[str]], float], bool]] = {
 
 
 def parse_metric(name: str) -> Metric:
-    """Return the metric that a name such as ``"recall@5"`` stands for.
+    """Return the metric with a name such as ``"recall@5"``.
 
     Parameters
     ----------
     name : str
         ``recall@k``, ``hit@k``, ``full_support@k``, ``last_hop@k``, ``last_hop_recall@k``, ``hops_recovered@k``,
         ``ndcg@k``, ``mrr@k``, ``map@k`` with a positive integer k; ``mrr`` or ``map`` over all the hits;
-        ``answer_supported@k`` of a :class:`Run` with texts; ``distractor_suppression@k`` of one with a baseline;
-        ``answer_em`` or ``answer_f1`` of one with answers.
+        ``answer_supported@k`` for a :class:`Run` with texts; ``distractor_suppression@k`` for one with a baseline;
+        ``answer_em`` or ``answer_f1`` for one with answers.
 
     Raises
     ------
@@ -124,8 +123,8 @@ def _of_texts(k: int, run: Hits | Run, qrels: Qrels) -> Values:
 def _against_baseline(k: int, run: Hits | Run, qrels: Qrels) -> Values:
     if not isinstance(run, Run) or run.baseline is None:
         raise InputError(
-            "the run has no baseline, whose distractors are counted; evaluate with a baseline (--baseline NAME), or "
-            "give a Run with the baseline's hits"
+            "the run has no baseline, whose distractors are counted; give evaluate() a baseline (--baseline NAME), or "
+            "a Run with the baseline's hits"
         )
     return distractor_suppression(run.hits, run.baseline, qrels, k)
 

@@ -1,4 +1,4 @@
-"""Ranking metrics: a value per query, NaN where a query has nothing to be judged by."""
+"""Ranking metrics: a value per query, NaN for a query without the judgements that the metric needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .qrels import Qrels, RelevantPairs
 
 
 def relevance(hits: Hits, judged: RelevantPairs, k: int | None = None) -> NDArray[np.bool_]:
-    """Return True where one of the first k hits of a query is among its judged passages.
+    """Return which of the first k hits of each query are relevant.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def relevance(hits: Hits, judged: RelevantPairs, k: int | None = None) -> NDArra
     Raises
     ------
     InputError
-        Another number of queries, k below 1, hits that are not on the host.
+        The numbers of queries differ, k is below 1, or hits are not on the host.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def relevance(hits: Hits, judged: RelevantPairs, k: int | None = None) -> NDArra
 
 
 def gains(hits: Hits, judged: RelevantPairs, k: int | None = None) -> NDArray[np.int64]:
-    """Return the grade of each of the first k hits of a query, 0 for a passage that is not relevant.
+    """Return the grades of the first k hits of each query, 0 for passages that are not relevant.
 
     Parameters and errors are those of :func:`relevance`.
 
@@ -82,7 +82,7 @@ def _check(hits: Hits, judged: RelevantPairs, k: int | None) -> int:
     queries, width = hits.shape
     if queries != judged.sizes.size:
         raise InputError(
-            f"the hits have {queries} rows and the judgements {judged.sizes.size} queries; give one row each"
+            f"the hits have {queries} rows and the judgements {judged.sizes.size} queries; give one row per query"
         )
     if k is not None and k < 1:
         raise InputError(f"k is {k}; it must be at least 1, e.g. 10")
@@ -105,7 +105,7 @@ Values = NDArray[np.float64]
 def recall(hits: Hits, qrels: Qrels, k: int) -> Values:
     """Return the share of a query's gold passages that are among its first k hits.
 
-    A list of fewer than k hits is judged as it is: what it does not have, it did not find, as in trec_eval.
+    As in trec_eval, a list of fewer than k hits is not extended: passages that it lacks count as not found.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def recall(hits: Hits, qrels: Qrels, k: int) -> Values:
     Raises
     ------
     InputError
-        Another number of queries, k below 1.
+        The numbers of queries differ, or k is below 1.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def recall(hits: Hits, qrels: Qrels, k: int) -> Values:
 
 
 def hit(hits: Hits, qrels: Qrels, k: int) -> Values:
-    """Return 1 where at least one gold passage is among the first k hits, else 0.
+    """Return 1 if at least one gold passage is among the first k hits, else 0.
 
     Parameters, returned shape and errors are those of :func:`recall`.
 
@@ -153,7 +153,7 @@ def hit(hits: Hits, qrels: Qrels, k: int) -> Values:
 
 
 def full_support(hits: Hits, qrels: Qrels, k: int) -> Values:
-    """Return 1 where all gold passages are among the first k hits, else 0.
+    """Return 1 if all gold passages are among the first k hits, else 0.
 
     Parameters, returned shape and errors are those of :func:`recall`.
 
@@ -169,7 +169,7 @@ def full_support(hits: Hits, qrels: Qrels, k: int) -> Values:
 
 
 def last_hop(hits: Hits, qrels: Qrels, k: int) -> Values:
-    """Return 1 where at least one passage of the last hop is among the first k hits, else 0.
+    """Return 1 if at least one passage of the last hop is among the first k hits, else 0.
 
     NaN for a query whose last hop is not known (:attr:`Qrels.num_without_last_hop` counts them).
     Parameters, returned shape and errors are those of :func:`recall`.
@@ -189,7 +189,7 @@ def last_hop(hits: Hits, qrels: Qrels, k: int) -> Values:
 def last_hop_recall(hits: Hits, qrels: Qrels, k: int) -> Values:
     """Return the share of the last hop's passages that are among the first k hits.
 
-    :func:`last_hop` asks for one of them; where the last hop has several, as in a comparison, this asks for all.
+    Unlike :func:`last_hop`, it is 1 only if all passages of the last hop are found, of which a comparison has several.
     NaN for a query whose last hop is not known. Parameters, returned shape and errors are those of :func:`recall`.
 
     Examples
@@ -205,9 +205,9 @@ def last_hop_recall(hits: Hits, qrels: Qrels, k: int) -> Values:
 
 
 def reciprocal_rank(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
-    """Return 1 / rank of the first gold passage among the first k hits, 0 where there is none.
+    """Return 1 / rank of the first gold passage among the first k hits, 0 if there is none.
 
-    Its mean over queries is the MRR. Without k, all the hits count. Parameters, returned shape and
+    The mean over queries is the MRR. Without k, all hits count. Parameters, returned shape and
     errors are otherwise those of :func:`recall`.
 
     Examples
@@ -227,10 +227,8 @@ def reciprocal_rank(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
 def ndcg(hits: Hits, qrels: Qrels, k: int) -> Values:
     """Return the normalised discounted cumulative gain at k.
 
-    A hit's gain is its grade, its discount 1 / log2(1 + rank).
-
-    The ideal ranking has the gold passages of the highest grades at the top. Parameters, returned shape
-    and errors are those of :func:`recall`.
+    The gain of a hit is its grade, its discount is 1 / log2(1 + rank). The ideal ranking has the gold passages in
+    descending order of grade. Parameters, returned shape and errors are those of :func:`recall`.
 
     References
     ----------
@@ -250,10 +248,10 @@ def ndcg(hits: Hits, qrels: Qrels, k: int) -> Values:
 
 
 def average_precision(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
-    """Return the average precision: the precisions at the ranks of the gold passages, over all gold passages.
+    """Return the average precision: the sum of the precisions at the ranks of gold passages, over their number.
 
-    Its mean over queries is the MAP. A gold passage that is not among the hits adds 0. Without k, all
-    the hits count. Parameters, returned shape and errors are otherwise those of :func:`recall`.
+    The mean over queries is the MAP. A gold passage that is not among the hits adds 0. Without k, all hits
+    count. Parameters, returned shape and errors are otherwise those of :func:`recall`.
 
     References
     ----------
@@ -273,13 +271,13 @@ def average_precision(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
 
 
 def _discounted(gain: NDArray[np.int64]) -> Values:
-    """Return the discounted sum of each row, one addend after another: a perfect ranking is exactly 1."""
+    """Return the discounted sum of each row, added in order, so that the nDCG of a perfect ranking is exactly 1."""
     discount = 1 / np.log2(np.arange(2, gain.shape[1] + 2))
     return np.cumsum(gain * discount, axis=1)[:, -1] if gain.shape[1] else np.zeros(len(gain))
 
 
 def _ideal_gains(judged: RelevantPairs, k: int) -> NDArray[np.int64]:
-    """Return the first k grades of each query, highest first, shape (B, k); 0 where there are fewer."""
+    """Return the k highest grades of each query in descending order, shape (B, k), padded with 0."""
     order = np.lexsort((-judged.grade, judged.query))
     rank = np.arange(order.size) - np.repeat(np.cumsum(judged.sizes) - judged.sizes, judged.sizes)
     kept = rank < k
@@ -295,8 +293,8 @@ def _where_judged(values: ArrayLike, sizes: NDArray[np.int64]) -> Values:
 def hops_recovered(hits: Hits, qrels: Qrels, k: int) -> Values:
     """Return the share of a question's hops that have a gold passage among its first k hits.
 
-    One passage recovers a hop, however many the hop lists; a passage that two hops list recovers both. Hops without
-    passages are not counted.
+    One passage recovers a hop, even if the hop has several; a passage of two hops recovers both. Hops without passages
+    are not counted.
 
     Parameters
     ----------
@@ -314,7 +312,7 @@ def hops_recovered(hits: Hits, qrels: Qrels, k: int) -> Values:
     Raises
     ------
     InputError
-        Another number of queries, k below 1.
+        The numbers of queries differ, or k is below 1.
 
     Examples
     --------
@@ -324,7 +322,7 @@ def hops_recovered(hits: Hits, qrels: Qrels, k: int) -> Values:
     >>> hops_recovered(hf.Hits([[2, 7, 8]], [[0.9, 0.5, 0.1]]), q, 2)
     array([0.5])
     """
-    relevance(hits, qrels.gold_pairs, k)  # refuses what no metric takes
+    relevance(hits, qrels.gold_pairs, k)  # checks the arguments
     values = np.full(len(qrels), np.nan)
     for row, hops in enumerate(qrels.hops):
         judged = [hop for hop in hops if hop]
@@ -337,11 +335,10 @@ def hops_recovered(hits: Hits, qrels: Qrels, k: int) -> Values:
 def distractor_suppression(hits: Hits, baseline: Hits, qrels: Qrels, k: int) -> Values:
     """Return the share of a question's distractors that are not among its first k hits.
 
-    A distractor is a passage that is not gold and that the baseline, usually the dense leg, has among its own first k:
-    text that looks like an answer and is none. The same k on both sides compares what a reader of k passages
-    is given. Only the baseline's passages count, so that a run is not charged here for new ones: precision says how
-    many wrong passages there are, this says what became of those that were there. It says nothing of gold passages,
-    and an empty list suppresses all; read it beside recall at the same k.
+    A distractor is a passage that is not gold but is among the first k hits of the baseline, usually the dense leg: it
+    looks like an answer but is not. Only the baseline's passages count, so wrong passages that the run adds do not
+    lower the value; precision counts those. Since an empty list suppresses every distractor, read the metric together
+    with recall at the same k.
 
     Parameters
     ----------
@@ -354,12 +351,12 @@ def distractor_suppression(hits: Hits, baseline: Hits, qrels: Qrels, k: int) -> 
     Returns
     -------
     ndarray of float64, shape (B,)
-        In [0, 1]; NaN for a query without gold passages, or where the baseline's first k are all gold.
+        In [0, 1]; NaN for a query without gold passages, or if the baseline's first k hits are all gold.
 
     Raises
     ------
     InputError
-        Another number of queries, k below 1.
+        The numbers of queries differ, or k is below 1.
 
     Examples
     --------
@@ -370,7 +367,7 @@ def distractor_suppression(hits: Hits, baseline: Hits, qrels: Qrels, k: int) -> 
     >>> distractor_suppression(fused, dense, Qrels(["a"], [[1]]), 2)
     array([1.])
     """
-    relevance(hits, qrels.gold_pairs, k)  # refuses what no metric takes
+    relevance(hits, qrels.gold_pairs, k)  # checks the arguments
     gold = relevance(baseline, qrels.gold_pairs, k)
     values = np.full(len(qrels), np.nan)
     for row in np.flatnonzero(qrels.gold_pairs.sizes > 0).tolist():

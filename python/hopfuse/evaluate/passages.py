@@ -1,4 +1,4 @@
-"""Numbers, titles and texts of passages that files name by strings."""
+"""Map passage names in files to numbers, titles and texts."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..io.json_lines import json_objects
 
 
 class PassageNames:
-    """A number for every passage name, in order of first sight.
+    """Numbers for passage names, in order of first occurrence.
 
-    Judgements and runs from files are comparable where they share one of these.
+    Judgements and runs from files are comparable if they are read with the same object.
 
     Parameters
     ----------
     names : iterable of str or int
-        The first names: those of an index's ``passage_ids`` get its passages' numbers. Integers count as their digits,
-        as files have them.
+        The first names; the ``passage_ids`` of an index get the numbers of its passages. Integers are the same as
+        their digits, as in files.
 
     Raises
     ------
     InputError
-        ``names`` is one string, or holds what is none.
+        ``names`` is a string, or has an entry that is not a string or an integer.
 
     Examples
     --------
@@ -55,35 +55,35 @@ class PassageNames:
         return number
 
     def name(self, number: int) -> str:
-        """Return the name of a passage that has a number."""
+        """Return the name of the passage with this number."""
         return self._names[number]
 
     @property
     def titles(self) -> Mapping[str, str]:
-        """Titles by name, of the passages whose title is known."""
+        """Known titles, by name."""
         return MappingProxyType(self._titles)
 
     def set_title(self, name: str, title: str) -> None:
-        """Keep a passage's title, for reports."""
+        """Set the title of a passage, for reports."""
         self._titles[name] = title
 
     def read_titles(self, path: str | PathLike[str]) -> None:
-        """Keep the titles of a .jsonl file of passages, objects of "id" and "title", for reports.
+        """Read titles for reports from a .jsonl file of passages with "id" and "title".
 
-        Other keys are ignored, and so are passages without a title.
+        Other keys and passages without a title are ignored.
 
         Raises
         ------
         FormatError
-            A line that is not an object with an id, a title that is not a string, a lone surrogate; the message names
-            the line.
+            A line is not an object with an id, a title is not a string, or a string has a lone surrogate; the error
+            names the line.
         OSError
             The file cannot be read.
         """
         for at, row in json_objects(path, ("id",)):
             title = row.get("title") or ""
             if not isinstance(title, str):
-                raise FormatError(f"{path}, line {at} has the title {title!r}; a title is a string")
+                raise FormatError(f"{path}, line {at} has the title {title!r}; it must be a string")
             if title:
                 self.set_title(str(row["id"]), title)
 
@@ -98,27 +98,27 @@ class PassageNames:
 
 
 def read_texts(path: str | PathLike[str], names: PassageNames) -> dict[int, str]:
-    """Read title and text of each passage that has a number already, from a .jsonl file of passages.
+    """Read the title and text of each passage that ``names`` has, from a .jsonl file of passages.
 
-    Read it after the runs: what no run has found is not kept.
+    Read the runs first, so that ``names`` has all their passages.
 
     Parameters
     ----------
     path : path
-        Objects of "id", "text" and, optionally, "title".
+        Objects with "id", "text" and, optionally, "title".
     names : PassageNames
         The names that judgements and runs were read with.
 
     Returns
     -------
     dict of int to str
-        By number: the title, where there is one, on a line above the text.
+        By number: the title, if there is one, on a line above the text.
 
     Raises
     ------
     FormatError
-        A line that is not an object with an id and a text, a title or text that is not a string, a lone surrogate;
-        the message names file and line.
+        A line is not an object with an id and a text, a title or text is not a string, or a string has a lone
+        surrogate; the error names file and line.
     OSError
         The file cannot be read.
 
@@ -139,7 +139,7 @@ def read_texts(path: str | PathLike[str], names: PassageNames) -> dict[int, str]
     for at, row in json_objects(path, ("id", "text")):
         title, text = row.get("title") or "", row["text"]
         if not (isinstance(title, str) and isinstance(text, str)):
-            raise FormatError(f"{path}, line {at} has the title {title!r} and the text {text!r}; both are strings")
+            raise FormatError(f"{path}, line {at} has the title {title!r} and the text {text!r}; both must be strings")
         if str(row["id"]) in names:
             texts[names.number(str(row["id"]))] = f"{title}\n{text}" if title else text
     return texts

@@ -33,32 +33,32 @@ class RelevantPairs(NamedTuple):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Qrels:
-    """Relevance judgements, an entry per query in every field. Immutable.
+    """Immutable relevance judgements; every field has an entry per query.
 
     Parameters
     ----------
     ids : sequence of str, B entries
-        Distinct query ids; row b of the hits that are judged belongs to ``ids[b]``.
+        Distinct query ids; row b of evaluated hits belongs to ``ids[b]``.
     gold : sequence of sequences of int, B entries
-        Relevant passage ids. A query with none is left out of every ranking metric.
+        Relevant passage ids. Ranking metrics leave out a query that has none.
     hops : sequence of sequences of sequences of int, B entries, optional
-        Gold passages of hop 1, hop 2, ...; an empty entry where the hops are not known.
+        Gold passages of hop 1, hop 2, ...; an empty entry if the hops are not known.
     last_hop : sequence of sequences of int, B entries, optional
         Gold passages of the last hop; an empty entry leaves the query out of last-hop metrics.
     types : sequence of str, B entries, optional
-        Question type; ``""`` where not known.
+        Question type; ``""`` if not known.
     grades : sequence of sequences of int, B entries, optional
-        Grade of each gold passage, at least 1; 1 where not given. Only nDCG reads it.
+        Grade of each gold passage, at least 1; by default 1. Only nDCG reads it.
     questions : sequence of str, B entries, optional
-        The question's text; ``""`` where not known.
+        Text of the question; ``""`` if not known.
     answers : sequence of sequences of str, B entries, optional
         Accepted answers; an empty entry leaves the query out of answer metrics.
 
     Raises
     ------
     InputError
-        Fields of different lengths, repeated query ids, passage ids that are negative, not integers
-        or repeated, a hop passage that is not gold, grades below 1; the message names the query.
+        Fields differ in length, query ids repeat, passage ids are negative, not integers or repeated, a hop passage is
+        not gold, or a grade is below 1; the error names the query.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Qrels:
 
     @classmethod
     def from_records(cls, records: Iterable[Mapping[str, Any]]) -> Qrels:
-        """Make judgements of mappings with "id" and "gold".
+        """Make judgements from mappings with "id" and "gold".
 
         Optional keys: "hops", "last_hop", "type", "grades", "question", "answer" (a string or a list
         of strings) and "aliases" (further accepted answers).
@@ -120,7 +120,7 @@ class Qrels:
         Raises
         ------
         InputError
-            A record without "id" or "gold", and all that :class:`Qrels` refuses.
+            A record lacks "id" or "gold", or :class:`Qrels` refuses its contents.
 
         Examples
         --------
@@ -131,7 +131,7 @@ class Qrels:
         rows = list(records)
         for at, row in enumerate(rows):
             if "id" not in row or "gold" not in row:
-                raise InputError(f"record {at} has the keys {sorted(row)}; 'id' and 'gold' are needed")
+                raise InputError(f"record {at} has the keys {sorted(row)}; it needs 'id' and 'gold'")
         return cls(
             [row["id"] for row in rows],
             [row["gold"] for row in rows],
@@ -147,14 +147,14 @@ class Qrels:
     def read_jsonl(cls, path: str | PathLike[str]) -> Qrels:
         """Read judgements from a file with one JSON object per line (see :meth:`from_records`).
 
-        Passage ids are integers here; :func:`read_qrels` takes names too. Other keys are ignored; blank
+        Passage ids must be integers; :func:`read_qrels` also takes names. Other keys are ignored; blank
         lines are skipped.
 
         Raises
         ------
         FormatError
-            A line that is not a JSON object with the keys "id" and "gold", or contents that
-            :class:`Qrels` refuses; the message names the file and the line or query.
+            A line is not a JSON object with the keys "id" and "gold", or :class:`Qrels` refuses its contents; the
+            error names the file and the line or query.
         OSError
             The file cannot be read.
 
@@ -197,22 +197,22 @@ class Qrels:
 
     @cached_property
     def num_hops(self) -> NDArray[np.int64]:
-        """Number of hops of each query, int64 of shape (B,); 0 where the hops are not known."""
+        """Number of hops of each query, int64 of shape (B,); 0 if the hops are not known."""
         return _frozen([len(h) for h in self.hops])
 
     @property
     def num_without_last_hop(self) -> int:
-        """Queries whose last hop is not known; last-hop metrics leave them out."""
+        """Number of queries whose last hop is not known; last-hop metrics leave them out."""
         return sum(not passages for passages in self.last_hop)
 
     @cached_property
     def gold_pairs(self) -> RelevantPairs:
-        """Every (query, gold passage) as flat arrays."""
+        """Every pair of query and gold passage, as flat arrays."""
         return _flatten(self.gold, self.grades)
 
     @cached_property
     def last_hop_pairs(self) -> RelevantPairs:
-        """Every (query, last-hop passage) as flat arrays, of grade 1."""
+        """Every pair of query and last-hop passage, as flat arrays with grade 1."""
         return _flatten(self.last_hop, [(1,) * len(row) for row in self.last_hop])
 
 
@@ -250,7 +250,7 @@ def check_distinct(names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InputError(f"query id {name!r} occurs more than once; ids are distinct")
+            raise InputError(f"query id {name!r} occurs more than once; ids must be distinct")
         seen.add(name)
 
 
@@ -268,7 +268,7 @@ def check_query(
 
 
 def check_grades(name: str, grades: Sequence[int] | None, gold: Passages) -> tuple[int, ...]:
-    """Return the grades of every gold passage, at least 1 each; 1 where none are given."""
+    """Return the grades of the gold passages, at least 1; all 1 if none are given."""
     if grades is None:
         return (1,) * len(gold)
     values = listed(name, "grades", grades)
@@ -276,7 +276,7 @@ def check_grades(name: str, grades: Sequence[int] | None, gold: Passages) -> tup
         raise InputError(f"query {name!r} has {len(values)} grades for {len(gold)} gold passages; give one for each")
     for value in values:
         if not _is_integer(value) or value < 1:
-            raise InputError(f"query {name!r}: grades has {value!r}; grades of gold passages are integers, at least 1")
+            raise InputError(f"query {name!r}: grades has {value!r}; a grade must be an integer, at least 1")
     return tuple(int(value) for value in values)
 
 
@@ -285,12 +285,12 @@ def check_answers(name: str, answers: Sequence[str]) -> tuple[str, ...]:
     values = listed(name, "answers", answers)
     for value in values:
         if not isinstance(value, str):
-            raise InputError(f"query {name!r}: answers has {value!r}; an answer is a string")
+            raise InputError(f"query {name!r}: answers has {value!r}; an answer must be a string")
     return tuple(values)
 
 
 def listed(name: str, field: str, values: Any) -> list[Any]:
-    """Return a list of what must be a list."""
+    """Return values as a list, refusing strings and mappings."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InputError(f"query {name!r}: {field} is {values!r}; it must be a list")
     return list(values)
@@ -300,10 +300,10 @@ def _passages(name: str, field: str, values: Sequence[int]) -> Passages:
     found = listed(name, field, values)
     for value in found:
         if not _is_integer(value) or value < 0:
-            raise InputError(f"query {name!r}: {field} has {value!r}; passage ids are integers, at least 0")
+            raise InputError(f"query {name!r}: {field} has {value!r}; a passage id must be an integer, at least 0")
     passages = tuple(int(value) for value in found)
     if len(set(passages)) != len(passages):
-        raise InputError(f"query {name!r}: {field} {list(passages)} repeats a passage; each is listed once")
+        raise InputError(f"query {name!r}: {field} {list(passages)} repeats a passage; list each once")
     return passages
 
 
@@ -312,14 +312,14 @@ def _is_integer(value: Any) -> bool:
 
 
 def read_qrels(path: str | PathLike[str], names: PassageNames, *, split: str = "test") -> Qrels:
-    """Read judgements from a file or folder; the suffix and the first line say which kind it is.
+    """Read judgements from a file or folder, whose suffix and first line decide its format.
 
-    - ``.jsonl``: an object a line with "id" and "gold" (see :meth:`Qrels.from_records`); passages are
-      named by strings or by integers, and 7 is the same passage as "7".
+    - ``.jsonl``: one object per line with "id" and "gold" (see :meth:`Qrels.from_records`); passages are
+      strings or integers, and 7 is the same passage as "7".
     - a folder: BEIR's ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``.
-    - a file whose first line is ``query-id  corpus-id  score``: such a table by itself.
+    - a file whose first line is ``query-id  corpus-id  score``: a BEIR table by itself.
     - any other file: TREC qrels, ``query iteration passage grade``, separated by white space. The
-      iteration is not used.
+      iteration is ignored.
 
     Grades above 0 are relevant. A query whose grades are all 0 or less is kept, with no gold passage.
 
@@ -327,28 +327,28 @@ def read_qrels(path: str | PathLike[str], names: PassageNames, *, split: str = "
     ----------
     path : path
     names : PassageNames
-        Numbers the passages; :func:`read_run` with the same names reads runs for these judgements.
+        Numbers the passages. Pass the same object to :func:`read_run` to read runs for these judgements.
     split : str
-        Which table of a BEIR folder.
+        Split of a BEIR folder.
 
     Returns
     -------
     Qrels
-        In the order in which the queries are first named.
+        Queries in order of first occurrence.
 
     Raises
     ------
     FormatError
-        A line that is not what the format says, a pair that is judged twice, a BEIR table that names a
-        query or passage that the folder does not have; the message names file and line.
+        A line is malformed, a pair is judged twice, or a BEIR table names a query or passage that its folder does not
+        have; the error names file and line.
     InputError
-        A folder without the table of that split.
+        A folder has no table of that split.
     OSError
         The file cannot be read.
 
     References
     ----------
-    TREC's formats: https://trec.nist.gov/data/qrels_eng/. BEIR: Thakur et al., NeurIPS (2021).
+    TREC qrels: https://trec.nist.gov/data/qrels_eng/. BEIR: Thakur et al., NeurIPS (2021).
 
     Examples
     --------
@@ -378,7 +378,7 @@ def read_qrels(path: str | PathLike[str], names: PassageNames, *, split: str = "
 
 
 def query_rows(rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_], count: int) -> NDArray[np.int64]:
-    """Return the positions that ``rows`` selects among ``count`` queries: positions, or a mask."""
+    """Return the positions that ``rows``, positions or a mask, selects among ``count`` queries."""
     given = np.asarray(rows)
     if given.dtype == bool and given.shape == (count,):
         return np.flatnonzero(given)

@@ -11,9 +11,9 @@ from ..errors import InputError
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a coverage that is no probability between 0 and 1."""
+    """Refuse a coverage that is not strictly between 0 and 1."""
     if not 0 < confidence < 1:
-        raise InputError(f"confidence is {confidence}; it must lie between 0 and 1, e.g. 0.95")
+        raise InputError(f"confidence is {confidence}; it must be between 0 and 1, e.g. 0.95")
 
 
 def check_resamples(resamples: int) -> None:
@@ -23,7 +23,7 @@ def check_resamples(resamples: int) -> None:
 
 
 def finite_values(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Return a float64 array of shape (B,), B at least 1, without NaN and infinity."""
+    """Return values as float64 of shape (B,), B at least 1; refuse NaN and infinity."""
     array = np.asarray(values, np.float64)
     if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
         raise InputError(
@@ -38,33 +38,33 @@ _ROUNDING = 1e-9
 
 
 def randomisation_test(differences: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> float:
-    """Return p of the two-sided paired randomisation (sign-flip) test of a mean difference of 0.
+    """Return the p-value of the two-sided paired randomisation (sign-flip) test of a mean difference of 0.
 
-    Under the null hypothesis the two systems' values of a query could as well be swapped, so each
-    difference's sign is a fair coin. p is the probability of a mean at least as far from 0 as the observed
-    one. Queries with the same absolute difference are counted together; where there are at most 65,536
-    ways to count, all are enumerated and p is exact, else p = (1 + #{as far}) / (1 + resamples), which is
-    never below what a test may claim. For differences of -1, 0 and 1 it is McNemar's exact test.
+    Under the null hypothesis the two systems' values of a query are exchangeable, so each difference has either sign
+    with probability 1/2. p is the probability of a mean at least as far from 0 as the observed one. Queries with the
+    same absolute difference are grouped: if the number of positive signs per group has at most 65,536 combinations,
+    all are enumerated and p is exact, else p = (1 + #{as far}) / (1 + resamples), which keeps the test valid. For
+    differences of -1, 0 and 1 it is McNemar's exact test.
 
     Parameters
     ----------
     differences : array_like of float, shape (B,)
-        Of two runs under one metric, per query.
+        Differences of two runs under one metric, per query.
     resamples : int, at least 1
-        Random assignments of signs where they are too many to enumerate.
+        Random assignments of signs if there are too many to enumerate.
     seed : int
-        Of NumPy's PCG64: the same differences and seed give the same p.
+        Seed of NumPy's PCG64: the same differences and seed give the same p.
 
     Returns
     -------
     float
-        In (0, 1]; 1.0 where all differences are 0. Means that differ by less than a billionth of the mean
+        In (0, 1]; 1.0 if all differences are 0. Means that differ by less than a billionth of the mean
         absolute difference count as equal.
 
     Raises
     ------
     InputError
-        No difference, differences that are not finite, resamples below 1.
+        There are no differences, some are not finite, or resamples is below 1.
 
     References
     ----------
@@ -109,9 +109,8 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of the mean over queries.
 
-    For a paired comparison give the differences per query: queries are then drawn with both systems'
-    values, which is the paired bootstrap. A resample is drawn as how often each distinct value occurs in
-    it (a multinomial variable), which has the distribution of drawing queries one by one.
+    For the paired bootstrap of two systems, give the differences per query. A resample is drawn as the number of
+    occurrences of each distinct value (a multinomial variable), which is equivalent to drawing queries one by one.
 
     Parameters
     ----------
@@ -121,7 +120,7 @@ def bootstrap_interval(
         Nominal two-sided coverage.
     resamples : int, at least 1
     seed : int
-        Of NumPy's PCG64: the same values and seed give the same interval.
+        Seed of NumPy's PCG64: the same values and seed give the same interval.
 
     Returns
     -------
@@ -131,7 +130,7 @@ def bootstrap_interval(
     Raises
     ------
     InputError
-        No value, values that are not finite, confidence or resamples outside their range.
+        There are no values, some are not finite, or confidence or resamples is out of range.
 
     References
     ----------

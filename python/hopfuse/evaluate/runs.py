@@ -1,4 +1,4 @@
-"""Hold what a system retrieved for the queries of a set of judgements."""
+"""Runs: the hits and answers of a system for the queries of a set of judgements."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ from .qrels import Qrels, query_rows
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Ranked lists and, where the system answers, its answers.
+    """Ranked lists of a system and, if it answers questions, its answers.
 
     Parameters
     ----------
     hits : Hits
         B rows, in the order of the judgements' queries.
     answers : sequence of str or None, B entries, optional
-        The system's answer to each query; None where it gave none.
+        The system's answer to each query, None if it gave none.
     texts : sequence of str, or mapping of int to str, optional
-        The text of each passage, by its id, for ``answer_supported@k``.
+        The text of each passage by id, for ``answer_supported@k``.
     baseline : Hits, B rows, optional
-        What the run is compared with, for ``distractor_suppression@k``; :func:`evaluate` gives its own.
+        The hits to compare with, for ``distractor_suppression@k``; by default those of the baseline of
+        :func:`evaluate`.
 
     Raises
     ------
     InputError
-        Another number of answers, or of the baseline's rows, than rows of hits.
+        The number of answers, or of rows of the baseline, differs from that of hits.
 
     Attributes
     ----------
     num_missing : int
-        Queries that the run's file did not have; their lists are empty.
+        Judged queries that the run's file lacks; their lists are empty.
     num_unjudged : int
-        Queries of the run's file that have no judgements; they are left out.
+        Queries of the run's file without judgements, which are left out.
 
     Examples
     --------
@@ -66,10 +67,10 @@ class Run:
                 f"{len(self.answers)} answers for {len(self.hits)} rows of hits; give one per query, or None"
             )
         if self.baseline is not None and not isinstance(self.baseline, Hits):
-            raise InputError(f"the baseline is a {type(self.baseline).__name__}; give Hits, of a Run its hits")
+            raise InputError(f"baseline is of type {type(self.baseline).__name__}; give Hits (of a Run, its hits)")
         if self.baseline is not None and len(self.baseline) != len(self.hits):
             raise InputError(
-                f"the baseline has {len(self.baseline)} rows and the run {len(self.hits)}; give the same queries' rows"
+                f"the baseline has {len(self.baseline)} rows and the run {len(self.hits)}; give one row per query"
             )
 
     def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Run:
@@ -84,8 +85,8 @@ class Run:
         """
         chosen = query_rows(rows, len(self))
         answers = None if self.answers is None else [self.answers[row] for row in chosen.tolist()]
-        baseline = None if self.baseline is None else _taken(self.baseline, chosen)
-        return Run(_taken(self.hits, chosen), answers, self.num_missing, self.num_unjudged, self.texts, baseline)
+        baseline = None if self.baseline is None else _take(self.baseline, chosen)
+        return Run(_take(self.hits, chosen), answers, self.num_missing, self.num_unjudged, self.texts, baseline)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -95,12 +96,12 @@ class Run:
         return f"Run(queries={len(self)}, k={self.hits.shape[1]}{answered})"
 
 
-def _taken(hits: Hits, rows: NDArray[np.int64]) -> Hits:
+def _take(hits: Hits, rows: NDArray[np.int64]) -> Hits:
     return Hits.unchecked(hits.ids[rows], hits.scores[rows], hits.counts[rows])
 
 
 def gold_ranks(hits: Hits, qrels: Qrels, query: int) -> dict[int, int | None]:
-    """Return the rank of each gold passage of one query, from 1; None where the run does not have it.
+    """Return the rank of each gold passage of a query, from 1; None if the run does not have it.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ def gold_ranks(hits: Hits, qrels: Qrels, query: int) -> dict[int, int | None]:
     Returns
     -------
     dict of int to int or None
-        By gold passage: those of each hop in order where the hops are known, else as they are given.
+        By gold passage: hop by hop if the hops are known, else in the order given.
 
     Examples
     --------
@@ -129,7 +130,7 @@ def gold_ranks(hits: Hits, qrels: Qrels, query: int) -> dict[int, int | None]:
 
 
 def join_hits(parts: Sequence[Hits]) -> Hits:
-    """Return the rows of several batches, one after another; narrower ones are padded.
+    """Concatenate the rows of several batches; narrower ones are padded.
 
     Examples
     --------
@@ -150,30 +151,30 @@ def join_hits(parts: Sequence[Hits]) -> Hits:
 
 
 def read_run(path: str | PathLike[str], ids: Sequence[str], names: PassageNames) -> Run:
-    """Read a run for the queries ``ids``; the suffix says which kind of file it is.
+    """Read a run for the queries ``ids``; the suffix decides the format.
 
     - ``.jsonl``, ``.parquet``: rows of "id" and "hits", a list of {"id": …, "score": …}, as
       ``hopfuse score`` writes them, with an optional "answer". ``.json``: a list of such rows, or an
       object {query: {passage: score}}.
     - any other file: a TREC run, ``query Q0 passage rank score tag``, separated by white space.
 
-    Lists are ordered by score, higher first. Passages of equal score stay as the file ranks them: by the
-    rank of a TREC line, else by place. (trec_eval orders them by name instead and does not read the rank.)
+    Lists are ordered by score, highest first. Passages of equal score keep the order of the file: of the
+    ranks in a TREC run, else of position. (trec_eval ignores the ranks and orders them by name.)
 
     Parameters
     ----------
     path : path
     ids : sequence of str
-        The judgements' queries, in order. One that the file lacks gets an empty list, and counts as
-        not found; one that only the file has is left out. :class:`Run` has the number of each.
+        The queries of the judgements, in order. Queries that the file lacks get an empty list; queries without
+        judgements are left out. :class:`Run` has the number of each.
     names : PassageNames
         The names that the judgements were read with.
 
     Raises
     ------
     FormatError
-        A line that is not what the format says, a score that is not a finite number, a passage or query
-        that comes twice; the message names file and line.
+        A line is malformed, a score is not a finite number, or a passage or query occurs twice; the error names file
+        and line.
     InputError
         The file has none of the queries.
     MissingExtraError
@@ -196,12 +197,12 @@ def read_run(path: str | PathLike[str], ids: Sequence[str], names: PassageNames)
 
 
 def run_of_rankings(rankings: Mapping[str, Ranking], ids: Sequence[str], names: PassageNames, source: str) -> Run:
-    """Return the rankings of the queries ``ids`` as a run; ``source`` says in errors where they are from.
+    """Return the rankings of the queries ``ids`` as a run; ``source`` names their origin in errors.
 
     Raises
     ------
     InputError
-        There is none of the queries.
+        None of the queries has a ranking.
 
     Examples
     --------
@@ -215,7 +216,9 @@ def run_of_rankings(rankings: Mapping[str, Ranking], ids: Sequence[str], names: 
     if ids and missing == len(ids):
         first = next(iter(rankings), None)
         has = "no query" if first is None else f"queries such as {first!r}"
-        raise InputError(f"{source} has {has}, and none of the {len(ids)} judged ones, such as {ids[0]!r}")
+        raise InputError(
+            f"{source} has {has}, but none of the {len(ids)} judged ones, such as {ids[0]!r}; give their run"
+        )
     answers = [None if row is None else row.answer for row in found]
     return Run(
         _hits([[] if row is None else row.hits for row in found], names),

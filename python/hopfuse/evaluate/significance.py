@@ -1,4 +1,4 @@
-"""Significance of paired comparisons, on SciPy: McNemar's test, intervals, odds ratios, power, Holm's correction.
+"""Significance of paired comparisons: McNemar's test, intervals, odds ratios, power, Holm's correction.
 
 SciPy is imported at the first call; the extra ``eval`` installs it.
 """
@@ -31,15 +31,15 @@ def _stats() -> Any:
 
 
 def mcnemar_exact(wins: int, losses: int) -> float:
-    """Return the exact two-sided McNemar p-value of two systems judged on the same queries.
+    """Return the p-value of the exact two-sided McNemar test of two systems on the same queries.
 
-    Under the null hypothesis each discordant query is a fair coin: with n = wins + losses,
+    Under the null hypothesis each discordant query is won with probability 1/2: with n = wins + losses,
     p = min(1, 2 * P[Binomial(n, 1/2) <= min(wins, losses)]).
 
     Parameters
     ----------
     wins, losses : int, at least 0
-        Queries that only the one system, or only the other, answers.
+        Queries that only the first system, or only the second, answers.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def wilson_interval(successes: int, n: int, *, confidence: float = 0.95) -> tupl
 
 
 def discordant_odds_ratio(wins: int, losses: int, *, confidence: float = 0.95) -> tuple[float, float, float]:
-    """Return the odds ratio of winning, of two systems judged on the same queries, with its exact interval.
+    """Return the odds ratio of wins to losses of two systems on the same queries, with its exact interval.
 
     Queries that both or neither answer do not count: the conditional maximum-likelihood estimate is wins / losses.
     Among the discordant queries the number of wins is binomial with p = ratio / (1 + ratio), so the Clopper-Pearson
@@ -119,14 +119,14 @@ def discordant_odds_ratio(wins: int, losses: int, *, confidence: float = 0.95) -
     Parameters
     ----------
     wins, losses : int, at least 0
-        Queries that only the one system, or only the other, answers.
+        Queries that only the first system, or only the second, answers.
     confidence : float, in (0, 1)
-        Two-sided coverage, at least this.
+        Minimum two-sided coverage.
 
     Returns
     -------
     (ratio, low, high) : tuple of float
-        inf if nothing is lost; (nan, 0.0, inf) if no query is discordant.
+        The ratio is inf if losses is 0; (nan, 0.0, inf) if no query is discordant.
 
     Raises
     ------
@@ -156,11 +156,11 @@ def discordant_odds_ratio(wins: int, losses: int, *, confidence: float = 0.95) -
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Return p-values corrected for their number by Holm's method.
+    """Return p-values corrected for multiple comparisons by Holm's method.
 
-    Rejecting the corrected p-values up to 5 % makes any false rejection at most 5 % likely. With the m p-values in
-    ascending order, the i-th is multiplied by m - i + 1, made at least the one before it, and at most 1. No
-    independence is assumed.
+    Rejecting the hypotheses with corrected p-values up to 5 % makes at least one false rejection with a probability of
+    at most 5 %, without assuming independence. With the m p-values in ascending order, the i-th is multiplied by
+    m - i + 1, raised to at least the one before it, and limited to 1.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """
     p = np.asarray(p_values, np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise InputError(f"p_values is {p_values!r}; it must be one list of numbers in [0, 1]")
+        raise InputError(f"p_values is {p_values!r}; it must be a list of numbers in [0, 1]")
     order = np.argsort(p, kind="stable")
     corrected = np.empty_like(p)
     corrected[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
@@ -199,16 +199,16 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 def mcnemar_power(n: int, won: float, lost: float, *, significance: float = 0.05) -> float:
     """Return the probability that the exact two-sided McNemar test rejects, for n paired queries.
 
-    The number of discordant queries is Binomial(n, won + lost), of which each is a win with probability
+    The number of discordant queries is Binomial(n, won + lost), and each is a win with probability
     won / (won + lost). Numbers of discordant queries more than 8 standard deviations from their mean are
-    left out, which changes the result by less than 1e-12.
+    ignored, which changes the result by less than 1e-12.
 
     Parameters
     ----------
     n : int, at least 1
         Queries.
     won, lost : float
-        True shares of queries that only the one system, or only the other, answers; at most 1 together.
+        True shares of queries that only the first system, or only the second, answers; their sum is at most 1.
     significance : float, in (0, 1)
 
     Returns
@@ -234,26 +234,28 @@ def mcnemar_power(n: int, won: float, lost: float, *, significance: float = 0.05
     0.974
     """
     if won < 0 or lost < 0 or won + lost > 1:
-        raise InputError(f"won is {won} and lost is {lost}; they are shares of the queries, at most 1 together")
+        raise InputError(
+            f"won is {won} and lost is {lost}; they must be shares of the queries, with a sum of at most 1"
+        )
     return _power(n, won + lost, significance)(won - lost)
 
 
 def detectable_difference(n: int, discordant: float, *, power: float = 0.8, significance: float = 0.05) -> float | None:
-    """Return the smallest difference of two shares that the exact McNemar test finds with the given power.
+    """Return the smallest difference of two shares that the exact McNemar test detects with the given power.
 
     Parameters
     ----------
     n : int, at least 1
         Paired queries.
     discordant : float, in [0, 1]
-        Share of queries that only one of the systems answers; a pilot's, or that of the comparison.
+        Share of queries that only one of the systems answers, from a pilot study or the comparison itself.
     power, significance : float, in (0, 1)
 
     Returns
     -------
     float or None
-        Share won minus share lost, in (0, discordant], from above to 1e-5; None if not even wins alone
-        would be found with that power.
+        Share won minus share lost, in (0, discordant], at most 1e-5 too large; None if the power is not reached even
+        if every discordant query is won.
 
     Raises
     ------
@@ -275,7 +277,7 @@ def detectable_difference(n: int, discordant: float, *, power: float = 0.8, sign
     True
     """
     if not 0 <= discordant <= 1:
-        raise InputError(f"discordant is {discordant}; it is a share of the queries, in [0, 1]")
+        raise InputError(f"discordant is {discordant}; it must be a share of the queries, in [0, 1]")
     _check_probability("power", power)
     power_of = _power(n, discordant, significance)
     if discordant == 0 or power_of(discordant) < power:
@@ -288,9 +290,9 @@ def detectable_difference(n: int, discordant: float, *, power: float = 0.8, sign
 
 
 def detectable_mean_difference(n: int, deviation: float, *, power: float = 0.8, significance: float = 0.05) -> float:
-    """Return the smallest mean difference that a two-sided paired test finds with the given power, for large n.
+    """Return the smallest mean difference that a two-sided paired test detects with the given power.
 
-    (z_{1 - significance / 2} + z_power) * deviation / sqrt(n), by the normal approximation.
+    By the normal approximation for large n, it is (z_{1 - significance / 2} + z_power) * deviation / sqrt(n).
 
     Parameters
     ----------
@@ -320,7 +322,7 @@ def detectable_mean_difference(n: int, deviation: float, *, power: float = 0.8, 
     _check_test(n, significance)
     _check_probability("power", power)
     if not deviation >= 0:
-        raise InputError(f"deviation is {deviation}; a standard deviation is at least 0")
+        raise InputError(f"deviation is {deviation}; a standard deviation must be at least 0")
     z = _stats().norm.ppf([1 - significance / 2, power])
     return float(z.sum()) * deviation / sqrt(n)
 
@@ -331,7 +333,7 @@ def _power(n: int, discordant: float, significance: float) -> Callable[[float], 
     binom = _stats().binom
     middle, spread = n * discordant, _DEVIATIONS * sqrt(n * discordant * (1 - discordant)) + 1
     d = np.arange(max(1, floor(middle - spread)), min(n, ceil(middle + spread)) + 1)
-    # The most losses (or wins) of d at which the exact test rejects; ppf gives the first count at or above the level.
+    # The largest count of losses (or wins) of d at which the test rejects; ppf returns the first at or above the level.
     limit = binom.ppf(significance / 2, d, 0.5)
     limit = limit - (2 * binom.cdf(limit, d, 0.5) > significance)
     rejects = limit >= 0
@@ -351,15 +353,15 @@ def _odds(of: float, against: float) -> float:
 
 def _check_counts(wins: int, losses: int) -> None:
     if wins < 0 or losses < 0:
-        raise InputError(f"wins is {wins} and losses is {losses}; both are counts, at least 0")
+        raise InputError(f"wins is {wins} and losses is {losses}; both must be at least 0")
 
 
 def _check_test(n: int, significance: float) -> None:
     if n < 1:
-        raise InputError(f"n is {n}; it must be at least 1 query")
+        raise InputError(f"n is {n}; it must be at least 1")
     _check_probability("significance", significance)
 
 
 def _check_probability(name: str, value: float) -> None:
     if not 0 < value < 1:
-        raise InputError(f"{name} is {value}; it must lie between 0 and 1")
+        raise InputError(f"{name} is {value}; it must be between 0 and 1")

@@ -1,4 +1,4 @@
-"""Choose options on one half of the queries and report them on the other."""
+"""Choose options on one half of the queries, and evaluate the choice on the other."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ SPLITS = ("tune", "test", "all")
 def in_test_half(ids: Iterable[str]) -> NDArray[np.bool_]:
     """Return True for the queries of the test half, False for those of the tune half.
 
-    A query is in the test half where the MD5 of its id in UTF-8 is odd. So it depends on the id alone:
-    not on the order of the queries, nor on which others there are, nor on a seed.
+    A query is in the test half if the MD5 hash of its id in UTF-8 is odd. The half depends on the id alone: not on the
+    order of the queries, on which others there are, or on a seed.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def in_test_half(ids: Iterable[str]) -> NDArray[np.bool_]:
     Returns
     -------
     ndarray of bool, shape (B,)
-        About half of them True.
+        About half are True.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def in_test_half(ids: Iterable[str]) -> NDArray[np.bool_]:
 
 
 def split_rows(qrels: Qrels, split: str) -> NDArray[np.int64]:
-    """Return positions of the queries of one half, or of all of them.
+    """Return the positions of the queries of one half, or of all queries.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def split_rows(qrels: Qrels, split: str) -> NDArray[np.int64]:
     Raises
     ------
     InputError
-        Another name, or a half that has no query.
+        The name is unknown, or the half has no query.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def split_rows(qrels: Qrels, split: str) -> NDArray[np.int64]:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Return whether a value is a finite real number, and no bool.
+    """Return whether a value is a finite real number and not a bool.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def as_number(value: float) -> int | float:
 
 
 def plain(value: Any) -> Any:
-    """Return a NumPy scalar as the Python value that it is; anything else as it is.
+    """Return a NumPy scalar as a Python value; return anything else unchanged.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def plain(value: Any) -> Any:
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with plain values.
+    """Return options with NumPy scalars as Python values.
 
     Examples
     --------
@@ -135,14 +135,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Trial:
-    """Options, and how good their run was on one half.
+    """Options, and the results of their run on one half.
 
     Attributes
     ----------
     options : mapping of str to value
     estimate : Estimate
     comparison : Comparison or None
-        With the baseline, p_holm corrected over all trials on the tune half; None for the baseline itself.
+        Comparison with the baseline, None for the baseline itself; p_holm is corrected over all trials on the tune
+        half.
     """
 
     options: Options
@@ -150,7 +151,7 @@ class Trial:
     comparison: Comparison | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-serialisable form, if the options' values are."""
+        """Return a form that is JSON-serialisable if the options' values are."""
         compared = None if self.comparison is None else self.comparison.to_dict()
         return {"options": plain_options(self.options), "estimate": self.estimate.to_dict(), "comparison": compared}
 
@@ -165,12 +166,12 @@ class Sweep:
     tune : tuple of Trial
         The baseline first, then the grid in order, on the tune half.
     selected : Trial
-        The trial with the highest mean on the tune half; of several, the first.
+        The first trial with the highest mean on the tune half.
     test : tuple of Trial
-        The baseline and the selected options on the test half, each run once; the baseline alone where it
-        was selected. Its p needs no correction: one comparison was made there.
+        The baseline and the selected options on the test half, each run once; only the baseline if it was selected.
+        p needs no correction, because only one comparison is made there.
     test_runs : tuple of Hits or Run
-        What these gave on the test half, in the order of its queries.
+        The hits of these trials on the test half, in the order of its queries.
     """
 
     metric: str
@@ -180,7 +181,7 @@ class Sweep:
     test_runs: tuple[Hits | Run, ...] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-serialisable form, if the options' values are."""
+        """Return a form that is JSON-serialisable if the options' values are."""
         return {
             "metric": self.metric,
             "tune": [trial.to_dict() for trial in self.tune],
@@ -213,21 +214,21 @@ def sweep(
 ) -> Sweep:
     """Run every combination of options on the tune half, and the best one once on the test half.
 
-    The halves are those of :func:`in_test_half`. Nothing of the test half is run before the choice is made.
+    The halves are those of :func:`in_test_half`. No query of the test half is run before the choice is made.
 
     Parameters
     ----------
     make_run : callable (options, rows) -> Hits or Run
         Runs a system with some options on the queries at the positions ``rows``, int64 of shape (R,), of
-        ``qrels``; gives R rows in that order.
+        ``qrels``; returns R rows in that order.
     qrels : Qrels
     grid : mapping of str to sequence, or sequence of mappings
-        Values of each option: the trials are their product, the last option fastest. Or the trials' options
-        themselves, where they do not all have the same (:func:`fusion_trials`). What comes twice is run once.
+        Values of each option: the trials are their product, the last option varying fastest. Or the options of each
+        trial, if trials differ in which options they have (:func:`fusion_trials`). Duplicates are run once.
     baseline : mapping of str to value
-        Options of the run that all are compared with. Where the grid has them too, they are run once.
+        Options of the run with which all others are compared; run once, even if the grid has it too.
     metric : str
-        What to choose by, a name that :func:`parse_metric` takes.
+        The metric to choose by, a name of :func:`parse_metric`.
 
     Returns
     -------
@@ -236,7 +237,7 @@ def sweep(
     Raises
     ------
     InputError
-        An empty grid or option, an unknown metric, a half without a judged query, a run of another shape.
+        The grid or an option is empty, the metric is unknown, a half has no judged query, or a run has another shape.
 
     References
     ----------
@@ -257,7 +258,7 @@ def sweep(
     """
     judge = parse_metric(metric)
     if judge.reads_baseline:
-        raise InputError(f"{metric} is measured from the baseline, which can only win by it; select by recall@k or mrr")
+        raise InputError(f"{metric} is relative to the baseline, so it cannot select; select by recall@k or mrr")
     base = plain_options(baseline)
     options = [base, *(one for one in trials_of(grid) if one != base)]
     tune, test = (split_rows(qrels, split) for split in ("tune", "test"))
@@ -269,7 +270,7 @@ def sweep(
 
 
 def trials_of(grid: Mapping[str, Sequence[Any]] | Sequence[Options]) -> list[dict[str, Any]]:
-    """Return the trials of a grid, the last option fastest; what comes twice stands once.
+    """Return the distinct trials of a grid, the last option varying fastest.
 
     Examples
     --------
@@ -294,19 +295,19 @@ def _distinct(values: list[T]) -> list[T]:
 def judged_run(
     make_run: MakeRun, options: Options, qrels: Qrels, rows: NDArray[np.int64], metric: Metric
 ) -> tuple[Hits | Run, Values]:
-    """Return the run with some options on the queries at some positions, and each one's value."""
+    """Return the run with some options on the queries at ``rows``, and the metric of each query."""
     try:
         run = make_run(options, rows)
         values = metric.per_query(run, qrels.take(rows))
     except InputError as error:
         raise InputError(f"options {options_text(options)}, {metric.name}: {error}") from error
     if np.isnan(values).all():
-        raise InputError(f"{metric.name} judges none of the {rows.size} queries of one half; give more queries")
+        raise InputError(f"{metric.name} is defined for none of the {rows.size} queries of a half; give more queries")
     return run, values
 
 
 def _trials(options: Sequence[Options], values: Sequence[Values], metric: Metric) -> tuple[Trial, ...]:
-    """Return the baseline, which is the first, and the others compared with it."""
+    """Return the trials; the first is the baseline with which the others are compared."""
     compared = [compare(one, values[0], binary=metric.binary) for one in values[1:]]
     adjusted = holm([c.p_value for c in compared]).tolist()
     comparisons = [None, *(replace(c, p_holm=p) for c, p in zip(compared, adjusted, strict=True))]

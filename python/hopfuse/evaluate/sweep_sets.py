@@ -1,4 +1,4 @@
-"""Choose options on the tune halves of several sets of queries by the worst loss, and report them on the others."""
+"""Choose options by the worst loss over several sets of queries, and evaluate the choice on their test halves."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .sweep import MakeRun, Options, judged_run, options_text, plain_options, sp
 
 
 class JudgedSet(NamedTuple):
-    """A set of queries, and a system that can be run on them.
+    """A set of judged queries, and a system to run on them.
 
     Attributes
     ----------
     make_run : callable (options, rows) -> Hits or Run
-        As :func:`sweep` takes it.
+        As of :func:`sweep`.
     qrels : Qrels
     """
 
@@ -34,13 +34,13 @@ class JudgedSet(NamedTuple):
 
 @dataclass(frozen=True)
 class SetsTrial:
-    """Options, and what they lose on the tune half of each set against the best of all trials there.
+    """Options, and their loss on the tune half of each set against the best trial of that set.
 
     Attributes
     ----------
     options : mapping of str to value
     means, losses : mapping of str to float
-        The metric's mean on each set, and how far it is below that set's best; at least 0.
+        The mean of the metric on each set, and its distance below the best mean of that set, at least 0.
     """
 
     options: Options
@@ -54,26 +54,25 @@ class SetsTrial:
 
     @property
     def mean(self) -> float:
-        """The mean loss, every set counting the same."""
+        """The mean loss, with equal weight for each set."""
         return sum(self.losses.values()) / len(self.losses)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-serialisable form, if the options' values are."""
+        """Return a form that is JSON-serialisable if the options' values are."""
         losses = {"losses": dict(self.losses), "worst_loss": self.worst, "mean_loss": self.mean}
         return {"options": plain_options(self.options), "means": dict(self.means), **losses}
 
 
 @dataclass(frozen=True)
 class SetResult:
-    """The values of a sweep's finalists on the test half of one set.
+    """The results of a sweep's finalists on the test half of one set.
 
     Attributes
     ----------
     estimates : mapping of str to Estimate
-        ``"baseline"``, ``"selected"``, ``"best"`` (the trial that is best on this set's tune half) and ``"by mean"``.
+        ``"baseline"``, ``"selected"``, ``"best"`` (the best trial on this set's tune half) and ``"by mean"``.
     against_baseline, against_best : Comparison
-        The selected options against the others, query by query, with paired bootstrap intervals of the difference.
-        p_holm is corrected over the sets.
+        The selected options compared with these two, query by query; p_holm is corrected over the sets.
     """
 
     estimates: Mapping[str, Estimate]
@@ -99,14 +98,14 @@ class SetsSweep:
     trials : tuple of SetsTrial
         The baseline first, then the grid in order, on the tune halves.
     selected : SetsTrial
-        The trial with the least worst loss; of several the one with the least mean loss, then the first.
+        The trial with the smallest worst loss, then the smallest mean loss, then the first.
     by_mean : SetsTrial
-        The trial with the least mean loss, then the least worst one: what looking at the worst set costs is
-        the difference of their mean losses.
+        The trial with the smallest mean loss, then the smallest worst loss. The difference between the mean losses of
+        the two is the price of choosing by the worst set.
     best : mapping of str to SetsTrial
         The trial with the highest mean on each set.
     test : mapping of str to SetResult
-        The test half of each set, on which only these trials were run, each once.
+        Results on the test half of each set, where only these trials are run, each once.
     """
 
     metric: str
@@ -117,7 +116,7 @@ class SetsSweep:
     test: Mapping[str, SetResult]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-serialisable form, if the options' values are."""
+        """Return a form that is JSON-serialisable if the options' values are."""
         return {
             "metric": self.metric,
             "num_trials": len(self.trials),
@@ -130,19 +129,19 @@ class SetsSweep:
 
     def __str__(self) -> str:
         chosen, price = self.selected, 100 * (self.selected.mean - self.by_mean.mean)
-        said = [
-            f"{self.metric}: selected {options_text(chosen.options)}, of {len(self.trials)} trials; it loses at most "
-            f"{100 * chosen.worst:.1f} points to a set's best on the tune halves, {100 * chosen.mean:.1f} in the mean"
-            + (f", {price:.1f} more than the trial with the least mean loss" if price > 0 else "")
+        lines = [
+            f"{self.metric}: selected {options_text(chosen.options)}, of {len(self.trials)} trials; on the tune halves "
+            f"it is at most {100 * chosen.worst:.1f} points below a set's best, {100 * chosen.mean:.1f} on average"
+            + (f", {price:.1f} more than the trial with the smallest mean loss" if price > 0 else "")
         ]
         for name, one in self.test.items():
             c, mean = one.against_best, one.estimates["selected"].mean
-            said.append(
+            lines.append(
                 f"{name}, test half: {100 * mean:.1f}; against the set's own best {100 * c.difference:+.1f} "
                 f"({100 * (c.low or 0):+.1f} to {100 * (c.high or 0):+.1f}), against the baseline "
                 f"{100 * one.against_baseline.difference:+.1f} on {c.n} queries"
             )
-        return "\n".join(said)
+        return "\n".join(lines)
 
 
 def sweep_sets(
@@ -152,19 +151,19 @@ def sweep_sets(
     baseline: Options,
     metric: str,
 ) -> SetsSweep:
-    """Run every combination of options on the tune half of every set, and what serves all of them on the test halves.
+    """Run every combination of options on the tune half of several sets, and the best for all on the test halves.
 
-    A setting that is best on one set of questions often loses on another. Chosen is the trial whose largest loss
-    against each set's own best trial is least. The halves are those of :func:`in_test_half`; nothing of a test half is
-    run before the choice is made, and each finalist runs there once.
+    Options that are best on one set of questions often lose on another. The trial is selected whose largest loss
+    against the best trial of each set is smallest. The halves are those of :func:`in_test_half`; no query of a test
+    half is run before the choice is made, and each finalist is run there once.
 
     Parameters
     ----------
     sets : mapping of str to JudgedSet
-    grid, baseline : as :func:`sweep` takes them
-        The same for every set.
+    grid, baseline
+        As of :func:`sweep`; the same for every set.
     metric : str
-        What to choose by, a name that :func:`parse_metric` takes.
+        The metric to choose by, a name of :func:`parse_metric`.
 
     Returns
     -------
@@ -173,7 +172,7 @@ def sweep_sets(
     Raises
     ------
     InputError
-        No set, and what :func:`sweep` refuses.
+        There is no set, or an argument that :func:`sweep` refuses.
 
     Examples
     --------
@@ -196,11 +195,11 @@ def sweep_sets(
         raise InputError("sets is empty; give at least one name and its JudgedSet")
     judge = parse_metric(metric)
     if judge.reads_baseline:
-        raise InputError(f"{metric} is measured from the baseline, which can only win by it; select by recall@k or mrr")
+        raise InputError(f"{metric} is relative to the baseline, so it cannot select; select by recall@k or mrr")
     base = plain_options(baseline)
     options = [base, *(one for one in trials_of(grid) if one != base)]
     for one in sets.values():
-        split_rows(one.qrels, "test")  # an empty half is refused before any work
+        split_rows(one.qrels, "test")  # refuses an empty half before any work
     trials = _tuned(sets, options, judge)
     selected = min(trials, key=lambda trial: (trial.worst, trial.mean))
     by_mean = min(trials, key=lambda trial: (trial.mean, trial.worst))
@@ -232,7 +231,7 @@ def _best_on(trials: Sequence[SetsTrial], name: str) -> SetsTrial:
 
 
 def _tested(one: JudgedSet, finalists: Mapping[str, Options], metric: Metric) -> SetResult:
-    """Run the finalists on the test half, those of equal options once, and compare the selected ones with others."""
+    """Run the finalists on the test half, equal options once, and compare the selected one with the others."""
     rows = split_rows(one.qrels, "test")
     runs: list[tuple[Options, Values]] = []
     values: dict[str, Values] = {}
@@ -248,7 +247,7 @@ def _tested(one: JudgedSet, finalists: Mapping[str, Options], metric: Metric) ->
 
 
 def _corrected(tested: Mapping[str, SetResult]) -> dict[str, SetResult]:
-    """Return the results with p_holm over the sets."""
+    """Return the results with p_holm corrected over the sets."""
     ours = holm([one.against_baseline.p_value for one in tested.values()])
     theirs = holm([one.against_best.p_value for one in tested.values()])
     return {

@@ -1,4 +1,4 @@
-"""The ranks of a query's gold passages in each run."""
+"""Traces of queries: the ranks of gold passages, and the first hits, in each run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .runs import Run, gold_ranks
 def query_trace(
     row: int, qrels: Qrels, runs: Mapping[str, Run], names: PassageNames, *, first: int = 3
 ) -> dict[str, Any]:
-    """Return what each run did with one query, as plain data for JSON.
+    """Return the results of each run for a query, as a JSON-serialisable dict.
 
     Parameters
     ----------
@@ -25,15 +25,15 @@ def query_trace(
     names : PassageNames
         The names that runs and judgements were read with.
     first : int
-        So many of each run's hits are listed.
+        Number of hits to list of each run.
 
     Returns
     -------
     dict
-        ``id``, ``question``, ``hops`` (their number, None where not known); ``gold``: for each gold passage, those of
-        the first hop first, ``id``, ``title``, ``hop`` (from 1, or None) and ``runs``, the rank (from 1) and score
-        in each run or None where it does not have it; ``first``: each run's first hits with id, title, score; and
-        ``answers``, of the runs that answer.
+        ``id``, ``question``, ``hops`` (their number, None if not known); ``gold``: for each gold passage, hop by hop,
+        ``id``, ``title``, ``hop`` (from 1, or None) and ``runs``, its rank (from 1) and score in each run or None;
+        ``first``: the first hits of each run with id, title and score; if there are runs with answers, ``accepted``
+        and ``answers``.
 
     Examples
     --------
