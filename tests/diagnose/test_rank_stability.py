@@ -85,7 +85,7 @@ def test_an_exchange_costs_less_further_down(order, at):
 
 @pytest.mark.parametrize("p", [0, 1, -0.1, NAN])
 def test_p_outside_its_range_is_refused(p):
-    with pytest.raises(InputError, match="it must lie between 0 and 1"):
+    with pytest.raises(InputError, match="it must be between 0 and 1"):
         rank_biased_overlap(ranked([1]), ranked([1]), p=p)
 
 
@@ -167,10 +167,10 @@ def test_values_are_read_only():
     ("change", "said"),
     [
         ({"rewriting": Rewriting(["a"], ["a"])}, "none of the 1 questions was rewritten"),
-        ({"qrels": Qrels(["a"], [[1]])}, "5 questions and judgements of 1"),
-        ({"search": lambda questions, _: ranked([1])}, "search gave 1 rows for 4 questions"),
+        ({"qrels": Qrels(["a"], [[1]])}, "5 questions have judgements of 1"),
+        ({"search": lambda questions, _: ranked([1])}, "search returned 1 rows for 4 questions"),
         ({"p": 1.0}, "p is 1.0"),
-        ({"k": 5}, "k is 5, and the narrowest list is 4 wide"),
+        ({"k": 5}, "k is 5, but the narrowest list is 4 wide"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(change, said):

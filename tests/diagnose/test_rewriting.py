@@ -222,7 +222,7 @@ def test_edges_of_one_type_or_without_weights():
 
 @pytest.mark.parametrize("synonyms", [-0.1, float("nan"), float("inf"), True, "0.9", 10**400])
 def test_a_weight_is_a_number(synonyms):
-    with pytest.raises(InputError, match=r"synonyms is .*; it is the least weight of a synonym edge"):
+    with pytest.raises(InputError, match=r"synonyms is .*; it must be the minimum weight of a synonym edge"):
         substitute_aliases(["?"], memory(), synonyms=synonyms)
 
 
@@ -238,9 +238,9 @@ def test_a_weight_may_be_numpys(synonyms):
     "rewrite", [paraphrase, lambda questions, *more: substitute_aliases(questions, index(), *more)]
 )
 def test_questions_are_strings_with_a_row_of_mentions_each(rewrite):
-    with pytest.raises(InputError, match="questions is one str"):
+    with pytest.raises(InputError, match="questions is a string"):
         rewrite("Who?")
-    with pytest.raises(InputError, match=r"questions\[1\] is a int"):
+    with pytest.raises(InputError, match=r"questions\[1\] is of type int"):
         rewrite(["Who?", 4])
     with pytest.raises(InputError, match="entities has 1 entries for 2 questions"):
         rewrite(["Who?", "When?"], [["x"]])

@@ -81,7 +81,7 @@ def test_the_page_is_whole_and_needs_nothing_else(trace) -> None:
     assert "http" not in page
     assert read.seen.count("svg") == 3
     headings = re.findall(r"<h2>([^<]*)</h2>", page)
-    assert headings == ["Seeds", "Facts", "Hits", "Where the scores come from", "The paths"]
+    assert headings == ["Seeds", "Facts", "Hits", "Attribution", "Paths"]
     assert policy_page(json.loads(json.dumps(trace))) == page
 
 
@@ -112,7 +112,7 @@ def test_seeds_and_facts_that_are_dropped_are_grey(trace) -> None:
 
 def test_attributions_sum_to_a_hundred_percent(trace) -> None:
     page = policy_page(trace)
-    part = page[page.index("Where the scores come from") : page.index("The paths")]
+    part = page[page.index("<h2>Attribution") : page.index("<h2>Paths")]
     for at, hit in enumerate(trace["hits"], 1):
         name = re.escape(escape(f"{at}. {hit['title'] or hit['id']}", quote=False))
         shares = re.findall(rf"<title>{name}: .* ([\d.e-]+)</title>", part)
@@ -205,7 +205,7 @@ def _facts(trace: dict[str, Any]) -> list[dict[str, Any]]:
 def test_a_question_without_a_seed_says_so(trace) -> None:
     hits = [{key: hit[key] for key in ("passage", "id", "title", "score")} for hit in trace["hits"]]
     page = policy_page({**trace, "ranked_by": "vectors", "seeds": [], "facts": [], "passage_seeds": [], "hits": hits})
-    assert "Without a seed, or a passage that one reaches, the ranking is that by vectors." in page
+    assert "There is no seed, or none reaches a passage, so passages are ranked by their vectors." in page
     assert "<svg" not in page
     assert "None: the question has no candidate." in page
 
@@ -215,7 +215,7 @@ def test_nothing_to_draw_is_said() -> None:
 
 
 def test_another_recipes_trace_is_refused() -> None:
-    with pytest.raises(InputError, match="no 'ranked_by'; give one of PolicyRAG's"):
+    with pytest.raises(InputError, match="no 'ranked_by'; give a trace of PolicyRAG"):
         policy_page({"query": "Who?", "seeds": [], "temperatures": {}})
 
 
@@ -225,7 +225,7 @@ def test_another_recipes_trace_is_refused() -> None:
 )
 def test_a_trace_of_an_older_version_is_refused(trace, hit) -> None:
     older = {**{key: value for key, value in trace["hits"][0].items() if key != "paths"}, **hit}
-    with pytest.raises(InputError, match="made by an older version: search again with trace=True"):
+    with pytest.raises(InputError, match="made by an older version; search again with trace=True"):
         policy_page({**trace, "hits": [older]})
 
 

@@ -1,4 +1,7 @@
-"""Does the graph help: its components and names, the legs, stability under other words, recipes side by side."""
+"""Diagnose whether a graph helps: its structure, both legs, stability under rewording, and recipes side by side.
+
+Imports the public API and ``evaluate``; SciPy is imported when it is first needed.
+"""
 
 from .aliases import substitute_aliases
 from .cached_encoder import CachedEncoder

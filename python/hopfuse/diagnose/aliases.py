@@ -1,4 +1,4 @@
-"""Questions that call an entity by another of its names."""
+"""Rewrite questions so that they call an entity by another of its names."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _NUMBER = re.compile(r"\d+")
 
 
 class OtherName(NamedTuple):
-    """A name, the rule that gives it, and how the question must write the entity; "" where any way will do."""
+    """Another name of an entity, the rule that gives it, and the suffix that the mention it replaces must have."""
 
     rule: str
     name: str
-    written: str = ""
+    suffix: str = ""
 
 
 class OtherNames:
-    """Names of entities, and by which rule each is another name of one.
+    """The other names of an index's entities, and the rule that gives each.
 
     Parameters
     ----------
     index : Index
     synonyms : float or None
-        The least weight of a synonym edge that gives a name; None for aliases alone, without abbreviations.
+        Minimum weight of a synonym edge that gives a name; None for aliases only, without abbreviations.
     """
 
     def __init__(self, index: Index, synonyms: float | None) -> None:
@@ -60,16 +60,16 @@ class OtherNames:
         return len(self._owners.get(self._key(name), ())) == 1
 
     def of(self, entity: int, surfaces: Sequence[str], taken: set[str]) -> list[OtherName]:
-        """Return names for an entity that the question has as ``surfaces``, but for those ``taken`` (folded)."""
+        """Return other names of an entity mentioned as ``surfaces``, except those with a key in ``taken``."""
         own = [OtherName("alias", name) for name in self.called[entity] if self.is_own(name)]
         found: dict[str, OtherName] = {}
         for other in (*own, *self._further.get(entity, ())):
-            if self._key(other.name) not in taken and all(surface.endswith(other.written) for surface in surfaces):
+            if self._key(other.name) not in taken and all(surface.endswith(other.suffix) for surface in surfaces):
                 found.setdefault(other.name, other)
         return list(found.values())
 
     def _add_abbreviations(self, index: Index) -> None:
-        """Add the long form for a short one and back, where the texts explain neither in another way."""
+        """Add long forms of short ones and back, if the texts explain neither form in another way."""
         from ..extract import abbreviations
 
         pairs = {(self._key(short), self._key(long)): (short, long) for short, long in abbreviations(index.texts)}
@@ -80,26 +80,26 @@ class OtherNames:
                 self._add(long_key, OtherName("abbreviation", short))
 
     def _add(self, key: str, other: OtherName) -> None:
-        """Add another name for the one entity of a name; not one that several entities have."""
+        """Add another name for the entity that alone has the name ``key``, unless several entities have the other."""
         owners = self._owners.get(key, set())
         if len(owners) == 1 and len(self._owners.get(self._key(other.name), ())) <= 1:
             self._further.setdefault(next(iter(owners)), []).append(other)
 
-    def _add_synonyms(self, index: Index, least: float) -> None:
-        for one, two in _joined_entities(index, least).tolist():
+    def _add_synonyms(self, index: Index, threshold: float) -> None:
+        for one, two in _synonym_pairs(index, threshold).tolist():
             for entity, other in ((one, two), (two, one)):
                 keys = [self._key(name) for name in self.called[entity]]
                 for name in self.called[other][:1]:
-                    if self.is_own(name) and all(_says_the_same(key, self._key(name)) for key in keys):
+                    if self.is_own(name) and all(_equivalent(key, self._key(name)) for key in keys):
                         self._further.setdefault(entity, []).append(OtherName("synonym", name))
 
 
-def _joined_entities(index: Index, least: float) -> NDArray[np.int64]:
-    """Return entities that an edge of type ``"synonym"`` and of at least this weight joins; (S, 2), each pair once."""
+def _synonym_pairs(index: Index, threshold: float) -> NDArray[np.int64]:
+    """Return the pairs of entities joined by a ``"synonym"`` edge of at least this weight, shape (S, 2)."""
     graph = index.graph
     if graph is None or "synonym" not in graph.edge_type_names:
         return np.zeros((0, 2), np.int64)
-    chosen = np.ones(graph.num_stored, bool) if graph.weight is None else graph.weight >= np.float32(least)
+    chosen = np.ones(graph.num_stored, bool) if graph.weight is None else graph.weight >= np.float32(threshold)
     if graph.edge_type is not None:
         chosen &= graph.edge_type == graph.edge_type_names.index("synonym")
     at = np.flatnonzero(chosen)
@@ -108,8 +108,8 @@ def _joined_entities(index: Index, least: float) -> NDArray[np.int64]:
     return np.unique(ends[(ends[:, 0] >= 0) & (ends[:, 0] < ends[:, 1])], axis=0)
 
 
-def _says_the_same(one: str, other: str) -> bool:
-    """Return whether a name has the same numbers, and neither name stands in the other, which then says more."""
+def _equivalent(one: str, other: str) -> bool:
+    """Return whether two names have the same numbers and neither contains the other, which would be more specific."""
     same_numbers = sorted(_NUMBER.findall(one)) == sorted(_NUMBER.findall(other))
     return same_numbers and f" {one} " not in f" {other} " and f" {other} " not in f" {one} "
 
@@ -119,44 +119,44 @@ def substitute_aliases(
 ) -> Rewriting:
     """Call one of the entities that each question mentions by another of its names.
 
-    Mentions are found as :class:`hopfuse.extract.Gazetteer` finds them: names and aliases of the index, the longest
-    first. What several entities are called is neither replaced nor put in, for the question would then ask for another
-    thing; nor are names that differ in case, punctuation or a leading article alone
-    (:func:`hopfuse.extract.canonical_key`), for that is no other name. The MD5 of the question decides which entity is
-    renamed and how, not the others or their order. All its mentions become the same name.
+    Mentions are found by a :class:`hopfuse.extract.Gazetteer`: names and aliases of the index, the longest first. A
+    name of several entities is neither replaced nor inserted, because it would change what the question asks for.
+    Names that differ only in case, punctuation or a leading article (:func:`hopfuse.extract.canonical_key`) are the
+    same name. The MD5 hash of the question decides which entity is renamed and how. All mentions of the entity get the
+    same name.
 
     ================ ==================================================================================================
-    rule             what the other name is
+    rule             the other name
     ================ ==================================================================================================
-    ``alias``        one of the entity's own in the index: its name or an alias
-    ``abbreviation`` the long form of a short one, written as the texts have it, or the short form of a long one, as
-                     the index's texts explain them (:func:`hopfuse.extract.abbreviations`). Two of its characters are
-                     capitals, and the texts explain neither form in another way
-    ``synonym``      the name of an entity that an edge of the type ``"synonym"`` joins to it. Names with other numbers
-                     (1973, 1937) are left out, and those of which one stands in the other (Keizer, Keizer area)
+    ``alias``        the entity's name or an alias in the index
+    ``abbreviation`` the long form of a short one, which must be written as in the texts, or the short form of a long
+                     one, as the index's texts explain them (:func:`hopfuse.extract.abbreviations`). The short form has
+                     at least two capitals, and the texts explain neither form in another way
+    ``synonym``      the name of an entity joined by an edge of type ``"synonym"``. Names with different numbers (1973,
+                     1937) are left out, and so are names of which one contains the other (Keizer, Keizer area)
     ================ ==================================================================================================
 
     Parameters
     ----------
     questions : sequence of str, B entries
     index : Index
-        With ``entity_names`` and ``entity_aliases``; ``texts`` and ``graph`` for abbreviations and synonyms.
+        Provides ``entity_names`` and ``entity_aliases``; ``texts`` and ``graph`` for abbreviations and synonyms.
     entities : sequence of sequences of str, B entries, optional
-        The questions' mentions by another extractor. What was replaced in the question is replaced in them, and a
-        mention that stood only inside what was replaced becomes the new name.
+        Mentions in the questions by another extractor. They are renamed like the question, and a mention that only
+        occurred inside the replaced text becomes the new name.
     synonyms : float or None
-        The least weight of a synonym edge, for one by similarity its cosine: below 0.95 many of them join what is
-        merely alike. None for aliases alone.
+        Minimum weight of a synonym edge, which is the cosine for edges by similarity: below 0.95 many edges join
+        entities that are merely similar. None for aliases only.
 
     Returns
     -------
     Rewriting
-        With the rule by which an entity was renamed, and the mentions of both where they are given.
+        Has the rule by which each entity was renamed, and both lists of mentions if ``entities`` is given.
 
     Raises
     ------
     InputError
-        A question that is not a string, another number of mentions, a weight that is negative or no number.
+        A question is not a string, the number of mentions differs, or the weight is negative or not a number.
     MissingExtraError
         ``pyahocorasick`` is not installed.
 
@@ -192,7 +192,7 @@ def _checked_weight(synonyms: float | None) -> float | None:
         return None
     if not is_real(synonyms) or not 0 <= synonyms < np.inf:
         raise InputError(
-            f"synonyms is {synonyms!r}; it is the least weight of a synonym edge, finite and at least 0, or None"
+            f"synonyms is {synonyms!r}; it must be the minimum weight of a synonym edge, finite and at least 0, or None"
         )
     return float(synonyms)
 
@@ -206,7 +206,7 @@ class _Swap(NamedTuple):
 
 
 class _Names:
-    """The names of an index's entities, and where they stand in texts."""
+    """Finds the names of an index's entities in texts, and chooses which to replace."""
 
     def __init__(self, index: Index, synonyms: float | None) -> None:
         from ..extract import Gazetteer, canonical_key
@@ -222,7 +222,7 @@ class _Names:
         return self._gazetteer.match(texts)
 
     def swap(self, question: str, found: list[Match]) -> _Swap | None:
-        """Return one of the question's entities that have another name, where there is one."""
+        """Choose an entity of the question and another name for it; None if no entity has one."""
         mentions: dict[int, list[Match]] = {}
         for match in found:
             if self._others.is_own(match.surface):
@@ -232,10 +232,10 @@ class _Names:
             entity: self._others.of(entity, [match.surface for match in matches], taken)
             for entity, matches in mentions.items()
         }
-        able = [entity for entity, names in others.items() if names]
-        if not able:
+        candidates = [entity for entity, names in others.items() if names]
+        if not candidates:
             return None
-        entity = able[draw(question, "entity", len(able))]
+        entity = candidates[draw(question, "entity", len(candidates))]
         chosen = others[entity][draw(question, "alias", len(others[entity]))]
         return _Swap(mentions[entity], chosen.name, chosen.rule)
 
@@ -247,12 +247,12 @@ def _replaced(question: str, matches: list[Match], name: str) -> str:
 
 
 def _renamed(mentions: Sequence[str], question: str, text: str, matches: list[Match], name: str) -> list[str]:
-    """Return distinct mentions of the question as it is now."""
+    """Return the distinct mentions of the rewritten question."""
     surfaces = sorted({match.surface for match in matches}, key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, surfaces))})(?!\w)")
-    now = []
+    renamed = []
     for mention in mentions:
-        kept = pattern.sub(lambda _: name, mention)
-        gone = kept == mention and mention in question and mention not in text
-        now.append(name if gone else kept)
-    return list(dict.fromkeys(now))
+        replaced = pattern.sub(lambda _: name, mention)
+        lost = replaced == mention and mention in question and mention not in text
+        renamed.append(name if lost else replaced)
+    return list(dict.fromkeys(renamed))

@@ -1,4 +1,4 @@
-"""An encoder that encodes a text once, and keeps the vectors in a folder for the next time."""
+"""An encoder that caches the vectors of another, in memory and in a folder."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Vectors = NDArray[np.float32]
 
 
 class CachedEncoder:
-    """Another encoder's vectors, each encoded once.
+    """An encoder that caches the vectors of another.
 
-    Vectors of queries are kept in memory. With a folder, vectors of queries and of passages are kept there too, in a
-    file for each list of texts: another run with the same encoder and the same texts reads them.
+    Vectors of queries are cached in memory. With a folder, vectors of queries and passages are also cached there, in a
+    file for each list of texts, which later runs with the same encoder and texts read.
 
     Parameters
     ----------
     encoder : Encoder
     folder : Path, optional
-        Made if it does not exist. The files are named by the SHA-256 of the encoder's name and the texts.
+        Created if it does not exist. The files are named by the SHA-256 hash of the encoder's name and the texts.
 
     Raises
     ------
     FormatError
-        While encoding: a file of the folder that does not hold the vectors of its texts.
+        When encoding, if a file of the folder does not have the shape or type of its texts' vectors.
 
     Examples
     --------
@@ -56,32 +56,32 @@ class CachedEncoder:
 
     @property
     def name(self) -> str:
-        """The other encoder's name."""
+        """Name of the other encoder."""
         return self._encoder.name
 
     @property
     def dim(self) -> int:
-        """Entries of a vector."""
+        """Dimension of the vectors."""
         return self._encoder.dim
 
     @property
     def normalize(self) -> bool:
-        """True where the other encoder scales every row to length 1."""
+        """True if the other encoder scales every row to length 1."""
         return self._encoder.normalize
 
     def encode_passages(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of passages: float32, shape (n, dim)."""
-        return self._kept("passages", list(texts), self._encoder.encode_passages)
+        return self._cached("passages", list(texts), self._encoder.encode_passages)
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of queries: float32, shape (n, dim)."""
         new = list(dict.fromkeys(text for text in texts if text not in self._queries))
         if new:
-            self._queries.update(zip(new, self._kept("queries", new, self._encoder.encode_queries), strict=True))
+            self._queries.update(zip(new, self._cached("queries", new, self._encoder.encode_queries), strict=True))
         rows = [self._queries[text] for text in texts]
         return np.stack(rows) if rows else np.zeros((0, self.dim), np.float32)
 
-    def _kept(self, kind: str, texts: list[str], encode: Callable[[Sequence[str]], Vectors]) -> Vectors:
+    def _cached(self, kind: str, texts: list[str], encode: Callable[[Sequence[str]], Vectors]) -> Vectors:
         if self._folder is None:
             return encode(texts)
         digest = sha256(repr((self.name, self.dim, self.normalize, kind, texts)).encode())

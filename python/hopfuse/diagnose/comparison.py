@@ -1,4 +1,4 @@
-"""Recipes side by side on the same questions: how good each is, how long it takes, what memory it needs."""
+"""Compare recipes on the same questions: their quality, time and memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..extract import Match
 
 BASELINE = "dense"
-#: What is compared, by the name of each ranking: single legs, then the recipes.
+#: Names of the rankings that are compared: single legs, then recipes.
 RANKINGS = (
     BASELINE,
     "words",
@@ -47,15 +47,15 @@ RANKINGS = (
     "policy-rag",
     "triple-hybrid",
 )
-#: The mode of TripleHybrid that a ranking is of.
+#: The mode of TripleHybrid of a ranking.
 _MODES = {"triple-vector": "vector", "triple-graph": "graph", "triple-hybrid": "hybrid"}
 _READ_WORDS = frozenset(("words", "guided-walk+words", "phase-graph+words", "hybrid-rrf", "hybrid-convex"))
-#: Hits of each ranking, and questions of a batch.
+#: Hits per ranking, and questions per batch.
 DEPTH = 10
 BATCH = 32
-#: Timings of which the median is taken.
+#: Timings per median.
 REPEATS = 5
-#: Entities whose scores go to the passages that mention them.
+#: Entities whose scores are added to the passages that mention them.
 ENTITIES = 100
 
 
@@ -66,9 +66,9 @@ class Questions(NamedTuple):
     ----------
     texts : sequence of str
     vectors : ndarray of float, shape (B, d)
-        In the space of the passages' vectors.
+        By the encoder of the passages' vectors.
     entities : sequence of sequences of str, int or Match
-        Names as the questions have them, numbers of the index's entities, or what a matcher found.
+        Names as the questions have them, numbers of the index's entities, or matches.
     """
 
     texts: Sequence[str]
@@ -90,15 +90,15 @@ class RecipeComparison:
     Attributes
     ----------
     evaluation : Evaluation
-        Of every ranking, against the dense one.
+        Of every ranking, with the dense one as baseline.
     left_out : mapping of str to str
-        Rankings that the index or the arguments have not enough for, and why.
+        Rankings that were not run, and what the index or the arguments lack.
     milliseconds : mapping of str to mapping of int to float
-        For each ranking the time of one question by itself (1) and in a batch of so many; empty unless timed.
+        For each ranking, the time per question by batch size: 1, and a full batch; empty unless timed.
     search_bytes : mapping of str to int
-        What Python and NumPy allocate at most during a batch's search; empty unless timed.
+        Peak allocation of Python and NumPy during the search of a batch; empty unless timed.
     index_bytes, array_bytes, process_bytes : int
-        The index's size, that of its arrays without texts and names, and the process's largest resident set.
+        Size of the index, of its arrays without texts and names, and the process's largest resident set.
     """
 
     evaluation: Evaluation
@@ -110,7 +110,7 @@ class RecipeComparison:
     process_bytes: int
 
     def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
-        """Return a JSON-serialisable form, with each question's values too if they are asked for."""
+        """Return a JSON-serialisable form, optionally with the values of each question."""
         memory = {
             "index bytes": self.index_bytes,
             "index array bytes": self.array_bytes,
@@ -139,25 +139,25 @@ def compare_recipes(
     timed: bool = False,
     threads: int | None = None,
 ) -> RecipeComparison:
-    """Run every leg and every recipe, all with their defaults, on the same questions.
+    """Run every leg and every recipe, with default options, on the same questions.
 
     Parameters
     ----------
     index : Index
-        With vectors and a graph.
+        Must have vectors and a graph.
     questions : Questions
     qrels : Qrels
         Judgements of the same questions, by rows of the index.
     metrics : sequence of str
-        Names that :func:`hopfuse.evaluate.parse_metric` takes.
+        Names of :func:`hopfuse.evaluate.parse_metric`.
     lexical : optional
-        The lexical leg, over the index's passages; rankings that read words are left out without one.
+        The lexical leg over the index's passages; without it, lexical rankings are left out.
     encoder : Encoder, optional
-        Of the entities' and facts' space. PolicyRAG's facts have vectors if it is given.
+        The encoder of the entities' vectors. With it, PolicyRAG also searches facts by vectors.
     rankings : collection of str
-        Which of :data:`RANKINGS` to run; the dense one always is.
+        Which of :data:`RANKINGS` to run; the dense one is always run.
     timed : bool
-        Also measure times, after a first search that is not counted, and the memory of a search.
+        Also measure the time, after an untimed first search, and the memory of searches.
     threads : int, optional
 
     Returns
@@ -167,7 +167,7 @@ def compare_recipes(
     Raises
     ------
     InputError
-        An index without vectors or a graph, an unknown ranking, and what :func:`hopfuse.evaluate.evaluate` refuses.
+        The index has no vectors or no graph, a ranking is unknown, or :func:`hopfuse.evaluate.evaluate` raises it.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def compare_recipes(
 
 
 def reads_words(rankings: Collection[str]) -> bool:
-    """Return whether one of these rankings reads a lexical leg.
+    """Return whether any of these rankings needs a lexical leg.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def reads_words(rankings: Collection[str]) -> bool:
 
 
 def search_peak(search: Search, questions: Questions) -> int:
-    """Return the bytes that Python and NumPy have at most during a search, beyond what they had before."""
+    """Return the peak number of bytes that Python and NumPy allocate during a search."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
@@ -233,14 +233,14 @@ def search_peak(search: Search, questions: Questions) -> int:
 
 
 def process_peak() -> int:
-    """Return the process's largest resident set in bytes; Linux counts in KiB, macOS in bytes."""
+    """Return the process's largest resident set in bytes; Linux reports KiB, macOS bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _lacks(name: str, index: Index, questions: Questions, lexical: Any, encoder: Encoder | None) -> str:
-    """Return why a ranking cannot be run, or nothing."""
+    """Return why a ranking cannot be run, or an empty string."""
     if name in _READ_WORDS and lexical is None:
-        return "it reads a lexical leg, and none is given"
+        return "it needs a lexical leg, and none is given"
     if name in _MODES:
         lacking = TripleHybrid.missing(index)
         if lacking:
@@ -248,14 +248,14 @@ def _lacks(name: str, index: Index, questions: Questions, lexical: Any, encoder:
         assert index.entity_corpus is not None
         space, dim = index.entity_corpus.dim, questions.vectors.shape[1]
         if encoder is None and space != dim:
-            return f"the entities' vectors have {space} dimensions, the questions' {dim}; give an encoder, too"
+            return f"the entities' vectors have {space} dimensions, the questions' {dim}; also give an encoder"
     return ""
 
 
 def _makers(
     index: Index, lexical: Any, encoder: Encoder | None, threads: int | None
 ) -> dict[str, Callable[[], Search]]:
-    """Return what makes each ranking's search: nothing is built, and no fact encoded, for one that is not run."""
+    """Return a function for each ranking that makes its search, so that rankings not run cost nothing."""
     corpus = index.corpus
     assert corpus is not None
     common: dict[str, Any] = {"encoder": encoder, "threads": threads}
@@ -296,9 +296,9 @@ def _searching(recipe: Any) -> Search:
 
 
 def by_mention(index: Index, encoder: Encoder | None, threads: int | None = None, **options: Any) -> Search:
-    """Return TripleHybrid's search for passages: by the sum of the scores of the best entities that each mentions.
+    """Return a search that ranks passages by the sum of TripleHybrid's scores of the entities they mention.
 
-    Scores below 0 count as 0. ``options`` are the recipe's.
+    Scores below 0 count as 0. ``options`` are those of the recipe.
     """
     assert index.graph is not None
     recipe = TripleHybrid(index, encoder=encoder, threads=threads, **options)
@@ -318,7 +318,7 @@ def by_mention(index: Index, encoder: Encoder | None, threads: int | None = None
 
 
 def _milliseconds(search: Search, questions: Questions, size: int) -> float:
-    """Return the time for one question of a batch of this size: the median of batches of different questions."""
+    """Return the time per question in batches of this size, the median over batches of different questions."""
     seconds = []
     for turn in range(REPEATS + 1):
         first = turn * size % max(1, len(questions.texts) - size + 1)

@@ -1,4 +1,4 @@
-"""Describe what decides whether a graph helps: the graph, its names, the questions' seeds, the walks, the legs."""
+"""Measure what decides whether a graph helps: the graph, its names, the questions' seeds, the walks and the legs."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def search_legs(
     Parameters
     ----------
     index : Index
-        With vectors and a graph.
+        Must have vectors and a graph.
     batches : iterable of (array_like of float (B, d), sequence of B sequences of str or int)
-        The questions' vectors and entities.
+        Vectors and entities of the questions.
     length : int
-        Hits of each leg.
+        Hits per leg.
     damping : float
         Probability of walking on.
     encoder : Encoder, optional
-        For entities that are found by their vectors.
+        Finds entities by their vectors.
     threads : int, optional
 
     Examples
@@ -93,18 +93,18 @@ def diagnose(
     damping: float = 0.5,
     threads: int | None = None,
 ) -> dict[str, Any]:
-    """Measure what decides whether the graph of an index helps with some questions.
+    """Measure what decides whether the graph of an index helps with a set of questions.
 
     Parameters
     ----------
     index : Index
-        With a graph.
+        Must have a graph.
     legs : Legs
-        Of :func:`search_legs`.
+        From :func:`search_legs`.
     qrels : Qrels, optional
         Judgements of the same questions.
     k : int
-        Hits that count as found.
+        Number of hits per leg that are compared.
     damping : float
         Probability of walking on.
     threads : int, optional
@@ -112,8 +112,8 @@ def diagnose(
     Returns
     -------
     dict
-        Numbers by section: ``graph``, ``names``, ``seeds``, ``mass``, ``legs``; with judgements ``pools``, a list with
-        what pools of each size lose.
+        Numbers by section: ``graph``, ``names``, ``seeds``, ``mass``, ``legs``; with judgements also ``pools``, a list
+        of the share of gold passages lost by pools of each size.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def diagnose(
 
 
 def _graph(index: Index, component: NDArray[np.int64]) -> Section:
-    """Count components, and passages that no walk reaches."""
+    """Count components, and nodes without an edge."""
     graph = _graph_of(index)
     sizes = np.bincount(component)
     largest = component == sizes.argmax()
@@ -159,7 +159,7 @@ def _graph(index: Index, component: NDArray[np.int64]) -> Section:
 
 
 def _names(index: Index) -> Section:
-    """Count entities that share a name or alias with another: one thing, perhaps, under several nodes."""
+    """Count entities that share a name or alias with another, and may be duplicates of it."""
     shared = shared_names(index.entity_names, index.entity_aliases)
     entities = {entity for found in shared.values() for entity in found}
     most = sorted(shared, key=lambda name: (-len(shared[name]), name))[:EXAMPLES]
@@ -172,7 +172,7 @@ def _names(index: Index) -> Section:
 
 
 def _seeds(legs: Legs, qrels: Qrels | None, component: NDArray[np.int64]) -> Section:
-    """Count questions that a walk starts for, and whether it can get to their gold passages."""
+    """Count questions with seeds, and those whose gold passages a walk from the seeds can reach."""
     counts = np.array([len(row) for row in legs.seeds])
     section: Section = {
         "questions": counts.size,
@@ -190,7 +190,7 @@ def _seeds(legs: Legs, qrels: Qrels | None, component: NDArray[np.int64]) -> Sec
 
 
 def _mass(index: Index, legs: Legs, damping: float, threads: int | None) -> Section:
-    """Measure how far the walks spread, and what hubs take."""
+    """Measure how far the walks spread, and how much of their mass is on hubs."""
     graph = _graph_of(index)
     seeded = [dict(row) for row in legs.seeds if row]
     hubs = hub_nodes(graph, share=HUBS)
@@ -214,7 +214,7 @@ def _mass(index: Index, legs: Legs, damping: float, threads: int | None) -> Sect
 
 
 def _legs(legs: Legs, qrels: Qrels | None, k: int) -> Section:
-    """Measure whether the legs find the same, and fail together."""
+    """Measure whether the legs find the same passages, and fail on the same questions."""
     shared = overlap(legs.dense, legs.graph, k)
     section: Section = {f"overlap@{k}, mean": float(np.nanmean(shared))}
     if qrels is not None:
@@ -233,7 +233,7 @@ def _legs(legs: Legs, qrels: Qrels | None, k: int) -> Section:
 
 
 def _pools(legs: Legs, qrels: Qrels) -> list[Section]:
-    """Return for each size the mean share of gold passages that a pool, or both together, lose."""
+    """Return the mean share of gold passages that each pool, and both together, lose at each size."""
     width = min(legs.dense.shape[1], legs.graph.shape[1])
     dense, graph = legs.dense, legs.graph
     return [

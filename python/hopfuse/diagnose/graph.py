@@ -1,4 +1,4 @@
-"""The graph itself: components, shared names, and how far a walk spreads."""
+"""Properties of the graph: components, shared names, hubs, and the spread of walks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..types import Graph
 
 
 def connected_components(graph: Graph) -> NDArray[np.int64]:
-    """Return the smallest node id in each node's component; edges count in both directions.
+    """Return, for each node, the smallest node id of its connected component; edge directions are ignored.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def connected_components(graph: Graph) -> NDArray[np.int64]:
     Returns
     -------
     ndarray of int64, shape (N,)
-        By the caller's node ids.
+        Indexed by the caller's node ids.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def connected_components(graph: Graph) -> NDArray[np.int64]:
 
 
 def shared_names(names: Iterable[str], aliases: Iterable[Sequence[str]] | None = None) -> dict[str, tuple[int, ...]]:
-    """Return the names that several entities have, after :func:`normalise_answer`: where a walk's mass may be split.
+    """Return the names that several entities share, which may split the mass of a walk.
 
     Parameters
     ----------
@@ -64,13 +64,13 @@ def shared_names(names: Iterable[str], aliases: Iterable[Sequence[str]] | None =
     Returns
     -------
     dict of str to tuple of int
-        For each normalised name of at least two entities, those entities in ascending order. Names
-        without a letter or digit are left out.
+        The entities of each name that at least two have, in ascending order, by name after
+        :func:`hopfuse.evaluate.normalise_answer`. Names without a letter or digit are left out.
 
     Raises
     ------
     InputError
-        Another number of aliases than of names.
+        The numbers of names and rows of aliases differ.
 
     Examples
     --------
@@ -92,16 +92,16 @@ def shared_names(names: Iterable[str], aliases: Iterable[Sequence[str]] | None =
 
 @dataclass(frozen=True, eq=False)
 class MassSpread:
-    """Results of :func:`mass_spread`; every field is float64 of shape (B,), but for ``reach``.
+    """Results of :func:`mass_spread`.
 
     Attributes
     ----------
-    entropy : ndarray
+    entropy : ndarray of float64, shape (B,)
         Shannon entropy in bits.
-    effective_nodes : ndarray
-        2 ** entropy: how many nodes with equal mass have this entropy.
+    effective_nodes : ndarray of float64, shape (B,)
+        2 ** entropy: the number of nodes with equal mass that have this entropy.
     reach : ndarray of int64, shape (B,)
-        The fewest nodes that hold the share asked for.
+        The smallest number of nodes that hold the given share of the mass.
     """
 
     entropy: NDArray[np.float64]
@@ -115,9 +115,9 @@ def mass_spread(scores: ArrayLike, *, share: float = 0.9) -> MassSpread:
     Parameters
     ----------
     scores : array_like of float, shape (B, N)
-        At least 0, with a sum above 0 in every row; normalised here.
+        At least 0, with a positive sum in every row; they need not be normalised.
     share : float, in (0, 1]
-        The share of the mass that ``reach`` counts nodes for.
+        Share of the mass for ``reach``.
 
     Returns
     -------
@@ -126,11 +126,11 @@ def mass_spread(scores: ArrayLike, *, share: float = 0.9) -> MassSpread:
     Raises
     ------
     InputError
-        Scores of another shape, below 0 or not finite, a row of zeros, share outside (0, 1].
+        Scores have another shape, are negative or not finite, or a row is all zeros; share is outside (0, 1].
 
     References
     ----------
-    Shannon, Bell Syst. Tech. J. 27 (1948); the effective number is Hill's of order 1, Ecology 54 (1973).
+    Shannon, Bell Syst. Tech. J. 27 (1948); effective number of order 1: Hill, Ecology 54 (1973).
 
     Examples
     --------
@@ -147,9 +147,9 @@ def mass_spread(scores: ArrayLike, *, share: float = 0.9) -> MassSpread:
     mass = mass / mass.sum(axis=1, keepdims=True)
     entropy = -np.sum(mass * np.log2(mass, where=mass > 0, out=np.zeros_like(mass)), axis=1)
     held = np.cumsum(-np.sort(-mass, axis=1), axis=1)
-    enough = share * (1 - 1e-12)  # sums of the same numbers in another order differ in their last bits
+    enough = share * (1 - 1e-12)  # the order of a sum changes its last bits
     reach = np.minimum((held < enough).sum(axis=1) + 1, mass.shape[1])
-    # Entropy of one node is -0.0 before the addition.
+    # Adding 0.0 turns -0.0, the entropy of a single node, into 0.0.
     return MassSpread(entropy + 0.0, np.exp2(entropy), reach.astype(np.int64))
 
 
@@ -161,17 +161,17 @@ def hub_nodes(graph: Graph, *, share: float = 0.01) -> NDArray[np.int64]:
     graph : Graph
         N nodes.
     share : float, in (0, 1]
-        Of the nodes; rounded up.
+        Share of the nodes to return, rounded up.
 
     Returns
     -------
     ndarray of int64, shape (ceil(share * N),)
-        Highest summed edge weight first; of equals the lower id.
+        In descending order of summed edge weight, ties by ascending id.
 
     Raises
     ------
     InputError
-        share outside (0, 1].
+        share is outside (0, 1].
 
     Examples
     --------

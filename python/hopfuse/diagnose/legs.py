@@ -1,4 +1,4 @@
-"""Compare two rankings: what they share, how alike they are, and what pools of a size lose."""
+"""Compare two rankings: overlap, correlation of errors, rank-biased overlap, and losses of pools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..types import Hits
 
 
 def overlap(a: Hits, b: Hits, k: int) -> Values:
-    """Return the Jaccard overlap of the first k hits of two lists: passages in both, over passages in either.
+    """Return the Jaccard overlap of the first k hits: the number of passages in both lists over that in either.
 
     Parameters
     ----------
@@ -26,12 +26,12 @@ def overlap(a: Hits, b: Hits, k: int) -> Values:
     Returns
     -------
     ndarray of float64, shape (B,)
-        In [0, 1]; NaN where both lists are empty.
+        In [0, 1]; NaN if both lists are empty.
 
     Raises
     ------
     InputError
-        Another number of rows, k below 1 or above a width.
+        The numbers of rows differ, or k is below 1 or above a width.
 
     References
     ----------
@@ -56,28 +56,29 @@ def overlap(a: Hits, b: Hits, k: int) -> Values:
 
 
 def error_correlation(a: Values, b: Values) -> float:
-    """Return correlation of two systems' errors: the phi coefficient of a metric whose values are 0 or 1.
+    """Return the correlation of two systems' errors, as the phi coefficient of a metric with values 0 or 1.
 
-    Near 1 they fail on the same queries, and fusing them gains little; near 0 or below they fail on others.
+    Near 1, the systems fail on the same queries, and fusing them gains little; near 0 or below, they fail on different
+    ones.
 
     Parameters
     ----------
     a, b : ndarray of float64, shape (B,)
-        0, 1 or NaN for each query; a query that is NaN in either is left out.
+        0, 1 or NaN for each query; queries with NaN in either are left out.
 
     Returns
     -------
     float
-        In [-1, 1]; NaN where one of them is right everywhere, or nowhere.
+        In [-1, 1]; NaN if all values of either system are equal.
 
     Raises
     ------
     InputError
-        Shapes that differ, values other than 0, 1 and NaN.
+        Shapes differ, or values are other than 0, 1 and NaN.
 
     References
     ----------
-    Yule, J. R. Stat. Soc. 75 (1912); as a measure of diversity Kuncheva and Whitaker, Mach. Learn. 51 (2003).
+    Yule, J. R. Stat. Soc. 75 (1912); as a measure of diversity: Kuncheva and Whitaker, Mach. Learn. 51 (2003).
 
     Examples
     --------
@@ -87,20 +88,20 @@ def error_correlation(a: Values, b: Values) -> float:
     0.0
     """
     if a.shape != b.shape:
-        raise InputError(f"a has shape {a.shape} and b {b.shape}; both are per query")
+        raise InputError(f"a has shape {a.shape} and b {b.shape}; give one value per query in both")
     defined = ~(np.isnan(a) | np.isnan(b))
     ours, theirs = a[defined], b[defined]
     if not (np.isin(ours, (0, 1)).all() and np.isin(theirs, (0, 1)).all()):
-        raise InputError("errors are those of a metric with values of 0 and 1, such as hit@k; others were given")
+        raise InputError("a and b must have values of 0 and 1, such as those of hit@k; give such a metric")
     n, right, other, both = ours.size, ours.sum(), theirs.sum(), (ours * theirs).sum()
     spread = right * (n - right) * other * (n - other)
     return float((n * both - right * other) / np.sqrt(spread)) if spread > 0 else float("nan")
 
 
 def pool_loss(pools: Sequence[Hits], qrels: Qrels, size: int) -> Values:
-    """Return share of a query's gold passages that are among the first ``size`` hits of no pool.
+    """Return the share of each query's gold passages that no pool has among its first ``size`` hits.
 
-    What is lost here no fusion of these pools finds.
+    No fusion of these pools can find the passages that are lost.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ def pool_loss(pools: Sequence[Hits], qrels: Qrels, size: int) -> Values:
     Raises
     ------
     InputError
-        No pool, another number of rows, a size below 1 or above a width.
+        There is no pool, the numbers of rows differ, or size is below 1 or above a width.
 
     Examples
     --------
@@ -131,7 +132,7 @@ def pool_loss(pools: Sequence[Hits], qrels: Qrels, size: int) -> Values:
     """
     if not pools or any(len(pool) != len(qrels) for pool in pools):
         raise InputError(
-            f"pools have {[len(p) for p in pools]} rows, the judgements {len(qrels)} queries; give as many"
+            f"pools have {[len(p) for p in pools]} rows, the judgements {len(qrels)} queries; give one row per query"
         )
     _check_size("size", size, pools)
     values = np.full(len(qrels), np.nan)
@@ -145,34 +146,35 @@ def pool_loss(pools: Sequence[Hits], qrels: Qrels, size: int) -> Values:
 def _check_size(name: str, size: int, lists: Sequence[Hits]) -> None:
     width = min(hits.shape[1] for hits in lists)
     if not 1 <= size <= width:
-        raise InputError(f"{name} is {size}, and the narrowest list is {width} wide; {name} is 1 .. {width}")
+        raise InputError(f"{name} is {size}, but the narrowest list is {width} wide; {name} must be 1 .. {width}")
 
 
 def rank_biased_overlap(a: Hits, b: Hits, *, p: float = 0.9) -> Values:
-    """Return the extrapolated rank-biased overlap of the lists of each query.
+    """Return the extrapolated rank-biased overlap (RBO) of the two lists of each query.
 
-    The share of passages that two lists have in common down to depth d, averaged over all depths with the weight
-    (1 - p) p^(d - 1). Lists end, and the lists of this measure do not: below the longer one the agreement found is
-    taken to go on, and below the shorter one its own (equation 32 of the source, a point estimate between its lower
-    and its upper bound). So lists of different lengths compare, and equal ones have 1.
+    RBO is the share of passages that two lists have in common down to depth d, averaged over all depths with weights
+    (1 - p) p^(d - 1). It is defined for infinite lists. For finite ones, the agreement at the end of the longer list is
+    extrapolated to all greater depths, and the shorter list is extrapolated at the rate of agreement at its end
+    (equation 32 of the reference, a point estimate between RBO's lower and upper bound). Lists of different lengths can
+    be compared, and equal lists have RBO 1.
 
     Parameters
     ----------
     a, b : Hits
         B rows each, of any width; all valid hits of a row count.
     p : float, in (0, 1)
-        How deep a reader goes: after each passage on to the next with this probability. The first ten passages have
-        86 % of the weight at 0.9, and all but 0.02 % at 0.5.
+        Probability that a reader goes on from a passage to the next. The first ten passages have 86 % of the weight
+        at 0.9, and all but 0.02 % at 0.5.
 
     Returns
     -------
     ndarray of float64, shape (B,)
-        In [0, 1], the same with a and b exchanged; 0 where only one list is empty, NaN where both are.
+        In [0, 1], symmetric in a and b; 0 if only one list is empty, NaN if both are.
 
     Raises
     ------
     InputError
-        Another number of rows, p outside (0, 1).
+        The numbers of rows differ, or p is outside (0, 1).
 
     References
     ----------
@@ -194,9 +196,9 @@ def rank_biased_overlap(a: Hits, b: Hits, *, p: float = 0.9) -> Values:
 
 
 def check_persistence(p: float) -> None:
-    """Refuse a probability of reading on that is not strictly between 0 and 1."""
+    """Refuse a parameter of the rank-biased overlap that is not strictly between 0 and 1."""
     if not 0 < p < 1:
-        raise InputError(f"p is {p}; it must lie between 0 and 1, e.g. 0.9")
+        raise InputError(f"p is {p}; it must be between 0 and 1, e.g. 0.9")
 
 
 def _extrapolated(lists: list[list[int]], p: float) -> float:
@@ -206,15 +208,15 @@ def _extrapolated(lists: list[list[int]], p: float) -> float:
         return 0.0 if length else float("nan")
     shared = _shared(short, long)
     depth = np.arange(1, length + 1)
-    # What the shorter list would share below its end, at the rate of its end.
-    continued = shared[s - 1] / s * np.maximum(depth - s, 0)
-    agreement = (shared + continued) / depth
+    # Passages that the shorter list would share beyond its end, at the rate of agreement at its end.
+    extrapolated = shared[s - 1] / s * np.maximum(depth - s, 0)
+    agreement = (shared + extrapolated) / depth
     value = (1 - p) * (agreement * p ** (depth - 1.0)).sum() + agreement[-1] * p**length
     return float(min(value, 1.0))
 
 
 def _shared(short: list[int], long: list[int]) -> NDArray[np.int64]:
-    """Return how many passages both lists have down to each depth of the longer one."""
+    """Return the number of passages that both lists have, down to each depth of the longer one."""
     place = {passage: at for at, passage in enumerate(short)}
     enters = [max(at, place[passage]) for at, passage in enumerate(long) if passage in place]
     return np.cumsum(np.bincount(np.array(enters, np.int64), minlength=len(long)))

@@ -1,4 +1,4 @@
-"""Questions asked in other words: rewritings, and small paraphrases that keep the meaning."""
+"""Rewritings of questions, and rules for small paraphrases that keep the meaning."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ Mentions = Sequence[Sequence[str]]
 
 @dataclass(frozen=True, eq=False)
 class Rewriting:
-    """Questions, what each was rewritten to, and by which rule.
+    """Questions, their rewritten forms, and the rule that rewrote each.
 
-    :func:`paraphrase` and :func:`substitute_aliases` make them; others, a language model's, can be given.
+    Made by :func:`paraphrase` and :func:`substitute_aliases`, or from rewritings of your own, such as a language
+    model's.
 
     Parameters
     ----------
     questions, rewritten : sequence of str, B entries each
-        A question that could not be rewritten stands in both.
+        A question that could not be rewritten is the same in both.
     rules : sequence of str, B entries, optional
-        What was done to each question, ``""`` for nothing; by default ``"rewritten"`` where it changed.
+        The rule that rewrote each question, ``""`` for none; by default ``"rewritten"`` if the question changed.
     entities : sequence of sequences of str, B entries, optional
-        The questions' mentions of entities, for a search that is given them.
+        Mentions of entities in the questions, for a search that takes them.
     rewritten_entities : sequence of sequences of str, B entries, optional
-        Those of the rewritten questions; by default the same.
+        Mentions in the rewritten questions; by default the same.
 
     Raises
     ------
     InputError
-        Fields of different lengths, a question that is not a string, mentions of rewritten questions alone.
+        Fields differ in length, a question is not a string, or only the mentions of rewritten questions are given.
 
     Examples
     --------
@@ -71,11 +72,11 @@ class Rewriting:
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """True where the question, or its mentions, differ; shape (B,)."""
+        """Whether each question or its mentions differ, shape (B,)."""
         return np.array([one != other for one, other in zip(self._asked(0), self._asked(1), strict=True)], bool)
 
     def _asked(self, side: int) -> list[tuple[str, tuple[str, ...]]]:
-        """Return each question with its mentions, as it was (0) or as it is rewritten (1)."""
+        """Return each question with its mentions: the original ones (0), or the rewritten ones (1)."""
         texts = (self.questions, self.rewritten)[side]
         mentions = (self.entities, self.rewritten_entities)[side]
         return list(zip(texts, [()] * len(texts) if mentions is None else map(tuple, mentions), strict=True))
@@ -90,15 +91,15 @@ class Rewriting:
 def check_questions(questions: Sequence[str], name: str = "questions") -> tuple[str, ...]:
     """Return questions as a tuple of strings."""
     if isinstance(questions, str):
-        raise InputError(f"{name} is one str; pass a list of strings: [question]")
+        raise InputError(f"{name} is a string; give a list of strings: [question]")
     for at, question in enumerate(questions):
         if not isinstance(question, str):
-            raise InputError(f"{name}[{at}] is a {type(question).__name__}; every question is a string")
+            raise InputError(f"{name}[{at}] is of type {type(question).__name__}; every question must be a string")
     return tuple(questions)
 
 
 def draw(question: str, purpose: str, choices: int) -> int:
-    """Return a number below ``choices`` that depends on the question and the purpose alone, by MD5.
+    """Return a number below ``choices`` derived from the MD5 hash of the purpose and the question.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def draw(question: str, purpose: str, choices: int) -> int:
 
 
 _PREFIXES = ("Please tell me: ", "Could you tell me: ", "I would like to know: ")
-#: "what" and "which" mean the same before these.
+#: Nouns before which "what" and "which" mean the same.
 _NOUNS = (
     "actor|actress|airport|album|animal|artist|author|award|band|battle|book|building|character|city|club|college|"
     "company|continent|country|county|director|film|game|genre|group|island|king|language|magazine|month|mountain|"
@@ -126,38 +127,38 @@ _IS = re.compile(r"(Who|What|Where|When|How|who|what|where|when|how) is(?= \w)")
 def paraphrase(
     questions: Sequence[str], entities: Mentions | None = None, *, rules: Sequence[str] | None = None
 ) -> Rewriting:
-    """Change each question by one of the rules that can change it.
+    """Rewrite each question by one of the rules that apply to it.
 
     ============================ ======================================================================================
-    rule                         what it does
+    rule                         effect
     ============================ ======================================================================================
-    ``polite``                   "Please tell me: ", "Could you tell me: " or "I would like to know: " before it
-    ``what_which``               "what" for "which" and "which" for "what", at the beginning (or after its
-                                 preposition) and before one of a list of nouns: "Which city", "in what year"
-    ``contraction``              the first "is not", "did not" and the like in one word, else a first "Who is",
-                                 "What is" and the like: "Who's"
-    ``no_question_mark``         a question mark at the end goes
-    ``first_letter``             the first letter in the other case, but of "I" and words of capitals alone
+    ``polite``                   prepends "Please tell me: ", "Could you tell me: " or "I would like to know: "
+    ``what_which``               swaps "what" and "which" at the beginning (or after a preposition there), before one
+                                 of a list of nouns: "Which city", "in what year"
+    ``contraction``              contracts the first "is not", "did not" and the like, else "Who is", "What is" and
+                                 the like at the beginning: "Who's"
+    ``no_question_mark``         removes a question mark at the end
+    ``first_letter``             changes the case of the first letter, except of "I" and words in capitals
     ============================ ======================================================================================
 
     Parameters
     ----------
     questions : sequence of str, B entries
     entities : sequence of sequences of str, B entries, optional
-        The questions' mentions, kept as they are.
+        Mentions in the questions, which do not change.
     rules : sequence of str, optional
-        Names from the table, by default all. Which one of those that change a question is taken depends on the MD5 of
-        the question, not on the others, their order or a seed.
+        Names from the table, by default all. The MD5 hash of a question decides which of the rules that change it is
+        applied.
 
     Returns
     -------
     Rewriting
-        With the rule of each question, ``""`` where none changes it.
+        Has the rule of each question, ``""`` if none changes it.
 
     Raises
     ------
     InputError
-        A question that is not a string, another number of mentions, no rule or an unknown one.
+        A question is not a string, the number of mentions differs, or a rule is unknown or none is given.
 
     Examples
     --------
@@ -176,7 +177,7 @@ def paraphrase(
 
 
 def _rewritten(question: str, names: Sequence[str]) -> tuple[str, str]:
-    """Return the question after one of the rules that change it, and the rule's name."""
+    """Return the question rewritten by one of the rules that change it, and the name of the rule."""
     results = ((_RULES[name](question), name) for name in names)
     changed = [(text, name) for text, name in results if text != question]
     return changed[draw(question, "rule", len(changed))] if changed else (question, "")

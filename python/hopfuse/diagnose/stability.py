@@ -1,4 +1,4 @@
-"""Measure how much a ranking changes when a question is asked in another way."""
+"""Measure how much a ranking changes when questions are reworded."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _VALUES = ("rbo", "jaccard", "first_gold_kept")
 
 @dataclass(frozen=True, eq=False)
 class RankStability:
-    """Results of :func:`rank_stability`: a value per question, NaN for those that were not rewritten.
+    """Results of :func:`rank_stability`: a value per question, NaN for questions that were not rewritten.
 
     Attributes
     ----------
     rbo : ndarray of float64, shape (B,)
-        :func:`rank_biased_overlap` of both whole lists; NaN too where both are empty.
+        :func:`rank_biased_overlap` of the whole lists; also NaN if both are empty.
     jaccard : ndarray of float64, shape (B,)
-        Passages among the first k of both lists, over those of either; NaN too where both are empty.
+        :func:`overlap` of the first k passages; also NaN if both lists are empty.
     first_gold_kept : ndarray of float64, shape (B,)
-        1 where the best ranked gold passages of both lists are at most one rank apart, 0 where they are further apart
-        or one list has none; NaN too where neither has one, and without judgements.
+        1 if the best ranked gold passages of both lists are at most one rank apart, 0 if they are further apart or
+        only one list has one; also NaN if neither has one, or without judgements.
     num_changed : int
-        Questions that were rewritten.
+        Number of questions that were rewritten.
     """
 
     rbo: Values
@@ -47,7 +47,7 @@ class RankStability:
     num_changed: int
 
     def summary(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_] | None = None) -> dict[str, Estimate]:
-        """Return mean, number of questions and 95 % interval of each, over all or some (positions, or a mask).
+        """Return the mean of each measure with its 95 % interval, over all questions or ``rows`` (positions or a mask).
 
         Examples
         --------
@@ -68,19 +68,19 @@ class RankStability:
 def rank_stability(
     search: Search, rewriting: Rewriting, *, k: int = 10, p: float = 0.9, qrels: Qrels | None = None
 ) -> RankStability:
-    """Search for questions and for their rewritten forms, and compare the lists.
+    """Search for questions and for their rewritten forms, and compare the two lists of each.
 
     Parameters
     ----------
     search : callable (list of str, list of sequences of str or None) -> Hits
-        From questions and their mentions (None where ``rewriting`` has none) to a row of hits for each, at least k
-        wide. It is called twice, with the questions that were rewritten, in their order.
+        Takes questions and their mentions (None if ``rewriting`` has none), and returns a row of hits for each, at
+        least k wide. It is called twice: with the questions that were rewritten, and with their rewritten forms.
     rewriting : Rewriting
-        B questions, as :func:`paraphrase` and :func:`substitute_aliases` make them.
+        B questions, for instance from :func:`paraphrase` or :func:`substitute_aliases`.
     k : int, at least 1
-        Passages that the Jaccard overlap reads; the others read whole lists.
+        Number of passages for the Jaccard overlap; the other measures read whole lists.
     p : float, in (0, 1)
-        Of the rank-biased overlap.
+        Parameter of the rank-biased overlap.
     qrels : Qrels, optional
         Judgements of the B questions, for their first gold passages.
 
@@ -91,8 +91,8 @@ def rank_stability(
     Raises
     ------
     InputError
-        No question that was rewritten, judgements of another number of questions, p outside (0, 1), another number of
-        rows than questions, k below 1 or above a list's width.
+        No question was rewritten, the numbers of judgements or of rows of hits differ from that of questions, p is
+        outside (0, 1), or k is below 1 or above the width of a list.
 
     Examples
     --------
@@ -107,9 +107,11 @@ def rank_stability(
     check_persistence(p)
     rows = np.flatnonzero(rewriting.changed)
     if rows.size == 0:
-        raise InputError(f"none of the {len(rewriting)} questions was rewritten; there is nothing to compare")
+        raise InputError(f"none of the {len(rewriting)} questions was rewritten; give a Rewriting that changes some")
     if qrels is not None and len(qrels) != len(rewriting):
-        raise InputError(f"{len(rewriting)} questions and judgements of {len(qrels)}; give those of the same questions")
+        raise InputError(
+            f"{len(rewriting)} questions have judgements of {len(qrels)}; give those of the same questions"
+        )
     before, after = (_found(search, side, rewriting, rows.tolist()) for side in ("questions", "rewritten"))
     kept = np.full(rows.size, np.nan) if qrels is None else _first_gold_kept(before, after, qrels.take(rows))
     return RankStability(
@@ -125,7 +127,7 @@ def _found(search: Search, side: str, rewriting: Rewriting, rows: list[int]) -> 
     mentions = rewriting.entities if side == "questions" else rewriting.rewritten_entities
     hits = search([questions[row] for row in rows], None if mentions is None else [mentions[row] for row in rows])
     if len(hits) != len(rows):
-        raise InputError(f"search gave {len(hits)} rows for {len(rows)} questions; it must give one for each")
+        raise InputError(f"search returned {len(hits)} rows for {len(rows)} questions; it must return one for each")
     return hits
 
 
@@ -144,7 +146,7 @@ def _first_gold(hits: Hits, qrels: Qrels, row: int) -> int | None:
 
 
 def _spread(values: Values, rows: NDArray[np.int64], count: int) -> Values:
-    """Return values of some questions among all, NaN elsewhere; read-only."""
+    """Return a read-only array of all questions with values at ``rows`` and NaN elsewhere."""
     made = np.full(count, np.nan)
     made[rows] = values
     made.flags.writeable = False
@@ -154,23 +156,23 @@ def _spread(values: Values, rows: NDArray[np.int64], count: int) -> Values:
 def stability_rows(
     name: str, search: Search, rewritings: Mapping[str, Rewriting], *, k: int = 10, qrels: Qrels | None = None
 ) -> list[dict[str, Any]]:
-    """Return a row for each way to rewrite the questions: how many were, and the means of :func:`rank_stability`.
+    """Return a row for each rewriting, with the number of questions changed and the means of :func:`rank_stability`.
 
     Parameters
     ----------
     name : str
-        Of what searches, for the rows.
+        Name of the recipe, for the rows.
     search : callable
-        As :func:`rank_stability` takes it.
+        As of :func:`rank_stability`.
     rewritings : mapping of str to Rewriting
-        By what was done.
+        By name.
     k : int
     qrels : Qrels, optional
 
     Returns
     -------
     list of dict
-        ``recipe``, ``rewriting``, ``questions`` that were rewritten, and the means; None where there is none.
+        ``recipe``, ``rewriting``, ``questions`` (the number rewritten), and the means, None if there are none.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""Reports: tables for a terminal, a page or JSON, plots, and pages without scripts or network."""
+"""Reports: tables for a terminal, HTML or JSON, SVG plots, and self-contained HTML pages.
+
+Imports the public API and ``evaluate``; Rich, Jinja2 and matplotlib are imported when they are first needed.
+"""
 
 from .pages import evaluation_page, policy_page
 from .path_plot import subgraph_plot

@@ -1,6 +1,6 @@
-"""Pages: an evaluation, and one question of PolicyRAG; one file each, without scripts or network.
+"""HTML pages of an evaluation and of a PolicyRAG trace: self-contained, without scripts or network access.
 
-The templates are in ``templates/``; whatever they show is escaped. The extra ``report`` installs Jinja2 and matplotlib.
+The templates are in ``templates/`` and escape all text. The extra ``report`` installs Jinja2 and matplotlib.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .plots import MAX_CURVES, curve_plot, difference_bars, heat_map, histogram,
 from .tables import Row, Table, comparison_tables, final_table, mean_tables, option_text, table, tune_table
 from .text import render
 
-#: Seeds whose shares have a colour of their own; the others share one.
+#: Number of seeds whose shares have their own colour.
 NAMED_SEEDS = 5
 OTHERS = "other seeds"
 
@@ -46,7 +46,7 @@ def evaluation_page(
     sweep: Sweep | None = None,
     diagrams: Sequence[Grid] = (),
 ) -> str:
-    """Return a page with the numbers, each query's win or loss, the scores' distributions, and traces of queries.
+    """Return a page with the results, the queries won and lost, distributions of scores, and traces of queries.
 
     Parameters
     ----------
@@ -58,20 +58,21 @@ def evaluation_page(
         The names that runs and judgements were read with.
     title : str
     notes : sequence of str
-        Lines under the title: what was read, which half of the queries this is.
+        Paragraphs under the title, for instance on what was read, and which half of the queries this is.
     calibration : str
-        A method of :func:`hopfuse.calibrate`: scores are drawn before it and after it.
+        A method of :func:`hopfuse.calibrate`; scores are plotted before and after it.
     legs : mapping of str to Run, optional
-        Further runs that were not evaluated: their scores are drawn, and traces have their ranks.
+        Further runs that were not evaluated; their scores are plotted, and traces have their ranks.
     distributions : mapping, optional
-        What :func:`hopfuse.evaluate.score_distributions` gave for these runs and legs, if that is known;
-        ``calibration`` is then not read.
+        The result of :func:`hopfuse.evaluate.score_distributions` for these runs and legs, if it is already known;
+        ``calibration`` is then ignored.
     traced : mapping, optional
-        What :func:`hopfuse.evaluate.traces` gave for the queries that differ from the baseline, if that is known.
+        The result of :func:`hopfuse.evaluate.traces` for the queries that differ from the baseline, if it is already
+        known.
     sweep : Sweep, optional
-        What the options were selected by; ``evaluation`` is then of its test half.
+        The sweep that selected the options; ``evaluation`` is then of its test half.
     diagrams : sequence of Grid
-        Drawn as heat maps, for instance the phase diagram of a mean-field model.
+        Plotted as heat maps, for instance the phase diagram of a mean-field model.
 
     Returns
     -------
@@ -81,8 +82,8 @@ def evaluation_page(
     Raises
     ------
     InputError
-        Runs or judgements other than those that were evaluated, a leg with a run's name, scores that the calibration
-        does not allow.
+        Runs or judgements are not those that were evaluated, a leg has the name of a run, or the calibration does not
+        allow the scores.
     MissingExtraError
         Jinja2 or matplotlib is not installed.
 
@@ -98,7 +99,7 @@ def evaluation_page(
     (True, True)
     """
     if tuple(runs) != evaluation.runs or qrels.ids != evaluation.ids:
-        raise InputError("give the runs and the judgements that were evaluated, all of them and in their order")
+        raise InputError("runs or judgements are not those that were evaluated; give the same ones in the same order")
     both = set(legs or {}) & set(runs)
     if both:
         raise InputError(f"{', '.join(sorted(both))} is a leg and a run; give each name once")
@@ -123,12 +124,12 @@ def evaluation_page(
 
 
 def policy_page(trace: Mapping[str, Any]) -> str:
-    """Return a page on one question of PolicyRAG: seeds, facts, what each hit's score is made of and comes from.
+    """Return a page about a question of PolicyRAG: seeds, facts, and the terms, seeds and paths of each hit's score.
 
     Parameters
     ----------
     trace : mapping
-        One of the traces of a search by :class:`hopfuse.recipes.PolicyRAG`.
+        A trace of a search by :class:`hopfuse.recipes.PolicyRAG`.
 
     Returns
     -------
@@ -138,7 +139,7 @@ def policy_page(trace: Mapping[str, Any]) -> str:
     Raises
     ------
     InputError
-        A trace of something else, or one that an older version made.
+        The trace is of another recipe, or was made by an older version.
     MissingExtraError
         Jinja2 or matplotlib is not installed.
 
@@ -153,10 +154,10 @@ def policy_page(trace: Mapping[str, Any]) -> str:
     """
     missing = [name for name in ("query", "ranked_by", "seeds", "facts", "passage_seeds", "hits") if name not in trace]
     if missing:
-        raise InputError(f"the trace has no {missing[0]!r}; give one of PolicyRAG's: search(..., trace=True).traces")
+        raise InputError(f"the trace has no {missing[0]!r}; give a trace of PolicyRAG: search(..., trace=True).traces")
     by_policy = trace["ranked_by"] == "policy"
     if by_policy and not all(map(_has_paths, trace["hits"])):
-        raise InputError("the trace was made by an older version: search again with trace=True")
+        raise InputError("the trace was made by an older version; search again with trace=True")
     named = [(f"{at}. {_name(hit)}", hit) for at, hit in enumerate(trace["hits"], 1)]
     context: dict[str, Any] = {"hits": _passages(trace["hits"], by_policy=by_policy), "by_policy": by_policy}
     if by_policy:
@@ -192,7 +193,7 @@ def _sweep(sweep: Sweep) -> dict[str, Any]:
 def _histograms(kinds: Mapping[str, ScoreDistribution]) -> Iterator[tuple[str, str]]:
     for kind, found in kinds.items():
         auc = "" if found.auc is None else f"; AUC {found.auc:.3f}"
-        caption = "as they are" if kind == "raw" else f"after {kind}, query by query"
+        caption = "raw scores" if kind == "raw" else f"after {kind}, query by query"
         yield histogram(found, "score" if kind == "raw" else f"{kind} score"), caption + auc
 
 
@@ -208,7 +209,7 @@ def _differences(evaluation: Evaluation, traced: Mapping[str, Mapping[str, Any]]
 
 
 def _has_paths(hit: Mapping[str, Any]) -> bool:
-    """Return whether a hit has its paths, and their relations say whether all of their edges were walked."""
+    """Return whether a hit has paths whose relations have the field ``walked``."""
     steps = (step for path in hit.get("paths", ()) for step in path)
     return "paths" in hit and all("walked" in step for step in steps if step.get("edge") == "relation")
 
@@ -252,7 +253,7 @@ def _path(name: str, hit: Mapping[str, Any], path: Sequence[Mapping[str, Any]]) 
 
 
 def _attributed(named: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, dict[str, float]]]:
-    """Return percent of each hit's score by seed: of the largest seeds by name, and of the others together."""
+    """Return the percentage of each hit's score by seed: for the largest seeds by name, and for the others together."""
     total: dict[tuple[str, int], float] = {}
     for _, hit in named:
         for one in hit["attribution"]:
@@ -263,7 +264,9 @@ def _attributed(named: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[st
 
 
 def seed_shares(attribution: Sequence[Mapping[str, Any]], largest: Sequence[tuple[str, int]]) -> dict[str, float]:
-    """Return percent of a hit's score by seed: of ``largest``, as (kind, number), by name, and of the others together.
+    """Return the percentage of a hit's score by seed: for the seeds in ``largest`` by name, and for all others.
+
+    ``largest`` has the (kind, number) of seeds.
 
     Examples
     --------
@@ -274,7 +277,7 @@ def seed_shares(attribution: Sequence[Mapping[str, Any]], largest: Sequence[tupl
     of = {(one["kind"], one["number"]): one for one in attribution}
     shares: dict[str, float] = {}
     for key in largest:
-        if key in of:  # a passage may be called as an entity is
+        if key in of:  # a passage may have the name of an entity
             name = of[key]["name"] if key[0] == "entity" else f"passage {key[1]}: {of[key]['name']}"
             name = f"{name} (entity {key[1]})" if name == OTHERS else name
             shares[name] = shares.get(name, 0.0) + of[key]["score"]

@@ -1,4 +1,4 @@
-"""Draw the paths from seeds to hits."""
+"""Plot the paths from seeds to hits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EDGES = {
 
 @styled
 def subgraph_plot(laid: Subgraph) -> str:
-    """Draw seeds left, hits right, and between them edges by type, wider the stronger the path is; relations are named.
+    """Draw seeds on the left, hits on the right, and the edges between, by type and with a width by path strength.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def subgraph_plot(laid: Subgraph) -> str:
     Returns
     -------
     str
-        An ``<svg>`` element with its legend, or a paragraph if there is no edge; boxes and edges have tooltips.
+        An ``<svg>`` element with a legend and tooltips, or a paragraph if there is no edge.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def subgraph_plot(laid: Subgraph) -> str:
         axes.text(column, -0.7, title, ha="center", va="center")
     lowest: dict[tuple[int, int], int] = {}
     for end, words in sorted((laid.nodes[link.end][:2], link.words) for link in laid.links if link.edge == "relation"):
-        lowest[end] = lowest.get(end, -1) + 1  # names of the relations that lead to one box stand one below the other
+        lowest[end] = lowest.get(end, -1) + 1  # stack the names of the relations that lead to the same box
         place = end[0] - 0.31, end[1] + 0.38 * lowest[end]
         axes.text(*place, printable(shorten(words, 24)), ha="right", va="center", fontsize=8, zorder=3)
     for name, (colour, line) in _EDGES.items():
@@ -71,7 +71,7 @@ def subgraph_plot(laid: Subgraph) -> str:
 
 
 def _edge(axes: Any, laid: Subgraph, link: Link) -> Any:
-    """Draw an edge from box to box, straight across the columns between."""
+    """Draw an edge between two boxes, straight across the columns in between."""
     start, end = laid.nodes[link.start], laid.nodes[link.end]
     path, patches = (import_module(f"matplotlib.{name}") for name in ("path", "patches"))
     x, y = start.column + 0.3, float(start.row)
@@ -93,7 +93,7 @@ def _edge(axes: Any, laid: Subgraph, link: Link) -> Any:
 
 
 def edge_width(strength: float, strongest: float) -> float:
-    """Return the width of an edge, by the logarithm of its strength: products of probabilities fall fast along a path.
+    """Return the width of an edge, linear in the logarithm of its strength.
 
     Examples
     --------

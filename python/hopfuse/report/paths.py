@@ -1,4 +1,4 @@
-"""Paths of a trace: in words, and laid out as a graph."""
+"""Paths of a trace: as text, and laid out as a graph."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-#: As many of a fact's passages are named.
+#: Number of a fact's passages to name.
 NAMED_PASSAGES = 3
 
 
 def arrow(step: Mapping[str, Any]) -> str:
-    """Return how a path goes on: by the fact that most passages state, from head to tail, or the type of the edge.
+    """Return the arrow of a step: named by the fact that most passages state, or by the type of the edge.
 
-    An index does not keep which family a fact is of. So where there is no fact, or the walk leaves out an edge between
-    the two, a relation is called by the families that the walk takes.
+    A fact's arrow points from head to tail. An index does not store the family of a fact, so if there is no fact, or
+    the walk left out some edge between the two nodes, a relation is named by the families that were walked.
 
     Parameters
     ----------
     step : mapping
-        Of one of the ``paths`` of a hit; not the first.
+        A step of one of the ``paths`` of a hit, except the first.
 
     Examples
     --------
@@ -36,24 +36,24 @@ def arrow(step: Mapping[str, Any]) -> str:
     '—in→'
     """
     if step.get("facts") and step.get("walked", True):
-        said = step["facts"][0]["relation"]
-        return f"—{said}→" if step["facts"][0]["forward"] else f"←{said}—"
+        relation = step["facts"][0]["relation"]
+        return f"—{relation}→" if step["facts"][0]["forward"] else f"←{relation}—"
     if step["edge"] == "synonym" and step.get("alias", step["name"]) != step["name"]:
         return f"—synonym “{step['alias']}”→"
     mention = "in" if step["kind"] == "passage" else "mentions"
-    said = mention if step["edge"] == "context" else ", ".join(step.get("families", ())) or step["edge"]
-    return f"—{said}→"
+    name = mention if step["edge"] == "context" else ", ".join(step.get("families", ())) or step["edge"]
+    return f"—{name}→"
 
 
 def path_words(path: Sequence[Mapping[str, Any]], passage: int) -> str:
-    """Return a path from its seed to the hit, on one line.
+    """Return a path from its seed to the hit, as a line of text.
 
     Parameters
     ----------
     path : sequence of mapping
         One of the ``paths`` of a hit.
     passage : int
-        The hit's.
+        Number of the hit's passage.
 
     Examples
     --------
@@ -72,9 +72,9 @@ def path_words(path: Sequence[Mapping[str, Any]], passage: int) -> str:
 
 
 def fact_words(path: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what a path's relations rest on: the families of each step, then its facts and who states them.
+    """Return lines on the relations of a path: the families of each step, then its facts and their passages.
 
-    The families are those that the walk takes between the two, not those of one fact. A step without a fact says so.
+    The families are those that the walk takes between the two nodes, not those of a single fact.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ HIT = "hit"
 
 
 class Node(NamedTuple):
-    """A place in the drawing: its column from the left, its place in the column, what it is and what it is called."""
+    """A node of the drawing: its column from the left, its row in the column, its kind and its name."""
 
     column: int
     row: int
@@ -126,11 +126,10 @@ class Node(NamedTuple):
 
 
 class Link(NamedTuple):
-    """From a node to one further right.
+    """An edge from a node to one further right.
 
-    ``edge``: its type, or ``"in"`` from an entity to the hit that mentions it. ``strength``: of the strongest path that
-    takes it. ``words``: what it says, as an arrow. ``through``: its places in the columns between, which it has for
-    itself.
+    ``edge`` is its type, or ``"in"`` from an entity to the hit that mentions it; ``strength`` is that of the strongest
+    path along it; ``words`` is its arrow; ``through`` has the rows reserved for it in the columns between.
     """
 
     start: Key
@@ -150,20 +149,20 @@ class Subgraph:
 
     @property
     def columns(self) -> int:
-        """Return how many there are."""
+        """Number of columns."""
         return 1 + max((node.column for node in self.nodes.values()), default=-1)
 
     @property
     def rows(self) -> int:
-        """Of the highest column."""
+        """Number of rows of the tallest column."""
         between = (row for link in self.links for row in link.through)
         return 1 + max((*(node.row for node in self.nodes.values()), *between), default=-1)
 
 
 def subgraph(hits: Sequence[Mapping[str, Any]]) -> Subgraph:
-    """Lay out the strongest paths of hits: seeds left, what lies between by its steps from them, hits right.
+    """Lay out the strongest paths of hits: seeds on the left, hits on the right, other nodes by steps from a seed.
 
-    A node that paths of several seeds have is drawn once for each number of steps that it is away from one.
+    A node at different distances from several seeds is drawn once for each distance.
 
     Parameters
     ----------
@@ -208,14 +207,14 @@ def subgraph(hits: Sequence[Mapping[str, Any]]) -> Subgraph:
 def _drawn(
     hit: Mapping[str, Any], path: Sequence[Mapping[str, Any]], inner: Container[Key]
 ) -> Sequence[Mapping[str, Any]]:
-    """Return the steps before the hit; a passage that is the hit itself and leads nowhere else is drawn once."""
+    """Return the steps before the hit, without a last step that is the hit itself and leads nowhere else."""
     end = _key(path[-1], len(path) - 1)
     own = len(path) > 1 and end[:2] == ("passage", hit["passage"]) and end not in inner
     return path[:-1] if own else path
 
 
 def _take(filled: list[int], column: int) -> int:
-    """Return the next free place of a column."""
+    """Return the next free row of a column, and mark it as taken."""
     filled[column] += 1
     return filled[column] - 1
 
@@ -227,7 +226,7 @@ def _key(step: Mapping[str, Any], column: int) -> Key:
 def _link(
     links: dict[tuple[Key, Key], Link], start: Key, end: Key, step: Mapping[str, Any], through: tuple[int, ...] = ()
 ) -> None:
-    """Keep the strongest of several paths along a link."""
+    """Add a link, or raise its strength to that of a stronger path along it."""
     made = Link(start, end, step["edge"], step["strength"], arrow(step), through)
     known = links.setdefault((start, end), made)
     if known.strength < made.strength:

@@ -1,4 +1,4 @@
-"""Plots of numbers, as inline SVG."""
+"""Plots as inline SVG."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..evaluate.distributions import Reliability, ScoreDistribution
 from .svg import INK, LOST, SERIES, WON, add_legend, as_svg, new_axes, new_figure, styled
 from .text import printable, shorten
 
-#: Curves that are drawn: as many as the page has colours.
+#: Maximum number of curves: the page has this many colours.
 MAX_CURVES = 6
 
 
 @styled
 def difference_bars(differences: Sequence[tuple[str, float]]) -> str:
-    """Draw a bar for every query whose difference is not 0, the largest first; the query's id is its tooltip.
+    """Draw a bar for every query whose difference is not 0, in descending order, with the query's id as its tooltip.
 
     Parameters
     ----------
     differences : sequence of (str, float)
-        A query's id, and its value under a run minus that under the baseline.
+        The id of each query, and the value of the run minus that of the baseline.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def difference_bars(differences: Sequence[tuple[str, float]]) -> str:
     Raises
     ------
     MissingExtraError
-        Matplotlib is not installed; as in all functions here.
+        Matplotlib is not installed. All functions of this module raise it.
 
     Examples
     --------
@@ -59,18 +59,18 @@ def difference_bars(differences: Sequence[tuple[str, float]]) -> str:
 
 @styled
 def histogram(found: ScoreDistribution, x_label: str = "score") -> str:
-    """Draw the distributions of relevant and of other hits over one axis, as shares of their hits.
+    """Draw the distributions of the scores of relevant and other hits, as shares of each kind.
 
     Parameters
     ----------
     found : ScoreDistribution
     x_label : str
-        What the scores are.
+        Label of the scores.
 
     Returns
     -------
     str
-        An ``<svg>`` element with its legend, or a paragraph if there is no score. A kind without hits is left out.
+        An ``<svg>`` element with a legend, or a paragraph if there is no score. A kind without hits is left out.
 
     Examples
     --------
@@ -100,23 +100,23 @@ def histogram(found: ScoreDistribution, x_label: str = "score") -> str:
 
 @styled
 def curve_plot(curves: Sequence[Curve], option: str, metric: str, baseline: float | None = None) -> str:
-    """Draw a metric against an option with its 95 % bands, in percent.
+    """Draw a metric, in percent, against an option, with 95 % bands.
 
-    An x over a factor of 20 and more is drawn by its logarithm.
+    The x axis is logarithmic if the values are positive and span a factor of 20 or more.
 
     Parameters
     ----------
     curves : sequence of Curve
-        At least one, of two points or more; the first six are drawn.
+        At least one, with two points or more; the first six are drawn.
     option, metric : str
         Labels of x and y.
     baseline : float, optional
-        The baseline's mean, 0 to 1, drawn as a dashed line.
+        The baseline's mean, in [0, 1], drawn as a dashed line.
 
     Returns
     -------
     str
-        An ``<svg>`` element with its legend; a point's tooltip has its numbers.
+        An ``<svg>`` element with a legend; the tooltip of a point has its numbers.
 
     Examples
     --------
@@ -151,9 +151,9 @@ def curve_plot(curves: Sequence[Curve], option: str, metric: str, baseline: floa
 
 @styled
 def heat_map(grid: Grid) -> str:
-    """Draw a cell for each crossing, y growing upwards, with its value in it if that fits.
+    """Draw a coloured cell for each value, y growing upwards, with the value in the cell if it fits.
 
-    With temperature as x, coupling as y and the magnetisation or a metric as value it is the phase diagram of a
+    With temperature as x, coupling as y, and the magnetisation or a metric as value, it is the phase diagram of a
     mean-field model.
 
     Parameters
@@ -163,7 +163,7 @@ def heat_map(grid: Grid) -> str:
     Returns
     -------
     str
-        An ``<svg>`` element with its scale; a cell's tooltip has its numbers.
+        An ``<svg>`` element with its scale; the tooltip of a cell has its numbers.
 
     Examples
     --------
@@ -199,19 +199,19 @@ def heat_map(grid: Grid) -> str:
 
 @styled
 def stacked_bars(rows: Sequence[tuple[str, Mapping[str, float]]], x_label: str) -> str:
-    """Draw a bar for each row, its parts one behind the other: those above 0 to the right, the others to the left.
+    """Draw a horizontal bar for each row with its parts stacked: positive ones to the right, the others to the left.
 
     Parameters
     ----------
     rows : sequence of (str, mapping of str to float)
-        A label, and its parts. A part has the colour of its name's place among all names.
+        A label and the parts of its bar by name.
     x_label : str
-        What the parts are.
+        Label of the parts.
 
     Returns
     -------
     str
-        An ``<svg>`` element with its legend, or a paragraph if there is no part; each part has a tooltip.
+        An ``<svg>`` element with a legend, or a paragraph if there is no part; each part has a tooltip.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def stacked_bars(rows: Sequence[tuple[str, Mapping[str, float]]], x_label: str) 
 
 @styled
 def reliability_plot(found: Reliability, path: str | os.PathLike[str]) -> None:
-    """Draw the share of relevant documents against the score, with intervals and counts, into an image file.
+    """Plot the share of relevant documents against the score, with intervals and counts, to an image file.
 
     Examples
     --------

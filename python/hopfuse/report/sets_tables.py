@@ -8,13 +8,13 @@ from .text import p_text
 
 
 def sets_tables(found: SetsSweep, show: int = 15) -> list[Table]:
-    """Return the trials with the least worst losses on the tune halves, and the finalists on the test halves.
+    """Return a table of the trials with the smallest worst losses on the tune halves, and one of the test halves.
 
     Parameters
     ----------
     found : SetsSweep
     show : int
-        At most so many trials; the baseline, the selected trial and each set's best are always there.
+        Maximum number of trials; the baseline, the selected trial and the best of each set are always included.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The look of all plots, and figures as inline SVG: no script, no network, colours of the page that holds them.
+"""The style of all plots, and figures as inline SVG that takes its colours from the page.
 
 Matplotlib is imported at the first plot; the extra ``report`` installs it.
 """
@@ -19,7 +19,7 @@ from .text import printable
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Colours of the plots, and what the page's style sheet calls them.
+#: Colours of the plots, and their names in the page's style sheet.
 INK, GRID, PAPER, LOST = "#1c1c1e", "#d0d0d1", "#fdfdfc", "#c0392b"
 SERIES = ("#1f6fb2", "#b85c00", "#1d8a5f", "#8a4fb0", "#b3263e", "#6b6b6b")
 WON = SERIES[2]
@@ -43,7 +43,7 @@ _STYLE = {
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
-    """Draw with the style of all plots; a character that no font has is no reason to warn, for the browser has more."""
+    """Draw with the common style, without warnings of missing glyphs: the browser has more fonts than Matplotlib."""
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -69,14 +69,14 @@ def new_axes(width: float, height: float) -> tuple[Any, Any]:
 
 
 def add_legend(figure: Any) -> None:
-    """Put a legend above the plot, if there is anything to name."""
+    """Put a legend above the plot, if any artist has a label."""
     handles, _ = figure.axes[0].get_legend_handles_labels()
     if handles:
         figure.legend(loc="outside upper left", ncols=4, fontsize=9)
 
 
 def as_svg(figure: Any, label: str, tips: Sequence[tuple[Any, str]] = ()) -> str:
-    """Return a figure as an ``<svg>`` element for a page: with tooltips, and the page's colours."""
+    """Return a figure as an ``<svg>`` element with tooltips and the page's colours."""
     titles = {}
     for at, (artist, words) in enumerate(tips):
         artist.set_gid(f"tip{at}")
@@ -87,7 +87,11 @@ def as_svg(figure: Any, label: str, tips: Sequence[tuple[Any, str]] = ()) -> str
     root = ElementTree.fromstring(drawn.getvalue())
     for parent in list(root.iter()):
         for child in list(parent):
-            if child.tag.rpartition("}")[2] in ("metadata", "clipPath", "style"):  # a style would hold for the page
+            if child.tag.rpartition("}")[2] in (
+                "metadata",
+                "clipPath",
+                "style",
+            ):  # a style would apply to the whole page
                 parent.remove(child)
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]

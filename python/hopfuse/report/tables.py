@@ -1,4 +1,4 @@
-"""One table, written for a terminal, a page or JSON; and the tables of evaluations, sweeps and diagnoses."""
+"""A table for a terminal, HTML or JSON, and the tables of evaluations, sweeps and diagnoses."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .text import COMPARISON_COLUMNS, comparison_cells, estimate_cells, group_ti
 if TYPE_CHECKING:
     import rich.table
 
-#: Sections whose columns say too little by themselves.
+#: Titles of sections whose name does not explain the columns.
 _TITLES = {"pools": "pools: share of the gold lost, by size"}
 _TEST_COLUMNS = ("options", "mean", "95 %", "won", "lost", "p")
 _TUNE_COLUMNS = (*_TEST_COLUMNS[:-1], "p (Holm)")
 
 
 class Row(NamedTuple):
-    """Cells of a table; ``"heading"``: they name the rows below, ``"dropped"``: what they show was not used."""
+    """Cells of a row; a ``"heading"`` names the rows below it, and a ``"dropped"`` row shows what was not used."""
 
     cells: tuple[str, ...]
     kind: Literal["", "heading", "dropped"] = ""
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text, with a writer for each medium.
+    """A table of text, which can be written for a terminal, as HTML, or as JSON.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Table:
     rows : tuple of Row
         Rows may have fewer cells than there are columns.
     text_columns : int
-        The first columns, so many, hold text and may be broken into lines; the others are set to the right.
+        Number of columns, from the first, that hold text and may wrap; the others are aligned right.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Table:
     text_columns: int = 1
 
     def to_rich(self) -> rich.table.Table:
-        """Return the table for a terminal; text is shown as it stands, but for control characters (:func:`printable`).
+        """Return the table for a terminal, with control characters escaped (:func:`printable`).
 
         Raises
         ------
@@ -101,12 +101,12 @@ class Table:
         return render("table.html", table=self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the table as plain data for JSON."""
+        """Return a JSON-serialisable form."""
         rows = [list(row.cells) for row in self.rows]
         return {"title": self.title, "columns": list(self.columns), "rows": rows}
 
     def select(self, title: str, columns: Sequence[int]) -> Table:
-        """Return a table of some columns, under another title."""
+        """Return a table of some of the columns, with another title."""
         rows = tuple(
             row._replace(cells=tuple(row.cells[c] for c in columns if c < len(row.cells))) for row in self.rows
         )
@@ -126,7 +126,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, 
 
 
 def mean_tables(evaluation: Evaluation) -> list[Table]:
-    """Return for each group of queries the means in percent, with their 95 % intervals.
+    """Return a table of the means in percent, with 95 % intervals, for each group of queries.
 
     Examples
     --------
@@ -153,9 +153,9 @@ def mean_tables(evaluation: Evaluation) -> list[Table]:
 
 
 def comparison_tables(evaluation: Evaluation) -> list[Table]:
-    """Return for each group of queries the comparisons with the baseline; differences in percent.
+    """Return a table of the comparisons with the baseline, differences in percent, for each group of queries.
 
-    "p (Holm)" is corrected for the number of runs; "detects" is the smallest difference that so many queries show
+    "p (Holm)" is corrected for the number of runs; "detects" is the smallest difference that this many queries detect
     with a power of 0.8.
 
     Examples
@@ -177,7 +177,7 @@ def comparison_tables(evaluation: Evaluation) -> list[Table]:
 
 
 def evaluation_tables(evaluation: Evaluation) -> list[Table]:
-    """Return the tables of an evaluation, each readable at 80 columns: the means, then the comparisons in two parts.
+    """Return the tables of an evaluation for a terminal of 80 columns: means, then comparisons in two parts.
 
     Print them with ``rich.print(*(table.to_rich() for table in tables))``.
 
@@ -193,12 +193,12 @@ def evaluation_tables(evaluation: Evaluation) -> list[Table]:
     tables = mean_tables(evaluation)
     for whole in comparison_tables(evaluation):
         tables.append(whole.select(whole.title, range(8)))
-        tables.append(whole.select(f"{whole.title}: odds, and what so many detect", (0, 8, 9, 10)))
+        tables.append(whole.select(f"{whole.title}: odds ratio, detectable difference", (0, 8, 9, 10)))
     return tables
 
 
 def score_table(distributions: Mapping[str, Mapping[str, ScoreDistribution]]) -> Table:
-    """Return what :func:`hopfuse.evaluate.score_distributions` found: counts, medians, and AUC.
+    """Return a table of the counts, medians and AUC of :func:`hopfuse.evaluate.score_distributions`.
 
     Examples
     --------
@@ -220,16 +220,16 @@ def score_table(distributions: Mapping[str, Mapping[str, ScoreDistribution]]) ->
 
 
 def query_tables(evaluation: Evaluation, traces: Mapping[str, Mapping[str, Any]], show: int = 3) -> list[Table]:
-    """Return queries won and lost under the first metric, with the ranks of their gold passages in each run.
+    """Return tables of queries won and lost under the first metric, with the ranks of their gold passages.
 
     Parameters
     ----------
     evaluation : Evaluation
-        With a baseline, else there is no table.
+        Without a baseline, there are no tables.
     traces : mapping of str to mapping
-        What :func:`hopfuse.evaluate.traces` gives for these queries.
+        From :func:`hopfuse.evaluate.traces` for these queries.
     show : int
-        At most so many queries in each table.
+        Maximum number of queries in each table.
 
     Examples
     --------
@@ -256,13 +256,13 @@ def query_tables(evaluation: Evaluation, traces: Mapping[str, Mapping[str, Any]]
 
 
 def sweep_tables(sweep: Sweep, show: int = 15) -> list[Table]:
-    """Return the best trials on the tune half, the metric against each option, and the test half.
+    """Return tables of the best trials on the tune half, of the metric by option, and of the test half.
 
     Parameters
     ----------
     sweep : Sweep
     show : int
-        At most so many trials, the best first; the baseline is always there.
+        Maximum number of trials, the best first; the baseline is always included.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def sweep_tables(sweep: Sweep, show: int = 15) -> list[Table]:
 
 
 def tune_table(sweep: Sweep, show: int | None = None) -> Table:
-    """Return the trials of the tune half, the best first; at most ``show``, and the baseline."""
+    """Return a table of the ``show`` best trials on the tune half, and the baseline."""
     trials = sorted(sweep.tune, key=lambda trial: -trial.estimate.mean)
     kept = [trial for at, trial in enumerate(trials) if show is None or at < show or trial.comparison is None]
     of = f"the best {len(kept)} of {len(trials)} trials" if len(kept) < len(trials) else f"{len(kept)} trials"
@@ -292,7 +292,7 @@ def tune_table(sweep: Sweep, show: int | None = None) -> Table:
 
 
 def final_table(sweep: Sweep) -> Table:
-    """Return the baseline and the selected options on the test half."""
+    """Return a table of the baseline and the selected options on the test half."""
     title = f"{sweep.metric} on {sweep.test[0].estimate.n} test queries: run once"
     return table(title, _TEST_COLUMNS, [_trial(trial, sweep, corrected=False) for trial in sweep.test])
 
@@ -311,12 +311,12 @@ def option_text(options: Options) -> str:
 
 
 def section_tables(sections: Mapping[str, Any]) -> list[Table]:
-    """Return a table for each section of a diagnosis: of its rows, or of its values by name.
+    """Return a table for each section of a diagnosis.
 
     Parameters
     ----------
     sections : mapping of str to mapping or list of mapping
-        What :func:`hopfuse.diagnose.diagnose` returns.
+        From :func:`hopfuse.diagnose.diagnose`.
 
     Examples
     --------
@@ -367,7 +367,7 @@ def _query(trace: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _trial(trial: Trial, sweep: Sweep, *, corrected: bool) -> tuple[str, ...]:
-    """Return options, mean, interval, won, lost and p; the baseline and the selected options are called so."""
+    """Return options, mean, interval, won, lost and p; the baseline and the selected options are marked."""
     marks = (("baseline", trial.comparison is None), ("selected", trial.options == sweep.selected.options))
     mark = ", ".join(word for word, true in marks if true)
     name = option_text(trial.options)

@@ -1,4 +1,4 @@
-"""Text for a terminal or a page, and numbers as text."""
+"""Escaping of text, templates, and numbers as text."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ..errors import MissingExtraError
 from ..evaluate.comparison import Comparison
 from ..evaluate.evaluation import Estimate, Group
 
-#: Of what :func:`comparison_cells` gives.
+#: Columns of :func:`comparison_cells`.
 COMPARISON_COLUMNS = ("n", "won", "lost", "difference", "95 %", "p", "p (Holm)", "odds ratio", "95 %", "detects")
-#: The control characters C0 (without tab and line feed), DEL and C1, what changes the direction of text, and what is
-#: no character: a page or a picture with it would not be well-formed.
+#: Control characters C0 (without tab and line feed), DEL and C1, marks that change the direction of text, and code
+#: points that are not characters, with which a page or a picture would not be well-formed.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def printable(text: str) -> str:
-    """Return a text whose control characters are written out, so that it cannot steer a terminal.
+    """Return a text with its control characters escaped, so that it is safe to print.
 
-    Titles, texts and names of an index are not trusted: an escape sequence in them could rename the window, hide
-    output or recolour it. Tabs and line feeds stay.
+    Titles, texts and names of an index are untrusted: an escape sequence in them could rename the terminal's window,
+    or hide or recolour output. Tabs and line feeds are kept.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def printable(text: str) -> str:
     Returns
     -------
     str
-        With ``\\x1b`` and the like in place of C0 and C1 control characters, and of marks of text direction.
+        Has ``\\x1b`` and the like in place of C0 and C1 control characters and marks of text direction.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def _environment() -> Any:
 
 
 def render(template: str, **context: Any) -> str:
-    """Fill in one of this room's templates; strings are escaped, plots are ``safe`` by the template's own word.
+    """Render a template of this package; strings are escaped, except plots, which the template marks ``safe``.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def estimate_cells(estimate: Estimate) -> tuple[str, str, str]:
 
 
 def comparison_cells(c: Comparison) -> tuple[str, ...]:
-    """Return what :data:`COMPARISON_COLUMNS` names of a comparison of at least one query; differences in percent.
+    """Return the cells of :data:`COMPARISON_COLUMNS` for a comparison of at least one query, differences in percent.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def p_text(p: float) -> str:
 
 
 def interval_text(low: float | None, high: float | None, scale: float, spec: str = ".1f") -> str:
-    """Return both ends of an interval, or nothing.
+    """Return both ends of an interval, or an empty string if it has none.
 
     Examples
     --------
