@@ -1,4 +1,5 @@
-"""The bench: it proves an answer right, then times it beside a peer.
+"""Benchmarks: check that an answer is correct, then time hopfuse and a peer in turns.
 
-``python -m bench`` runs every case; see ``docs/performance.md`` for what one machine measured.
+``python -m bench`` runs every case; ``docs/performance.md`` has recorded results. Imports the public API only, and
+``reference`` for the checks.
 """

@@ -1,4 +1,4 @@
-"""``python -m bench``: prove, time, tabulate; or write the report or the plots of recorded rows."""
+"""``python -m bench``: run benchmarks, or write the report or the plots of recorded rows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .runner import DEFAULT, NAMES, Launch, launch, run
 from .settings import BACKENDS, Settings
 from .table import show
 
-#: Where ``--report`` writes unasked.
+#: Where ``--report`` writes by default.
 PAGE = ROOT / "docs" / "performance.md"
 
 
 def main(argv: Sequence[str] | None = None, start: Launch = launch) -> int:
-    """Exit status 1 where an answer was wrong."""
+    """Run the command; return exit status 1 if an answer is wrong."""
     options = _parser().parse_args(argv)
     if options.report:
         page = render(_recorded(options.report), *(file.name for file in options.report))
@@ -49,7 +49,8 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         choices=NAMES,
         metavar="NAME",
-        help=f"of: {', '.join(NAMES)}; all if absent, but {', '.join(n for n in NAMES if n not in DEFAULT)}",
+        help=f"cases to run, of {', '.join(NAMES)} (default: all except "
+        f"{', '.join(n for n in NAMES if n not in DEFAULT)})",
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write rows as JSON lines (with --report: the page)")
     parser.add_argument("--repeats", type=_positive, default=15, help="interleaved repetitions (default 15)")
@@ -58,12 +59,12 @@ def _parser() -> argparse.ArgumentParser:
         "--backend",
         choices=BACKENDS,
         default="cpu",
-        help="where hopfuse runs (default cpu); with another, peers on a GPU are measured too",
+        help="backend of hopfuse (default cpu); with another, GPU peers are measured too",
     )
-    parser.add_argument("--retries", type=int, default=0, help="measure a disturbed pair again up to this often")
+    parser.add_argument("--retries", type=int, default=0, help="repeat a disturbed pair at most this many times")
     parser.add_argument("--wait", type=float, default=0.0, help="seconds to wait for a quiet machine before each pair")
     parser.add_argument("--alone", action="store_true", help="measure hopfuse without its peers")
-    parser.add_argument("--quick", action="store_true", help="tiny synthetic inputs: a check that the bench works")
+    parser.add_argument("--quick", action="store_true", help="tiny synthetic inputs: checks that the benchmarks work")
     parser.add_argument(
         "--report", type=Path, nargs="+", metavar="FILE", help="write docs/performance.md from recorded rows"
     )
@@ -73,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         action=_DirectoryAndFiles,
         metavar=("DIR", "FILE"),
-        help="draw recorded rows into DIR: latency by batch, throughput by size, the roofline (needs matplotlib)",
+        help="plot recorded rows to DIR: latency by batch, throughput by size, the roofline (needs matplotlib)",
     )
     return parser
 
@@ -93,7 +94,7 @@ def _plot(folder: Path, *files: Path) -> int:
     try:
         from .plots import draw
     except ImportError as absent:
-        print(f"plots need matplotlib, of the extra bench: {absent}", file=sys.stderr)
+        print(f"--plots needs matplotlib, which the extra bench installs: {absent}", file=sys.stderr)
         return 2
     for file in draw(_recorded(files), folder):
         print(file)

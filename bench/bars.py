@@ -1,4 +1,4 @@
-"""The bars: what hopfuse is held to, and what the rows say of it."""
+"""The bars that hopfuse must reach, and whether measured rows reach them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from .text import seconds, times
 
 Row = dict[str, Any]
 COLUMNS = ("bar", *(f"{what} {kind}" for kind in KINDS for what in ("held to,", "measured,")))
-#: Of the time at the machine's limits that a pass may take: its share of the bandwidth.
+#: Share of the machine's bandwidth that a pass must reach.
 PASS_SHARE = 0.6
-#: What a ratio is held to of the limit, where that is below the bar.
+#: Share of the limit that a ratio must reach if the limit is below the bar.
 LIMIT_SHARE = 0.7
 
 
 @dataclass(frozen=True)
 class Bar:
-    """At least so many times as fast as every one of ``peers``, in a case, for a batch.
+    """A minimum ratio of each peer's time to hopfuse's, for a case and a batch size.
 
     Attributes
     ----------
     ratio : tuple of float
-        For each of ``KINDS`` of machine.
+        One for each kind of machine in ``KINDS``.
     statistic : {"median", "p95"}
-        Of the times that are compared.
+        Statistic of the times that are compared.
     """
 
     what: str
@@ -46,7 +46,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Latency:
-    """hopfuse's own time in a case, at most so many ``seconds``."""
+    """A maximum of hopfuse's own time in a case, in seconds."""
 
     what: str
     case: str
@@ -61,7 +61,7 @@ class Latency:
 
 
 def _each(what: str, case: str, peers: tuple[str, ...], held: Mapping[int, tuple[float, ...]]) -> list[Bar]:
-    """Return a bar for each batch."""
+    """Return a bar for each batch size."""
     return [Bar(what, case, peers, batch, ratio) for batch, ratio in held.items()]
 
 
@@ -71,9 +71,9 @@ def _same(ratio: float) -> tuple[float, ...]:
 
 
 NUMPY, EARLIER = ("numpy-matmul",), ("earlier-commit",)
-#: Raw arrays are held to NumPy's time, less 5 %, where every row is read once anyway.
+#: Bars of raw arrays against NumPy, which reads every row once too, with a margin of 5 %.
 RAW = {1: (0.95, 1.0), 8: (0.95, 1.0), 32: (1.2, 1.0), 64: (1.2, 1.0), 256: (0.95, 1.0)}
-#: Two threads on a machine whose cores others have may take 1.3 times what one takes.
+#: Two threads on busy cores may take 1.3 times the time of one thread.
 BUSY = 1 / 1.3
 
 RATIOS = (
@@ -125,9 +125,9 @@ PASS_CASE, PASS_BATCH = "ppr-batches", 64
 
 
 def lines(rows: Sequence[Row]) -> list[list[str]]:
-    """Return a line for each bar in the order of COLUMNS, from measured rows on the CPU, not of the quick mode.
+    """Return a line for each bar in the order of COLUMNS, from measured CPU rows that are not of the quick mode.
 
-    Of two machines of a kind, the row that stands further down counts.
+    If there are two machines of a kind, the later row counts.
     """
     kept = [row for row in rows if not row["quick"] and not row.get("device")]
     machines = [
@@ -141,7 +141,7 @@ def lines(rows: Sequence[Row]) -> list[list[str]]:
 
 
 class _Machine:
-    """The rows of one kind of machine: they give what a bar is held to there, and what was measured."""
+    """The rows of one kind of machine, with the limit and the measured value of each bar there."""
 
     def __init__(self, rows: Sequence[Row], at: int) -> None:
         self.at = at
@@ -151,7 +151,7 @@ class _Machine:
         self.walk = walks[-1] if walks else None
 
     def ceilings(self, row: Row) -> Ceilings:
-        """Return the limits of the very machine that a row is from."""
+        """Return the limits of the machine of a row."""
         return Ceilings([other for other in self.rows if other["machine"] == row["machine"]])
 
     def ratio(self, bar: Bar) -> list[str]:
@@ -169,10 +169,10 @@ class _Machine:
         shown = times(measured) if proven is None else f"{times(measured)}, {proven:.0%} of the lists proven"
         if limit is None:
             return [times(held), f"{shown}: {_verdict(measured >= held and proven in (None, 1.0))}"]
-        # Where the machine itself does not give as much, a share of what it gives is asked for.
-        asked, said = (held, "") if limit >= held else (LIMIT_SHARE * limit, f", {measured / limit:.0%} of it")
-        met = (measured >= held or measured >= asked) and proven in (None, 1.0)
-        return [times(held), f"{shown} (limit {times(limit)}{said}): {_verdict(met)}"]
+        # If the machine's own limit is below the bar, a share of the limit is required instead.
+        required, share = (held, "") if limit >= held else (LIMIT_SHARE * limit, f", {measured / limit:.0%} of it")
+        met = measured >= min(held, required) and proven in (None, 1.0)
+        return [times(held), f"{shown} (limit {times(limit)}{share}): {_verdict(met)}"]
 
     def bandwidth(self) -> list[str]:
         held, row = f"{PASS_SHARE:.0%} of the limit", self.walk
@@ -181,15 +181,15 @@ class _Machine:
         moved, taken = row["pass"]["moved"], row["pass"]["seconds"]
         if taken <= 0.0:
             return _absent(held)
-        total, least = (moved["gathered"] + moved["streamed"]) * 1e-9, ceilings.seconds(moved)
+        total, limit = (moved["gathered"] + moved["streamed"]) * 1e-9, ceilings.seconds(moved)
         level = ceilings.level(moved["state"])
-        measured = f"{total / taken:.1f} GB/s of {total / least:.1f} out of {level}, {least / taken:.0%}"
-        return [held, f"{measured}: {_verdict(least / taken >= PASS_SHARE)}"]
+        measured = f"{total / taken:.1f} GB/s of {total / limit:.1f} out of {level}, {limit / taken:.0%}"
+        return [held, f"{measured}: {_verdict(limit / taken >= PASS_SHARE)}"]
 
     def latency(self, bar: Latency) -> list[str]:
         held = f"at most {seconds(bar.seconds)}"
-        beside = ((case, batch) == (bar.case, bar.batch) for case, _, batch in self.timed)
-        row = next((row for row, is_one in zip(self.timed.values(), beside, strict=True) if is_one), None)
+        rows = (row for (case, _, batch), row in self.timed.items() if (case, batch) == (bar.case, bar.batch))
+        row = next(rows, None)
         if row is None:
             return _absent(held)
         taken = row["hopfuse"][bar.statistic]

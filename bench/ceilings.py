@@ -1,4 +1,4 @@
-"""How long what a call moves takes at the limits of the machine, from measured rows of the case ``limits``."""
+"""The time that a call's memory traffic takes at the machine's limits, from rows of the case ``limits``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ Row = dict[str, Any]
 
 
 class Ceilings:
-    """GB/s by level of memory and access; 10^9 a second of products of 8-bit numbers.
+    """Measured bandwidths by level of memory and access, and the rate of 8-bit products.
 
     Parameters
     ----------
     rows : sequence of dict
-        Measured rows, of whatever cases.
+        Measured rows of any cases.
 
     Attributes
     ----------
     rates : dict of (level, access) to GB/s
-    products : 10^9 a second, or None where they were not measured
+    products : float or None
+        8-bit products in 10^9 per second, None if not measured.
     holds : list of (bytes, level), smallest first
     """
 
@@ -37,13 +38,14 @@ class Ceilings:
         return bool(self.rates)
 
     def level(self, size: int) -> str:
-        """The first level that holds as many bytes."""
+        """Return the smallest level that holds this many bytes."""
         return next((level for holds, level in self.holds if size <= holds), "memory")
 
     def seconds(self, moved: dict[str, int]) -> float:
-        """At the limits: gathered rows from where the state fits, the rest in order from where all of it fits.
+        """Return the minimum time of this traffic.
 
-        Rows of one number come at the rate of such. Products of 8-bit numbers may hide what is moved, or be hidden.
+        Rows are gathered from the level that the state fits in, the rest is read in order from the level that all of it
+        fits in. Rows of a single number have their own rate. 8-bit products overlap with the traffic.
         """
         level = self.level(moved["state"])
         rate = self.rates[level, GATHER]

@@ -1,7 +1,7 @@
-"""The other end of ``peers.earlier_commit``: run by that commit's own Python, so it uses what all commits have.
+"""The worker of ``peers.earlier_commit``, run by that commit's Python, so it uses only what all commits have.
 
-Reads pickled messages from standard input: a task, then (batch, turn) for each call, or None for the answer of the last
-one. Each is answered by one pickled message.
+Reads pickled messages from standard input: a task, then (batch, turn) for each call, or None to get the answer of the
+last call. Each message gets one pickled reply.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def fuse(task: dict[str, Any]) -> Call:
 
 
 def phase_graph(task: dict[str, Any]) -> Call:
-    """Return a function that searches for a turn's questions, with the settings that the paper has."""
+    """Return a function that searches for a turn's questions, with the settings of the paper."""
     src, dst, weight = task["edges"]
     index = hf.Index.build(
         passages=[{"text": ""} for _ in task["vectors"]],
@@ -43,7 +43,7 @@ def phase_graph(task: dict[str, Any]) -> Call:
         graph=hf.Graph.from_edges(src, dst, weight, num_nodes=task["num_nodes"]),
         entities=task["names"],
     )
-    paper = getattr(hf.recipes.PhaseGraph, "paper", None)  # commits without it have its settings by default
+    paper = getattr(hf.recipes.PhaseGraph, "paper", None)  # the default settings of commits without it
     config = () if paper is None else (paper(),)
     recipe = hf.recipes.PhaseGraph(index, *config, threads=task["threads"])
 
@@ -62,7 +62,7 @@ def _ranked(hits: Any) -> tuple[Any, Any]:
 def main() -> None:
     """Answer until standard input ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # keeps output of libraries apart from the replies
 
     def reply(message: Any) -> None:
         pickle.dump(message, answers, protocol=pickle.HIGHEST_PROTOCOL)

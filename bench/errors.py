@@ -1,9 +1,9 @@
-"""Why a measurement has no timing."""
+"""Errors that leave a measurement without a timing."""
 
 
 class GateError(AssertionError):
-    """An answer is wrong: the case stops, and nothing of it is timed."""
+    """An answer is wrong, so the case stops without timing it."""
 
 
 class UnavailableError(Exception):
-    """Data or a peer is not on this machine: the case is reported as skipped."""
+    """Data or a peer is not available on this machine, so the case is skipped."""

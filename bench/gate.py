@@ -1,4 +1,4 @@
-"""Comparisons of the gate: each returns the worst error it saw, or raises GateError."""
+"""Correctness checks: each returns the largest error, or raises GateError."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Rankings(NamedTuple):
 
 
 def rows_l1(what: str, actual: NDArray[Any], expected: NDArray[Any], tolerance: float) -> float:
-    """Rows of scores agree: finite, and an L1 distance of at most ``tolerance`` in every row."""
+    """Check that scores are finite and differ by an L1 distance of at most ``tolerance`` in every row."""
     if actual.shape != expected.shape:
         raise GateError(f"{what}: shape {actual.shape}, expected {expected.shape}")
     if not np.isfinite(actual).all():
@@ -36,9 +36,9 @@ def rankings(
     tie: NDArray[Any] | float,
     score_tolerance: NDArray[Any] | float,
 ) -> float:
-    """Rankings agree: the same ids in the same order, except where expected scores differ by at most ``tie``.
+    """Check that rankings have the same ids in the same order, except if expected scores differ by at most ``tie``.
 
-    Scores must lie within ``score_tolerance`` of the expected ones, rank by rank. Both are a number, or one a row.
+    Scores must be within ``score_tolerance`` of the expected ones at each rank. Both are a number, or one per row.
     """
     if actual.ids.shape != expected.ids.shape or actual.scores.shape != expected.scores.shape:
         raise GateError(f"{what}: shape {actual.ids.shape}, expected {expected.ids.shape}")

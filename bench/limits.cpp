@@ -1,5 +1,5 @@
-// The loops of bench/limits.py: how fast rows of 128 bytes, and single numbers, come out of a level of memory, and how
-// fast 8-bit numbers are multiplied.
+// The loops of bench/limits.py, which measure the bandwidth of reading rows of 128 bytes and single numbers from a level
+// of memory, and the rate of 8-bit products.
 #include <cstdint>
 
 #if defined(__AVX512VNNI__)
@@ -8,7 +8,7 @@
 
 namespace {
 constexpr int ROW = 32;
-constexpr int64_t AHEAD = 24;  // rows that are asked for before they are needed
+constexpr int64_t AHEAD = 24;  // prefetch distance in rows
 }  // namespace
 
 // Adds all rows of `table`, in order, `turns` times.
@@ -38,8 +38,8 @@ extern "C" float gather_rows(const float* table, const int32_t* order, int64_t r
     return total;
 }
 
-// Adds numbers of `table`, each drawn at random by a generator that touches no memory, `turns` times as many as there
-// are: of the first 2^n rows, so that no draw needs a division. `order` starts it, so that threads draw apart.
+// Adds random numbers of `table`, chosen by a generator that reads no memory, `turns` times as many as there are. They
+// are from the first 2^n rows, so that no draw needs a division. `order` seeds the generator, so that threads differ.
 extern "C" float gather_floats(const float* table, const int32_t* order, int64_t rows, int64_t turns) {
     constexpr int CHAINS = 8;
     int shift = 32 - 5;  // of 32 bits, those that number 2^5 floats a row
@@ -53,7 +53,7 @@ extern "C" float gather_floats(const float* table, const int32_t* order, int64_t
         for (int chain = 0; chain < CHAINS; ++chain) {
             state[chain] = state[chain] * 1664525u + 1013904223u;
             uint64_t at = state[chain] >> shift;
-            asm volatile("" : "+r"(at));  // one number at a time, as a walk of one query reads its state
+            asm volatile("" : "+r"(at));  // prevents vectorisation: a walk of one query reads one number at a time
             sums[chain] += table[at];
         }
     float total = 0.0f;
@@ -61,8 +61,8 @@ extern "C" float gather_floats(const float* table, const int32_t* order, int64_t
     return total;
 }
 
-// Multiplies 8-bit numbers in registers and adds the products: 16 * 64 of them in each of `steps`; 0 where the
-// processor has no instruction for that.
+// Multiplies 8-bit numbers in registers and adds the products, 16 * 64 in each step. Returns 0 if the processor has no
+// instruction for that.
 extern "C" int64_t multiply_bytes(int64_t steps) {
 #if defined(__AVX512VNNI__)
     constexpr int CHAINS = 16;

@@ -1,8 +1,8 @@
-"""What this machine's caches, memory and 8-bit arithmetic give: the ceilings that walks and searches are held against.
+"""Measure the bandwidth of this machine's caches and memory, and its rate of 8-bit products: the limits of any kernel.
 
-Three accesses, by all threads at once, in the loops of limits.cpp: rows of 128 bytes (a node for 32 queries) read in
-order, and at random, as a pass of a walk gathers them, and numbers of 4 bytes at random, as the walk of one query does.
-Then products of 8-bit numbers, where the processor has an instruction for them. No call of hopfuse is timed here.
+The loops of limits.cpp run on all threads at once. They read rows of 128 bytes (a node for 32 queries) in order and at
+random, as a pass of a walk does, and numbers of 4 bytes at random, as the walk of a single query does. Then they
+multiply 8-bit numbers, if the processor has an instruction for it. No call of hopfuse is timed.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ READ: Final = "read"
 GATHER: Final = "gather"
 GATHER_ONE: Final = "gather one"
 MULTIPLY: Final = "multiply"
-#: The level of what touches no memory.
+#: The level of loops that read no memory.
 REGISTERS: Final = "registers"
-#: Adds an array's rows in an order, so many times.
+#: Adds the rows of an array in an order, a number of times.
 Loop = Callable[[Any, Any, int], float]
 #: float32 numbers of a gathered row: 128 bytes.
 ROW = 32
-#: Bytes that a thread reads in one measurement.
+#: Bytes that a thread reads per measurement.
 AMOUNT, QUICK_AMOUNT = 1 << 29, 1 << 22
-#: Products of one step of multiply_bytes, and steps of a thread in one measurement.
+#: Products per step of multiply_bytes, and steps of a thread per measurement.
 STEP, STEPS, QUICK_STEPS = 16 * 64, 1 << 24, 1 << 14
-#: Sums in any order; -ffast-math would flush small numbers of the whole process to zero.
+#: Allow sums in any order; -ffast-math would flush denormal numbers to zero in the whole process.
 FLAGS = ("-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-funroll-loops")
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 class Level(NamedTuple):
-    """A level of memory: what it holds (a core's share of a private cache), and the bytes of the array in it."""
+    """A level of memory: its capacity (per core if private), and the size of the array to measure it with, in bytes."""
 
     name: str
     holds: int
@@ -52,12 +52,12 @@ class Level(NamedTuple):
 
 
 def measure(settings: Settings) -> Iterator[dict[str, Any]]:
-    """A row for each level and access: GB/s of all threads together, and for 8-bit products their 10^9 a second.
+    """Yield a row for each level and access, in GB/s of all threads together, and one for 8-bit products, in 10^9/s.
 
     Raises
     ------
     UnavailableError
-        The system does not say what its caches hold, or no compiler is here.
+        The system does not report the sizes of its caches, or there is no compiler.
     """
     found = levels(cache_sizes(), settings)
     with _compiled() as loops:
@@ -86,12 +86,12 @@ def _row(level: Level, access: str, rates_of: Callable[[], list[float]], setting
 
 
 def levels(caches: dict[int, int], settings: Settings) -> list[Level]:
-    """Arrays that take half of a core's own cache and a quarter of a shared one, and one beyond all of them.
+    """Return levels with arrays of half a private cache, a quarter of a shared one, and one larger than all caches.
 
-    What is shared, virtual machines share too: of the last cache nobody has more than a part.
+    A shared cache may also be shared with other virtual machines.
     """
     if not {2, 3} <= set(caches):
-        raise UnavailableError(f"the system does not say what its caches of level 2 and 3 hold ({CACHES})")
+        raise UnavailableError(f"the system does not report the sizes of its level 2 and 3 caches ({CACHES})")
     last = caches[max(caches)]
     beyond = last if settings.quick else 8 * last
     found = [
@@ -103,7 +103,7 @@ def levels(caches: dict[int, int], settings: Settings) -> list[Level]:
 
 
 def cache_sizes(folder: Path = CACHES) -> dict[int, int]:
-    """Bytes of the data caches of the first core, by level."""
+    """Return the bytes of the first core's data caches, by level."""
     sizes = {}
     for cache in sorted(folder.glob("index*")):
         if (cache / "type").read_text().strip() != "Instruction":
@@ -112,7 +112,7 @@ def cache_sizes(folder: Path = CACHES) -> dict[int, int]:
 
 
 def _rates(loop: Loop, level: Level, settings: Settings) -> list[float]:
-    """GB/s, measurement by measurement. A private cache holds an array of each thread; the others share one."""
+    """Return the GB/s of each measurement; threads have their own array in a private cache, and share one elsewhere."""
     rng = np.random.default_rng(23)
     shape, threads = (level.array // (4 * ROW), ROW), settings.threads
     private = level.name == "L2"
@@ -130,7 +130,7 @@ def _rates(loop: Loop, level: Level, settings: Settings) -> list[float]:
 
 
 def _products(multiply: Callable[[int], int], settings: Settings) -> list[float]:
-    """10^9 products a second, measurement by measurement."""
+    """Return the 10^9 products per second of each measurement."""
     steps, threads = QUICK_STEPS if settings.quick else STEPS, settings.threads
     with ThreadPoolExecutor(threads) as pool:
         rates = []
@@ -148,7 +148,7 @@ class _Loops(NamedTuple):
 
 @contextmanager
 def _compiled() -> Iterator[_Loops]:
-    """The loops of limits.cpp."""
+    """Yield the compiled loops of limits.cpp."""
     with library("limits.cpp", *FLAGS) as loaded:
         functions = {READ: loaded.read_rows, GATHER: loaded.gather_rows, GATHER_ONE: loaded.gather_floats}
         multiply = loaded.multiply_bytes

@@ -1,4 +1,4 @@
-"""Where and with what a row was measured."""
+"""The machine, versions and load that are recorded with each row."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ import hopfuse as hf
 from .errors import UnavailableError
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Other programs that use up to this many cores leave a machine quiet.
+#: A machine is quiet if other programs use at most this many cores.
 QUIET_CORES = 0.1
-#: Beginnings of the processor flags that rows carry.
+#: Prefixes of the processor flags to record.
 SIMD = ("sse4", "avx", "fma", "f16c", "bmi2", "amx", "asimd", "sve", "fphp", "bf16", "i8mm")
-#: Kinds of machine that have bars of their own, by what their processors multiply 8-bit numbers with.
+#: Kinds of machine with their own bars, by the instruction set that multiplies 8-bit numbers.
 KINDS = ("AVX2", "AVX-512")
-#: What rows carry of a device, of what hopfuse says about it.
+#: Fields of hopfuse's description of a device to record.
 DEVICE = ("device", "compute_capability", "driver", "runtime", "cupy")
 
 
 def machine() -> dict[str, Any]:
-    """Processor, its vector instructions, cores, operating system. No host name."""
+    """Return the processor, its vector instructions, cores and operating system, without the host name."""
     info = _cpuinfo()
     flags = info.get("flags", info.get("Features", "")).split()
     return {
@@ -40,21 +40,21 @@ def machine() -> dict[str, Any]:
 
 
 def kind(flags: Sequence[str]) -> str | None:
-    """Return which of ``KINDS`` a processor with these vector instructions is; None where it is none of them."""
+    """Return the kind of machine, one of ``KINDS``, by the processor's flags, or None."""
     if "avx512_vnni" in flags:
         return "AVX-512"
     return "AVX2" if "avx2" in flags else None
 
 
 def versions(*packages: str) -> dict[str, str | None]:
-    """Versions of Python, the compiler of the kernels (None where it is not recorded), and of packages."""
+    """Return the versions of Python, of the kernels' compiler (None if not recorded), and of packages."""
     engine = hf.backend_info()["backends"][hf.backend_info()["auto"]]
     named = dict.fromkeys(("hopfuse", "numpy", *packages))
     return {"python": platform.python_version(), "compiler": engine.get("compiler"), **{p: _version(p) for p in named}}
 
 
 def commit() -> dict[str, Any]:
-    """The commit, and whether sources of the library differ from it."""
+    """Return the commit, and whether the library's sources differ from it."""
     sources = ("python", "kernels", "bindings", "CMakeLists.txt", "pyproject.toml")
     return {
         "commit": _git("rev-parse", "--short=12", "HEAD"),
@@ -63,13 +63,13 @@ def commit() -> dict[str, Any]:
 
 
 def kernels(ops: tuple[str, ...]) -> list[str]:
-    """The kernel variants that the last calls of these operations ran."""
+    """Return the kernel variants that the last calls of these operations ran."""
     last = hf.backend_info()["backends"][hf.backend_info()["auto"]]["last_calls"]
     return [last[op]["kernel"] for op in ops]
 
 
 def require_backend(name: str) -> None:
-    """Raise UnavailableError, with the reason that hopfuse gives, where its backend cannot be used."""
+    """Raise UnavailableError with hopfuse's reason if a backend cannot be used."""
     if name == "cpu":
         return
     about = hf.backend_info()
@@ -79,30 +79,30 @@ def require_backend(name: str) -> None:
 
 
 def backend() -> dict[str, Any]:
-    """The backend that calls get, and its device with driver and CuPy; None for the CPU's."""
+    """Return the default backend, and its device with driver and CuPy (None for the CPU)."""
     name = hf.backend_info()["auto"]
     about = hf.backend_info()["backends"][name]
     return {"backend": name, "device": {key: about[key] for key in DEVICE if key in about} or None}
 
 
 def require_memory(needed: int) -> None:
-    """Raise UnavailableError where less memory than ``needed`` bytes is free; where the system does not say, it is."""
+    """Raise UnavailableError if the system reports less than ``needed`` bytes of available memory."""
     free = _available_memory()
     if free is not None and free < needed:
-        raise UnavailableError(f"it needs {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are available")
+        raise UnavailableError(f"it needs {needed / 1e9:.1f} GB of memory, but {free / 1e9:.1f} GB are available")
 
 
 class OtherLoad:
-    """Cores that other programs took (stolen time included) while this object was measuring.
-
-    ``stop()`` gives None where the system does not say.
-    """
+    """Measures the cores that other programs use, including stolen time."""
 
     def __init__(self) -> None:
         self._start = self._now()
 
     def stop(self, children: float = 0.0) -> float | None:
-        """Average number of cores since the start; ``children``: CPU seconds that processes of the bench took."""
+        """Return the average number of cores since the start, or None if the system does not report it.
+
+        ``children`` are the CPU seconds of the benchmark's own child processes.
+        """
         start, end = self._start, self._now()
         if start is None or end is None or end[0] <= start[0]:
             return None
@@ -122,12 +122,12 @@ class OtherLoad:
 
 
 def load_average() -> float | None:
-    """Average number of runnable processes over the last minute."""
+    """Return the average number of runnable processes over the last minute."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def surroundings(average: float | None, other: float | None) -> dict[str, Any]:
-    """What a row that times no call of hopfuse says of the machine and of what else ran there."""
+    """Return the machine, its load and the versions, for rows that time no call of hopfuse."""
     return {
         "load": {"average_before": average, "other_cores": other},
         "machine": machine(),

@@ -1,4 +1,4 @@
-"""Tables of the pages that the benchmarks write."""
+"""Markdown tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """A table whose first ``words`` columns are text, and the others numbers.
+    """Return a table whose first ``words`` columns are text and the others numbers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One measurement: gate, warm-up, then hopfuse and the peer in turns."""
+"""A measurement: correctness check, warm-up, then hopfuse and the peer in turns."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .stats import ratios, summary
 
 #: One side of a measurement, called with the number of the turn.
 Side = Callable[[int], Any]
-#: Seconds of rest before each turn: idle threads of the other side's pool spin for a while before they sleep.
+#: Seconds of rest before each turn, because idle threads of the other side's pool spin before they sleep.
 REST = 0.04
-#: A call shorter than this many seconds is run once untimed in each turn, so that it finds its data in the caches.
+#: A call shorter than this many seconds is first run untimed in each turn, so that its data is in the caches.
 SHORT = 0.05
 
 
 def measure(case: str, peer: str | None, settings: Settings) -> Iterator[dict[str, Any]]:
-    """Rows of a case beside one peer (None: hopfuse alone), a row for each batch size.
+    """Yield a row for each batch size of a case beside a peer (None for hopfuse alone).
 
     Raises
     ------
     GateError
-        An answer is wrong; rows of earlier batch sizes have been given by then, none for this one.
+        An answer is wrong; rows of earlier batch sizes have been yielded by then.
     UnavailableError, ImportError
-        The case's data, the peer or the backend is absent.
+        The data of the case, the peer or the backend is absent.
     """
     adapter = None if peer is None else PEERS[peer]
     if adapter is not None:
@@ -91,7 +91,7 @@ def _measure_batch(workload: Workload, peer: Peer | None, batch: int, settings: 
 
 
 def _gate(workload: Workload, peer: Peer | None, batch: int, ours: Any) -> dict[str, Any]:
-    """Prove hopfuse against the oracle, then the peer against hopfuse. These calls are the first warm-up."""
+    """Compare hopfuse with the oracle, then the peer with hopfuse. These calls are also a warm-up."""
     gate: dict[str, Any] = {"oracle": workload.check(batch, ours), "peer": None}
     if peer is not None:
         gate["peer"] = workload.compare(batch, ours, peer.answer(peer.run(batch)))
@@ -99,7 +99,7 @@ def _gate(workload: Workload, peer: Peer | None, batch: int, ours: Any) -> dict[
 
 
 def _calls(side: Side, calls: int) -> Side:
-    """Return ``calls`` calls as one."""
+    """Return a function that makes ``calls`` calls."""
     if calls == 1:
         return side
 
@@ -111,7 +111,7 @@ def _calls(side: Side, calls: int) -> Side:
 
 
 def _interleave(sides: list[Side], turns: int) -> list[list[float]]:
-    """Seconds of each side, turn by turn; who goes first alternates."""
+    """Return the seconds of each side in each turn; the first side alternates."""
     last = [_timed(side, 0) for side in sides]
     times: list[list[float]] = [[] for _ in sides]
     order = list(range(len(sides)))

@@ -1,9 +1,8 @@
-"""``python -m bench.memory``: the bytes that a graph takes: its arrays, building it, and walks on it. Linux only.
+"""``python -m bench.memory``: the memory of a graph's arrays, of building it, and of walks on it. Linux only.
 
-A generated graph of ``--stored`` entries, as of ``ppr-1e7`` and ``ppr-1e8``. Printed as JSON: the bytes of its
-arrays for each entry and each node, and how far the resident memory rose above what it was before at its peak: for
-each entry, with the list of edges and the graph made from it; for each node, with walks for so many queries at once,
-their scores included.
+The graph is generated with ``--stored`` entries, as in ``ppr-1e7`` and ``ppr-1e8``. Prints JSON with the bytes of its
+arrays per entry and per node, and the rise of resident memory at its peak: per entry, for the list of edges and the
+graph made of it; per node, for walks of a number of queries at once, including their scores.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ BATCHES = (1, 8, 32)
 
 @contextmanager
 def rise() -> Iterator[list[int]]:
-    """Yield a list that is given, at the end, how far resident memory rose above its size at the start, in bytes."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here on
+    """Yield a list, to which the peak rise of resident memory in bytes is appended at the end."""
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before, found = _status("VmRSS"), list[int]()
     yield found
     found.append(_status("VmHWM") - before)
@@ -39,7 +38,7 @@ def _status(name: str) -> int:
 
 
 def measure(stored: int, threads: int) -> dict[str, Any]:
-    """Return the bytes of a graph of about ``stored`` entries."""
+    """Return the memory use of a graph of about ``stored`` entries."""
     with rise() as built:
         loaded = generated(stored, quick=False)
     graph, walks = loaded.graph, {}
@@ -64,7 +63,7 @@ def measure(stored: int, threads: int) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print what was measured."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
     parser.add_argument("--stored", type=int, default=10_000_000)
     parser.add_argument("--threads", type=int, default=2)

@@ -1,13 +1,13 @@
-"""``python -m bench.offline``: what scoring by the partition contract costs, and what a second worker gains.
+"""``python -m bench.offline``: the overhead of scoring in parts, and the speed-up of a second worker.
 
-A synthetic index of passages with vectors, entities and a graph is asked so many queries by PhaseGraph. Printed as
-JSON: the CPU time of scoring alone and of plan, parts and merge around it, in turns, with the median of their ratios;
-the rate of one worker, of two and, with ``--ray``, of two actors of a Ray cluster on this machine, from the first
-finished part to the last; the CPU time that scoring a query took them, which other programs disturb less; whether all
-made the same bytes; and the peak memory.
+PhaseGraph answers queries over a synthetic index of passages with vectors, entities and a graph. Prints JSON: the CPU
+time of scoring alone, and with plan, parts and merge, in turns, with the median of their ratios; the rates of one
+worker, of two, and with ``--ray`` of two actors of a Ray cluster on this machine, from the first finished part to the
+last; their CPU time per query, which other programs disturb less; whether all results have the same bytes; and the peak
+memory.
 
-With ``--million``, ``hopfuse score --workers 2`` answers 10⁶ queries; it is killed when half of the parts are there,
-and started again. Printed: its rate, its CPU time, the peak memory of a process, and how soon it went on.
+With ``--million``, ``hopfuse score --workers 2`` answers 10⁶ queries. It is killed when half of the parts are finished,
+and started again. Prints its rate, its CPU time, the peak memory of a process, and how soon it resumed.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from hopfuse.offline import ray
 from hopfuse.offline.plan import rows_a_part
 
 CHUNK, DIM, K = 256, 64, 10
-#: Queries that are drawn at a time.
+#: Queries drawn at a time.
 BLOCK = 10_000
 #: Queries of ``--million``.
 MILLION = 1_000_000
 
 
 class _Timed:
-    """A scorer that keeps, in a file for its process, how much CPU time went by from its first call on."""
+    """A scorer that writes its CPU time since it was made to a file of its process."""
 
     def __init__(self, scorer: offline.Scorer, folder: Path) -> None:
         self._scorer, self._file, self._start = scorer, folder / str(os.getpid()), time.process_time()
@@ -55,13 +55,13 @@ class _Timed:
 
 
 def open_scorer(plan: offline.Plan, threads: int | None) -> offline.Scorer:
-    """Return PhaseGraph over the plan's index; with ``plan.scoring["times"]``, keep its CPU time in that folder."""
+    """Return PhaseGraph over the plan's index; with ``plan.scoring["times"]``, write its CPU time to that folder."""
     scorer = offline.RecipeScorer(hf.recipes.PhaseGraph(offline.open_index(plan), threads=threads), k=K)
     return _Timed(scorer, Path(plan.scoring["times"])) if "times" in plan.scoring else scorer
 
 
 def write_inputs(place: Path, passages: int, queries: int) -> None:
-    """Write an index and queries for it, drawn by a fixed seed."""
+    """Write an index and queries for it, drawn with a fixed seed."""
     draw = np.random.default_rng(0)
     entities = passages // 2
     ends = np.column_stack(
@@ -83,7 +83,7 @@ def write_inputs(place: Path, passages: int, queries: int) -> None:
 
 
 def cpu_alone(place: Path) -> float:
-    """Return the CPU seconds of reading the queries and scoring them, a chunk at a time, on one thread."""
+    """Return the CPU seconds of reading and scoring the queries in chunks, on one thread."""
     plan = offline.make_plan(place / "queries.jsonl", place / "index", scoring={})
     scorer, start = open_scorer(plan, 1), time.process_time()
     chunk = []
@@ -106,7 +106,7 @@ def cpu_of_contract(place: Path, name: str) -> float:
 
 
 def rate_of(place: Path, name: str, make: Callable[..., Any]) -> dict[str, Any]:
-    """Return queries a second from the first finished part to the last, CPU time a query, and the result's digest."""
+    """Return queries per second from the first finished part to the last, CPU time per query, and a digest."""
     times, folder = place / f"{name}-times", offline.Folder(place / name)
     times.mkdir()
     plan = offline.make_plan(place / "queries.jsonl", place / "index", scoring={"times": str(times)})
@@ -124,7 +124,7 @@ def rate_of(place: Path, name: str, make: Callable[..., Any]) -> dict[str, Any]:
 
 
 def kill_and_go_on(place: Path, queries: int) -> dict[str, Any]:
-    """Return what ``hopfuse score`` with two workers took for all queries, killed once in the middle."""
+    """Return the figures of ``hopfuse score`` with two workers, killed once in the middle."""
     words = ["score", place / "index", "--queries", place / "queries.jsonl", "--recipe", "phase-graph", "-k", K]
     words += ["--workers", 2, "--verify", 3, "--out", place / "ranked.jsonl"]
     command = [sys.executable, "-m", "hopfuse", *map(str, words)]
@@ -137,7 +137,7 @@ def kill_and_go_on(place: Path, queries: int) -> dict[str, Any]:
     process.send_signal(signal.SIGKILL)
     process.wait()
     killed = time.monotonic()
-    time.sleep(1)  # its workers leave when they see that it has ended
+    time.sleep(1)  # its workers end when they notice
     there = _finished(parts)
     again = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -168,13 +168,15 @@ def _finished(parts: Path) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status 1 where two processes made other bytes than one."""
+    """Measure, and print the results; return exit status 1 if several processes made other bytes than one."""
     parser = argparse.ArgumentParser(prog="python -m bench.offline", description=__doc__)
     parser.add_argument("--queries", type=int, default=20_000)
     parser.add_argument("--passages", type=int, default=20_000)
-    parser.add_argument("--repeats", type=int, default=3, help="of scoring alone and by the contract; 0: rates alone")
-    parser.add_argument("--ray", action="store_true", help="two actors of a Ray cluster, too; needs the extra ray")
-    parser.add_argument("--million", action="store_true", help="10⁶ queries by hopfuse score, killed in the middle")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="repetitions of scoring alone and in parts; 0 for rates only"
+    )
+    parser.add_argument("--ray", action="store_true", help="also measure two Ray actors; needs the extra ray")
+    parser.add_argument("--million", action="store_true", help="10⁶ queries by hopfuse score, killed once")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)

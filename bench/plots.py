@@ -1,4 +1,4 @@
-"""``python -m bench --plots``: pictures of recorded rows, with matplotlib."""
+"""``python -m bench --plots``: plots of recorded rows, with matplotlib."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .limits import GATHER, READ
 from .text import ACCESS
 
 Row = dict[str, Any]
-#: The same rows give the same bytes.
+#: Makes the same rows give the same bytes.
 STABLE = {"svg.hashsalt": "hopfuse"}
 
 
 def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """SVG files of what the rows have data for, in ``folder``, which is made."""
+    """Write an SVG file to ``folder`` for each plot that the rows have data for, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     with mpl.rc_context(STABLE):
@@ -31,7 +31,7 @@ def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
 
 
 def figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
-    """Name and figure of each plot that the rows have data for."""
+    """Yield the name and figure of each plot that the rows have data for."""
     by_batch, by_size = series.latency(rows), series.throughput(rows)
     if by_batch:
         title = "Personalized PageRank, hotpotqa graph"
@@ -53,7 +53,7 @@ def _lines(lines: series.Lines, title: str, across: str, up: str) -> Figure:
 
 
 def _roofline(ceilings: Ceilings, points: Sequence[series.Point]) -> Figure:
-    """A line for what each level and access allows, a point for each measured pass."""
+    """Plot a line for the limit of each level and access, and a point for each measured pass."""
     figure, axes = _axes("A float32 pass", "operations per byte", "GFLOP/s")
     ends = [0.5 * min(p.intensity for p in points), 1.5 * max(p.intensity for p in points)]
     for (level, access), rate in ceilings.rates.items():

@@ -1,4 +1,4 @@
-"""What is measured of the machine itself, and of other ways to write a loop: cases without a call of hopfuse."""
+"""Cases that do not call hopfuse: the limits of the machine, and variants of a loop."""
 
 from __future__ import annotations
 

@@ -13,92 +13,92 @@ Row = dict[str, Any]
 
 INTRODUCTION = """# Performance
 
-Written by `python -m bench --report {files}` from the rows there; do not edit it here.
+This page is written by `python -m bench --report {files}`; do not edit it by hand.
 To measure on your machine, from a checkout with the extra `bench` installed:
 
 ```
-hopfuse bench --out rows.jsonl             # or, from its root: python -m bench --out rows.jsonl
+hopfuse bench --out rows.jsonl             # or, from the root of the checkout: python -m bench --out rows.jsonl
 hopfuse bench --report rows.jsonl          # writes docs/performance.md
-hopfuse bench --plots plots rows.jsonl     # draws them into the folder plots
+hopfuse bench --plots plots rows.jsonl     # plots them to the folder plots
 ```
 
-Every case first proves its answers: hopfuse against the float64 oracle, then the peer against hopfuse; a wrong answer
-stops the case untimed. hopfuse and one peer then take turns in a fresh process of their own, with the same number of
-threads, after a rest and (for calls under 50 ms) an untimed call in each turn. Building a graph, an index or a peer's
-structure is not timed. *on* is what hopfuse ran on, *ratio* the peer's median over hopfuse's, *of pairs* the median
-over neighbouring turns, *load* the cores that other programs took meanwhile.
+Every case first checks its answers: hopfuse against the float64 oracle, then the peer against hopfuse. If an answer is
+wrong, the case stops without timing it. Then hopfuse and one peer take turns in a new process, with the same number of
+threads; before each timed call there is a rest and, for calls under 50 ms, an untimed call. Building a graph, an index
+or a peer's structures is not timed. *on* is the device that hopfuse ran on, *ratio* the peer's median time over
+hopfuse's, *of pairs* the median ratio of neighbouring turns, and *load* the number of cores that other programs used.
 
-The table of what adapters gain over the libraries' own code (HippoRAG, NetworkX, fast-graphrag) is in
-[integrations.md](integrations.md); `python -m bench.drop_ins` measures it.
+The speed-ups of adapters over the libraries' own code (HippoRAG, NetworkX, fast-graphrag) are in
+[integrations.md](integrations.md); `python -m bench.drop_ins` measures them.
 """
 
 NO_GPU = """\
-**Nothing on this page was measured on a GPU.** `python -m bench --backend cuda` does that where there is one, beside
-what is installed there of faiss (`faiss-gpu-cu12`), cuVS (`cuvs-cu13`), PyTorch, CuPy and cuGraph
-(`pylibcugraph-cu13`); [gpu.md](gpu.md) has what can be computed.
+**Nothing on this page was measured on a GPU.** On a machine with one, `python -m bench --backend cuda` measures hopfuse
+beside whichever of faiss (`faiss-gpu-cu12`), cuVS (`cuvs-cu13`), PyTorch, CuPy and cuGraph (`pylibcugraph-cu13`) are
+installed. [gpu.md](gpu.md) has computed times.
 """
 
 GPU = """\
-Rows on a GPU take NumPy arrays and give NumPy arrays: the copies there and back are in the times, of peers too. Peers
-are on the CPU but for those whose remark says *on the GPU*.
+On a GPU, inputs and results are NumPy arrays, so copies to and from the device are included in the times, also those of
+peers. Peers run on the CPU unless their remark says *on the GPU*.
 """
 
 BARS = """\
-What hopfuse is held to, computed from the rows, on each kind of machine: processors that multiply 8-bit numbers with
-AVX2, and with AVX-512 VNNI. The *limit* is what the ratio would be on that machine if hopfuse took no
-longer than the bytes that it moves take at the ceilings below (for dense vectors: to read the codes once from where
-they fit, or to multiply them, whichever is longer; for fusion: to read the lists once; other arithmetic is not in it).
-A walk counts as full passes, though its first ones skip most of the graph. Where the limit itself is below the bar,
-hopfuse is held to 70 % of it. `ppr-out` is hopfuse's own `ppr` into an array that is there already, `earlier-commit`
-hopfuse as it was at the commit that the case names, `one-thread` hopfuse itself on one thread while eight processes
-keep the cores busy (`busy-` cases).
+A bar is a ratio or a time that hopfuse must reach. There is one for each kind of machine: processors that multiply
+8-bit numbers with AVX2, and with AVX-512 VNNI. The *limit* is the ratio that hopfuse would reach on that machine if
+its memory traffic were its only cost, at the bandwidths measured below. For dense vectors, that is the time to read
+the 8-bit codes once or to multiply them, whichever is longer; for fusion, to read the lists once; other arithmetic is
+not counted. A walk counts as full passes, although its first passes skip most of the graph. If the limit is below the
+bar, hopfuse must reach 70 % of the limit. `ppr-out` is hopfuse's own `ppr` with `out=`, `earlier-commit` is hopfuse
+at the commit that the case names, and `one-thread` is hopfuse on one thread; in `busy-` cases eight processes keep
+the cores busy meanwhile.
 """
 
-CEILINGS = """\
-`python -m bench --case limits`: what {threads} threads read together, in compiled loops that do nothing else. A pass of
-a walk gathers rows of 128 bytes, a node for 32 queries, out of the level that its state fits in; the walk of one query
-gathers 4 bytes at a time, and a whole line of the cache moves for them. Here every row is as likely as another; a
-graph's popular nodes stay in nearer caches, so that a walk may gather faster than this. Rows of 16 to 64 bytes, for few
-queries, come slower than those of 128, whose rate is taken for them. A search multiplies every code of 8 bits with each
-query's. A level that stands here more than once was measured in several runs: a shared cache gives
-what others leave of it, and the bars are held against the last.
+BANDWIDTH = """\
+`python -m bench --case limits` measures the bandwidth of {threads} threads together, in compiled loops that only
+read. A pass of a walk gathers rows of 128 bytes, a node for 32 queries, from the level of memory that its state fits
+in. The walk of one query gathers 4 bytes at a time, each of which moves a whole cache line. In the loops, every row
+is equally likely; in a graph, popular nodes stay in nearer caches, so a walk may gather faster. Rows of 16 to 64
+bytes, for few queries, are slower than those of 128 bytes, but the limits use the rate of the latter. A search
+multiplies every 8-bit code by that of each query. If a level appears more than once, it was measured in several runs,
+which differ because other virtual machines share the cache; the bars use the last.
 """
 
-TRIED = """\
-`python -m bench --case variants`: a plain pass over the hotpotqa graph written in several ways, in turns, {threads}
-threads; *of the first* is the median over turns. hopfuse has the ways that are marked *kept*. A 16-bit state takes half
-of the bytes, but with its three digits a walk does not come to a tol of 1e-6, so there is no such option.
+VARIANTS = """\
+`python -m bench --case variants` times several implementations of a plain pass over the hotpotqa graph, in turns, on
+{threads} threads; *of the first* is the median ratio over turns. hopfuse uses those marked *kept*. A 16-bit state has
+half the bytes, but its three significant digits are too few for a tol of 1e-6, so there is no such option.
 """
 
-#: Sections of what is measured without a call of hopfuse: name, heading, text.
-PROBED = (("limits", "Ceilings", CEILINGS), ("variants", "What was tried", TRIED))
+#: Sections of cases that do not call hopfuse: name, heading, text.
+PROBED = (("limits", "Bandwidth", BANDWIDTH), ("variants", "Variants of a pass", VARIANTS))
 
-DISTURBED = """**Rows with a load above {quiet} were measured on a busy machine; a quiet one gives others:**
-threads that meet at barriers lose far more to other programs than a single thread does.
+DISTURBED = """**Rows with a load above {quiet} were measured on a busy machine, and would differ on a quiet one:**
+threads that wait for each other at barriers lose far more time to other programs than a single thread does.
 """
 
 
 def render(rows: Sequence[Row], *names: str) -> str:
-    """The page, from the rows of the files ``names`` in bench/results."""
+    """Return the page, from the rows of the files ``names`` in bench/results."""
     ok = [row for row in rows if row["status"] == "ok"]
     measured = [row for row in ok if SECTIONS["hopfuse bench"][2](row)]
     absent = [row for row in rows if row["status"] != "ok"]
     parts = [INTRODUCTION.format(files=" ".join(f"bench/results/{name}" for name in names))]
     parts.append(GPU if any(row.get("device") for row in measured) else NO_GPU)
     if any(row["quick"] for row in ok):
-        parts.append("**These rows are of the quick mode: tiny inputs, times without meaning.**\n")
+        parts.append("**These rows are of the quick mode: inputs are tiny, and times are meaningless.**\n")
     if any((row["load"]["other_cores"] or 0.0) > QUIET_CORES for row in ok if not row["case"].startswith("busy-")):
         parts.append(DISTURBED.format(quiet=QUIET_CORES))
     parts.append(f"## Bars\n\n{BARS}\n{_table(bars.COLUMNS, bars.lines(ok))}\n")
     labels = _labels(ok)
-    parts.append("## Measured on\n\n" + "\n".join(_machines(measured, labels)))
-    for name, heading, said in PROBED:
+    parts.append("## Machines\n\n" + "\n".join(_machines(measured, labels)))
+    for name, heading, template in PROBED:
         for processor, label in labels.items():
             columns, shown, of_section = SECTIONS[name]
             found = [row for row in ok if of_section(row) and _processor(row) == processor]
             if found:
                 where = f", on {label}" if label else ""
-                text = said.format(threads=found[0]["threads"])
+                text = template.format(threads=found[0]["threads"])
                 parts.append(f"## {heading}{where}\n\n{text}\n{_table(columns, map(shown, found))}\n")
     for key in dict.fromkeys((row["case"], place(row), _processor(row)) for row in measured):
         rows_of = [row for row in measured if (row["case"], place(row), _processor(row)) == key]
@@ -110,13 +110,13 @@ def render(rows: Sequence[Row], *names: str) -> str:
 
 
 def _labels(rows: Sequence[Row]) -> dict[str, str]:
-    """Return what headings call each processor: machine A, B, ...; nothing where there is one."""
+    """Return the name of each processor in headings: machine A, B, ..., or nothing if there is only one."""
     processors = list(dict.fromkeys(_processor(row) for row in rows))
     return {name: f"machine {chr(ord('A') + at)}" if len(processors) > 1 else "" for at, name in enumerate(processors)}
 
 
 def _machines(rows: Sequence[Row], labels: Mapping[str, str]) -> list[str]:
-    """Return a paragraph for each machine, and below it the commits that were measured there, with their cases."""
+    """Return a paragraph for each machine, with the commits that were measured there and their cases."""
     found: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         label = labels[_processor(row)]
@@ -180,7 +180,7 @@ def _case(rows: Sequence[Row], label: str) -> str:
         _table(COLUMNS[1:], (cells(row)[1:] for row in rows)),
         "",
         *_distinct(_remark(row) for row in rows if row["peer"]),
-        *_distinct(_proof(row) for row in rows),
+        *_distinct(_check(row) for row in rows),
     ]
     return "\n".join(lines) + "\n"
 
@@ -195,13 +195,13 @@ def _remark(row: Row) -> str:
     return f"- {row['peer']}, B = {row['sizes']['batch']} ({version}){note}."
 
 
-def _proof(row: Row) -> str:
+def _check(row: Row) -> str:
     gate = row["gate"]
-    against = f"; {row['peer']} against hopfuse: {_found(gate['peer'])}" if gate["peer"] else ""
-    return f"- Gate, B = {row['sizes']['batch']}: hopfuse against the oracle: {_found(gate['oracle'])}{against}."
+    against = f"; {row['peer']} against hopfuse: {_error(gate['peer'])}" if gate["peer"] else ""
+    return f"- Check, B = {row['sizes']['batch']}: hopfuse against the oracle: {_error(gate['oracle'])}{against}."
 
 
-def _found(proof: dict[str, Any]) -> str:
+def _error(proof: dict[str, Any]) -> str:
     found = f"error {proof['error']:.1e} of {proof['tolerance']:.1e} allowed, {proof['queries']} queries"
     return found if "proven" not in proof else f"{found}, {proof['proven']:.0%} of all lists proven"
 

@@ -1,4 +1,4 @@
-"""``python -m bench.roofline``: writes docs/gpu.md: times by formula from published bandwidths; nothing is measured."""
+"""``python -m bench.roofline``: write docs/gpu.md, with times computed from published bandwidths."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from .first_gpu.sizes import FULL
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "gpu.md"
 BATCHES = (1, 32, 256)
-#: Passes of a walk on the hotpotqa graph (the bench's case ppr-hotpotqa), without the certificate.
+#: Passes of a walk on the hotpotqa graph (the case ppr-hotpotqa), without the certificate.
 PASSES = 13
-#: Of these, those that also measure their residual: a recorded walk of damping 0.5 and tol 1e-6 does from pass 10 on.
+#: Passes that also measure their residual: those from pass 10 on, in a recorded walk of damping 0.5 and tol 1e-6.
 MEASURED = 4
 
 
 @dataclass(frozen=True)
 class Card:
-    """GB/s, MiB of L2, TFLOP/s of float32 without tensor cores, what part of that float64 has, and the boost clock in
-    GHz, as NVIDIA's architecture papers give them.
+    """A GPU as in NVIDIA's architecture papers.
+
+    Bandwidth in GB/s, L2 in MiB, float32 TFLOP/s without tensor cores, the share of that for float64, and the boost
+    clock in GHz.
     """
 
     name: str
@@ -60,32 +62,32 @@ SIZES = (
 )
 
 
-#: The parts of a batch of 32 by the upper end of every formula.
+#: Lanes and sizes of the tables by part, which use the upper end of every formula.
 LANES = 32
 PART_SIZES = (
     SIZES[0],
     Size("million", 1_000_000, 10_000_000, 1_000_000, 1024, item=2),
     Size("ten million", 10_000_000, 100_000_000, 10_000_000, 1024, item=2),
 )
-#: Launches (the matrix product among them), copies and clears of a recorded search: tests/kernels/test_capture.py.
+#: Launches (including the matrix product), copies and clears of a recorded search: tests/kernels/test_capture.py.
 LAUNCHES, COPIES, CLEARS = 48, 0, 0
-#: What a filter adds: ppr_mask, what counts of long rows (2), ppr_degrees and the volume (2); three clears.
+#: Graph nodes that a filter adds: ppr_mask, counts of long rows (2), ppr_degrees, the volume (2), three clears.
 FILTER_NODES = 9
 NODE_SECONDS, BANDWIDTH_SHARE, SECTOR = 1.5e-6, 0.8, 32
-#: Entries of the hub; cycles of an entry in the residual's chain, or of a turn of the block that looks at candidates.
+#: Entries of the hub; cycles per entry in the residual's chain, and per turn of the block that scans candidates.
 HUB, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 125, 150, 128
 TILE_BYTES = 1 << 26  # of a 16-bit corpus, widened before its product
 PARTS = ("walk", "certificate", "selection", "dense", "nodes")
 
 
 def gather_bytes(size: Size, card: Card, lane_bytes: int) -> float:
-    """Each entry's state in whole sectors, or each node's once where all states fit in half of the L2."""
+    """Return the bytes of each entry's state in whole sectors, or of each node's if all states fit in half of L2."""
     one = max(SECTOR, lane_bytes * LANES)
     return float(size.nodes if size.nodes * one <= card.l2 * 2**19 else size.stored) * one
 
 
 def parts(size: Size, card: Card) -> dict[str, float]:
-    """Return the seconds of each part, and what a filter and a hub add to them."""
+    """Return the seconds of each part, and those that a filter and a hub add."""
     rate, state = BANDWIDTH_SHARE * card.bandwidth * 1e9, 4.0 * size.nodes * LANES
     entries, gathers = size.stored * 8 + size.nodes * 20, gather_bytes(size, card, 4)
     one = entries + 2 * state + gathers
@@ -119,7 +121,7 @@ def part_table(size: Size) -> str:
 
 
 def lane_blocks(batch: int) -> list[int]:
-    """Lanes of each block of queries, as backends/cuda/ppr.py makes them."""
+    """Return the lanes of each block of queries, as in backends/cuda/ppr.py."""
     lanes = [32] * (batch // 32)
     if batch % 32:
         lanes.append(next(width for width in (4, 8, 16, 32) if width >= batch % 32))
@@ -127,7 +129,7 @@ def lane_blocks(batch: int) -> list[int]:
 
 
 def pass_bytes(size: Size, lanes: int, gathers_miss: bool) -> float:
-    """Bytes of device memory of a pass: the graph, the streams, and each node's state once or once for each entry."""
+    """Return the bytes that a pass moves: the graph, the streams, and each node's state once or once per entry."""
     graph = size.stored * (4 + 4) + size.nodes * (16 + 4)
     streams = 2 * 4 * size.nodes * lanes
     rows = size.stored if gathers_miss else size.nodes
@@ -135,8 +137,10 @@ def pass_bytes(size: Size, lanes: int, gathers_miss: bool) -> float:
 
 
 def walk_bytes(size: Size, batch: int, gathers_miss: bool) -> float:
-    """All passes of all blocks. Measured passes read the state once more; the certificate is another pass, with float64
-    degrees; normalisation is three streams.
+    """Return the bytes of all passes of all blocks.
+
+    Passes that measure residuals read the state once more; the certificate is another pass, with float64 degrees;
+    normalisation is three streams.
     """
     total = 0.0
     for lanes in lane_blocks(batch):
@@ -147,14 +151,14 @@ def walk_bytes(size: Size, batch: int, gathers_miss: bool) -> float:
 
 
 def dense_seconds(size: Size, batch: int, card: Card) -> float:
-    """The matrix product: every vector read once, float32; bound by memory or by arithmetic."""
+    """Return the time of the float32 matrix product, which reads every vector once, bound by memory or arithmetic."""
     memory = 4.0 * size.vectors * size.dim / (card.bandwidth * 1e9)
     arithmetic = 2.0 * size.vectors * size.dim * batch / (card.flops * 1e12)
     return max(memory, arithmetic)
 
 
 def seconds(size: Size, batch: int, card: Card, gathers_miss: bool) -> float:
-    """The PhaseGraph recipe; what calibrates and fuses lists of 130 documents moves less than a thousandth of this."""
+    """Return the time of the PhaseGraph recipe; calibration and fusion of 130 documents add less than a thousandth."""
     return walk_bytes(size, batch, gathers_miss) / (card.bandwidth * 1e9) + dense_seconds(size, batch, card)
 
 
@@ -164,7 +168,7 @@ def milliseconds(value: float) -> str:
 
 
 def fits(size: Size, batch: int, card: Card) -> bool:
-    """Whether the state of a block that a pass gathers from stays in L2."""
+    """Return whether the state of a block, from which a pass gathers, fits in L2."""
     return 4 * size.nodes * max(lane_blocks(batch)) <= card.l2 * 2**20
 
 
@@ -189,78 +193,77 @@ def cards() -> str:
     return "\n".join(lines)
 
 
-INTRODUCTION = """# The GPU, computed
+INTRODUCTION = """# Computed GPU times
 
-Written by `python -m bench.roofline`; do not edit it here. **Nothing on this page was measured on a GPU**: none was
-available. `backend="cuda"` runs on one through CuPy (`pip install 'hopfuse[cuda13]'`, or `cuda12` for a driver of
-CUDA 12). On your machine `hopfuse selftest` compares every kernel's bits with the CPU's and times it, and
-`python -m bench --backend cuda` measures the ops beside what is installed there of faiss, cuVS, PyTorch, CuPy and
-cuGraph. Here the kernels of `kernels/cuda` run in the tests on an emulator, which says what they compute, not how long
-they take.
+This page is written by `python -m bench.roofline`; do not edit it by hand. **Nothing on this page was measured on a
+GPU**: none was available. `backend="cuda"` runs on a GPU through CuPy (`pip install 'hopfuse[cuda13]'`, or `cuda12` for
+a CUDA 12 driver). On your machine, `hopfuse selftest` compares every kernel with the CPU bit for bit and times it, and
+`python -m bench --backend cuda` measures the operations beside whichever of faiss, cuVS, PyTorch, CuPy and cuGraph are
+installed. The project's tests run the kernels of `kernels/cuda` on an emulator, which shows that the results are
+correct, but not how long they take.
 
-- *computed* (the tables by card): bytes of device memory by formula, divided by a published bandwidth, and float32
-  arithmetic for the matrix product. A pass of L lanes moves nnz (4 + 4) + n (16 + 4) bytes of graph, 8 n L of streams
-  (the iterate before, the next one), and gathers: 4 n L where they are served by L2, 4 nnz L where none is. The two
-  ends of a cell are these two; *low* says that a block's state fits in the card's L2, so that the lower end is near,
-  *between* that it does not. {passes} passes (damping 0.5, tol 1e-6), {measured} of them with residuals, and a
-  certificate of one more. Launches (2 a pass at most, replayed as one graph) and the copies to and from the device are
-  not in them.
-- *measured*: what the first use compiles, on a CPU; nothing else.
+- *Computed* (the tables by GPU): bytes of device memory by formula, divided by the published bandwidth, and float32
+  arithmetic for the matrix product. A pass of L lanes moves nnz (4 + 4) + n (16 + 4) bytes of graph, 8 n L bytes of
+  streams (the previous and the next iterate), and gathers 4 n L bytes if L2 serves them, or 4 nnz L bytes if it serves
+  none; these are the two ends of a cell. *low* means that a block's state fits in L2, so the time is near the lower
+  end; *between* means that it does not fit. There are {passes} passes (damping 0.5, tol 1e-6), {measured} of them with
+  residuals, and one more for the certificate. Launches (at most 2 per pass, replayed as one graph) and copies to and
+  from the device are not included.
+- *Measured*: only the compilation at the first use, on a CPU.
 
-## The cards
+## GPUs
 
-Bandwidth, L2, rates and boost clocks from NVIDIA's papers on the Turing, Ampere GA102, Ada, Blackwell RTX and Hopper
-architectures.
+Bandwidth, L2, rates and boost clocks are from NVIDIA's papers on the Turing, Ampere GA102, Ada, Blackwell RTX and
+Hopper architectures.
 """
 
 FIRST_CARD = """
-## The first card
+## First run on a GPU
 
-`python -m bench.first_gpu --out report.json`, from a checkout on Linux with `pip install -e '.[cuda13,dev,sanitizer]'`,
-tries everything that a card can be asked for. Each part is a process of its own under a time limit. The report is
-written after each part, whole: one that fails, crashes or hangs is in it, with what it had noted by then, and the next
-goes on. What is not installed is skipped with its reason. `--only NAME` runs some parts, `--quick` all of them on small
-inputs; the exit status is 1 where a part failed, crashed or ran out of time. [examples/first_gpu.ipynb] does the same
-on a hosted T4, cell by cell.
+`python -m bench.first_gpu --out report.json`, from a checkout on Linux with `pip install -e
+'.[cuda13,dev,sanitizer]'`, runs every check and measurement on a GPU. Each part runs in its own process with a time
+limit. The report is written after each part: if a part fails, crashes or hangs, the report has its notes up to then,
+and the next part starts. Parts whose packages are not installed are skipped with the reason. `--only NAME` runs some
+of the parts, `--quick` runs all on small inputs. The exit status is 1 if a part failed, crashed or ran out of time.
+[examples/first_gpu.ipynb] does the same on a hosted T4, cell by cell.
 
-| part | what it does | what is in the report |
+| part | runs | reports |
 | --- | --- | --- |
-| `build` | first use: kernels compiled into an empty cache and loaded | card, driver, versions, seconds |
-| `tests` | `pytest -m gpu` | outcomes, and why tests failed |
-| `selftest` | `hopfuse selftest --report` | checks and kernels: equal or not, seconds by CUDA events; leaks |
-| `memcheck`, `racecheck`, `initcheck` | compute-sanitizer over the quick self-test, without a pool | its summary |
-| `recordings` | a search recorded, asked and dropped {recordings} times | free memory after each, seconds of replays |
-| `out_of_memory` | the memory filled, asked, emptied, asked again | what was said, free memory after each |
-| `threads` | two threads on streams of their own: one recording for both, their own, calls | what differs |
-| `torch_streams` | torch tensors that are still being made, and spoiled right after | what differs |
-| `bench` | hopfuse alone, then beside faiss, cuVS, PyTorch, CuPy and cuGraph | the bench's rows |
+| `build` | first use: compile all kernels into an empty cache and load them | GPU, driver, versions, seconds |
+| `tests` | `pytest -m gpu` | outcomes, and the reasons of failures |
+| `selftest` | `hopfuse selftest --report` | results of checks and kernels, seconds by CUDA events, leaks |
+| `memcheck`, `racecheck`, `initcheck` | compute-sanitizer on the quick self-test, without a memory pool | its summary |
+| `recordings` | record, run and drop a search {recordings} times | free memory after each, seconds of replays |
+| `out_of_memory` | fill the memory, search, release it, search again | errors, free memory after each |
+| `threads` | two threads on their own streams: a shared recording, their own, eager calls | differences |
+| `torch_streams` | torch tensors that are still being made, and overwritten right after | differences |
+| `bench` | hopfuse alone, then beside faiss, cuVS, PyTorch, CuPy and cuGraph | rows of the benchmarks |
 
-`out_of_memory` takes all of the card's memory for moments: use a card that nobody else is using. Beside the report a
-folder `report.parts` has the whole output of each part. The `--quick` form ran here on the emulator and stand-ins for
-CuPy and compute-sanitizer (tests/bench/test_first_gpu.py); `torch_streams` and the peers were skipped, and never ran.
+`out_of_memory` fills the GPU's memory for moments, so use a GPU that nobody else is using. The folder `report.parts`
+beside the report has the output of each part. The `--quick` form was run on the emulator with substitutes for CuPy and
+compute-sanitizer (tests/bench/test_first_gpu.py); `torch_streams` and the peers were skipped, and have never run.
 
-The first use compiles {files} files, in threads and after a line on the standard error. By NVRTC {nvrtc} for sm_89 they
-take {median:.1f} s of a processor ({machine}, busy with other work: the median of {runs} runs of
+The first use compiles {files} files in threads, and says so on standard error. With NVRTC {nvrtc} for sm_89 they take
+{median:.1f} s of CPU time ({machine}, busy with other work: the median of {runs} runs of
 `python tests/cuda/compile_times.py 89`, which took {least:.1f} to {most:.1f} s).
 
 [examples/first_gpu.ipynb]: ../examples/first_gpu.ipynb
 """
-#: What tests/cuda/compile_times.py printed: the CPU seconds of all kernel files in each run, by which NVRTC, where.
+#: The output of tests/cuda/compile_times.py: CPU seconds of all kernel files in each run, the NVRTC and the processor.
 COMPILED_FILES, COMPILED_BY, COMPILED_ON = 17, "13.2.78", "AMD EPYC, Zen 5"
 COMPILED_SECONDS = (12.85, 15.51, 15.05, 14.92, 14.64, 11.66, 11.70)
 
 PARTS_TEXT = """
 ## PhaseGraph by part, B = 32, computed
 
-The upper end of every formula: {share:.0%} of the published bandwidth; gathers in whole sectors of {sector}
-bytes, and read from memory wherever the states of all nodes take more than half of the L2; {node:.1f} µs for
-each of the {launches} launches, {copies} copies and {clears} clears that the emulator counts in a recorded
-search. *certificate*: a pass in float64, four instructions of its rate for an entry and a lane. *selection*:
-the nodes of passages, and one block that looks at all of them, {look} cycles for {threads} (assumed). *dense*:
-a 16-bit corpus is also written and read as float32 where a tile of {tile} MiB takes more than half of the L2.
-*a filter adds* masks, degrees and volumes of each query and reading tables of its own; *a hub adds* the chain
-of its row in the certificate, {hub:,} entries of {cycles} cycles (assumed); passes go by segments, with a
-filter too.
+These tables use the upper end of every formula: {share:.0%} of the published bandwidth; gathers in whole sectors of
+{sector} bytes, from memory if the states of all nodes take more than half of the L2; {node:.1f} µs for each of the
+{launches} launches, {copies} copies and {clears} clears that the emulator counts in a recorded search. *certificate*
+is a pass in float64, with four float64 instructions per entry and lane. *selection* reads the scores of passages, and
+one block scans all of them, {look} cycles for {threads} (assumed). *dense*: a 16-bit corpus is also written and read
+as float32 if a tile of {tile} MiB takes more than half of the L2. *a filter adds* the masks, degrees and volumes of
+each query, and reads of its tables. *a hub adds* the chain of its row in the certificate, {hub:,} entries of {cycles}
+cycles (assumed); other passes split long rows into segments, also with a filter.
 """
 
 

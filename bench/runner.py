@@ -1,4 +1,4 @@
-"""Runs every (case, peer) pair in its own process and collects the rows."""
+"""Run every pair of a case and a peer in its own process, and collect the rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Launch = Callable[[str, str | None, Settings], list[Row]]
 
 
 def launch(case: str, peer: str | None, settings: Settings) -> list[Row]:
-    """Rows from a fresh process, whose thread pools and backend are set before any library is loaded."""
+    """Return rows from a new process, whose thread counts and backend are set before any library is loaded."""
     task = json.dumps({"case": case, "peer": peer, "settings": settings.as_dict()})
     bounds = dict.fromkeys(THREAD_VARIABLES, str(settings.threads))
     environment = os.environ | bounds | {BACKEND_VARIABLE: settings.backend}
@@ -34,13 +34,13 @@ def launch(case: str, peer: str | None, settings: Settings) -> list[Row]:
     return rows
 
 
-#: Everything that can be asked for, and what is measured unasked.
+#: All cases, and those measured by default.
 NAMES = (*PROBES, *CASES)
 DEFAULT = (*PROBES, *(name for name, case in CASES.items() if not case.by_name))
 
 
 def pairs(names: Sequence[str], backend: str = "cpu", alone: bool = False) -> list[tuple[str, str | None]]:
-    """(case, peer) of the named cases; a case without peers is measured alone. The CPU has no peer on a GPU."""
+    """Return (case, peer) of the named cases, None for a case without peers. GPU peers need a GPU backend."""
     beside = {} if alone else {name: case.beside(backend) for name, case in CASES.items()}
     return [(name, peer) for name in names for peer in beside.get(name) or (None,)]
 
@@ -54,10 +54,9 @@ def run(
     *,
     alone: bool = False,
 ) -> Iterator[Row]:
-    """Rows of all pairs, in order; each pair's quietest try of up to ``retries`` more.
+    """Yield the rows of all pairs, in order, each from the quietest of up to 1 + ``retries`` tries.
 
-    Before each try, up to ``patience`` seconds are spent waiting for a machine that is quiet. With ``alone``, no peer
-    is measured.
+    Before each try, wait up to ``patience`` seconds for a quiet machine. With ``alone``, peers are not measured.
     """
     for case, peer in pairs(names, settings.backend, alone):
         wait_for_quiet(patience)
@@ -71,7 +70,7 @@ def run(
 
 
 def wait_for_quiet(patience: float) -> bool:
-    """Wait for two seconds in which other programs use next to nothing; False if none came in time."""
+    """Wait for two seconds in which other programs are nearly idle; return False if there were none in time."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
         load = OtherLoad()
@@ -82,7 +81,7 @@ def wait_for_quiet(patience: float) -> bool:
 
 
 def _disturbance(rows: list[Row]) -> float:
-    """The most that other programs took while a row was measured; a wrong answer is never tried away."""
+    """Return the highest load by other programs during a row; -1 for a wrong answer, which must not be retried."""
     if any(row["status"] == "error" for row in rows):
         return -1.0
     return max((row["load"]["other_cores"] or 0.0 for row in rows if row["status"] == "ok"), default=0.0)

@@ -1,4 +1,4 @@
-"""What the plots show, from recorded rows: lines and points, without a drawing library."""
+"""The data of the plots, from recorded rows: lines and points."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 Row = dict[str, Any]
 Lines = dict[str, list[tuple[float, float]]]
-#: Queries of a call in the plot over graph sizes.
+#: Queries per call in the plot by size of graph.
 BATCH = 64
 
 
@@ -20,18 +20,18 @@ class Point(NamedTuple):
 
 
 def timed(rows: Sequence[Row]) -> list[Row]:
-    """The rows that have hopfuse's time on the CPU."""
+    """Return the rows that have hopfuse's time on the CPU."""
     return [row for row in rows if row["status"] == "ok" and "hopfuse" in row and not row.get("device")]
 
 
 def latency(rows: Sequence[Row]) -> Lines:
-    """(queries of a call, seconds) of hopfuse and of each peer in ``ppr-batches``."""
+    """Return (queries per call, seconds) of hopfuse and of each peer in ``ppr-batches``."""
     chosen = [row for row in timed(rows) if row["case"] == "ppr-batches"]
     return _lines((name, row["sizes"]["batch"], seconds) for row in chosen for name, seconds in _sides(row))
 
 
 def throughput(rows: Sequence[Row]) -> Lines:
-    """(stored entries, queries a second) of hopfuse and of each peer on generated graphs, in calls of 64 queries."""
+    """Return (stored entries, queries per second) of hopfuse and each peer on generated graphs, 64 queries per call."""
     chosen = [row for row in timed(rows) if row["data"] == "generated" and row["sizes"]["batch"] == BATCH]
     return _lines(
         (name, row["sizes"]["stored_entries"], BATCH / seconds) for row in chosen for name, seconds in _sides(row)
@@ -39,7 +39,7 @@ def throughput(rows: Sequence[Row]) -> Lines:
 
 
 def passes(rows: Sequence[Row]) -> list[Point]:
-    """Every measured pass, the last one of a case and batch: two operations for a gathered value."""
+    """Return the last measured pass of each case and batch, counting two operations per gathered value."""
     found = {}
     for row in timed(rows):
         taken = row.get("pass")
@@ -58,7 +58,7 @@ def _sides(row: Row) -> list[tuple[str, float]]:
 
 
 def _lines(points: Iterable[tuple[str, float, float]]) -> Lines:
-    """Points by their line, in order; the last one where there are several at a place."""
+    """Return the points of each line in order, the last one if several have the same x."""
     found: dict[str, dict[float, float]] = {}
     for name, x, y in points:
         found.setdefault(name, {})[x] = y

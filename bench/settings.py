@@ -1,4 +1,4 @@
-"""What one run of the bench is asked for."""
+"""Options of a run of the benchmarks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Settings:
-    """Options that every measurement of a run shares.
+    """Options that all measurements of a run share.
 
     Attributes
     ----------
     quick : bool
-        Small synthetic inputs: proves that the bench works; its times mean nothing.
+        Use small synthetic inputs, to check that the benchmarks work; the times are meaningless.
     repeats : int
         Interleaved repetitions of each measurement.
     threads : int
-        Threads that hopfuse and the peer each may use.
+        Threads of hopfuse and of the peer.
     backend : {"cpu", "cuda", "auto"}
-        Where hopfuse runs. Beside another than "cpu" the peers on a GPU are measured too.
+        Backend of hopfuse. Except with "cpu", GPU peers are measured too.
     """
 
     quick: bool = False
@@ -28,14 +28,14 @@ class Settings:
     backend: str = "cpu"
 
     def as_dict(self) -> dict[str, Any]:
-        """The options by name, for a child process."""
+        """Return the options by name, for a child process."""
         return asdict(self)
 
 
 BACKENDS = ("cpu", "cuda", "auto")
-#: hopfuse's own setting: it reaches recipes too, which have no ``backend=``.
+#: hopfuse's own variable, which also applies to recipes, which have no ``backend=``.
 BACKEND_VARIABLE = "HOPFUSE_BACKEND"
-#: Variables that bound the thread pools of the libraries a child process loads.
+#: Variables that limit the thread pools of libraries in a child process.
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",

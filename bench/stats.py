@@ -8,7 +8,7 @@ import numpy as np
 
 
 def summary(seconds: Sequence[float]) -> dict[str, float]:
-    """Minimum, quartiles, 95th percentile and maximum, in seconds.
+    """Return the number, minimum, quartiles, 95th percentile and maximum of timings.
 
     Examples
     --------
@@ -21,7 +21,7 @@ def summary(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
-    """How many times as long the peer took: by the medians, and as the median over neighbouring pairs.
+    """Return the ratio of the peer's time to hopfuse's: of the medians, and the median over neighbouring pairs.
 
     Examples
     --------

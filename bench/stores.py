@@ -1,7 +1,7 @@
-"""Measure how fast stores are read: ``python -m bench.stores``; a row of docs/stores.md for each that is installed.
+"""``python -m bench.stores``: how fast stores are read; prints the rows of docs/stores.md for those installed.
 
-The same passages with vectors are put into each store, and an index is built of it. What is timed is the CPU of this
-process, in which embedded stores work, too.
+The same passages with vectors are written to each store, and an index is built from it. The CPU time of this process is
+measured, which includes embedded stores.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def seconds(build: Callable[[], Any]) -> float:
 @click.option("--dim", default=384, show_default=True)
 @click.option("--repeats", default=3, show_default=True)
 def main(count: int, dim: int, repeats: int) -> None:
-    """Fill stores, build indexes of them, and print how long that took."""
+    """Fill stores, build indexes from them, and print how long that takes."""
     warnings.simplefilter("ignore", DeprecationWarning)
     warnings.simplefilter("error", VectorsChangedWarning)
     given = rows(count, dim)
@@ -140,9 +140,9 @@ def main(count: int, dim: int, repeats: int) -> None:
             continue
         with tempfile.TemporaryDirectory() as folder:
             source = fill(Path(folder), *given)
-            index = hf.Index.build(source)  # the gate: the same texts and vectors, before anything is timed
+            index = hf.Index.build(source)  # checked before anything is timed
             if list(index.texts) != list(expected.texts) or not np.array_equal(index.corpus.as_float32(), given[2]):
-                raise SystemExit(f"{name}: the index has other rows than were put in")
+                raise SystemExit(f"{name}: the index has other rows than were written to the store")
             took = median(seconds(lambda source=source: hf.Index.build(source)) for _ in range(repeats))
         print(f"| {name} | {took:.2f} | {float(f'{count / took:.2g}'):,.0f} |")
 

@@ -1,4 +1,4 @@
-"""The table at the end of a run."""
+"""The table that a run prints at its end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.table import Column, Table
 
 from .text import SECTIONS
 
-#: Columns of characters where the output is not a terminal.
+#: Width in characters if the output is not a terminal.
 WIDTH = 180
 
 

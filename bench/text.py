@@ -22,7 +22,7 @@ VARIANT_COLUMNS = ("lanes", "a pass with", "a pass", "quartiles", "of the first"
 
 
 def cells(row: dict[str, Any]) -> list[str]:
-    """A measured row in the order of COLUMNS."""
+    """Return the cells of a measured row, in the order of COLUMNS."""
     ours, theirs, ratio = row["hopfuse"], row["peer_time"], row["ratio"]
     return [
         row["case"],
@@ -40,7 +40,7 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def ceiling_cells(row: dict[str, Any]) -> list[str]:
-    """A measured limit of the machine in the order of CEILING_COLUMNS."""
+    """Return the cells of a measured limit of the machine, in the order of CEILING_COLUMNS."""
     rate = row["rate"]
     return [
         row["level"],
@@ -53,7 +53,7 @@ def ceiling_cells(row: dict[str, Any]) -> list[str]:
 
 
 def variant_cells(row: dict[str, Any]) -> list[str]:
-    """A way to write a pass in the order of VARIANT_COLUMNS."""
+    """Return the cells of a variant of a pass, in the order of VARIANT_COLUMNS."""
     taken = row["pass"]
     return [
         str(row["sizes"]["lanes"]),
@@ -65,7 +65,7 @@ def variant_cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-#: Parts of a table of rows: columns, what a row shows in them, and which rows they are.
+#: Sections of a table of rows: columns, the cells of a row, and whether a row belongs to the section.
 SECTIONS: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], list[str]], Callable[[dict[str, Any]], bool]]] = {
     "limits": (CEILING_COLUMNS, ceiling_cells, lambda row: row["case"] == limits.CASE),
     "variants": (VARIANT_COLUMNS, variant_cells, lambda row: row["case"] == variants.CASE),
@@ -74,12 +74,12 @@ SECTIONS: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], list[str]]
 
 
 def place(row: dict[str, Any]) -> str:
-    """What hopfuse ran on: the name of the device, or CPU."""
+    """Return the name of the device that hopfuse ran on, or CPU."""
     return row["device"]["device"] if row.get("device") else "CPU"
 
 
 def seconds(value: float) -> str:
-    """A duration with three digits.
+    """Return a duration with three digits.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def seconds(value: float) -> str:
 
 
 def times(value: float) -> str:
-    """A ratio with three digits.
+    """Return a ratio with three digits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a call moves on a CPU, by formula: docs/gpu.md's pass, with the lanes that the kernels make of a batch."""
+"""The memory traffic of a call on a CPU, by formula: the pass of docs/gpu.md with the CPU kernels' lanes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .roofline import Size, pass_bytes
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes that are gathered by row and that are read or written in order, and what they are spread over.
+    """Bytes gathered by row, and bytes read or written in order.
 
-    ``state`` bytes are what rows of ``row`` bytes (the widest there are) are gathered from, ``touched`` what is gone
-    through in order. ``products`` are those of 8-bit numbers.
+    Rows of at most ``row`` bytes are gathered from an array of ``state`` bytes; ``touched`` is the size of the data
+    read in order. ``products`` is the number of 8-bit products.
     """
 
     gathered: int
@@ -28,7 +28,7 @@ class Traffic:
 
 
 def lane_blocks(batch: int) -> list[int]:
-    """Lanes of each block of queries, as kernels/cpu/ppr_f32.cpp makes them."""
+    """Return the lanes of each block of queries, as in kernels/cpu/ppr_f32.cpp."""
     lanes = [32] * (batch // 32)
     left = batch % 32
     if left > 16:
@@ -40,7 +40,7 @@ def lane_blocks(batch: int) -> list[int]:
 
 
 def of_block(graph: hf.Graph, lanes: int) -> Traffic:
-    """A pass of one block of lanes: a row of the state for each stored entry; the graph and two states in order."""
+    """Return the traffic of a pass of one block: a row of state per stored entry; the graph and two states in order."""
     size = Size("", graph.num_nodes, graph.num_stored, 0, 0)
     gathered, state = 4 * graph.num_stored * lanes, 4 * graph.num_nodes * lanes
     streamed = int(pass_bytes(size, lanes, gathers_miss=True)) - gathered
@@ -48,7 +48,7 @@ def of_block(graph: hf.Graph, lanes: int) -> Traffic:
 
 
 def of_pass(graph: hf.Graph, batch: int) -> Traffic:
-    """A pass of every block of a batch, one after the other."""
+    """Return the traffic of a pass of every block of a batch."""
     blocks = [of_block(graph, lanes) for lanes in lane_blocks(batch)]
     widest = blocks[0]
     gathered, streamed = sum(b.gathered for b in blocks), sum(b.streamed for b in blocks)
@@ -56,7 +56,7 @@ def of_pass(graph: hf.Graph, batch: int) -> Traffic:
 
 
 def of_walk(graph: hf.Graph, iterations: NDArray[np.int64]) -> Traffic:
-    """All passes of all blocks: a block makes as many as the longest walk in it."""
+    """Return the traffic of all passes of all blocks; a block makes as many passes as its longest walk."""
     first, total = 0, Traffic(0, 0, 0, 0)
     for lanes in lane_blocks(len(iterations)):
         block = of_block(graph, lanes)
@@ -69,5 +69,5 @@ def of_walk(graph: hf.Graph, iterations: NDArray[np.int64]) -> Traffic:
 
 
 def in_order(amount: int, products: int = 0) -> Traffic:
-    """Bytes that are only gone through, and products of 8-bit numbers that are made of them."""
+    """Return the traffic of reading bytes in order, and of the 8-bit products made of them."""
     return Traffic(0, amount, 0, amount, products=products)

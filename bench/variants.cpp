@@ -1,6 +1,6 @@
-// Passes of a walk written in other ways, timed beside each other by variants.py. Each sums the rows of a graph as
-// kernels/cpu/ppr_pass.h and ppr_slices.h do, times a factor, and takes a Chebyshev step; residuals, restarts and masks are left out.
-// One file, compiled by the bench for this processor; GCC or Clang, for their vector types.
+// Variants of a pass of a walk, timed by variants.py. Each sums the rows of a graph as kernels/cpu/ppr_pass.h and
+// ppr_slices.h do, multiplies by a factor, and takes a Chebyshev step, without residuals, restarts and masks.
+// The file needs GCC or Clang, for their vector types.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,9 +12,9 @@ struct Graph {
     int64_t nodes;
     const int64_t* indptr;
     const int32_t* indices;
-    const uint16_t* indices16;  // where all nodes have 16-bit numbers
+    const uint16_t* indices16;  // if all node numbers fit in 16 bits
     const float* weight;
-    const uint16_t* code;  // of the weight, in a table
+    const uint16_t* code;  // position of the weight in `table`
     const float* table;
 };
 
@@ -62,10 +62,10 @@ struct Coded : Short {
     static float weight(const Graph& g, int64_t e) { return g.table[g.code[e]]; }
 };
 
-// How the entries of rows that are summed together stand: row by row, or entry 0 of each row, then entry 1 of each.
+// The order of the entries of rows that are summed together: row by row, or entry 0 of each row, then entry 1 of each.
 enum class Stored { by_row, interleaved };
 
-// L lanes in vectors of 16 (or one of L), `together` rows of one length at a time, state asked for `ahead` entries early.
+// L lanes in vectors of 16 (or one of L), `together` rows of equal length at a time, prefetching `ahead` entries early.
 template <int L, int together, int ahead, class Entries, Stored stored, class Memory, class State>
 void pass(const Graph& g, const State* from, State* to, int64_t begin, int64_t end) {
     constexpr int N = L < 16 ? L : 16, vectors = L / N;

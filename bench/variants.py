@@ -1,7 +1,7 @@
-"""What was tried for a pass of a walk: other ways to write it, timed in turns with the one that hopfuse has.
+"""Variants of a pass of a walk, timed in turns with the variant that hopfuse uses.
 
-The loops are variants.cpp's, not the library's kernels: each differs from the first of its lanes in one thing. Their
-sums are compared before they are timed.
+The loops are those of variants.cpp, not the library's kernels. Each differs in one respect from the first with the same
+number of lanes. Their sums are compared before they are timed.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from .settings import Settings
 from .stats import summary
 
 CASE = "variants"
-#: Rows that one lane takes together, and the longest of which it does.
+#: Rows that one lane sums together, and their maximum length.
 SLICE, SEGMENT = 8, 64
-#: Entries that a loop may ask for beyond the last.
+#: Entries that a loop may prefetch beyond the last.
 BEYOND = 64
-#: Relative, in L1: sums in another order, and a state that is cut to 8 bits and rounded to them.
+#: Relative L1 errors: of sums in another order, and of a state with 8-bit significands.
 TOLERANCE, HALF_TOLERANCE = 1e-5, 1e-2
 
 
 class Variant(NamedTuple):
-    """A loop of variants.cpp by its number there, and the order of rows that it is given."""
+    """A loop of variants.cpp by its number there, and the order of rows that it runs on."""
 
     which: int
     lanes: int
@@ -61,7 +61,7 @@ VARIANTS = (
 
 
 class Rows(NamedTuple):
-    """A graph's rows in an order, and where each node's row is."""
+    """The rows of a graph in some order, and the place of each node's row."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
@@ -73,12 +73,12 @@ class Rows(NamedTuple):
 
 
 def measure(settings: Settings) -> Iterator[dict[str, Any]]:
-    """A row for each variant: the time of a pass, and what it is of the pass that hopfuse has for as many lanes.
+    """Yield a row for each variant: the time of a pass, and its ratio to the variant that hopfuse uses.
 
     Raises
     ------
     UnavailableError
-        No compiler is here.
+        There is no compiler.
     """
     orders = {name: _rows(settings, name) for name in dict.fromkeys(variant.order for variant in VARIANTS)}
     with library("variants.cpp", "-fopenmp") as loaded:
@@ -120,7 +120,7 @@ def _beside(run: Any, variants: list[Variant], orders: dict[str, Rows], settings
 
 
 class _State:
-    """Two states of a variant, and a pass from the one to the other."""
+    """Two states of a variant, and a pass from one to the other."""
 
     def __init__(self, run: Any, variant: Variant, rows: Rows, start: NDArray[np.float32], threads: int) -> None:
         self.run, self.variant, self.rows, self.threads = run, variant, rows, threads
@@ -140,7 +140,7 @@ class _State:
         return time.perf_counter() - start
 
     def result(self) -> NDArray[np.float32]:
-        """A pass from the start, by node: (lanes, nodes)."""
+        """Return the result of a pass from the start, by node, of shape (lanes, nodes)."""
         self.states[1][:] = 0
         self.seconds()
         found = self.states[1]
@@ -152,7 +152,7 @@ class _State:
 
 
 def _order(graph: hf.Graph, order: str) -> NDArray[np.int64]:
-    """The nodes in the order in which their rows are stored."""
+    """Return the nodes in the order in which their rows are stored."""
     node = np.arange(graph.num_nodes)
     if order in ("length", "slices"):
         return np.argsort(-np.diff(graph.indptr), kind="stable")
@@ -174,7 +174,7 @@ def _order(graph: hf.Graph, order: str) -> NDArray[np.int64]:
 
 
 def _interleaved(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the entries' places if slices of rows of one length have entry 0 of each row first, then entry 1."""
+    """Return the order of entries in which slices of rows of equal length have entry 0 of each row, then entry 1."""
     length = np.diff(indptr)
     stands = np.arange(indptr[-1])
     for row in range(0, length.size - SLICE + 1, SLICE):
@@ -198,7 +198,7 @@ def _rows(settings: Settings, order: str) -> Rows:
     weight = (np.ones(entry.size, np.float32) if graph.weight is None else graph.weight)[entry]
     table, code = np.unique(weight, return_inverse=True)
     if max(node.size, table.size) > 1 << 16:
-        raise UnavailableError(f"{node.size} nodes and {table.size} weights do not have 16-bit numbers")
+        raise UnavailableError(f"{node.size} nodes or {table.size} weights are too many for 16-bit numbers")
     beyond = np.zeros(BEYOND, np.int32)
     return Rows(
         indptr,

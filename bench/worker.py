@@ -1,4 +1,4 @@
-"""The fresh process in which hopfuse and one peer are measured; rows go to standard output as JSON lines."""
+"""The process in which hopfuse and one peer are measured; it writes rows to standard output as JSON lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .settings import Settings
 
 
 def rows(case: str, peer: str | None, settings: Settings) -> Iterator[dict[str, Any]]:
-    """Measured rows; what prevents one is itself a row, with status "skip" or "error" and no timing."""
+    """Yield measured rows; a measurement that is impossible or wrong is a row with status "skip" or "error"."""
     try:
         yield from PROBES[case](settings) if case in PROBES else measure(case, peer, settings)
     except (UnavailableError, ImportError) as reason:
@@ -26,7 +26,7 @@ def rows(case: str, peer: str | None, settings: Settings) -> Iterator[dict[str, 
 
 
 def main() -> None:
-    """Read a task from standard input; write its rows."""
+    """Read a task from standard input, and write its rows."""
     task = json.load(sys.stdin)
     for row in rows(task["case"], task["peer"], Settings(**task["settings"])):
         print(json.dumps(row), flush=True)

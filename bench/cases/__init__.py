@@ -1,4 +1,4 @@
-"""The cases by name."""
+"""The benchmark cases, by name."""
 
 from functools import partial
 
@@ -8,7 +8,7 @@ from .base import Case
 from .busy import Busy
 from .dense import Dense, FirstSearch, RawArray
 from .dice import Dice
-from .fusion import AllOfThem, Fusion, MinMaxSum, ReciprocalRanks, ThreeLists
+from .fusion import Fusion, MinMaxSum, ReciprocalRanks, ThousandHits, ThreeLists
 from .graphs import atlas, musique
 from .guided_walk import GuidedWalkWhole
 from .hipporag import HippoRag
@@ -57,7 +57,7 @@ CASES: dict[str, Case] = {
     "dense-first-200k": Case(("numpy-matmul",), FirstSearch),
     "fusion": Case(("numpy-fusion", "oracle-fusion"), Fusion),
     "fusion-rrf": Case(("ranx",), ReciprocalRanks),
-    "fusion-rrf-1000": Case(EARLIER, AllOfThem),
+    "fusion-rrf-1000": Case(EARLIER, ThousandHits),
     "fusion-min-max": Case(("ranx",), MinMaxSum),
     "project": Case(("scipy-product",), Projection),
     "similarity": Case(("numpy-weights",), Similarity),
@@ -79,7 +79,7 @@ CASES: dict[str, Case] = {
     "busy-phasegraph": Case(("one-thread", *EARLIER), partial(Busy, case=PhaseGraphWhole, batch=32)),
 }
 
-#: Of ranx's methods those that mean the same; its condorcet does not (docs/dialects.md).
+#: Methods that ranx defines in the same way; its condorcet differs (docs/dialects.md).
 IN_RANX = (
     *("rrf", "linear", "max", "comb_sum", "comb_mnz", "comb_anz", "comb_min", "comb_max", "comb_med"),
     *("wmnz", "isr", "log_isr", "borda", "rbc"),

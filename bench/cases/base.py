@@ -1,4 +1,4 @@
-"""What a case is."""
+"""The interface of a benchmark case."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ..traffic import Traffic
 
 
 class Workload(ABC):
-    """The loaded inputs of a case, and hopfuse's side of it.
+    """The inputs of a case, and the calls of hopfuse on them.
 
     Attributes
     ----------
     data : str
-        Where the inputs come from.
+        Origin of the inputs.
     sizes : dict of str to int
     batches : tuple of int
-        Numbers of queries in a call; each is measured by itself. Query b is the same in all of them.
+        Numbers of queries per call; each is measured separately. Query b is the same in all of them.
     ops : tuple of str
-        Operations whose kernel variants the rows name.
+        Operations whose kernel variants are recorded.
     threads : int
-        That hopfuse may use.
+        Threads of hopfuse.
     calls : int
-        Calls one after the other that are timed together, where one is too short to be; rows have the time of one.
+        Consecutive calls that are timed together if a single one is too short; rows have the time of one call.
     """
 
     data: str
@@ -40,66 +40,66 @@ class Workload(ABC):
 
     @abstractmethod
     def run(self, batch: int, turn: int) -> Any:
-        """hopfuse's answer for the first ``batch`` queries (or another ``batch`` in each turn)."""
+        """Return hopfuse's answer for the first ``batch`` queries, or for other queries in each turn."""
 
     @abstractmethod
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
-        """The gate: turn 0's answer against the float64 oracle on some queries -> queries, error, tolerance."""
+        """Compare the answer of turn 0 with the float64 oracle on some queries; return the result of :func:`proof`."""
 
     def compare(self, batch: int, ours: Any, theirs: Any) -> dict[str, Any]:
-        """The gate for a peer: its answer against hopfuse's, on the queries it answered."""
+        """Compare a peer's answer with hopfuse's on the queries that the peer answered."""
         raise NotImplementedError
 
     def moved(self, batch: int, ours: Any) -> Traffic | None:
-        """What the call moved, by formula; None where there is none."""
+        """Return the bytes that a call moves, by formula, or None if there is no formula."""
         return None
 
     def task(self) -> dict[str, Any]:
-        """The inputs as arrays and plain values: what another version of hopfuse makes its own objects of."""
+        """Return the inputs as arrays and plain values, from which another version of hopfuse makes its objects."""
         raise NotImplementedError
 
     def beside(self) -> AbstractContextManager[None]:
-        """Run other programs while turns are timed: none, unless a case says so."""
+        """Return a context in which turns are timed, for cases that run other programs meanwhile."""
         return nullcontext()
 
     def probe(self, batch: int, settings: Settings) -> dict[str, Any] | None:
-        """What is measured besides, of hopfuse alone: the seconds of one ``pass`` of a walk, and what it moves."""
+        """Return further measurements of hopfuse: the seconds of one pass of a walk, and the bytes it moves."""
         return None
 
     def with_threads(self, threads: int) -> Workload:
-        """The same inputs for another number of threads."""
+        """Return the same inputs for another number of threads."""
         other = copy.copy(self)
         other.threads = threads
         return other
 
     def turns(self, batch: int, settings: Settings) -> int:
-        """Repetitions of a batch size."""
+        """Return the number of repetitions for a batch size."""
         return settings.repeats
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case: the peers it is measured beside (none: hopfuse alone), those of them on a GPU, and how to load it.
+    """A case: its peers (none to measure hopfuse alone), how to load it, and its GPU peers.
 
-    ``load`` raises UnavailableError where its data is absent.
+    ``load`` raises UnavailableError if its data is absent.
     """
 
     peers: tuple[str, ...]
     load: Callable[[Settings], Workload]
     gpu_peers: tuple[str, ...] = ()
-    #: Only measured where it is asked for by its name.
+    #: Measured only if named on the command line.
     by_name: bool = False
 
     def beside(self, backend: str) -> tuple[str, ...]:
-        """The peers to measure beside hopfuse on a backend."""
+        """Return the peers for a backend."""
         return self.peers if backend == "cpu" else self.peers + self.gpu_peers
 
 
 def proof(queries: int, error: float, tolerance: float) -> dict[str, Any]:
-    """What a gate found, for the row."""
+    """Return the result of a comparison, for the row."""
     return {"queries": queries, "error": float(f"{error:.3g}"), "tolerance": float(f"{tolerance:.3g}")}
 
 
 def ends(batch: int) -> list[int]:
-    """The sample of a batch: its first and its last query."""
+    """Return the queries of a batch that are checked: the first and the last."""
     return sorted({0, batch - 1})

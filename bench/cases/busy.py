@@ -1,4 +1,4 @@
-"""Another case while other programs want the cores: users' machines are busy."""
+"""Other cases on a busy machine: timed while other processes compete for the cores."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from ..settings import Settings
 from .base import Workload
 
-#: Processes that each keep a core at work.
+#: Processes that each keep a core busy.
 OTHERS = 8
-#: It ends with its parent, whatever becomes of that: the parent's end of its standard input closes then.
+#: Ends with its parent, however that ends, because the parent's end of the pipe to its standard input is closed.
 SPIN = """
 import sys, threading
 parent = threading.Thread(target=sys.stdin.read, daemon=True)
@@ -24,7 +24,7 @@ while parent.is_alive():
 
 
 class Busy(Workload):
-    """``case`` as it is, timed beside eight processes at 100 % CPU; it has no limit, which is a quiet machine's."""
+    """Another case, timed beside eight processes at 100 % CPU; the limits of a quiet machine do not apply."""
 
     def __init__(self, settings: Settings, case: Any, batch: int) -> None:
         self.inner: Workload = case(settings).with_threads(settings.threads)
@@ -59,5 +59,5 @@ class Busy(Workload):
         return self.inner.task()
 
     def turns(self, batch: int, settings: Settings) -> int:
-        """More than elsewhere: what others take differs from turn to turn."""
+        """Return more repetitions than elsewhere, because the load differs from turn to turn."""
         return settings.repeats if settings.quick else max(60, self.inner.turns(batch, settings))

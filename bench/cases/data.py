@@ -1,4 +1,4 @@
-"""Inputs with questions: the hotpotqa folder where it is present, and a deterministic synthetic one."""
+"""Inputs with questions: the hotpotqa data set, and a deterministic synthetic one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from ..errors import UnavailableError
 from ..machine import ROOT
 
-#: Of the tiny graph in quick mode: passages, entities, entities named by each passage.
+#: Size of the quick mode's graph: passages, entities, entities mentioned by each passage.
 QUICK_GRAPH = (120, 480, 6)
 
 
 @dataclass(frozen=True)
 class WalkGraph:
-    """Passages 0 .. P-1 and entities P .. N-1, with undirected, weighted edges, and where they come from."""
+    """A graph of passages 0 .. P-1 and entities P .. N-1 with undirected, weighted edges, and its origin."""
 
     source: str
     graph: hf.Graph
@@ -30,8 +30,9 @@ class WalkGraph:
 
 @dataclass(frozen=True)
 class KnowledgeGraph(WalkGraph):
-    """``names`` are the entities'; ``vectors`` (P, d), ``query_vectors`` (Q, d) and ``mentions`` (Q lists of
-    names) belong to its questions.
+    """A graph with the ``names`` of entities, ``vectors`` (P, d) of passages, and questions.
+
+    ``query_vectors`` (Q, d) and ``mentions`` (Q lists of names) belong to the questions.
     """
 
     names: list[str]
@@ -41,12 +42,12 @@ class KnowledgeGraph(WalkGraph):
 
 
 def knowledge_graph(quick: bool) -> KnowledgeGraph:
-    """The hotpotqa graph, its edge types merged; a tiny one in quick mode."""
+    """Return the hotpotqa graph with its edge types merged, or a tiny one in quick mode."""
     return synthetic_graph(*QUICK_GRAPH) if quick else _hotpotqa()
 
 
 def data_folder(name: str) -> Path:
-    """The folder of a data set; UnavailableError where it is absent."""
+    """Return the folder of a data set; raise UnavailableError if it is absent."""
     folder = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data")) / name
     if not (folder / "graph" / "edges.tsv").is_file():
         raise UnavailableError(f"the {name} data is absent; set HOPFUSE_DATA to the folder that holds {name}/")
@@ -54,7 +55,7 @@ def data_folder(name: str) -> Path:
 
 
 def read_graph(folder: Path) -> tuple[hf.Graph, list[str]]:
-    """A folder's graph, its edge types merged, and the names of its entities."""
+    """Return a folder's graph with its edge types merged, and the names of its entities."""
     nodes = [line.split("\t") for line in (folder / "graph" / "nodes.tsv").read_text("utf-8").splitlines()]
     edges = [line.split("\t") for line in (folder / "graph" / "edges.tsv").read_text("utf-8").splitlines()]
     graph = hf.Graph.from_edges(
@@ -82,7 +83,7 @@ def _hotpotqa() -> KnowledgeGraph:
 
 
 def synthetic_graph(passages: int, entities: int, mentioned: int) -> KnowledgeGraph:
-    """Passages that each name ``mentioned`` entities, popular ones more often, and a chain of all entities."""
+    """Return a graph of passages that mention entities, some far more popular, and a chain of all entities."""
     rng = np.random.default_rng(7)
     src = np.repeat(np.arange(passages), mentioned)
     dst = passages + np.minimum(rng.zipf(1.6, src.size), entities) - 1
@@ -100,7 +101,7 @@ def synthetic_graph(passages: int, entities: int, mentioned: int) -> KnowledgeGr
 
 
 def seeds(graph: hf.Graph, queries: int, per_query: int, first: int) -> list[dict[int, float]]:
-    """Restarts: distinct nodes from ``first`` on that have an edge, with weights in [0.1, 1)."""
+    """Return restarts: distinct nodes from ``first`` on that have an edge, with weights in [0.1, 1)."""
     rng = np.random.default_rng(11)
     src, dst, _, _ = graph.edges()
     has_edge = np.zeros(graph.num_nodes, bool)
@@ -114,7 +115,7 @@ def seeds(graph: hf.Graph, queries: int, per_query: int, first: int) -> list[dic
 
 
 def unit_vectors(count: int, dim: int, seed: int) -> NDArray[np.float32]:
-    """Random directions, float32."""
+    """Return random unit vectors, float32."""
     vectors = np.random.default_rng(seed).standard_normal((count, dim), dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors

@@ -1,4 +1,4 @@
-"""Exact inner-product search in float32 unit vectors."""
+"""Exact inner-product search over float32 unit vectors."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .base import Workload, ends, proof
 from .data import unit_vectors
 
 K = 10
-#: Of a float32 dot product of unit vectors, summed in any order.
+#: Error of a float32 dot product of unit vectors, summed in any order.
 TOLERANCE = 2e-6
-#: Vectors as float32 four times at most (while they are made, hopfuse's, a peer's), and as codes of 8 bits.
+#: At most four float32 copies of the vectors (two while they are made, hopfuse's, a peer's), and 8-bit codes.
 BYTES_PER_VALUE = 4 * 4 + 1
 
 
 class Dense(Workload):
-    """Random directions; each query is a corpus vector plus as much noise, so that it has a near neighbour."""
+    """Random unit vectors; each query is a corpus vector plus noise of equal length, so it has a near neighbour."""
 
     ops = ("dense_topk_f32",)
     data = "synthetic"
@@ -56,12 +56,12 @@ class Dense(Workload):
         return proof(batch, error, 2 * TOLERANCE)
 
     def moved(self, batch: int, ours: Any) -> traffic.Traffic:
-        """Every vector's codes of 8 bits, once for the whole batch; a product of each with every query's."""
+        """Return the traffic of reading all 8-bit codes once per batch, and a product of each with every query."""
         return traffic.in_order(self.vectors.size, self.vectors.size * batch)
 
 
 class RawArray(Dense):
-    """The vectors as a plain array in every call: nothing is kept from one call to the next."""
+    """The vectors as a plain array in every call, so nothing is kept between calls."""
 
     def __init__(self, settings: Settings, count: int = 200_000, dim: int = 384) -> None:
         super().__init__(settings, count, dim, batches=(1, 8, 32, 64, 256))
@@ -70,11 +70,11 @@ class RawArray(Dense):
         return hf.dense_topk(self.queries[:batch], self.vectors, K, threads=self.threads)
 
     def moved(self, batch: int, ours: Any) -> None:
-        """No formula: how much is read depends on the batch."""
+        """Return None: the bytes read depend on the batch."""
 
 
 class FirstSearch(Dense):
-    """A corpus is made of the vectors and searched once."""
+    """Making a corpus of the vectors, and its first search."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings, batches=(1,))
@@ -84,4 +84,4 @@ class FirstSearch(Dense):
         return hf.dense_topk(self.queries[:batch], corpus, K, threads=self.threads)
 
     def moved(self, batch: int, ours: Any) -> None:
-        """No formula: most of the time is that of making the codes."""
+        """Return None: most of the time is spent on making the codes."""

@@ -12,27 +12,27 @@ from .. import gate
 from ..settings import Settings
 from .base import Workload, ends, proof
 
-#: Of a score in [0, 1]: half a unit in the last place of float32, and what float64 rounds before.
+#: Error of a score in [0, 1]: half a unit in the last place of float32, plus float64 rounding.
 TOLERANCE = 3e-8
 RELATIONS = 9
-#: Triples that a question is compared with.
+#: Triples to compare with each question.
 CANDIDATES = 100
 
 
 class Dice(Workload):
-    """As many names and triples as MetaQA has; questions of eight words, each with 100 of the triples.
+    """As many names and triples as in MetaQA; questions of eight words, each with 100 candidate triples.
 
-    Names have one to three words of three to nine letters, drawn with Zipf's frequencies. Labels are taken apart
+    Names have one to three words of three to nine letters, drawn with Zipf's frequencies. Labels are split into bigrams
     beforehand, questions in every call.
 
     Attributes
     ----------
     names : list of str
-        Of entities, then of relations.
+        Names of entities, then of relations.
     texts : list of str
         Questions, one for each query of the largest batch.
     candidates : ndarray of int64, shape (B, 100, 3)
-        Numbers of head, relation and tail.
+        Positions of head, relation and tail in ``names``.
     """
 
     ops = ("dice_f32",)
@@ -57,7 +57,7 @@ class Dice(Workload):
         return hf.dice_scores(self.texts[:batch], self.labels, rows, indptr=bounds, threads=self.threads)
 
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
-        """The oracle takes apart only what these questions are compared with."""
+        """Compare with the oracle, which reads only the labels of these questions."""
         rows = ends(batch)
         used, numbers = np.unique(self.candidates[rows], return_inverse=True)
         exact = hf.reference.dice_scores(
@@ -75,7 +75,7 @@ class Dice(Workload):
 
 
 def _worst(what: str, actual: NDArray[Any], expected: NDArray[Any]) -> float:
-    """Every score by itself, a row of one."""
+    """Return the largest error of a score, each score being a row."""
     return gate.rows_l1(what, actual[:, None], expected[:, None], TOLERANCE)
 
 

@@ -1,4 +1,4 @@
-"""Fusion of two lists a query, and of three by every method."""
+"""Fusion of two lists per query, and of three by every method."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..settings import Settings
 from .base import Workload, proof
 
 K = 10
-#: An id and a score.
+#: Bytes of an id and a score.
 ENTRY_BYTES = 8 + 4
 
 
 class Fusion(Workload):
-    """Two lists share a third of their ids; Boltzmann: percentile ranks, automatic temperature, weights (0.7, 0.3).
+    """Boltzmann fusion of two lists that share a third of their ids, with weights (0.7, 0.3).
 
     Attributes
     ----------
     how : dict
-        The arguments of ``hf.fuse``.
+        Arguments of ``hf.fuse``.
     tolerance : float
-        For scores: sums of float32 probabilities of a list of 1,000, about 1e-3 each.
+        Error of a score: a sum of float32 probabilities, about 1e-3 each in a list of 1,000.
     """
 
     ops = ("fuse_f32",)
@@ -48,7 +48,7 @@ class Fusion(Workload):
         return hf.fuse(self.lists, **self.how, k=self.k, threads=self.threads)
 
     def first(self, queries: int) -> list[hf.Hits]:
-        """All lists of the first queries."""
+        """Return all lists of the first queries."""
         return [hf.Hits(hits.ids[:queries], hits.scores[:queries]) for hits in self.lists]
 
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Fusion(Workload):
         return {"op": "fuse", "lists": lists, "options": {**self.how, "k": self.k}}
 
     def moved(self, batch: int, ours: Any) -> traffic.Traffic:
-        """Every entry of every list is read."""
+        """Return the traffic of reading every entry of every list."""
         return traffic.in_order(sum(ENTRY_BYTES * hits.ids.size for hits in self.lists))
 
     def _agree(self, what: str, ours: Any, expected: gate.Rankings) -> dict[str, Any]:
@@ -80,15 +80,15 @@ class ReciprocalRanks(Fusion):
     queries = 10_000
 
 
-class AllOfThem(ReciprocalRanks):
-    """The best 1,000 of the two lists' documents instead of 10."""
+class ThousandHits(ReciprocalRanks):
+    """The best 1,000 documents of the two lists instead of 10."""
 
     queries = 1_000
     k = 1_000
 
 
 class MinMaxSum(Fusion):
-    """The sum of min-max scaled scores, which are up to 1 each."""
+    """The sum of min-max scaled scores, each at most 1."""
 
     how: ClassVar[dict[str, Any]] = {"method": "linear", "calibration": "min_max", "weights": (1.0, 1.0)}
     tolerance = 1e-6
@@ -96,7 +96,7 @@ class MinMaxSum(Fusion):
 
 
 class ThreeLists(Fusion):
-    """Any method, with its own defaults where ``HOW`` has nothing else; scores to the largest one's size."""
+    """Any method, with its defaults or the options in ``HOW``; the tolerance is relative to the largest score."""
 
     queries = 10_000
     num_lists = 3
@@ -106,7 +106,7 @@ class ThreeLists(Fusion):
         super().__init__(settings)
 
     def turns(self, batch: int, settings: Settings) -> int:
-        """A call may take seconds."""
+        """Return fewer repetitions, because a call may take seconds."""
         return min(settings.repeats, 5)
 
     def _agree(self, what: str, ours: Any, expected: gate.Rankings) -> dict[str, Any]:
@@ -114,16 +114,16 @@ class ThreeLists(Fusion):
         return super()._agree(what, ours, expected)
 
 
-#: What the family's calls are given: weights where the method has no say without them, as ranx.
+#: Options of methods that need weights, as in ranx.
 HOW: dict[str, dict[str, Any]] = {
     "linear": {"calibration": "min_max", "weights": (1.0, 1.0, 1.0)},
     "wmnz": {"weights": (0.5, 0.3, 0.2)},
 }
-#: Of the largest score: exponents multiply the errors of what they are made of.
+#: Tolerance relative to the largest score, for methods whose exponentials amplify errors.
 RELATIVE = {"plackett_luce": 1e-4, "gumbel": 1e-4, "log_linear": 1e-4}
 
 
 def _lists(rng: np.random.Generator, queries: int, length: int) -> hf.Hits:
-    """Distinct documents of 3 x length, with normal scores."""
+    """Return lists of distinct documents out of 3 x length, with normally distributed scores."""
     ids = np.argsort(rng.random((queries, 3 * length)), axis=1)[:, :length]
     return hf.Hits(ids, rng.standard_normal((queries, length), dtype=np.float32))

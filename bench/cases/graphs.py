@@ -1,4 +1,4 @@
-"""Graphs to walk on that have no questions: MuSiQue's, the atlas of examples/atlas, and generated ones of any size."""
+"""Graphs without questions: MuSiQue's, that of examples/atlas, and generated ones of any size."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..errors import UnavailableError
 from ..machine import require_memory
 from .data import WalkGraph, data_folder, knowledge_graph, read_graph
 
-#: Of the generated graphs, as in the hotpotqa graph: stored entries for each node, nodes for each passage.
+#: Stored entries per node and nodes per passage of generated graphs, as in the hotpotqa graph.
 STORED_PER_NODE, NODES_PER_PASSAGE = 8, 8
-#: An entity of rank r is drawn as often as r to the power 1 / SKEW - 1, so that degrees fall off with exponent 2.5.
+#: An entity of rank r is drawn with frequency r^(1 / SKEW - 1), so degrees follow a power law with exponent 2.5.
 SKEW = 3.0
-#: Edges that are drawn at a time.
+#: Edges drawn at a time.
 CHUNK = 2_000_000
-#: Bytes for each stored entry that building a graph, walking on it and proving the answer takes at its most.
+#: Peak bytes per stored entry of building a graph, walking on it and checking the answer.
 BYTES_PER_STORED = 100
 
 
 def musique(quick: bool) -> WalkGraph:
-    """The musique-train graph, its edge types merged."""
+    """Return the musique-train graph with its edge types merged."""
     if quick:
         return knowledge_graph(True)
     folder = data_folder("musique-train")
@@ -44,7 +44,7 @@ def atlas(quick: bool) -> WalkGraph:
 
 
 def generated(stored: int, quick: bool) -> WalkGraph:
-    """A graph with the degrees of an entity graph and about as many stored entries (repeated edges are merged)."""
+    """Return a graph with the degrees of an entity graph and about ``stored`` entries (repeated edges are merged)."""
     stored = min(stored, 4_000) if quick else stored
     require_memory(BYTES_PER_STORED * stored)
     nodes = stored // STORED_PER_NODE
@@ -57,12 +57,12 @@ def generated(stored: int, quick: bool) -> WalkGraph:
 def _edges(
     count: int, passages: int, entities: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-    """Half of the edges name an entity in a passage, half relate two entities; popular ones come up far more often.
+    """Return edges: half of them from a passage to an entity, half between entities, some far more popular than others.
 
-    They are drawn in chunks, each from a seed of its own, into arrays of 32 bits: no more is held than these.
+    They are drawn in chunks, each with its own seed, into 32-bit arrays, to keep memory small.
     """
     src, dst, weight = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.float32)
-    order = np.random.default_rng(17).permutation(entities).astype(np.int32)  # popular entities lie anywhere
+    order = np.random.default_rng(17).permutation(entities).astype(np.int32)  # spreads popular entities over all ids
     for chunk, first in enumerate(range(0, count, CHUNK)):
         rng = np.random.default_rng((19, chunk))
         part = slice(first, min(first + CHUNK, count))

@@ -1,4 +1,4 @@
-"""GuidedWalk whole: vectors and entity names in, the top 10 out. Beside PhaseGraph on the same questions."""
+"""A whole GuidedWalk search, from vectors and entity names to the top 10, beside PhaseGraph on the same questions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .. import gate
 from ..settings import Settings
 from .base import ends, proof
 from .phase_graph import DENSE_TOLERANCE, FUSED_TOLERANCE, GRAPH_TIE, PhaseGraphWhole
-from .ranked import top_k
+from .ranked import rankings, top_k
 
 
 class GuidedWalkWhole(PhaseGraphWhole):
-    """The index and the questions of PhaseGraph; ``options`` are the recipe's."""
+    """The index and the questions of PhaseGraph; ``options`` are those of the recipe."""
 
     ops = ("dense_topk_f32", "ppr_f32", "similarity_f32", "fuse_f32")
 
@@ -27,7 +27,7 @@ class GuidedWalkWhole(PhaseGraphWhole):
         return hf.recipes.GuidedWalk(self.index, threads=threads, **self.options)
 
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
-        """Stage by stage: the guided list by the oracle from its restart, then the oracle's fusion of the lists."""
+        """Check each stage: the guided list from its restart, the dense list, then the fusion of the lists."""
         rows, index, config = ends(batch), self.index, self.recipe.config
         lists = {leg: hf.Hits(found.ids[rows], found.scores[rows]) for leg, found in ours.lists.items()}
         weights = np.ones((len(rows), index.graph.num_nodes))
@@ -53,7 +53,7 @@ class GuidedWalkWhole(PhaseGraphWhole):
                 1e-4,
             )
         exact_dense = hf.reference.dense_topk(self.vectors[rows], index.corpus, config.dense_k)
-        gate.rankings("dense list", _ranked(lists["dense"]), _ranked(exact_dense), DENSE_TOLERANCE, DENSE_TOLERANCE)
+        gate.rankings("dense list", rankings(lists["dense"]), rankings(exact_dense), DENSE_TOLERANCE, DENSE_TOLERANCE)
         legs = ("guided", "dense")
         fused = hf.reference.fuse(
             [lists[leg] for leg in legs],
@@ -63,16 +63,12 @@ class GuidedWalkWhole(PhaseGraphWhole):
             k=ours.hits.shape[1],
         )
         hits = gate.Rankings(ours.hits.ids[rows], ours.hits.scores[rows])
-        error = gate.rankings("hits", hits, _ranked(fused), FUSED_TOLERANCE, FUSED_TOLERANCE)
+        error = gate.rankings("hits", hits, rankings(fused), FUSED_TOLERANCE, FUSED_TOLERANCE)
         return proof(len(rows), error, FUSED_TOLERANCE)
 
     def compare(self, batch: int, ours: Any, theirs: gate.Rankings) -> dict[str, Any]:
-        """The other recipe's dense list is the same: it answered the same questions."""
+        """Check that the other recipe has the same dense list, so it answered the same questions."""
         width = min(theirs.ids.shape[1], ours.lists["dense"].shape[1])
         first = gate.Rankings(theirs.ids[:, :width], theirs.scores[:, :width])
-        error = gate.rankings("dense list of the peer", first, _ranked(ours.lists["dense"].head(width)), 0.0, 0.0)
+        error = gate.rankings("dense list of the peer", first, rankings(ours.lists["dense"].head(width)), 0.0, 0.0)
         return proof(batch, error, 0.0)
-
-
-def _ranked(ranking: Any) -> gate.Rankings:
-    return gate.Rankings(ranking.ids, ranking.scores)

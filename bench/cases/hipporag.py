@@ -1,8 +1,8 @@
-"""HippoRAG 2's retrieval from a question's vector and phrases to ranked passages: its arithmetic, without its LLM.
+"""HippoRAG 2's retrieval from a question's vector and phrases to ranked passages, without its language model.
 
-"From RAG to Memory" (arXiv 2502.14802), section 3.4: a walk with damping 0.5 restarts from the phrases that the
-question was linked to and from all passages, by their similarity to the question, scaled to [0, 1], times 0.05;
-passages are ranked by what the walk gives them.
+"From RAG to Memory" (arXiv 2502.14802), section 3.4: a walk with damping 0.5 restarts from the phrases linked to the
+question and from all passages, weighted by 0.05 times their similarity to the question scaled to [0, 1]. Passages are
+ranked by their scores in the walk.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .data import knowledge_graph, seeds
 from .ranked import top_k
 
 DAMPING, TOL, PHRASES, K = 0.5, 1e-6, 5, 10
-#: Of a passage in the restart, beside phrases.
+#: Weight of a passage in the restart, relative to phrases.
 PASSAGE_WEIGHT = 0.05
-#: PRPACK's answer, hopfuse's, and the float32 similarities that both start from.
+#: Errors of PRPACK, of hopfuse, and of the float32 similarities in the restart.
 TOLERANCE = 4 * TOL
 
 
 def passage_weights(similar: NDArray[Any]) -> NDArray[np.float64]:
-    """0.05 (s - min) / (max - min)."""
+    """Return 0.05 (s - min) / (max - min)."""
     low, high = float(similar.min()), float(similar.max())
     return PASSAGE_WEIGHT * (similar.astype(np.float64) - low) / (high - low)
 
 
 class HippoRag(Workload):
-    """The questions' vectors, 5 weighted entities for each as the phrases it was linked to, the best 10 passages."""
+    """The best 10 passages for the questions' vectors and 5 weighted entities each, in the place of linked phrases."""
 
     ops = ("dense_topk_f32", "ppr_f32")
 
@@ -68,14 +68,14 @@ class HippoRag(Workload):
         )
 
     def restart(self, query: int) -> NDArray[np.float64]:
-        """A query's restart (N,), as the paper has it."""
+        """Return a query's restart (N,), as in the paper."""
         restart = np.zeros(self.graph.num_nodes)
         restart[: self.num_passages] = passage_weights(self.vectors @ self.queries[query])
         restart[self.phrases.nodes[query]] = self.phrases.weights[query]
         return restart
 
     def finish(self, scores: NDArray[Any]) -> gate.Rankings:
-        """Scores of all nodes (queries, N) as ranked passages."""
+        """Return the ranked passages of the scores of all nodes (queries, N)."""
         return top_k(scores[:, : self.num_passages], K, above=0.0)
 
     def check(self, batch: int, ours: Any) -> dict[str, Any]:

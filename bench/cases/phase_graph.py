@@ -1,4 +1,4 @@
-"""PhaseGraph whole: vectors and entity names in, the fused top 10 out. Latency, without a peer."""
+"""A whole PhaseGraph search, from vectors and entity names to the fused top 10."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .. import gate
 from ..settings import Settings
 from .base import Workload, ends, proof
 from .data import KnowledgeGraph, knowledge_graph, synthetic_graph
-from .ranked import top_k
+from .ranked import rankings, top_k
 
 K = 10
 DENSE_TOLERANCE = 2e-6
-#: Passages that are symmetric in the graph tie exactly; their float32 scores order them within the walk's own tol.
+#: Passages that are symmetric in the graph tie exactly; their float32 scores differ by at most the walk's tol.
 GRAPH_TIE = 1e-6
 FUSED_TOLERANCE = 1e-6
-#: Passages of a name up to which all commits weigh it alike as a seed.
+#: Largest number of passages of a name to which all commits give the same seed weight.
 RARE = 30
 
 
 class PhaseGraphWhole(Workload):
-    """An index in memory, the questions of its set in order, another batch of them in each turn."""
+    """An index in memory, and its questions in order, with another batch in each turn."""
 
     ops = ("dense_topk_f32", "ppr_f32", "fuse_f32")
 
@@ -59,11 +59,11 @@ class PhaseGraphWhole(Workload):
         return other
 
     def turns(self, batch: int, settings: Settings) -> int:
-        """Enough for a 95th percentile."""
+        """Return enough repetitions for a 95th percentile."""
         return settings.repeats if settings.quick else max(settings.repeats, 100)
 
     def questions(self, batch: int, turn: int) -> dict[str, Any]:
-        """Return the questions of a turn, as recipes take them."""
+        """Return the questions of a turn, as arguments of a recipe's search."""
         rows = [(turn * batch + b) % len(self.mentions) for b in range(batch)]
         return {"vectors": self.vectors[rows], "entities": [self.mentions[q] for q in rows], "k": K}
 
@@ -71,15 +71,15 @@ class PhaseGraphWhole(Workload):
         return self.recipe.search(**self.questions(batch, turn))
 
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
-        """Stage by stage: each pool against the oracle, then the oracle's fusion of those pools."""
+        """Check each stage: each pool, then the fusion of those pools."""
         rows = ends(batch)
         self._check_graph(rows, ours.lists["graph"])
         exact = hf.reference.dense_topk(self.vectors[rows], self.index.corpus, self.recipe.config.dense_k)
-        gate.rankings("dense pool", _rows(ours.lists["dense"], rows), _ranked(exact), DENSE_TOLERANCE, DENSE_TOLERANCE)
+        gate.rankings("dense pool", _rows(ours.lists["dense"], rows), rankings(exact), DENSE_TOLERANCE, DENSE_TOLERANCE)
         pools = [_pool(ours.lists["dense"], rows), _pool(ours.lists["graph"], rows)]
         weights = tuple(self.recipe.config.weights(("dense", "graph")).values())
         fused = hf.reference.fuse(pools, weights=weights, k=K)
-        error = gate.rankings("fused", _rows(ours.hits, rows), _ranked(fused), FUSED_TOLERANCE, FUSED_TOLERANCE)
+        error = gate.rankings("fused", _rows(ours.hits, rows), rankings(fused), FUSED_TOLERANCE, FUSED_TOLERANCE)
         return proof(len(rows), error, FUSED_TOLERANCE)
 
     def compare(self, batch: int, ours: Any, theirs: gate.Rankings) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def _index(knowledge: KnowledgeGraph) -> hf.Index:
 
 
 def _rare(index: hf.Index, mentions: list[list[str]]) -> list[list[str]]:
-    """Leave out names that earlier commits weigh otherwise: of many passages, or of several entities."""
+    """Leave out names that earlier commits weigh differently: those of many passages or of several entities."""
     passages: dict[str, int] = {}
     for name, count in zip(index.entity_names, index.passage_frequency.tolist(), strict=True):
         passages[name] = RARE + 1 if name in passages else count
@@ -132,7 +132,7 @@ def _rare(index: hf.Index, mentions: list[list[str]]) -> list[list[str]]:
 
 
 def _recipe(index: hf.Index, threads: int) -> hf.recipes.PhaseGraph:
-    """Return the recipe with the settings that it had by default in the earlier commits that it is compared with."""
+    """Return the recipe with the default settings of the earlier commits that it is compared with."""
     return hf.recipes.PhaseGraph(index, hf.recipes.PhaseGraph.paper(), threads=threads)
 
 
@@ -144,19 +144,15 @@ def _pool(hits: hf.Hits, rows: list[int]) -> hf.Hits:
     return hf.Hits(hits.ids[rows], hits.scores[rows], hits.counts[rows])
 
 
-def _ranked(ranking: Any) -> gate.Rankings:
-    return gate.Rankings(ranking.ids, ranking.scores)
-
-
 class OneThread(PhaseGraphWhole):
-    """The same on one thread, whose time is the processor's time."""
+    """The same on one thread, whose wall time is its CPU time."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(replace(settings, threads=1), batches=(32,))
 
 
 class SmallMemory(PhaseGraphWhole):
-    """200 nodes, as an agent remembers, one question, one thread."""
+    """A graph of 200 nodes, as in an agent's memory, with one question per call, on one thread."""
 
     calls = 20
 

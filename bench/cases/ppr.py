@@ -18,21 +18,21 @@ from .data import WalkGraph, knowledge_graph, seeds
 DAMPING = 0.5
 TOL = 1e-6
 SEEDS = 5
-#: hopfuse and the peer may each be TOL away from the exact answer; the rest is the rounding of a peer's float32.
+#: hopfuse and the peer may each be TOL away from the exact answer; the rest is for the rounding of a peer's float32.
 PEER_TOLERANCE = 4 * TOL
-#: Above as many stored entries an answer is proven by its float64 residual: the oracle's series would take minutes.
+#: For more stored entries, the float64 residual is checked, because the oracle's series would take minutes.
 SOLVED_STORED = 500_000
 
 
 class Ppr(Workload):
-    """5 weighted seeds a query on the entities of a graph, tol 1e-6.
+    """5 weighted seeds per query on the entities of a graph, tol 1e-6.
 
     Attributes
     ----------
     restarts : list of dict, or another form that hopfuse takes
-        Of all queries.
+        Restarts of all queries.
     seeds : list of (nodes, weights)
-        The same as arrays, a pair for each query: what a peer makes its own form of.
+        The same as arrays, a pair for each query, from which peers make their own form.
     """
 
     ops: tuple[str, ...] = ("ppr_f32",)
@@ -57,7 +57,7 @@ class Ppr(Workload):
         return self.walk(batch)
 
     def walk(self, batch: int, max_iter: int | None = None) -> Any:
-        """hopfuse's scores, after at most ``max_iter`` passes."""
+        """Return hopfuse's result after at most ``max_iter`` passes."""
         return hf.ppr(
             self.graph,
             self.restart(batch),
@@ -68,15 +68,15 @@ class Ppr(Workload):
         )
 
     def restart(self, batch: int) -> Any:
-        """The first restarts, as hopfuse takes them."""
+        """Return the first restarts, in a form that hopfuse takes."""
         return self.restarts[:batch]
 
     def finish(self, scores: NDArray[Any]) -> Any:
-        """What a peer makes of its scores (queries, N), be they NumPy's or CuPy's: float32."""
+        """Return a peer's scores (queries, N), a NumPy or CuPy array, as float32."""
         return scores.astype(np.float32, order="C", copy=False)
 
     def restart_rows(self, rows: list[int]) -> NDArray[np.float64]:
-        """The restarts of some queries, dense, as the oracle takes them."""
+        """Return the restarts of some queries as dense rows, for the oracle."""
         dense = np.zeros((len(rows), self.graph.num_nodes))
         for at, row in enumerate(rows):
             nodes, weights = self.seeds[row]
@@ -84,7 +84,7 @@ class Ppr(Workload):
         return dense
 
     def exact(self, rows: list[int]) -> NDArray[np.float64]:
-        """The oracle's scores of some queries."""
+        """Return the oracle's scores of some queries."""
         return hf.reference.ppr(self.graph, self.restart_rows(rows), damping=self.damping)
 
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class Ppr(Workload):
         return proof(len(rows), error, TOL)
 
     def _residual_error(self, rows: list[int], scores: NDArray[Any]) -> float:
-        """What the oracle's residual leaves of an L1 error."""
+        """Return the bound on the L1 error from the oracle's residual."""
         left = hf.reference.ppr_residual(self.graph, scores, self.restart_rows(rows), damping=self.damping)
         error = float(left.max()) / (1.0 - self.damping)
         if not error <= TOL:

@@ -14,7 +14,7 @@ from .ppr import Ppr
 
 
 class DenseRestarts(Ppr):
-    """5 weighted entities a query and, as in HippoRAG 2, every passage by its similarity, but for the least similar."""
+    """5 weighted entities per query and, as in HippoRAG 2, every passage weighted by its similarity."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)

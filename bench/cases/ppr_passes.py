@@ -1,4 +1,4 @@
-"""Walks whose passes are timed too: over batch sizes and over sizes of the graph."""
+"""Walks of which single passes are timed too, by batch size and by size of the graph."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .graphs import generated
 from .ppr import Ppr
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-#: Two walks of so many passes: both go on after those that skip most of the graph, neither measures residuals.
+#: Passes of two truncated walks: both run beyond the passes that skip most of the graph; neither measures residuals.
 PASSES = (4, 8)
-#: Walks of large graphs are not repeated further after as many seconds, but measured at least a few times.
+#: Seconds after which walks of large graphs are not repeated, and the minimum number of repetitions.
 ENOUGH, FEWEST = 5.0, 3
 
 
 class PprPasses(Ppr):
-    """Walks as in ``Ppr``, and what a pass of them takes: the times of two walks that are cut short, subtracted."""
+    """Walks as in ``Ppr``, and the time of a pass, from the difference of two truncated walks."""
 
     def probe(self, batch: int, settings: Settings) -> dict[str, Any]:
         turns = settings.repeats if settings.quick else max(settings.repeats, 9)
@@ -42,7 +42,7 @@ class PprPasses(Ppr):
 
 
 class PprBatches(PprPasses):
-    """The hotpotqa graph, by the number of queries in a call."""
+    """The hotpotqa graph, by number of queries per call."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings, batches=BATCHES)

@@ -1,4 +1,4 @@
-"""The best passages by Personalized PageRank, and whether their set and order are proven."""
+"""The best passages by Personalized PageRank, with their set or order proven."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PprTopk(Ppr):
         )
 
     def finish(self, scores: NDArray[Any]) -> gate.Rankings:
-        """A peer's scores (queries, N) as its best passages."""
+        """Return the best passages by a peer's scores (queries, N)."""
         return top_k(scores[:, : self.num_passages], self.k, above=0.0)
 
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
@@ -62,13 +62,13 @@ class PprTopk(Ppr):
 
 
 def _in_order(found: gate.Rankings, exact: NDArray[np.float64]) -> gate.Rankings:
-    """The same hits by their exact scores: which they are is proven, and not their order."""
+    """Return the same hits ordered by exact score, because only the set is proven, not the order."""
     scores = np.where(found.ids >= 0, np.take_along_axis(exact, np.maximum(found.ids, 0), axis=1), -np.inf)
     order = np.lexsort((found.ids, -scores), axis=1)
     return gate.Rankings(*(np.take_along_axis(array, order, axis=1) for array in found))
 
 
 def _bounds(hits: Any) -> NDArray[np.float64]:
-    """The widest stated bound of each row's valid scores."""
+    """Return the largest error bound of each row's valid scores."""
     valid = np.arange(hits.ids.shape[1]) < hits.counts[:, None]
     return np.where(valid, hits.score_bounds, 0.0).max(axis=1, initial=0.0).astype(np.float64)

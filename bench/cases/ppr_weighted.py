@@ -1,4 +1,4 @@
-"""Personalized PageRank of every node where each query weighs the passages. Beside the same walk without weights."""
+"""Personalized PageRank of every node with node weights per query, beside the same walk without weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .ppr import Ppr
 
 
 class WeightedPpr(Ppr):
-    """The graph and the queries of ``Ppr``; exp of similarities that spread as a question's do, at least 1e-4."""
+    """The graph and queries of ``Ppr``, with weights exp of similarities spread like a question's, at least 1e-4."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings, batches=(1, 32))
@@ -37,7 +37,7 @@ class WeightedPpr(Ppr):
         )
 
     def compare(self, batch: int, ours: Any, theirs: NDArray[np.float32]) -> dict[str, Any]:
-        """The walk without weights is that of weights which are all 1, bit for bit."""
+        """Check that the walk without weights equals that with all weights 1, bit for bit."""
         ones = self._walk(np.ones_like(self.weights[:batch]))
         error = gate.rows_l1("the peer against weights of 1", theirs, ones.scores.astype(np.float64), 0.0)
         return proof(batch, error, 0.0)

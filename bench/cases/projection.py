@@ -1,4 +1,4 @@
-"""Scores of nodes projected on the passages that name them."""
+"""Projection of node scores onto the passages that mention them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .. import gate
 from ..settings import Settings
 from .base import Workload, ends, proof
 
-#: In L1 over all passages, whose scores sum to about 1: thirty roundings of each.
+#: L1 error over all passages, whose scores sum to about 1, with thirty roundings each.
 TOLERANCE = 2e-6
 
 
 class Projection(Workload):
-    """Passages name 12 of the nodes on average, with weights; a query's scores sum to 1, as those of a walk do."""
+    """Passages mention 12 nodes on average, with weights; the scores of a query sum to 1, like those of a walk."""
 
     ops = ("project_f32",)
     data = "synthetic"

@@ -1,4 +1,4 @@
-"""Python threads that ask at the same time, as a server's do."""
+"""Concurrent calls from Python threads, as in a server."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 from ..settings import Settings
 from .ppr import Ppr
 
-#: Python threads; each call of theirs has ``threads=1``.
-ASKING = 8
+#: Python threads, each of which calls with ``threads=1``.
+CALLERS = 8
 
 
 class PythonThreads(Ppr):
-    """The queries of ``Ppr``, each in a call of its own from one of eight Python threads."""
+    """The queries of ``Ppr``, each in its own call from one of eight Python threads."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(replace(settings, threads=1), batches=(ASKING,))
-        self.threads, self.pool = ASKING, ThreadPoolExecutor(ASKING)
+        super().__init__(replace(settings, threads=1), batches=(CALLERS,))
+        self.threads, self.pool = CALLERS, ThreadPoolExecutor(CALLERS)
 
     def run(self, batch: int, turn: int) -> Any:
         answers = list((map if self.threads == 1 else self.pool.map)(self.ask, range(batch)))
@@ -29,5 +29,5 @@ class PythonThreads(Ppr):
         return hf.PprResult(*(np.concatenate([getattr(answer, part) for answer in answers]) for part in parts))
 
     def ask(self, query: int) -> hf.PprResult:
-        """The answer to one query, on the thread that asks."""
+        """Return the answer to one query, computed on the calling thread."""
         return hf.ppr(self.graph, [self.restarts[query]], damping=self.damping, tol=self.tol, threads=1)

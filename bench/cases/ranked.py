@@ -1,4 +1,4 @@
-"""Top-k of score rows with NumPy, as a peer's user would write it."""
+"""Rankings of hits, and the top k of score rows with NumPy."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from numpy.typing import NDArray
 from ..gate import Rankings
 
 
+def rankings(hits: Any) -> Rankings:
+    """Return the ids and scores of hits."""
+    return Rankings(hits.ids, hits.scores)
+
+
 def top_k(scores: NDArray[Any], k: int, *, above: float = -np.inf) -> Rankings:
-    """The k best columns of each row: higher score first, then lower id; scores up to ``above`` are left out."""
+    """Return the k best columns of each row with scores above ``above``: higher score first, then lower id."""
     k = min(k, scores.shape[1])
     part = np.sort(np.argpartition(scores, scores.shape[1] - k, axis=1)[:, scores.shape[1] - k :], axis=1)
     found = np.take_along_axis(scores, part, axis=1)

@@ -1,4 +1,4 @@
-"""Weights of all passages by their cosines with each question."""
+"""Weights of all passages by their cosine similarity to each question."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .base import Workload, ends, proof
 from .data import unit_vectors
 
 TAU, FLOOR = 1.0, 1e-4
-#: In L1 over a query's weights, which sum to some tens: a cosine's rounding, in units of the spread.
+#: L1 error over a query's weights, which sum to some tens: the rounding of cosines, relative to their spread.
 TOLERANCE = 1e-3
 
 
 class Similarity(Workload):
-    """Passages in groups around a direction, and questions that lie near one: cosines spread as real ones do."""
+    """Passages in clusters, and questions near one of them, so that cosines are distributed like real ones."""
 
     ops = ("similarity_f32",)
     data = "synthetic"

@@ -1,4 +1,4 @@
-"""The least that can be asked: what a call costs beside the arithmetic. An agent's memory is not much larger."""
+"""Tiny inputs, which show the overhead of a call; an agent's memory is not much larger."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from .base import Workload, proof
 from .data import WalkGraph, synthetic_graph
 from .ppr import Ppr
 
-#: Calls that are timed together.
+#: Calls timed together.
 CALLS = 100
 TOLERANCE = 1e-6
 
 
 def two_hundred(quick: bool) -> WalkGraph:
-    """A graph of 200 nodes."""
+    """Return a graph of 200 nodes."""
     return synthetic_graph(passages=80, entities=120, mentioned=3)
 
 
 def twelve(quick: bool) -> WalkGraph:
-    """A graph of 12 nodes."""
+    """Return a graph of 12 nodes."""
     return synthetic_graph(passages=4, entities=8, mentioned=2)
 
 
 class SmallPpr(Ppr):
-    """One query on a small graph, on one thread; a hundred calls are one turn."""
+    """One query on a small graph, on one thread; a turn is a hundred calls."""
 
     calls = CALLS
 

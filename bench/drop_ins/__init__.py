@@ -1,4 +1,4 @@
-"""Speed of other libraries' own calls, and of the same calls when hopfuse answers them.
+"""Speed of calls of other libraries by their own code, and answered by hopfuse.
 
-``python -m bench.drop_ins`` runs what is installed; docs/integrations.md has its rows.
+``python -m bench.drop_ins`` measures the libraries that are installed; docs/integrations.md has the results.
 """

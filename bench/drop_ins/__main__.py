@@ -1,4 +1,4 @@
-"""``python -m bench.drop_ins [--data FOLDER] [NAME ...]``: rows of the libraries that are installed."""
+"""``python -m bench.drop_ins [--data FOLDER] [NAME ...]``: measure the libraries that are installed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _hipporag(data: Path | None) -> Iterator[Row]:
     from . import hipporag_rows
 
     if data is None:
-        raise SystemExit("hipporag needs --data, the folder that has hotpotqa/graph; or HOPFUSE_DATA")
+        raise SystemExit("hipporag needs --data or HOPFUSE_DATA, the folder that has hotpotqa/graph")
     return hipporag_rows.rows(data)
 
 

@@ -1,4 +1,4 @@
-"""fast-graphrag's ``score_nodes``, a question a call: its own, and after ``accelerate(storage)``."""
+"""fast-graphrag's ``score_nodes``, one question per call: its own, and after ``accelerate(storage)``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows(nodes: int = 30_000, turns: int = 9) -> Iterator[Row]:
 
 
 def storage(nodes: int) -> Any:
-    """Return a storage of its own whose graph is random, the same each time."""
+    """Return a new storage with a random graph, the same each time."""
     import igraph
     from fast_graphrag._storage._gdb_igraph import IGraphStorage, IGraphStorageConfig
     from fast_graphrag._types import TEntity, TRelation

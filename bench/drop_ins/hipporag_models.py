@@ -1,4 +1,4 @@
-"""HippoRAG itself, its models replaced at its own two interfaces by functions: no network, no weights."""
+"""HippoRAG with functions in the place of its two models, at its own interfaces: no network, no weights."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from unittest import mock
 
 import numpy as np
 
-#: What texts become vectors by, (n, d), and which of a question's facts the language model keeps.
+#: Encodes texts to vectors (n, d); chooses the facts that the language model keeps for a question.
 Encode = Callable[[Sequence[str]], "np.ndarray[Any, Any]"]
 Keep = Callable[[str, list[list[str]]], list[list[str]]]
 
 
 def hipporag_module() -> ModuleType:
-    """Return the module that has the class HippoRAG.
+    """Return the module of the class HippoRAG.
 
-    At its top it imports vLLM, which needs CUDA, for an offline mode that nothing here uses. Where that package is not
-    installed an empty one stands for it; nothing of hipporag's own is replaced.
+    The module imports vLLM, which needs CUDA, for an offline mode that is not used here. If vLLM is not installed, an
+    empty module replaces it; nothing of hipporag itself is replaced.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import asks a server
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else importing it contacts a server
     try:
         import vllm  # noqa: F401
     except ImportError:
@@ -42,7 +42,7 @@ def hipporag_module() -> ModuleType:
 
 
 def make_rag(folder: Path, encode: Encode, keep: Keep, **config: Any) -> Any:
-    """Return a HippoRAG over a folder, whose encoder and language model are these functions."""
+    """Return a HippoRAG over a folder, with these functions as encoder and language model."""
     module = hipporag_module()
     from hipporag.embedding_model.base import BaseEmbeddingModel, EmbeddingConfig
     from hipporag.llm.base import BaseLLM, LLMConfig
@@ -73,7 +73,7 @@ def make_rag(folder: Path, encode: Encode, keep: Keep, **config: Any) -> Any:
 
 
 def answer_filter(messages: list[dict[str, str]], keep: Keep) -> str:
-    """Return a language model's answer to the prompt of HippoRAG's filter of facts."""
+    """Return a language model's answer to the prompt of HippoRAG's fact filter."""
     asked = messages[-1]["content"]
     question = asked.split("[[ ## question ## ]]\n")[1].split("\n\n[[")[0]
     facts = json.loads(asked.split("[[ ## fact_before_filter ## ]]\n")[1].split("\n\n")[0])["fact"]
@@ -82,7 +82,7 @@ def answer_filter(messages: list[dict[str, str]], keep: Keep) -> str:
 
 
 def write_openie(rag: Any, passages: Mapping[str, list[list[str]]]) -> None:
-    """Write triples of passages into HippoRAG's file of what OpenIE found."""
+    """Write the triples of passages to HippoRAG's file of OpenIE results."""
     docs = [
         {
             "idx": key_of(text, "chunk"),

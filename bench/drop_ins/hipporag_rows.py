@@ -1,7 +1,8 @@
 """HippoRAG's ``retrieve`` over the hotpotqa folder's graph: its own, and after ``accelerate(rag)``.
 
-The graph, the passages and the vectors of passages and questions are the folder's. It has no vectors of facts: a fact
-has that of its passage, and noise. The language model keeps the first four facts. Questions are encoded beforehand.
+The graph, the passages and the vectors of passages and questions are those of the folder. It has no vectors of facts,
+so a fact gets that of its passage plus noise. The language model keeps the first four facts. Questions are encoded
+beforehand.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from hopfuse.adapters.hipporag import accelerate
 from .hipporag_models import hipporag_module, key_of, make_rag, write_openie
 from .rows import Row, compared
 
-#: The noise on a fact's vector, a coordinate.
+#: Standard deviation of the noise in each coordinate of a fact's vector.
 NOISE = 0.03
 
 
@@ -44,14 +45,14 @@ def rows(data: Path, batch: int = 100, turns: int = 3) -> Iterator[Row]:
 
 
 def _difference(own: list[Any], ours: list[Any]) -> float:
-    """Return the largest difference of a score: of the passages at a place, and of a passage in both lists."""
+    """Return the largest difference of a score: at the same rank, or of the same passage."""
     gaps = [0.0]
     for one, other in zip(own, ours, strict=True):
         if len(one.docs) != len(other.docs):
             raise SystemExit(f"{one.question}: {len(one.docs)} passages, and {len(other.docs)}")
         gaps += np.abs(one.doc_scores - other.doc_scores).tolist()
         theirs = dict(zip(other.docs, other.doc_scores.tolist(), strict=True))
-        least = float(other.doc_scores.min(initial=np.inf))  # that of a passage outside the list, at most
+        least = float(other.doc_scores.min(initial=np.inf))  # upper bound for a passage outside the list
         gaps += [abs(score - theirs.get(doc, least)) for doc, score in zip(one.docs, one.doc_scores, strict=True)]
     return max(gaps)
 
@@ -65,7 +66,7 @@ def hotpotqa_rag(data: Path, folder: Path) -> tuple[Any, list[str]]:
     texts = [f"{passage['title']}\n{passage['text']}" for passage in passages]
     names: dict[str, None] = {}
     for _, kind, name in _table(data / "graph" / "nodes.tsv"):
-        if kind == "entity":  # names that HippoRAG takes for one get a number
+        if kind == "entity":  # a number distinguishes names that HippoRAG would normalise to the same text
             plain = text_processing(name)
             names[plain if plain and plain not in names else f"{plain} {len(names)}"] = None
     entities = list(names)
@@ -83,7 +84,7 @@ def hotpotqa_rag(data: Path, folder: Path) -> tuple[Any, list[str]]:
     facts = vectors[[rows[0] for rows in stated.values()]]
     facts = facts + NOISE * draw.standard_normal(facts.shape, np.float32)
     facts /= np.linalg.norm(facts, axis=1, keepdims=True)
-    unused = np.zeros((len(entities), 1), np.float32)  # retrieval loads the entities' vectors, and reads none
+    unused = np.zeros((len(entities), 1), np.float32)  # retrieval loads the entities' vectors but does not use them
     for store, contents, rows_ in (
         (rag.chunk_embedding_store, texts, vectors),
         (rag.entity_embedding_store, entities, unused),

@@ -1,4 +1,4 @@
-"""``nx.pagerank`` from the second call on: NetworkX's own, over a SciPy matrix, and its backend hopfuse."""
+"""``nx.pagerank`` from the second call on: NetworkX's own, over a SciPy matrix, and by its backend hopfuse."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rows(sizes: tuple[int, ...] = (10_000, 100_000), turns: int = 5) -> Iterator
             for what, options in (
                 ("", {}),
                 (", personalised", {"personalization": restart}),
-                # Of N tol = 1e-6, which is what hopfuse computes in any case.
+                # N tol = 1e-6 is the accuracy that hopfuse computes in any case.
                 (", personalised, tol=1e-6/N", {"personalization": restart, "tol": 1e-6 / nodes, "max_iter": 1000}),
             ):
                 yield compared(
@@ -42,5 +42,5 @@ def rows(sizes: tuple[int, ...] = (10_000, 100_000), turns: int = 5) -> Iterator
 
 
 def _difference(own: dict[Any, float], ours: dict[Any, float]) -> float:
-    """Return the L1 distance, which is what NetworkX bounds."""
+    """Return the L1 distance, which NetworkX's tol bounds."""
     return sum(abs(own[node] - ours[node]) for node in own)

@@ -1,4 +1,4 @@
-"""A row of the table: two ways to answer the same calls, proven equal and then timed in turns."""
+"""A row of the table: two implementations of the same calls, compared and then timed in turns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Row(NamedTuple):
-    """Median milliseconds of the processor for a call of each, and the largest difference of a score."""
+    """Median CPU milliseconds per call of each implementation, and the largest difference of a score."""
 
     case: str
     own_ms: float
@@ -30,7 +30,7 @@ def compared(
     most: float,
     turns: int,
 ) -> Row:
-    """Return a row; a difference above ``most`` ends the run before anything is timed."""
+    """Return a row; exit before timing if the difference is above ``most``."""
     gap = difference(own(), ours())
     if not gap <= most:
         raise SystemExit(f"{case}: scores differ by {gap}; {most} is allowed")

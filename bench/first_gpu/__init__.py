@@ -1,1 +1,1 @@
-"""All that a card which nobody has tried yet is asked for, part by part: ``python -m bench.first_gpu --out FILE``."""
+"""Every check and measurement for a GPU that has not been tried yet: ``python -m bench.first_gpu --out FILE``."""

@@ -1,6 +1,6 @@
-"""``python -m bench.first_gpu --out report.json``: try every part on this machine's GPU and report what came of it.
+"""``python -m bench.first_gpu --out report.json``: run every part on this machine's GPU, and report the outcomes.
 
-A part is a process of its own under a time limit. One that fails, crashes or hangs is reported, and the next goes on.
+Each part runs in its own process with a time limit. If one fails, crashes or hangs, it is reported and the next starts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .runner import run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status 1 where a part failed, crashed or ran out of time."""
+    """Run the parts; return exit status 1 if one failed, crashed or ran out of time."""
     options = _parser().parse_args(argv)
     wanted = [part for part in PARTS if part.name in (options.only or [part.name])]
     report = Report(options.out, options.quick)
@@ -30,15 +30,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.first_gpu", description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="write the report there, as JSON")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="write the report here, as JSON")
     parser.add_argument(
         "--only",
         nargs="+",
         choices=[part.name for part in PARTS],
         metavar="PART",
-        help=f"of: {', '.join(part.name for part in PARTS)}; all if absent",
+        help=f"parts to run, of {', '.join(part.name for part in PARTS)} (default: all)",
     )
-    parser.add_argument("--quick", action="store_true", help="few repetitions and small inputs: a check of the script")
+    parser.add_argument("--quick", action="store_true", help="few repetitions and small inputs, to check the script")
     return parser
 
 

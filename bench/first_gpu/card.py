@@ -1,4 +1,4 @@
-"""The card, by CuPy: whether there is one, and its free memory."""
+"""The GPU as CuPy reports it: whether there is one, and its free memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BACKEND = "cuda"
 
 
 def require_card() -> Any:
-    """Return CuPy. UnavailableError where it is absent or sees no device."""
+    """Return CuPy; raise UnavailableError if it is absent or sees no device."""
     CupyPeer.require()
     import cupy
 
@@ -21,13 +21,13 @@ def require_card() -> Any:
 
 
 def about_card() -> dict[str, Any]:
-    """Return what hopfuse says of its backend on the card."""
+    """Return hopfuse's description of its backend on the GPU."""
     about: dict[str, Any] = hf.backend_info()["backends"][BACKEND]
     return about
 
 
 def free_bytes(cupy: Any) -> int:
-    """Return the device's free memory by its driver, after all that is not used was given back."""
+    """Return the device's free memory as the driver reports it, after releasing unused memory."""
     gc.collect()
     cupy.get_default_memory_pool().free_all_blocks()
     cupy.get_default_pinned_memory_pool().free_all_blocks()

@@ -1,4 +1,4 @@
-"""What a part says, on disk from the moment that it says it: a process that hangs or dies has said that much."""
+"""The notes of a part, written to disk at once, so that those of a process that hangs or dies are kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .report import write_json
 
 
 class FailedError(Exception):
-    """The part ran, and what it found is wrong."""
+    """The part ran, and its result is wrong."""
 
 
 class Journal:
@@ -21,12 +21,12 @@ class Journal:
         self._write("running", "")
 
     def note(self, **details: Any) -> None:
-        """Keep these; a name that was noted before has its new value."""
+        """Add details, or replace those of the same name."""
         self.details |= details
         self._write("running", "")
 
     def end(self, status: str, about: str) -> None:
-        """Say how it ended: "passed", "failed" or "skipped", with a sentence."""
+        """Write the outcome, "passed", "failed" or "skipped", with a sentence about it."""
         self._write(status, about)
 
     def _write(self, status: str, about: str) -> None:

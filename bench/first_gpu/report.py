@@ -1,4 +1,7 @@
-"""The report: one JSON file, whole after each part. This module and the runner import nothing that can be broken."""
+"""The report: a JSON file that is complete after each part.
+
+This module and the runner import only the standard library, so that a broken installation can be reported.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Of a part these are no reason to worry.
+#: Statuses that are not a problem.
 FINE = ("passed", "skipped")
 
 
 class Report:
-    """What is known so far.
+    """The report so far.
 
     Parameters
     ----------
     path : Path
-        Where it is written; beside it a folder takes each part's output and files.
+        Its file; a folder beside it takes the output and files of each part.
     is_quick : bool
     """
 
@@ -40,7 +43,7 @@ class Report:
         self.write()
 
     def add(self, outcome: dict[str, Any]) -> None:
-        """Add a part's outcome, and write all."""
+        """Add the outcome of a part, and write the report."""
         self.content["parts"].append(outcome)
         self.write()
 
@@ -49,7 +52,7 @@ class Report:
         self.write()
 
     def is_clean(self) -> bool:
-        """Say whether no part failed, crashed or ran out of time."""
+        """Return whether no part failed, crashed or ran out of time."""
         return all(outcome["status"] in FINE for outcome in self.content["parts"])
 
     def write(self) -> None:
@@ -57,7 +60,7 @@ class Report:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write it whole or not at all."""
+    """Write a JSON file atomically."""
     new = path.with_name(f"{path.name}.new")
     new.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     os.replace(new, path)
@@ -68,18 +71,18 @@ def now() -> str:
 
 
 def about_machine() -> dict[str, Any]:
-    """Return the system, the commit, and the cards as NVIDIA's own tool lists them; None for what cannot be asked."""
-    asked = ("name", "driver_version", "memory.total", "compute_cap", "display_active", "persistence_mode")
+    """Return the system, the commit, and the GPUs as nvidia-smi lists them; None for what is not available."""
+    fields = ("name", "driver_version", "memory.total", "compute_cap", "display_active", "persistence_mode")
     return {
         "system": platform.platform(),
         "python": sys.version.split()[0],
         "cores": os.cpu_count(),
-        "commit": _said("git", "describe", "--always", "--dirty", "--abbrev=12"),
-        "nvidia_smi": _said("nvidia-smi", f"--query-gpu={','.join(asked)}", "--format=csv"),
+        "commit": _output("git", "describe", "--always", "--dirty", "--abbrev=12"),
+        "nvidia_smi": _output("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv"),
     }
 
 
-def _said(program: str, *arguments: str) -> str | None:
+def _output(program: str, *arguments: str) -> str | None:
     path = shutil.which(program)
     if path is None:
         return None

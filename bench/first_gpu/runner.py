@@ -1,4 +1,4 @@
-"""Parts, one after the other, each in a process group of its own that is ended at its time limit."""
+"""Run parts one after the other, each in its own process group, which is killed at its time limit."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from typing import Any, NamedTuple
 from .parts import Part
 from .report import ROOT, Report
 
-#: Characters of a part's output that go into the report; the whole of it stays in the folder beside it.
+#: Characters of a part's output to put into the report; all of it is in the folder beside the report.
 TAIL = 4000
-#: Seconds to wait for a process that was killed: one that hangs in the driver may never go.
+#: Seconds to wait for a killed process, because one that hangs in the driver may never end.
 GRACE = 30.0
 
 
 class Ended(NamedTuple):
-    """The end of a process: its exit status (None: it was killed at its limit) and its wall time."""
+    """The exit status of a process (None if it was killed at its limit) and its wall time."""
 
     status: int | None
     seconds: float
 
 
 def run(parts: Sequence[Part], report: Report, is_quick: bool) -> Iterator[dict[str, Any]]:
-    """Yield the outcome of each part once the report has it.
+    """Yield the outcome of each part after adding it to the report.
 
-    All parts share a cache of kernels that is empty before the first.
+    All parts share a kernel cache that is empty before the first.
     """
     with tempfile.TemporaryDirectory(prefix="first-gpu-") as cache:
         environment = os.environ | {"HOPFUSE_CUDA_CACHE": cache, "PYTHONUNBUFFERED": "1"}
@@ -45,7 +45,7 @@ def run(parts: Sequence[Part], report: Report, is_quick: bool) -> Iterator[dict[
 
 
 def run_part(part: Part, folder: Path, is_quick: bool, environment: dict[str, str]) -> dict[str, Any]:
-    """Return the outcome: what the part wrote, or how its process ended without a word."""
+    """Return the outcome that the part wrote, or how its process ended if it wrote none."""
     result, log = folder / f"{part.name}.json", folder / f"{part.name}.txt"
     result.unlink(missing_ok=True)
     task = json.dumps({"part": part._asdict(), "folder": str(folder), "quick": is_quick})
@@ -53,9 +53,9 @@ def run_part(part: Part, folder: Path, is_quick: bool, environment: dict[str, st
     found = {"status": "running", "about": "", "details": {}}
     if result.exists():
         found = json.loads(result.read_text(encoding="utf-8"))
-    if found["status"] == "running" or ended.status != 0:  # also one that breaks when it has said how it went
-        said = f", after it had said: {found['about']}" if found["about"] else ""
-        found |= {"status": "timed out" if ended.status is None else "crashed", "about": _how(ended, part) + said}
+    if found["status"] == "running" or ended.status != 0:  # a part may also crash after it wrote its outcome
+        before = f", after it reported: {found['about']}" if found["about"] else ""
+        found |= {"status": "timed out" if ended.status is None else "crashed", "about": _how(ended, part) + before}
     return {
         "name": part.name,
         "status": found["status"],
@@ -68,7 +68,7 @@ def run_part(part: Part, folder: Path, is_quick: bool, environment: dict[str, st
 
 
 def run_limited(command: Sequence[str], log: Path, limit: float, environment: dict[str, str]) -> Ended:
-    """Run a command, its output in a file; end it and all that it started at its limit."""
+    """Run a command with its output in a file; kill it and its children at the time limit."""
     begin = time.monotonic()
     with log.open("wb") as output:
         child = subprocess.Popen(
@@ -81,7 +81,7 @@ def run_limited(command: Sequence[str], log: Path, limit: float, environment: di
             status = None
         finally:
             seconds = time.monotonic() - begin
-            with contextlib.suppress(ProcessLookupError):  # what is left of its group, where it crashed
+            with contextlib.suppress(ProcessLookupError):  # children that outlived a crash
                 os.killpg(child.pid, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(GRACE)
@@ -90,7 +90,7 @@ def run_limited(command: Sequence[str], log: Path, limit: float, environment: di
 
 def _how(ended: Ended, part: Part) -> str:
     if ended.status is None:
-        return f"it was not over after {part.limit:g} s, and was killed"
+        return f"it was killed after {part.limit:g} s"
     if ended.status < 0:
         return f"its process was ended by {signal.Signals(-ended.status).name}"
     return f"its process ended with status {ended.status}"

@@ -1,7 +1,7 @@
-"""Run the quick self-test for compute-sanitizer, with every array an allocation of its own.
+"""Run the quick self-test for compute-sanitizer, with a separate allocation for every array.
 
-In CuPy's pool an array lies in the middle of a large block that was written before: a step beyond the array is still
-inside the block, and what nobody wrote to the array looks written.
+In CuPy's memory pool an array is part of a larger block that was written before, which would hide out-of-bounds
+accesses and reads of uninitialised memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .card import BACKEND, require_card
 
 
 def main() -> int:
-    """Exit status 1 where an answer differs."""
+    """Run the self-test; return exit status 1 if an answer differs."""
     require_card().cuda.set_allocator(None)
     return int(not hf.selftest(BACKEND, quick=True).passed)
 

@@ -1,4 +1,4 @@
-"""The search that parts ask: a dense list and a walk, fused, as one recording on a device."""
+"""The search that parts run: a dense list and a walk, fused, as one recording on a device."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Search:
         return [rng.standard_normal((batch, DIM)).astype(np.float32), nodes, np.ones((batch, SEEDS))]
 
     def captured(self, backend: str = BACKEND) -> hf.Captured:
-        """Return the search as one unit, not recorded yet."""
+        """Return the search as a captured function, not recorded yet."""
 
         def core(vectors: Any, nodes: Any, weights: Any) -> tuple[Any, ...]:
             on = {"backend": backend}
@@ -44,11 +44,11 @@ class Search:
         return hf.capture(core, shapes, backend=backend)
 
     def release(self) -> None:
-        """Give back what the graph and the corpus have on the device."""
+        """Free the device memory of the graph and the corpus."""
         hf.free_device_memory(self.graph, backend=BACKEND)
         hf.free_device_memory(self.corpus, backend=BACKEND)
 
 
 def same(found: Any, expected: Any) -> bool:
-    """Say whether two answers have the same bytes."""
+    """Return whether two answers have the same bytes."""
     return all(one.tobytes() == other.tobytes() for one, other in zip(found, expected, strict=True))

@@ -12,17 +12,17 @@ class Sizes:
     Attributes
     ----------
     tests : tuple of str
-        What pytest is given.
+        Arguments of pytest.
     is_quick : bool
-        The self-test's quick form, and the bench's small inputs.
+        Use the quick self-test, and small inputs of the benchmarks.
     recordings : int
-        Recordings that are made and dropped.
+        Recordings to make and drop.
     shortages : int
-        Times that the device's memory is filled.
+        How often to fill the device's memory.
     rounds : int
-        Searches of each thread, and on each stream.
+        Searches per thread and per stream.
     repeats : int
-        The bench's interleaved repetitions.
+        Repetitions of the benchmarks.
     """
 
     tests: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The process of one part: it writes what it finds as it goes, and how it ended."""
+"""The process of a part, which writes its notes and its outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sizes import FULL, QUICK
 
 
 def main(task: dict[str, Any]) -> None:
-    """Run the part of a task; whatever goes wrong is its outcome."""
+    """Run the part of a task; any error becomes its outcome."""
     part, folder = Part(**task["part"]), Path(task["folder"])
     journal = Journal(folder / f"{part.name}.json")
     try:

@@ -1,4 +1,4 @@
-"""The peers by name."""
+"""The peers, by name."""
 
 from .base import Peer
 from .cugraph_ppr import CugraphPpr

@@ -1,4 +1,4 @@
-"""What a peer is: another library that answers a case's queries."""
+"""The interface of a peer: another library that answers the queries of a case."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..cases.base import Workload
 
 
 class Peer(ABC):
-    """An adapter. Whatever it builds once, in ``__init__``, is not timed; ``run`` is.
+    """An adapter of a library. ``run`` is timed, ``__init__`` is not.
 
     Attributes
     ----------
     packages : tuple of str
-        Distributions whose versions stand in the rows.
+        Distributions whose versions are recorded.
     modules : tuple of str
-        What must be importable; the peer is reported as skipped where it is not.
+        Modules that must be importable, else the peer is skipped.
     remark : str
-        What a reader of the timing must know.
+        A note for readers of the timing.
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
@@ -28,7 +28,7 @@ class Peer(ABC):
 
     @classmethod
     def require(cls) -> None:
-        """Raise ImportError where a module is absent."""
+        """Raise ImportError if a module is absent."""
         for module in cls.modules:
             import_module(module)
 
@@ -37,18 +37,18 @@ class Peer(ABC):
 
     @abstractmethod
     def run(self, batch: int) -> Any:
-        """The peer's answer for the first ``timed_queries(batch)`` queries."""
+        """Return the peer's answer for the first ``timed_queries(batch)`` queries."""
 
     def answer(self, found: Any) -> Any:
-        """What the case compares, of what ``run`` gave; not timed."""
+        """Convert the result of ``run`` to what the case compares; not timed."""
         return found
 
     def timed_queries(self, batch: int) -> int:
-        """How many of a batch are timed (the first ones); times are scaled up to the whole batch."""
+        """Return the number of queries that are timed; times are scaled up to the whole batch."""
         return batch
 
     def note(self, batch: int) -> str:
-        """``remark``, and how the time was scaled."""
+        """Return ``remark``, and how the time was scaled."""
         timed = self.timed_queries(batch)
         scaled = "" if timed == batch else f"timed on {timed} of {batch} queries and scaled"
         return "; ".join(part for part in (self.remark, scaled) if part)

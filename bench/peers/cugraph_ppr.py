@@ -12,12 +12,11 @@ from .walk import shares, stored_entries
 
 
 class CugraphPpr(CupyPeer):
-    """``pylibcugraph``, which ``cugraph.pagerank`` wraps in data frames; left out, they cost nothing here.
+    """``pylibcugraph``, without the data frames that ``cugraph.pagerank`` adds.
 
-    ``alpha`` is hopfuse's damping, and a dangling node's mass returns to the seeds as hopfuse's does. It differs in how
-    it goes there: power iteration from the uniform vector, in the weights' float32, until the L1 change of a pass is
-    below ``epsilon``; no bound of the error is given. The error is at most d / (1 - d) times that change, so epsilon is
-    (1 - d) / d of hopfuse's tol.
+    ``alpha`` is hopfuse's damping, and the mass of dangling nodes returns to the seeds, as in hopfuse. It uses power
+    iteration from the uniform vector, in float32, until the L1 change of a pass is below ``epsilon``, without an error
+    bound. The error is at most d / (1 - d) times that change, so epsilon is (1 - d) / d times hopfuse's tol.
     """
 
     packages = ("pylibcugraph-cu12", "pylibcugraph-cu13", *CupyPeer.packages)

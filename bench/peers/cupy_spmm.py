@@ -12,9 +12,9 @@ from .walk import damped_operator, power_iteration, shares
 
 
 class CupySpmm(CupyPeer):
-    """The SciPy peer's matrix and loop, so its passes; columns lie side by side, as cuSPARSE's product wants them.
+    """The matrix and loop of the SciPy peer, with column-major states, which suit cuSPARSE's product.
 
-    Seeds are all that goes up: the dense block of restarts is made on the device, where passages are ranked too.
+    Only seeds are copied to the device: the dense block of restarts is made there, and passages are ranked there.
     """
 
     packages = ("scipy", *CupyPeer.packages)

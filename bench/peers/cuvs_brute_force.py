@@ -8,7 +8,7 @@ from .gpu import CupyPeer
 
 
 class CuvsBruteForce(CupyPeer):
-    """``cuvs.neighbors.brute_force`` in float32 by inner product; for that metric its distances are the products."""
+    """``cuvs.neighbors.brute_force`` in float32 by inner product, whose distances are the products."""
 
     packages = ("cuvs-cu12", "cuvs-cu13", *CupyPeer.packages)
     modules = ("cuvs.neighbors.brute_force", "cupy")

@@ -1,4 +1,4 @@
-"""hopfuse at an earlier commit, in an environment of its own: what has become faster, and what slower."""
+"""hopfuse at an earlier commit, in its own environment, to show what has become faster or slower."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from .base import Peer
 
 #: The Python of an environment in which the earlier commit is installed.
 VARIABLE = "HOPFUSE_BENCH_EARLIER"
-#: What the rows call it.
+#: The name of the commit in the rows.
 COMMIT = "HOPFUSE_BENCH_EARLIER_COMMIT"
 WORKER = Path(__file__).parents[1] / "earlier_worker.py"
 
 
 class EarlierCommit(Peer):
-    """A resident process of the Python that ``HOPFUSE_BENCH_EARLIER`` names; both commits take turns."""
+    """A resident process of the Python that ``HOPFUSE_BENCH_EARLIER`` names."""
 
     @classmethod
     def require(cls) -> None:
         if not os.environ.get(VARIABLE):
             raise UnavailableError(
-                f"{VARIABLE} names no Python; install the earlier commit in an environment of its own and set it to "
+                f"{VARIABLE} is not set; install the earlier commit in its own environment, and set the variable to "
                 "that environment's bin/python"
             )
 
     def __init__(self, workload: Workload, threads: int) -> None:
-        # Neither this checkout nor what this process finds its modules by is the earlier commit's.
+        # The earlier commit must not import modules of this checkout.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         command = (os.environ[VARIABLE], "-P", str(WORKER))
         try:
@@ -63,7 +63,7 @@ class EarlierCommit(Peer):
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
-            with contextlib.suppress(BrokenPipeError):  # what it did not read
+            with contextlib.suppress(BrokenPipeError):  # data that it did not read
                 if pipe is not None:
                     pipe.close()
 

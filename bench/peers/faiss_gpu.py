@@ -11,7 +11,7 @@ from .gpu import GpuPeer
 
 
 class FaissGpu(GpuPeer):
-    """``GpuIndexFlatIP`` in float32, its distances too; queries and hits are NumPy arrays, copied in ``search``."""
+    """``GpuIndexFlatIP`` in float32; queries and hits are NumPy arrays, which ``search`` copies."""
 
     packages = ("faiss-gpu-cu12", "faiss-gpu")
     modules = ("faiss",)

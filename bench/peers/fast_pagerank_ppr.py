@@ -12,7 +12,7 @@ from .walk import adjacency
 
 
 class FastPagerankPpr(Peer):
-    """SciPy's sparse products in float64; it stops by the L2 norm of a pass's change, so that is asked to be small."""
+    """SciPy's sparse products in float64; it stops by the L2 norm of a pass's change, so the tolerance is small."""
 
     packages = ("fast-pagerank", "scipy")
     modules = ("fast_pagerank",)

@@ -1,4 +1,4 @@
-"""What peers on a GPU share: they are skipped, with the reason, where their library or a device is absent."""
+"""Base classes of GPU peers, which are skipped with the reason if their library or a device is absent."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from .base import Peer
 
 
 class GpuPeer(Peer):
-    """Corpora and graphs are on the device beforehand; that queries go there and answers come back is in the time."""
+    """A peer on a GPU. Corpora and graphs are copied beforehand; copies of queries and answers are timed."""
 
     @classmethod
     @abstractmethod
     def devices(cls) -> int:
-        """How many devices the library sees, asked after its modules were imported."""
+        """Return the number of devices that the library sees; called after its modules were imported."""
 
     @classmethod
     def require(cls) -> None:
-        """Raise UnavailableError where the library or a device is absent."""
+        """Raise UnavailableError if the library or a device is absent."""
         try:
             super().require()
             count = cls.devices()
         except UnavailableError:
             raise
-        except Exception as error:  # libraries without a driver fail each in their own way
-            raise UnavailableError(f"{cls.modules[0]} cannot be used here: {_said(error)}") from error
+        except Exception as error:  # without a driver, each library fails in its own way
+            raise UnavailableError(f"{cls.modules[0]} cannot be used here: {_message(error)}") from error
         if not count:
             raise UnavailableError(f"{cls.modules[0]} sees no CUDA device")
 
 
 class CupyPeer(GpuPeer):
-    """Its arrays are CuPy's."""
+    """A GPU peer whose arrays are CuPy's."""
 
     packages = ("cupy-cuda12x", "cupy-cuda13x")
     modules = ("cupy",)
@@ -46,7 +46,7 @@ class CupyPeer(GpuPeer):
 
     @staticmethod
     def to_host(found: Any) -> Any:
-        """What a case compares, of device arrays, on the host: the copies wait for the device."""
+        """Copy device arrays to the host, which waits for the device."""
         import cupy
 
         if isinstance(found, Rankings):
@@ -54,7 +54,7 @@ class CupyPeer(GpuPeer):
         return cupy.asnumpy(found)
 
 
-def _said(error: Exception) -> str:
-    """The first line with words: some messages begin with a frame."""
+def _message(error: Exception) -> str:
+    """Return the first line with letters, because some messages begin with a frame."""
     lines = (line.strip() for line in str(error).splitlines())
     return next((line for line in lines if any(map(str.isalpha, line))), repr(error))

@@ -10,7 +10,7 @@ from .walk import damped_operator, most_passes, restart_columns
 
 
 class GraphblasPpr(Peer):
-    """``A.mxm(X, plus_times)`` into the restarts, with the SciPy peer's matrix and the same test after each pass."""
+    """``A.mxm(X, plus_times)`` added to the restarts, with the SciPy peer's matrix and test after each pass."""
 
     packages = ("python-graphblas", "suitesparse-graphblas", "scipy")
     modules = ("graphblas", "scipy.sparse")

@@ -1,4 +1,4 @@
-"""HippoRAG 2's retrieval as its paper describes it, a question at a time: NumPy, then igraph's PRPACK."""
+"""HippoRAG 2's retrieval as its paper describes it, one question at a time: NumPy, then igraph's PRPACK."""
 
 from __future__ import annotations
 

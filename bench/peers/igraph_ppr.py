@@ -9,12 +9,12 @@ import numpy as np
 from ..cases.ppr import Ppr
 from .base import Peer
 
-#: Stored entries from which on a query takes a second or so.
+#: Stored entries from which on a query takes about a second.
 LARGE = 5_000_000
 
 
 class IgraphPpr(Peer):
-    """PRPACK solves to 1e-10 or so, in float64; it has no batched call and no tolerance to set."""
+    """PRPACK solves to about 1e-10 in float64; it has no batched call and no tolerance option."""
 
     packages = ("igraph",)
     modules = ("igraph",)

@@ -12,9 +12,9 @@ from .walk import adjacency
 
 
 class NetworkxPpr(Peer):
-    """Power iteration over a SciPy matrix in float64, which each call makes of the graph anew.
+    """Power iteration in float64 over a SciPy matrix, which each call makes from the graph.
 
-    It stops where the L1 change of a pass is below N tol; a dangling node's mass returns to the seeds.
+    It stops if the L1 change of a pass is below N tol; the mass of dangling nodes returns to the seeds.
     """
 
     packages = ("networkx", "scipy")

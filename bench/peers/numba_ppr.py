@@ -1,4 +1,4 @@
-"""A numba kernel: batched power iteration over CSR rows, all threads."""
+"""A numba kernel: batched power iteration over CSR rows on all threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .walk import damped_operator, most_passes, restart_columns
 
 
 class NumbaPpr(Peer):
-    """What a Python programmer writes without a compiler: rows in parallel, the batch in the inner loop."""
+    """A typical numba implementation: rows in parallel, the batch in the inner loop."""
 
     packages = ("numba",)
     modules = ("numba",)

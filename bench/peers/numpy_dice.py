@@ -1,4 +1,4 @@
-"""Sørensen-Dice in NumPy: a question's bigrams are marked, and the marks of all its candidates' labels added up."""
+"""Sørensen-Dice in NumPy: mark a question's bigrams, then sum the marks over all labels of its candidates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .python_dice import bigrams
 
 
 class NumpyDice(Peer):
-    """A few calls a question; each label is counted once, however many candidates have it."""
+    """A few NumPy calls per question; each label is counted once, even if several candidates have it."""
 
     packages = ("numpy",)
     remark = "labels as numbers of bigrams beforehand; one thread"
@@ -39,6 +39,6 @@ class NumpyDice(Peer):
         ends = np.cumsum(sizes)
         entries = np.arange(ends[-1]) + np.repeat(self.begin[labels] - (ends - sizes), sizes)
         totals = np.concatenate([[0.0], np.cumsum(marks[self.members[entries]])])
-        shared = totals[ends] - totals[ends - sizes]  # of whole numbers, exact
+        shared = totals[ends] - totals[ends - sizes]  # exact, because the sums are integers
         dice = 2.0 * shared / np.maximum(len(query) + sizes, 1)
         return np.asarray(dice[place.reshape(rows.shape)].mean(axis=1))

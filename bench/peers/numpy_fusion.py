@@ -14,7 +14,7 @@ from .base import Peer
 
 
 class NumpyFusion(Peer):
-    """Percentile ranks and softmax by row; documents are merged by one sort of every row."""
+    """Percentile ranks and softmax by row; documents are merged by sorting each row."""
 
     packages = ("numpy",)
     remark = "whole-batch array operations, one thread"
@@ -38,7 +38,7 @@ class NumpyFusion(Peer):
 
 
 def _boltzmann(scores: NDArray[Any]) -> NDArray[np.float64]:
-    """Probabilities of full rows of falling scores: strict percentile ranks, T = 2/3 mean energy."""
+    """Return the probabilities of full rows of descending scores: strict percentile ranks, T = 2/3 mean energy."""
     n = scores.shape[1]
     rank = np.broadcast_to(np.arange(n), scores.shape)
     ends_tie = np.ones(scores.shape, bool)

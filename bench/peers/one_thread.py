@@ -10,7 +10,7 @@ from .base import Peer
 
 
 class OneThread(Peer):
-    """The same calls with ``threads=1``: what more threads are worth, or cost where others have the cores."""
+    """The same calls with ``threads=1``, to show the gain of more threads, or their cost on busy cores."""
 
     remark = "hopfuse itself with threads=1"
 

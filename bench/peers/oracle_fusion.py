@@ -1,4 +1,4 @@
-"""hopfuse's own float64 oracle of fusion: plain Python and NumPy, a query at a time."""
+"""hopfuse's own float64 oracle of fusion: plain Python and NumPy, one query at a time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ..cases.fusion import Fusion
 from ..gate import Rankings
 from .base import Peer
 
-#: Queries of the methods that compare every two documents.
+#: Queries to time for methods that compare all pairs of documents.
 PAIRWISE = {"gumbel": 2, "condorcet": 20}
 
 
 class OracleFusion(Peer):
-    """Written to be read, not to be fast."""
+    """The oracle, which is written for clarity, not for speed."""
 
     packages = ("numpy",)
     remark = "the definition, written to be read; one thread"

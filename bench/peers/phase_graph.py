@@ -13,7 +13,7 @@ from .base import Peer
 
 
 class PhaseGraph(Peer):
-    """Another recipe over the same index: batch after batch of the same questions."""
+    """Another recipe over the same index, on the same batches of questions."""
 
     remark = "hopfuse's own PhaseGraph with its defaults"
 

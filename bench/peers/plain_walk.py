@@ -11,7 +11,7 @@ from .base import Peer
 
 
 class PlainWalk(Peer):
-    """The same walk without weights, to show what they add to it."""
+    """The same walk without weights, to show the cost of weights."""
 
     remark = "hopfuse's own ppr without node weights"
 

@@ -1,4 +1,4 @@
-"""hopfuse's own ``ppr``: all scores, into an array that is there already."""
+"""hopfuse's own ``ppr``: all scores, into an existing array."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .base import Peer
 
 
 class PprOut(Peer):
-    """The walk alone, to show what a proof of the best nodes adds to it."""
+    """The walk alone, to show the cost of proving the best nodes."""
 
     remark = "hopfuse's own ppr with out=, all scores; ranked untimed"
 

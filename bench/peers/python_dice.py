@@ -1,4 +1,4 @@
-"""Sørensen-Dice as it is written in Python: sets of bigrams, a candidate at a time."""
+"""Sørensen-Dice in plain Python: sets of bigrams, one candidate at a time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .base import Peer
 
 
 def bigrams(text: str) -> frozenset[str]:
-    """Two neighbouring characters of a word, in lower case."""
+    """Return the pairs of adjacent characters in the words of a text, in lower case."""
     return frozenset(word[at : at + 2] for word in text.lower().split() for at in range(len(word) - 1))
 
 
 class PythonDice(Peer):
-    """``len(x & y)`` of Python's sets, which are hash tables already."""
+    """``len(x & y)`` of Python's sets."""
 
     packages = ("numpy",)
     remark = "a loop over sets that are made beforehand, but for the question's; one thread"

@@ -11,7 +11,7 @@ from ..cases.fusion import Fusion
 from ..gate import Rankings
 from .base import Peer
 
-#: ranx's names for the methods and the scalings, and the parameters that it does not do without; ranks have no scaling.
+#: ranx's names of methods and normalisations (None for methods that read ranks), and required parameters.
 METHODS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
     "rrf": ("rrf", None, {}),
     "linear": ("sum", "min-max", {}),
@@ -31,7 +31,7 @@ METHODS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
 
 
 class RanxFusion(Peer):
-    """``ranx.fuse`` over ``Run`` objects: dictionaries of strings, which are made, and read again, untimed."""
+    """``ranx.fuse`` over ``Run`` objects, dictionaries of strings; conversions from and to them are not timed."""
 
     packages = ("ranx", "numba")
     modules = ("ranx",)

@@ -8,12 +8,12 @@ from ..cases.ppr import Ppr
 from .base import Peer
 from .walk import damped_operator, power_iteration, restart_columns
 
-#: Stored entries from which on a product takes a second or so.
+#: Stored entries from which on a product takes about a second.
 LARGE = 5_000_000
 
 
 class ScipyPpr(Peer):
-    """A block of queries, until the last of them has converged."""
+    """A block of queries, iterated until all of them have converged."""
 
     packages = ("scipy",)
     modules = ("scipy.sparse",)

@@ -11,7 +11,7 @@ from .base import Peer
 
 
 class ScipyProduct(Peer):
-    """All queries at once, as rows again."""
+    """All queries at once; the result is transposed back to rows."""
 
     packages = ("scipy",)
     modules = ("scipy.sparse",)
@@ -20,10 +20,10 @@ class ScipyProduct(Peer):
     def __init__(self, workload: Projection, threads: int) -> None:
         from scipy.sparse import csr_array
 
-        held = workload.incidence
-        shape = (held.num_rows, held.num_columns)
+        incidence = workload.incidence
+        shape = (incidence.num_rows, incidence.num_columns)
         self.scores = workload.scores
-        self.matrix = csr_array((held.weights, held.indices, held.indptr), shape=shape)
+        self.matrix = csr_array((incidence.weights, incidence.indices, incidence.indptr), shape=shape)
 
     def run(self, batch: int) -> Any:
         return np.ascontiguousarray((self.matrix @ self.scores[:batch].T).T)

@@ -10,7 +10,7 @@ from .base import Peer
 
 
 class SklearnBrute(Peer):
-    """Euclidean neighbours, which on unit vectors are those of the inner product: x.y = 1 - |x - y|^2 / 2."""
+    """Euclidean neighbours, which for unit vectors are those by inner product: x.y = 1 - |x - y|^2 / 2."""
 
     packages = ("scikit-learn",)
     modules = ("sklearn.neighbors",)

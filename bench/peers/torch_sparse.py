@@ -24,7 +24,7 @@ class TorchSparse(Peer):
         matrix = damped_operator(workload)
         parts = (torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that its CSR tensors are in beta
+            warnings.simplefilter("ignore")  # torch warns that CSR tensors are in beta
             self.operator = torch.sparse_csr_tensor(*parts, size=matrix.shape)
 
     def run(self, batch: int) -> Any:

@@ -8,7 +8,7 @@ from .gpu import GpuPeer
 
 
 class TorchTopk(GpuPeer):
-    """All scores at once, (B, N) float32: TensorFloat-32 stays off, as PyTorch has it unless asked."""
+    """All scores at once, (B, N) float32; TensorFloat-32 is off, as by default."""
 
     packages = ("torch",)
     modules = ("torch",)

@@ -1,4 +1,4 @@
-"""The power iteration of the peers that multiply sparse matrices: one source for the host and the device."""
+"""Power iteration of the peers that multiply sparse matrices, on the host and on the device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..cases.ppr import Ppr
 
 
 def stored_entries(workload: Ppr) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Both directions of every edge (a loop once): from, to, weight."""
+    """Return both directions of every edge (self-loops once): from, to, weight."""
     src, dst, weight, _ = workload.graph.edges()
     loop = src == dst
     both = np.concatenate([weight, weight[~loop]]).astype(np.float64)
@@ -20,7 +20,7 @@ def stored_entries(workload: Ppr) -> tuple[NDArray[np.int64], NDArray[np.int64],
 
 
 def adjacency(workload: Ppr) -> Any:
-    """The weights as a SciPy CSR matrix in float64, rows of outgoing edges."""
+    """Return the weights as a SciPy CSR matrix in float64, with outgoing edges as rows."""
     import scipy.sparse as sp
 
     src, dst, weight = stored_entries(workload)
@@ -29,7 +29,7 @@ def adjacency(workload: Ppr) -> Any:
 
 
 def damped_operator(workload: Ppr) -> Any:
-    """d P' as a SciPy CSR matrix in float32, with indices of 32 bits."""
+    """Return d P' as a SciPy CSR matrix in float32, with 32-bit indices."""
     import scipy.sparse as sp
 
     col, row, weight = stored_entries(workload)
@@ -43,13 +43,13 @@ def damped_operator(workload: Ppr) -> Any:
 
 
 def shares(seeds: tuple[NDArray[Any], NDArray[Any]]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """A restart's nodes, and their values scaled to sum 1."""
+    """Return the nodes of a restart, and their weights scaled to sum 1."""
     nodes, values = seeds
     return nodes.astype(np.int32), (values / values.sum()).astype(np.float32)
 
 
 def restart_columns(workload: Ppr, batch: int) -> NDArray[np.float32]:
-    """The restarts of the first queries (N, batch), each scaled to sum 1."""
+    """Return the restarts of the first queries (N, batch), each scaled to sum 1."""
     restart = np.zeros((workload.graph.num_nodes, batch), np.float32)
     for column, seeds in enumerate(workload.seeds[:batch]):
         node, share = shares(seeds)
@@ -58,15 +58,15 @@ def restart_columns(workload: Ppr, batch: int) -> NDArray[np.float32]:
 
 
 def most_passes(damping: float, tol: float) -> int:
-    """After as many no exact pass changes more than (1 - d) tol; float32 may go on doing so, in its last digits."""
+    """Return the passes after which an exact iteration changes by at most (1 - d) tol; float32 may not get there."""
     return ceil(log((1 - damping) * tol / 2) / log(damping))
 
 
 def power_iteration(operator: Any, restart: Any, damping: float, tol: float) -> Any:
-    """X <- d P'X + (1 - d) S until every column's L1 residual is at most (1 - d) tol; changes ``restart``.
+    """Iterate X <- d P'X + (1 - d) S until every column's L1 residual is at most (1 - d) tol; change ``restart``.
 
-    It ends after ``most_passes`` at the latest, as good as float32 gets; the gate looks at what it gives.
-    NumPy's functions take CuPy's arrays too, and then the comparison waits for the device in each pass.
+    It stops after ``most_passes`` at the latest. NumPy's functions accept CuPy arrays too; the comparison then waits
+    for the device in each pass.
     """
     x, restart = restart, (1 - damping) * restart
     for _ in range(most_passes(damping, tol)):

@@ -1,1 +1,1 @@
-"""``python -m bench.serving``: the server under load on loopback, beside other servers and the library itself."""
+"""``python -m bench.serving``: the server under load on loopback, compared with other servers and the library."""

@@ -1,4 +1,4 @@
-"""Run the measurements, print what they say of the bars, and write rows."""
+"""Run the measurements, print their figures and whether they meet the bars, and write rows."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ MEASURES: dict[str, Callable[[Setting], dict[str, Any]]] = {
     "reload": reloading.reload_under_load,
     "very many": overload.very_many,
 }
-#: Libraries whose versions rows carry.
+#: Libraries whose versions are in rows.
 PACKAGES = ("uvicorn", "starlette", "msgspec", "httptools", "uvloop", "fastapi", "mosec", "pyarrow")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status 1 where an answer was wrong; whether bars are met depends on the machine, and is only said."""
+    """Exit with status 1 if an answer is wrong; whether bars are met depends on the machine, and is only printed."""
     options = _parser().parse_args(argv)
     if options.report:
         print(page([json.loads(line) for line in options.report.read_text().splitlines()]), end="")
@@ -67,10 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """End by SIGTERM as by an error, so that the servers and clients that run are ended, too."""
+    """Turn SIGTERM into an exception, so that running servers and clients are stopped too."""
 
     def stopped(kind: int, frame: Any) -> None:
-        signal.signal(kind, signal.SIG_IGN)  # a second one would cut the first one's work short
+        signal.signal(kind, signal.SIG_IGN)  # a second signal would interrupt the clean-up
         sys.exit(128 + kind)
 
     before = signal.signal(signal.SIGTERM, stopped)
@@ -81,7 +81,7 @@ def _stoppable() -> Iterator[None]:
 
 
 def _row(measure: str, setting: Setting, quick: bool) -> dict[str, Any]:
-    """Measure, and say with what and beside which load."""
+    """Measure, and add the versions and the load of the machine."""
     row: dict[str, Any] = {"case": "serving", "measure": measure, "status": "ok", "quick": quick}
     average, load, before = machine.load_average(), machine.OtherLoad(), _children()
     try:

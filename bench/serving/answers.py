@@ -1,4 +1,4 @@
-"""Answers over HTTP beside the recipe's own."""
+"""Check that answers over HTTP equal the recipe's own."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Ranking = list[tuple[Any, float]]
 
 
 def own_answers(setting: Setting, questions: Questions) -> list[Ranking]:
-    """Return the recipe's own ranking of each question, which is asked alone."""
+    """Return the recipe's own ranking of each question, searched by itself."""
     recipe = hf.recipes.PhaseGraph(hf.Index.open(setting.index))
     found = (recipe.search(**questions.some(at, 1), k=K) for at in range(len(questions)))
     return [[(hit.id, float(hit.score)) for hit in one[0]] for one in found]
 
 
 def sample(setting: Setting) -> dict[str, Any]:
-    """Ask so many questions from many callers at once; every answer must be the recipe's own.
+    """Send questions from many callers at once, and check that every answer is the recipe's own.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def wrong_answers(server: Server, bodies: Sequence[bytes], expected: Sequence[Ra
 
 
 def check_peer(setting: Setting, server: Server) -> None:
-    """Raise GateError where another server does not answer the first question as the recipe does."""
+    """Raise GateError if another server does not answer the first question as the recipe does."""
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
         found = ranking_of(asked(connection, setting.one.bodies[0]))
     if found != own_answers(setting, Questions(setting.questions.vectors[:1], setting.questions.entities[:1]))[0]:

@@ -1,4 +1,4 @@
-"""The figures that the server must reach, and what a run says of them."""
+"""The bars: limits of figures that the server should meet, and the results of a run."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ BARS = (
 
 
 def judged(measure: str, figures: Figures) -> list[dict[str, Any]]:
-    """Return what a measurement says of its bars; figures that are absent say nothing."""
+    """Return the results of a measurement for its bars, without those whose figures are absent."""
     found = []
     for bar in BARS:
         if bar.measure == measure:

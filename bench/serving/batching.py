@@ -1,4 +1,4 @@
-"""How many queries a kernel call should take at most: ``limits.batch``, by rates, CPU, and what others wait."""
+"""Comparison of values of ``limits.batch``, the maximum number of queries in a call: rates, CPU, latency of others."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .steady import CALLERS, CALLERS_OF_MANY, Side
 from .wrk import closed
 
 LIMITS = (16, 32, 64, 128)
-#: Connections of so many callers that none of the limits takes all.
+#: Number of connections, more than any of the limits.
 CROWD = 256
 
 
 def batch_limits(setting: Setting) -> dict[str, Any]:
-    """Rates at saturation and the latency of a lone caller beside others' large requests, by limit, in turns."""
+    """Return, by limit, rates at saturation and the latency of one caller during others' large requests, in turns."""
     parts: list[Callable[[Setting, Server], dict[str, float]]] = [_callers, _crowd, _many, _lone]
     seen: dict[int, list[dict[str, float]]] = {limit: [] for limit in LIMITS}
     with ExitStack() as stack:
@@ -28,7 +28,7 @@ def batch_limits(setting: Setting) -> dict[str, Any]:
             closed(server.url, setting.one, CALLERS, 1.0)
         for _ in range(setting.lengths.turns):
             found: dict[int, dict[str, float]] = {limit: {} for limit in LIMITS}
-            for part in parts:  # of one part all limits soon after each other
+            for part in parts:  # all limits of a part follow each other closely
                 for limit, server in servers.items():
                     found[limit] |= part(setting, server)
             for limit in LIMITS:
@@ -55,7 +55,7 @@ def _many(setting: Setting, server: Server) -> dict[str, float]:
 
 
 def _lone(setting: Setting, server: Server) -> dict[str, float]:
-    """One caller beside two whose requests have 256 queries each."""
+    """Return the latency of one caller during two others' requests of 256 queries."""
     seconds = setting.lengths.closed / 2
     with ThreadPoolExecutor(1) as beside:
         others = beside.submit(closed, server.url, setting.very_many, 2, seconds)

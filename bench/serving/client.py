@@ -1,4 +1,4 @@
-"""The open loop: requests leave on a schedule, whatever has been answered, and their time counts from the schedule.
+"""The open loop: requests are sent on a schedule, whatever has been answered, and timed from their scheduled time.
 
 A program of its own: the task is read from standard input as JSON, what it counted is written to standard output.
 """
@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-#: Seconds for which a schedule is delayed, so that the first requests are on time.
+#: Seconds by which a schedule is delayed, so that the first requests are on time.
 HEAD_START = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What is sent.
+    """A task of requests.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Task:
     series: bool = False
 
     def as_json(self) -> str:
-        """The task as the program reads it."""
+        """The task in the form that the program reads."""
         return json.dumps(asdict(self))
 
     def requests(self) -> list[bytes]:
@@ -77,7 +77,7 @@ class Task:
         return found
 
     def schedule(self) -> list[float]:
-        """Seconds after the start at which requests leave."""
+        """Times of the requests, in seconds after the start."""
         if self.even:
             return np.arange(0.0, self.seconds, 1 / self.rate).tolist()
         draw = np.random.default_rng(3)
@@ -87,7 +87,7 @@ class Task:
 
 
 class Connection(asyncio.Protocol):
-    """A connection that is kept; it answers one request at a time."""
+    """A connection that is kept open, with one request at a time."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop, self._data, self._ends = loop, bytearray(), -1
@@ -103,7 +103,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(request)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -140,10 +140,10 @@ class Loop:
         self._all = asyncio.Event()
 
     async def run(self) -> None:
-        """Send all, and wait for the answers."""
+        """Send all requests, and wait for the answers."""
         loop = asyncio.get_running_loop()
         self._start = time.perf_counter() + max(HEAD_START, self._task.begin - time.time())
-        # A thread keeps the time: an event loop's own timers are whole milliseconds late.
+        # A thread keeps the time, since timers of an event loop are late by whole milliseconds.
         timer = threading.Thread(target=self._keep_time, args=(loop,), daemon=True)
         timer.start()
         try:
@@ -195,13 +195,13 @@ class Loop:
             self._free.pop().send(number, self._requests[number % len(self._requests)])
 
     def answered(self, connection: Connection, number: int, status: int) -> None:
-        """Take an answer, and use its connection again."""
+        """Record an answer, and free its connection."""
         self._settle(number, status)
         self._free.append(connection)
         self._send()
 
     def lost(self, connection: Connection) -> None:
-        """Count the request of a connection that the server closed."""
+        """Record the request of a connection that the server closed."""
         self._open -= 1
         self._made.discard(connection)
         if connection in self._free:
@@ -210,7 +210,7 @@ class Loop:
             self._settle(connection.number, 0)
 
     def _settle(self, number: int, status: int) -> None:
-        """Keep an outcome; status 0: no answer."""
+        """Record an outcome; status 0 means no answer."""
         self.status[number], self.done[number] = status, time.perf_counter() - self._start
         self._left -= 1
         if self._left == 0:
@@ -218,7 +218,7 @@ class Loop:
 
 
 def length_of(head: bytes) -> int:
-    """Return the length of the body that the head of an answer announces.
+    """Return the length of the body by the head of an answer.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def length_of(head: bytes) -> int:
 
 
 def figures(task: Task, loop: Loop) -> dict[str, Any]:
-    """Return what was counted: statuses, answers 200 a second, latencies of those in seconds, and the client's own."""
+    """Return counts of statuses, answers 200 per second, their latencies in seconds, and the client's own delays."""
     due = np.array(loop.due)
     latency, good = loop.done - due, loop.status == 200
     in_time = good & (loop.done <= task.seconds)
@@ -253,7 +253,7 @@ def figures(task: Task, loop: Loop) -> dict[str, Any]:
 
 
 def percentiles(seconds: Any) -> dict[str, float] | None:
-    """Return the 50th, 90th and 99th percentile and the maximum; None of nothing."""
+    """Return the 50th, 90th and 99th percentile and the maximum, or None if there are no values."""
     if not len(seconds):
         return None
     names = ("p50", "p90", "p99", "max")
@@ -261,7 +261,7 @@ def percentiles(seconds: Any) -> dict[str, float] | None:
 
 
 def main() -> None:
-    """Run the task of standard input."""
+    """Run the task on standard input."""
     task = Task(**json.load(sys.stdin))
     loop = Loop(task)
     asyncio.run(loop.run())

@@ -1,4 +1,4 @@
-"""The same recipe as one writes it in FastAPI: a request at a time."""
+"""The same recipe in a plain FastAPI application: one request at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Query(BaseModel):
 
 
 class Request(BaseModel):
-    """A body of ``/v1/search``, as much of it as the bench sends."""
+    """The fields of ``/v1/search`` that the bench sends."""
 
     queries: list[Query]
     k: int = K

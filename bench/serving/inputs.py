@@ -1,4 +1,4 @@
-"""The index that is served, its questions, and the bodies of requests that ask them."""
+"""The served index, its questions, and the bodies of requests with them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from ..cases.data import KnowledgeGraph, data_folder, knowledge_graph
 
 K = 10
-#: Tells workers that get no arguments where the index is.
+#: Environment variable with the folder of the index, for workers without arguments.
 INDEX_VARIABLE = "HOPFUSE_BENCH_INDEX"
-#: Questions that are drawn for an index that comes without.
+#: Number of random questions for an index without questions.
 DRAWN = 300
 
 
@@ -32,23 +32,23 @@ class Questions:
         return len(self.entities)
 
     def some(self, first: int, count: int) -> dict[str, Any]:
-        """So many questions from ``first`` on, around the end, as recipes take them."""
+        """Return a number of questions from ``first`` on, cyclically, as arguments of a recipe."""
         rows = [(first + at) % len(self) for at in range(count)]
         return {"vectors": self.vectors[rows], "entities": [self.entities[row] for row in rows]}
 
     def save(self, file: Path) -> None:
-        """Write them for the processes of the bench."""
+        """Write the questions for the processes of the bench."""
         np.savez(file, vectors=self.vectors, entities=np.array(json.dumps(self.entities)))
 
     @classmethod
     def load(cls, file: str) -> Questions:
-        """Read what :meth:`save` wrote."""
+        """Read the questions that :meth:`save` wrote."""
         with np.load(file) as found:
             return cls(found["vectors"], json.loads(str(found["entities"])))
 
 
 def prepare(folder: Path, quick: bool, index: Path | None = None) -> tuple[Path, Questions]:
-    """Return the directory of an index, and questions for it: hotpotqa's, in quick mode a tiny synthetic one's.
+    """Return the directory of an index, and questions for it: of hotpotqa, or of a tiny synthetic one in quick mode.
 
     Of another ``index`` the questions are drawn by a fixed seed: the vectors of its passages, beside three entities.
     """
@@ -83,12 +83,12 @@ def _drawn(index: hf.Index) -> Questions:
 
 
 def json_bodies(questions: Questions, each: int, **more: Any) -> list[bytes]:
-    """Bodies of ``/v1/search`` with ``each`` questions; together they ask every question at least once."""
+    """Return bodies of ``/v1/search`` with ``each`` questions, which together have every question at least once."""
     return [json.dumps({"queries": rows, "k": K, **more}).encode() for rows in _rows(questions, each)]
 
 
 def arrow_bodies(questions: Questions, each: int) -> list[bytes]:
-    """The same as Arrow IPC streams."""
+    """Return the same as Arrow IPC streams."""
     import pyarrow as pa
 
     bodies = []

@@ -1,4 +1,4 @@
-"""The recipe without a server, in a process of its own: what serving is held against."""
+"""The recipe without a server, in its own process, for comparison with serving."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .inputs import K, Questions
 
 
 def rates(index: str, questions: str, batches: list[int], seconds: float, threads: int | None) -> dict[str, Any]:
-    """Seconds of a call, queries a second and CPU a query, by the number of queries in a call."""
+    """Return seconds of a call, queries per second and CPU per query, by the number of queries in a call."""
     asked, recipe = Questions.load(questions), hf.recipes.PhaseGraph(hf.Index.open(index), threads=threads)
     found: dict[str, Any] = {}
     for batch in batches:

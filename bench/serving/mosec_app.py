@@ -11,7 +11,7 @@ from mosec import Server, Worker
 
 from .inputs import INDEX_VARIABLE, K
 
-#: Requests in a batch, as hopfuse serve has it.
+#: Maximum requests in a batch, the same as in hopfuse serve.
 LIMIT = 32
 
 
@@ -23,7 +23,7 @@ class Search(Worker):
         self._recipe = hf.recipes.PhaseGraph(hf.Index.open(os.environ[INDEX_VARIABLE]))
 
     def forward(self, data: list[Any]) -> list[Any]:
-        """Search for the questions of all requests together."""
+        """Search the questions of all requests together."""
         queries = [query for body in data for query in body["queries"]]
         vectors = np.array([query["vector"] for query in queries], np.float32)
         found = self._recipe.search(vectors=vectors, entities=[query["entities"] for query in queries], k=K)

@@ -1,4 +1,4 @@
-"""More than a server can answer, for a long time; and very many requests. Times are in seconds, memory in MiB."""
+"""A long overload, and very many requests. Times are in seconds, memory in MiB."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from .setting import MANY, Setting, open_loop
 from .steady import CALLERS, CALLERS_OF_MANY, Side
 from .wrk import Bodies
 
-#: Seconds in which clients load their libraries before all begin together.
+#: Seconds for clients to load their libraries, before all start together.
 LOADING = 3.0
-#: Requests a second that look after the server's health.
+#: Health checks per second.
 PROBES = 20.0
-#: Offered queries, in terms of saturation.
+#: Offered queries, as a multiple of saturation.
 TIMES = 4.0
-#: Seconds after the end of the overload in which the server is looked after.
+#: Seconds after the end of the overload in which the server is watched.
 AFTER = 5.0
-#: Latency of a search at which a server is no longer overloaded.
+#: Latency of a search below which a server counts as recovered.
 NORMAL = 0.05
-#: Seconds of an overload by single questions.
+#: Seconds of an overload of single questions.
 SHORT = 10.0
-#: Share of very many requests after which memory is that of a server at work, and seconds of each part.
+#: Share of very many requests after which memory has settled, and seconds of each part.
 WARM, PART = 0.1, 10.0
 
 
 def overload_of_many(setting: Setting) -> dict[str, Any]:
-    """Requests of 32 queries at four times saturation."""
+    """Return the figures of requests of 32 queries at four times saturation."""
     return _overload(setting, setting.many, setting.many_hurried, CALLERS_OF_MANY, MANY, setting.lengths.overload)
 
 
 def overload_of_one(setting: Setting) -> dict[str, Any]:
-    """Requests of one query at four times saturation: refusals and the client take much of the machine."""
+    """Return those of requests of one query: refusals and the client take much of the machine."""
     seconds = min(SHORT, setting.lengths.overload)
     return _overload(setting, setting.one, setting.one_hurried, CALLERS, 1, seconds)
 
@@ -87,7 +87,7 @@ def _overload(
 
 
 def recovery(series: dict[str, list[float]], end: float) -> float | None:
-    """Seconds after the end of the overload from which on searches are answered soon; None: never.
+    """Return the seconds after the end of the overload until searches are fast again, or None if never.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def recovery(series: dict[str, list[float]], end: float) -> float | None:
 
 @contextmanager
 def watched_memory(server: Server) -> Iterator[dict[str, Any]]:
-    """Resident memory of a server while the block runs: at a tenth of the time, at the end, and the largest."""
+    """Measure a server's resident memory while the block runs: after a tenth of the time, at the end, the maximum."""
     seen: list[float] = []
     stop = threading.Event()
 
@@ -126,7 +126,7 @@ def watched_memory(server: Server) -> Iterator[dict[str, Any]]:
 
 
 def very_many(setting: Setting) -> dict[str, Any]:
-    """Requests without search, and the memory that they leave behind."""
+    """Return the memory of a server before and after very many requests without a search."""
     with setting.still() as server:
         side, done, memory = Side(server, setting.one, CALLERS, 1), 0, []
         while done < setting.lengths.requests:

@@ -1,4 +1,4 @@
-"""The tables of recorded rows, as docs/serving.md shows them."""
+"""Tables of the recorded rows for docs/serving.md."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _batches(figures: dict[str, Any]) -> str:
 
 
 def _counts(by_name: dict[str, Row]) -> str:
-    """Say what stands behind the bars: how long, how many, and what overload by single questions gave."""
+    """Return the details of the bars: durations, counts, and the figures of the overload of single questions."""
     lines = []
     if "overload" in by_name:
         lines.append(f"Overload by requests of 32 queries: {_overloaded(by_name['overload']['figures'])}")

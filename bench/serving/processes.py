@@ -1,4 +1,4 @@
-"""Servers in processes of their own, and what processes take: CPU and memory, as Linux counts them."""
+"""Servers in their own processes, and the CPU time and memory of processes on Linux."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from ..errors import UnavailableError
 from ..machine import ROOT
 
 TICK = 1 / os.sysconf("SC_CLK_TCK")
-#: Seconds in which a server must answer, and stop.
+#: Seconds within which a server must start to answer, and stop.
 START, STOP = 120.0, 15.0
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs: its port, and its process, whose children count as it."""
+    """A running server: its port, and its process, whose figures include its children."""
 
     port: int
     pid: int
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """The address."""
         return f"http://127.0.0.1:{self.port}"
 
     def cpu(self) -> float:
-        """CPU seconds since its start, of all its threads and processes."""
+        """Return the CPU seconds of all its threads and processes since its start."""
         return sum(_cpu(pid) for pid in _family(self.pid))
 
     def resident(self) -> float:
-        """Resident memory in MiB, of all its processes."""
+        """Return the resident memory of all its processes in MiB."""
         return sum(_resident(pid) for pid in _family(self.pid))
 
 
@@ -101,7 +101,7 @@ def _wait_for(process: subprocess.Popen[bytes], url: str, log: IO[str]) -> None:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Ask the server to stop, then make it; it leads a session, so nothing of it stays."""
+    """Stop the server, by force if need be; it leads a session, so all its processes end."""
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -139,7 +139,7 @@ def _cpu(pid: int) -> float:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat after the name, which may have blanks: the state is the first."""
+    """Return the fields of /proc/PID/stat after the name, which may have blanks; the first one is the state."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 

@@ -1,4 +1,4 @@
-"""An index that is changed while it is searched: how many requests fail."""
+"""Changes of an index while it is searched: the number of failed requests."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .processes import Server
 from .setting import Setting
 from .steady import CALLERS, Side
 
-#: Seconds between two changes, and of each part of the closed loop.
+#: Seconds between changes, and of each part of the closed loop.
 REST, PART = 0.25, 10.0
 
 
 def reload_under_load(setting: Setting) -> dict[str, Any]:
-    """Requests of many callers while passages are replaced: what was refused, and what got no answer."""
+    """Return the numbers of requests refused and not answered while passages are replaced."""
     changed = setting.folder / "changed"
     shutil.copytree(setting.index, changed)
     stop = threading.Event()
@@ -49,7 +49,7 @@ def reload_under_load(setting: Setting) -> dict[str, Any]:
 
 
 def _change(folder: Path, questions: Questions, stop: threading.Event) -> int:
-    """Replace passages until told to stop, each by one with the vector of a question and an edge; return how many."""
+    """Replace passages until stopped, by ones with a question's vector and an edge; return the number of changes."""
     with hf.Index.open(folder, writable=True) as live:
         ids, names, at = live.index.passage_ids, live.index.entity_names, 0
         while not stop.wait(REST):

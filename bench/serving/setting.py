@@ -1,4 +1,4 @@
-"""The common ground of a run's measurements: its index, requests, servers and durations."""
+"""The index, requests, servers and durations that the measurements of a run share."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .inputs import INDEX_VARIABLE, Questions, arrow_bodies, json_bodies
 from .processes import Server, serving
 from .wrk import Bodies
 
-#: Questions of a request of many, and of one in Arrow.
+#: Questions in a request of many, and in an Arrow request.
 MANY, ARROW_ROWS = 32, 64
 ARROW = "application/vnd.apache.arrow.stream"
-#: Questions of the largest request that a server takes by default.
+#: Questions in the largest request that a server accepts by default.
 VERY_MANY = 256
-#: Milliseconds that overloading requests leave.
+#: Timeout of the requests of an overload, in milliseconds.
 TIMEOUT_MS = 1000
-#: Seconds of batch time, and of timeout, with which a server refuses every request.
+#: Seconds of a batch, and of the timeout, with which a server refuses every request.
 REFUSING_SECONDS, REFUSED_MS = 0.03, 1
 
 
@@ -72,37 +72,37 @@ class Setting:
 
     @cached_property
     def one(self) -> Bodies:
-        """A question in each request."""
+        """Requests of one question."""
         return Bodies(self.folder / "one", json_bodies(self.questions, 1))
 
     @cached_property
     def many(self) -> Bodies:
-        """32 questions in each request."""
+        """Requests of 32 questions."""
         return Bodies(self.folder / "many", json_bodies(self.questions, MANY))
 
     @cached_property
     def very_many(self) -> Bodies:
-        """256 questions in each request."""
+        """Requests of 256 questions."""
         return Bodies(self.folder / "very-many", json_bodies(self.questions, VERY_MANY))
 
     @cached_property
     def one_hurried(self) -> Bodies:
-        """A question in each request, which must be answered soon."""
+        """Requests of one question, with a short timeout."""
         return Bodies(self.folder / "one-hurried", json_bodies(self.questions, 1, timeout_ms=TIMEOUT_MS))
 
     @cached_property
     def many_hurried(self) -> Bodies:
-        """32 questions in each request, which must be answered soon."""
+        """Requests of 32 questions, with a short timeout."""
         return Bodies(self.folder / "many-hurried", json_bodies(self.questions, MANY, timeout_ms=TIMEOUT_MS))
 
     @cached_property
     def refused(self) -> Bodies:
-        """A question in each request, which no server can answer in time that rests in each search."""
+        """Requests of one question that a server with a delay in each search cannot answer in time."""
         return Bodies(self.folder / "refused", json_bodies(self.questions, 1, timeout_ms=REFUSED_MS))
 
     @cached_property
     def arrow(self) -> Bodies:
-        """64 questions in each request, in Arrow."""
+        """Requests of 64 questions in Arrow."""
         if find_spec("pyarrow") is None:
             raise UnavailableError("pyarrow is absent: pip install 'hopfuse[arrow]'")
         return Bodies(self.folder / "arrow", arrow_bodies(self.questions, ARROW_ROWS), ARROW)
@@ -110,7 +110,7 @@ class Setting:
     # ---- Servers -----------------------------------------------------------------------------------------------------
 
     def hopfuse(self, index: Path | None = None, batch: int | None = None) -> AbstractContextManager[Server]:
-        """``hopfuse serve``, as it comes, over the run's index or another; ``batch``: with this ``limits.batch``."""
+        """Run ``hopfuse serve`` with its defaults over the run's or another index; ``batch`` sets ``limits.batch``."""
         about = [f"bench={index or self.index}", "--recipe", "phase-graph", "--port", "{port}"]
         if batch is not None:
             config = self.folder / f"batch-{batch}.toml"
@@ -119,16 +119,16 @@ class Setting:
         return serving(["hopfuse", "serve", *about], "/health/ready")
 
     def still(self, seconds: float = 0.0) -> AbstractContextManager[Server]:
-        """The same over a recipe that rests for so many seconds in the place of a search."""
+        """Run it over a recipe that sleeps for some seconds instead of searching."""
         return serving(["bench.serving.still_app", str(self.index), "{port}", str(seconds)], "/health/ready")
 
     def fastapi(self) -> AbstractContextManager[Server]:
-        """The recipe in FastAPI."""
+        """Run the recipe in FastAPI."""
         _require("fastapi")
         return serving(["bench.serving.fastapi_app", str(self.index), "{port}"], "/health/ready")
 
     def mosec(self) -> AbstractContextManager[Server]:
-        """The recipe in mosec."""
+        """Run the recipe in mosec."""
         _require("mosec")
         arguments = ["bench.serving.mosec_app", "--address", "127.0.0.1", "--port", "{port}", "--timeout", "30000"]
         return serving(arguments, "/metrics", {INDEX_VARIABLE: str(self.index)})
@@ -136,7 +136,7 @@ class Setting:
     # ---- Programs ----------------------------------------------------------------------------------------------------
 
     def library(self, *batches: int, seconds: float | None = None) -> dict[str, Any]:
-        """Return what the library alone takes, by the number of queries in a call."""
+        """Return the figures of the library alone, by the number of queries in a call."""
         task = {
             "index": str(self.index),
             "questions": str(self._file),
@@ -150,27 +150,27 @@ class Setting:
 
 
 class OpenLoop:
-    """An open loop that runs; :meth:`counted` waits for it."""
+    """A running open loop; :meth:`counted` waits for its end."""
 
     def __init__(self, task: client.Task, process: subprocess.Popen[str]) -> None:
         self._task, self._process = task, process
 
     def counted(self) -> dict[str, Any]:
-        """Return what it counted."""
+        """Return its figures."""
         seconds = self._task.seconds + self._task.grace + 60
         return json.loads(self._process.communicate(timeout=seconds)[0])  # type: ignore[no-any-return]
 
 
 @contextmanager
 def open_loop(task: client.Task) -> Iterator[OpenLoop]:
-    """Run an open loop, until the block ends at the latest."""
+    """Run an open loop; it is stopped when the block ends."""
     with program(client.__name__, task.as_json()) as process:
         yield OpenLoop(task, process)
 
 
 @contextmanager
 def program(module: str, task: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a module of the bench, until the block ends at the latest; its task is written to it."""
+    """Run a module of the bench with its task on standard input; it is stopped when the block ends."""
     process = subprocess.Popen(
         [sys.executable, "-m", module], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

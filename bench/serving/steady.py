@@ -1,4 +1,4 @@
-"""Servers under a steady load: each function runs servers and clients, and returns figures. Times are in seconds."""
+"""Servers under a steady load. Each function runs servers and clients, and returns figures; times are in seconds."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .processes import Server
 from .setting import ARROW_ROWS, REFUSING_SECONDS, Setting, open_loop
 from .wrk import Bodies, closed
 
-#: Connections that saturate, with one question a request and with many.
+#: Connections that saturate a server, with one question per request and with many.
 CALLERS, CALLERS_OF_MANY = 64, 8
-#: Calls of the library of which the fastest is the limit of all serving.
+#: Batch sizes of the library's calls; the fastest is the upper limit of any server.
 LIBRARY_BATCHES = (32, 64, 256)
 
 
 def throughput(setting: Setting) -> dict[str, Any]:
-    """Queries a second at saturation, of each server and of the library, in turns."""
+    """Return the queries per second at saturation of each server and of the library, in turns."""
     skipped: dict[str, str] = {}
     with ExitStack() as stack:
         ours = stack.enter_context(setting.hopfuse())
@@ -50,7 +50,7 @@ def throughput(setting: Setting) -> dict[str, Any]:
 
 
 def compared(library: Sequence[dict[str, Any]], turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Medians of the turns; the limit of each is the mean of the library's best before and after it."""
+    """Return medians over the turns; each turn's limit is the mean of the library's best rates before and after it."""
     best = [max(one["queries_per_second"] for one in turn.values()) for turn in library]
     limits = [(before + after) / 2 for before, after in pairwise(best)]
     found: dict[str, Any] = {"limit": statistics.median(best)}
@@ -72,7 +72,7 @@ def _median_ratio(over: Sequence[float], under: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Side:
-    """A server and how it is asked: by so many callers, ``each`` query in a request."""
+    """A server and its load: the number of callers, and ``each``, the queries in a request."""
 
     server: Server
     bodies: Bodies
@@ -80,7 +80,7 @@ class Side:
     each: int
 
     def saturated(self, seconds: float) -> dict[str, Any]:
-        """What it answers in a closed loop, and the CPU that it takes for a query."""
+        """Return its figures in a closed loop, with the CPU per query."""
         cpu = self.server.cpu()
         counted = closed(self.server.url, self.bodies, self.callers, seconds)
         used, queries = self.server.cpu() - cpu, self.each * (counted["requests"] - counted["refused"])
@@ -94,7 +94,7 @@ class Side:
 
 
 def one_caller(setting: Setting) -> dict[str, Any]:
-    """The latency of one caller, and that of the library's calls with one query, in turns."""
+    """Return the latency of one caller, and of the library's calls with one query, in turns."""
     served, alone = [], []
     with setting.hopfuse() as server:
         closed(server.url, setting.one, 1, 1.0)
@@ -107,7 +107,7 @@ def one_caller(setting: Setting) -> dict[str, Any]:
 
 
 def open_half(setting: Setting) -> dict[str, Any]:
-    """Latencies at half of saturation, of callers that come independently of each other."""
+    """Return the latencies at half of saturation, of independent callers."""
     with setting.hopfuse() as server:
         side = Side(server, setting.one, CALLERS, 1)
         side.saturated(1.0)
@@ -120,7 +120,7 @@ def open_half(setting: Setting) -> dict[str, Any]:
 
 
 def without_search(setting: Setting) -> dict[str, Any]:
-    """The CPU of a request whose search is free, and of one that is refused when it comes."""
+    """Return the CPU of a request without a search, and of one that is refused at its arrival."""
     with setting.still() as server:
         side = Side(server, setting.one, CALLERS, 1)
         side.saturated(1.0)

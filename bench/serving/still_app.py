@@ -1,4 +1,4 @@
-"""``hopfuse serve`` over a recipe that answers without searching: what is left is the server itself."""
+"""``hopfuse serve`` over a recipe that does not search, to measure the server alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hopfuse.serve import Collaborators, Limits, ServeConfig, run
 
 
 def make(seconds: float, most: int) -> type[PhaseGraph]:
-    """Return a recipe that answers all questions as the first, up to ``most`` in a search that rests ``seconds``."""
+    """Return a recipe that gives every question the first one's hits, for up to ``most`` at once, after ``seconds``."""
     answers: dict[int, Any] = {}
 
     class Still(PhaseGraph):

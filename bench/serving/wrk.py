@@ -1,4 +1,4 @@
-"""The closed loop: wrk keeps so many connections busy with requests from files."""
+"""The closed loop: wrk keeps a number of connections busy with requests from files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import UnavailableError
 
-#: Reads bodies into requests before the start; afterwards prints what wrk counted.
+#: A script for wrk: makes requests from the bodies at the start, and prints wrk's figures at the end.
 SCRIPT = """
 local requests, at = {}, 0
 function init(args)
@@ -34,18 +34,18 @@ function done(summary, latency, _)
     latency:percentile(50) / 1e6, latency:percentile(99) / 1e6, latency.max / 1e6))
 end
 """
-#: Seconds after which wrk gives a request up.
+#: Timeout of a request in wrk, in seconds.
 TIMEOUT = 30
 
 
 def require() -> None:
-    """Raise UnavailableError where wrk is not installed."""
+    """Raise UnavailableError if wrk is not installed."""
     if shutil.which("wrk") is None:
         raise UnavailableError("wrk is absent: apt install wrk")
 
 
 class Bodies:
-    """Bodies of requests in files of a folder, as wrk reads them.
+    """A folder with a file for each request's body, for wrk.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Bodies:
 
 
 def closed(url: str, bodies: Bodies, connections: int, seconds: float, path: str = "/v1/search") -> dict[str, Any]:
-    """Return what wrk counted, and the CPU seconds that it took itself.
+    """Return wrk's figures, and its own CPU seconds.
 
     Returns
     -------

@@ -115,8 +115,8 @@ def test_the_pipeline_is_held_to_its_95th_percentile(p95: float, verdict: str) -
 def test_the_page_has_bars_and_ceilings() -> None:
     rows = [row("ppr-hotpotqa", "igraph", 64, 81.0), *copy.deepcopy(LIMITS)]
     page = render(rows, "a.jsonl")
-    assert page.index("## Bars") < page.index("## Ceilings") < page.index("## ppr-hotpotqa")
+    assert page.index("## Bars") < page.index("## Bandwidth") < page.index("## ppr-hotpotqa")
     assert "| 80.0× | 81.0×: met |" in page
     assert "| L3 | rows of 128 bytes at random |" in page
     assert "## limits" not in page
-    assert "## Ceilings" not in render(rows[:1], "a.jsonl")
+    assert "## Bandwidth" not in render(rows[:1], "a.jsonl")

@@ -44,7 +44,7 @@ def test_an_earlier_commit_answers_the_same_calls(this_commit: None, case: str) 
 
 def test_without_an_earlier_commit_the_pair_is_skipped_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    with pytest.raises(UnavailableError, match=f"{VARIABLE} names no Python; install"):
+    with pytest.raises(UnavailableError, match=f"{VARIABLE} is not set; install"):
         EarlierCommit.require()
 
 

@@ -36,7 +36,7 @@ def test_the_page_has_every_card_batch_and_size_that_it_is_for() -> None:
     for card in ("RTX 3070", "RTX 4070", "RTX 4090", "RTX 5090", "T4", "L4", "H100"):
         assert page.count(f"| {card}") == 1 + len(roofline.SIZES) + len(roofline.PART_SIZES)
     assert page.count("| B = 1 | B = 32 | B = 256 |") == len(roofline.SIZES)
-    for kind in ("computed", "measured"):
+    for kind in ("Computed", "Measured"):
         assert f"- *{kind}*" in page
 
 

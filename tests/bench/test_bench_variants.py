@@ -24,7 +24,7 @@ def test_every_variant_is_a_row_beside_the_one_that_was_kept() -> None:
         assert not any(row["kept"] for row in others)
         assert all(row["of_kept"] > 0 for row in others)
     page = render(rows, "rows.jsonl")
-    assert "## What was tried" in page
+    assert "## Variants of a pass" in page
     assert all(variant.what in page for variant in variants.VARIANTS)
 
 

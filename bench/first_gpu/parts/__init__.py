@@ -1,4 +1,4 @@
-"""The parts, in their order. Each is a module's ``run(journal, sizes, folder, ...)``, imported in its own process."""
+"""The parts, in order. Each is a module's ``run(journal, sizes, folder, ...)``, imported in its own process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """A part: its name, the module that runs it, the seconds that it may take, and more arguments of ``run``."""
+    """A part: its name, its module, its time limit in seconds, and further arguments of ``run``."""
 
     name: str
     module: str
@@ -15,7 +15,7 @@ class Part(NamedTuple):
 
 
 MINUTE = 60.0
-#: Racecheck and the bench get the most: nobody knows yet what they take.
+#: Racecheck and the benchmarks have the longest limits, because their times are not known yet.
 PARTS = (
     Part("build", f"{__name__}.build", 10 * MINUTE),
     Part("tests", f"{__name__}.gpu_tests", 60 * MINUTE),

@@ -1,4 +1,4 @@
-"""The first use of an installation: the native module, and every kernel compiled for the card and loaded there."""
+"""The first use of an installation: every kernel is compiled for the GPU and loaded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..sizes import Sizes
 
 
 def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
-    """Time the quick self-test with an empty cache of kernels: nearly all of it is the compiler's."""
+    """Time the quick self-test with an empty kernel cache, most of which is compilation."""
     require_card()
     begin, cpu_begin = time.perf_counter(), time.process_time()
     found = hf.selftest(BACKEND, quick=True)

@@ -15,12 +15,12 @@ from ..journal import FailedError, Journal
 from ..report import ROOT
 from ..sizes import Sizes
 
-#: What junit's file calls a test that did not pass.
+#: Elements of a JUnit file for a test that did not pass.
 FAULTS = ("failure", "error")
 
 
 def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
-    """Count outcomes, and list the tests that failed with the first line of why."""
+    """Count outcomes, and list the tests that failed with the first line of the reason."""
     require_card()
     if find_spec("pytest") is None:
         raise UnavailableError("pytest is not installed; pip install 'hopfuse[dev]'")
@@ -38,7 +38,7 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
 
 
 def read(file: Path) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the number of tests by outcome, and the reasons of those that did not pass by name."""
+    """Return the number of tests by outcome, and the reasons of failures by name."""
     outcomes, faults = Counter[str](), dict[str, str]()
     for test in ElementTree.parse(file).iter("testcase"):
         wrong = next((child for child in test if child.tag in FAULTS), None)

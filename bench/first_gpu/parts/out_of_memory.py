@@ -1,4 +1,4 @@
-"""A full device: calls say so, and work again when there is room. Memory that only caches hold is found."""
+"""Device memory is full: calls raise an error, and work again once there is room, also if only caches hold memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..journal import FailedError, Journal
 from ..search import DIM, Search, same
 from ..sizes import Sizes
 
-#: A device gives memory in pieces of 2 MiB: what is left of a full one is less, and the corpus needs more.
+#: The granularity of device memory, 2 MiB, which is left at most on a full device; the corpus needs more.
 LEAST, ROWS = 2**21, 2**17
 NO_ROOM = "no room"
 
 
 def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
-    """Fill the memory, search, empty it, search: eagerly and by a new recording."""
+    """Fill the memory, search, release it, search again: eagerly, and with a new recording."""
     cupy, search = require_card(), Search()
     corpus = hf.Corpus.from_array(np.random.default_rng(2).standard_normal((ROWS, DIM)).astype(np.float32))
     questions = search.questions(2)
@@ -36,24 +36,24 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
     for _ in range(sizes.shortages):
         for name, ask in (("a call", eager), ("a recording", recorded)):
             expected = ask("cpu")
-            said = refusal(cupy, ask)
-            journal.note(**{name: said})
-            if NO_ROOM not in said:
-                raise FailedError(f"{name} on a full device: {said}")
+            error = refusal(cupy, ask)
+            journal.note(**{name: error})
+            if NO_ROOM not in error:
+                raise FailedError(f"{name} on a full device: {error}")
             for filled in (False, True):
                 cached = fill(cupy.cuda.alloc, cupy) if filled else []
-                del cached  # the pool has it now, and the device has none
+                del cached  # returned to the pool; the device still has no free memory
                 if not same(ask(), expected):
                     raise FailedError(f"{name} differs from the CPU after a shortage")
             search.release()
             hf.free_device_memory(corpus, backend=BACKEND)
         free.append(free_bytes(cupy))
         journal.note(free_bytes=free)
-    return f"{sizes.shortages} shortages were refused and outlived; {free[0] - free[-1]:,} bytes were lost on the way"
+    return f"calls recovered from {sizes.shortages} shortages; {free[0] - free[-1]:,} bytes leaked"
 
 
 def refusal(cupy: Any, ask: Callable[[], Any]) -> str:
-    """Return what a full device says to a call; what it is full of is gone afterwards."""
+    """Return the error of a call on a full device, and release the memory again."""
     free_bytes(cupy)
     held = fill(cupy.cuda.Memory, cupy)
     try:
@@ -62,11 +62,11 @@ def refusal(cupy: Any, ask: Callable[[], Any]) -> str:
         return str(error)
     finally:
         held.clear()
-    return "it was answered"
+    return "no error was raised"
 
 
 def fill(allocate: Callable[[int], Any], cupy: Any) -> list[Any]:
-    """Take all memory but less than the least piece."""
+    """Allocate all device memory, except for less than ``LEAST`` bytes."""
     held, size = [], int(cupy.cuda.Device().mem_info[0])
     while size >= LEAST:
         try:

@@ -1,4 +1,4 @@
-"""The bench on the card: hopfuse alone, then beside the peers on a GPU, each skipped with its reason where absent."""
+"""The benchmarks on the GPU: hopfuse alone, then beside the GPU peers, which are skipped if absent."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..card import BACKEND, require_card
 from ..journal import FailedError, Journal
 from ..sizes import Sizes
 
-#: Whole searches, which no library on a GPU has.
+#: Whole searches, for which there is no GPU peer.
 RECIPES = ("phasegraph-hotpotqa", "guided-walk")
 
 
 def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
-    """Note every row as it comes: a peer that hangs takes none of them away."""
+    """Note every row at once, so that none is lost if a peer hangs."""
     require_card()
     settings = Settings(quick=sizes.is_quick, repeats=sizes.repeats, backend=BACKEND)
     rows: list[dict[str, Any]] = []
@@ -27,7 +27,8 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
             rows += launch(case, peer, settings)
             journal.note(rows=rows)
     counts = Counter(row["status"] for row in rows)
-    said = ", ".join(f"{count} {status}" for status, count in counts.items())
+    summary = ", ".join(f"{count} {status}" for status, count in counts.items())
     if counts["error"]:
-        raise FailedError(f"rows: {said}; the first error: {next(r['reason'] for r in rows if r['status'] == 'error')}")
-    return f"rows: {said}"
+        reason = next(row["reason"] for row in rows if row["status"] == "error")
+        raise FailedError(f"rows: {summary}; the first error: {reason}")
+    return f"rows: {summary}"

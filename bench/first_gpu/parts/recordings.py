@@ -1,4 +1,4 @@
-"""Recordings that are made, replayed and dropped: all their memory comes back."""
+"""Recordings that are made, replayed and dropped must release all their memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ BATCH = 4
 
 
 def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
-    """Read the driver's free memory after each; time the replays of one by events.
+    """Read the driver's free memory after each recording, and time the replays of one by CUDA events.
 
-    The first recording loads kernels and starts cuBLAS, which stay. Memory that others take meanwhile counts as well:
-    it is a leak if more is gone at the end than one recording holds.
+    The first recording loads kernels and cuBLAS, which keep their memory. Since other processes may allocate memory
+    meanwhile, it counts as a leak only if more is missing at the end than one recording holds.
     """
     cupy = require_card()
     search = Search()
@@ -39,7 +39,7 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
 
 
 def replay_seconds(cupy: Any, recording: Any, questions: list[Any], times: int = 20) -> list[float]:
-    """Return the seconds of whole searches between two events, copies to and from the host included."""
+    """Return the seconds of whole searches between two events, including copies to and from the host."""
     taken = []
     for _ in range(times):
         stream = cupy.cuda.get_current_stream()

@@ -1,4 +1,4 @@
-"""A tool of NVIDIA's compute-sanitizer over the quick self-test."""
+"""The quick self-test under a tool of NVIDIA's compute-sanitizer."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..report import ROOT
 from ..sizes import Sizes
 
 PROGRAM = "compute-sanitizer"
-#: PyPI's wheel, which the extra ``sanitizer`` installs; its programs are in no folder of PATH.
+#: The wheel that the extra ``sanitizer`` installs; its programs are not on PATH.
 WHEEL = "nvidia-cuda-sanitizer-api"
-#: Exit status that the tool is asked for where it finds errors.
+#: Exit status of the tool if it finds errors, set by an option.
 FOUND = 86
 SUMMARY = re.compile(r"^=+ ((?:\w+ )?SUMMARY: .*)$", re.MULTILINE)
 
@@ -44,7 +44,7 @@ def run(journal: Journal, sizes: Sizes, folder: Path, tool: str) -> str:
 
 
 def find() -> Path | None:
-    """Return the program: of PATH, else of the wheel; None if there is none."""
+    """Return the program on PATH, else that of the wheel, or None."""
     on_path = shutil.which(PROGRAM)
     if on_path is not None:
         return Path(on_path)

@@ -1,4 +1,4 @@
-"""``hopfuse selftest --report``: every kernel against the CPU, its time by events, and what recordings leak."""
+"""``hopfuse selftest --report``: every kernel compared with the CPU and timed by events, and leaks of recordings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two threads, each on a stream of its own, ask one recording, recordings of their own and eager calls."""
+"""Two threads, each on its own stream, use a shared recording, their own recordings, and eager calls."""
 
 from __future__ import annotations
 
@@ -48,4 +48,4 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
     journal.note(wrong=wrong)
     if wrong:
         raise FailedError(f"{len(wrong)} faults, the first: {wrong[0]}")
-    return f"{THREADS} threads, {3 * THREADS * sizes.rounds} answers, all the CPU's"
+    return f"{THREADS} threads, {3 * THREADS * sizes.rounds} answers, all equal to the CPU's"

@@ -1,4 +1,4 @@
-"""Tensors of torch on streams of their own: calls are queued behind what makes a tensor, and before what changes it."""
+"""Torch tensors on non-default streams: calls must wait for the work that makes a tensor, and precede its changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCH, SIDE, PRODUCTS = 4, 2048, 20
 
 
 def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
-    """Ask while the stream is still making the queries, and spoil them right after; compare with the CPU."""
+    """Search while the stream is still making the queries, and overwrite them right after; compare with the CPU."""
     require_card()
     TorchTopk.require()
     import torch
@@ -46,11 +46,11 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
     journal.note(torch=torch.__version__, wrong=wrong)
     if wrong:
         raise FailedError(f"{len(wrong)} answers differ from the CPU's, the first: {wrong[0]}")
-    return f"{2 * sizes.rounds} answers on {len(streams)} streams, all the CPU's"
+    return f"{2 * sizes.rounds} answers on {len(streams)} streams, all equal to the CPU's"
 
 
 def _late(torch: Any, array: Any, work: Any) -> Any:
-    """Return a copy that is made only after some milliseconds of other work on the current stream."""
+    """Return a copy that is queued behind some milliseconds of other work on the current stream."""
     made, product = torch.full_like(array, 0), work
     for _ in range(PRODUCTS):
         product = product @ work
