@@ -1,1 +1,1 @@
-"""Retrieval quality: what each recipe, option and reader is worth on real questions. Speed is measured in bench/."""
+"""Measure the retrieval quality of recipes, options and readers on real questions; ``bench`` measures speed."""

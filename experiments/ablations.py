@@ -1,8 +1,8 @@
-"""PolicyRAG taken apart: without each switch, from other seeds, and its questions asked in other words.
+"""Ablations of PolicyRAG: without each part, from other seeds, and with reworded questions.
 
 python -m experiments.ablations [--data FOLDER]
 
-Prints the section that python -m experiments.quality puts into docs/quality.md.
+Prints a section of docs/quality.md; python -m experiments.quality writes the whole page.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from . import side_by_side
 from .folders import asked, load_index
 
 FOLDERS = ("hotpotqa", "musique-openie")
-CANDIDATES = (10, 20)  # facts that the gate sees
+CANDIDATES = (10, 20)  # facts for the gate
 WHOLE, PAPER, DENSE = "policy rag", "policy rag, paper", "dense"
 METRICS = (
     "recall@5",
@@ -48,7 +48,7 @@ Search = Callable[[Sequence[str], Sequence[Sequence[str]] | None], hf.Hits]
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """A folder's questions; without vectors and mentions, the encoder and the names in the question give them."""
+    """A folder's questions; if vectors or mentions are None, the encoder and names in the question give them."""
 
     texts: list[str]
     qrels: Qrels
@@ -57,9 +57,9 @@ class Questions:
 
 
 def policies() -> dict[str, hf.recipes.Policy]:
-    """The default policy, without each of its parts, from other seeds, with more facts to choose from; the paper's."""
+    """Return the default policy and its variants: without each part, with other seeds, with more facts, the paper's."""
     whole = hf.recipes.Policy()
-    idle = set() if any(whole.term_weights.values()) else {"reranking"}  # whose terms have no weight
+    idle = set() if any(whole.term_weights.values()) else {"reranking"}  # by default, its terms have weight 0
     switches = [one.name for one in fields(whole.switches) if one.name not in idle]
     without = {f"without {name}": whole.without(name) for name in switches}
     others = {f"seeds: {s}": replace(whole, seeds=replace(whole.seeds, source=s)) for s in ("question", "both")}
@@ -68,7 +68,7 @@ def policies() -> dict[str, hf.recipes.Policy]:
 
 
 def section(data: Path, encoder: WordLlamaEncoder) -> str:
-    """Both tables of each folder."""
+    """Return the section of docs/quality.md, with both tables of each folder."""
     parts = [_HEAD]
     for name in FOLDERS:
         if (data / name).is_dir():
@@ -80,7 +80,7 @@ def section(data: Path, encoder: WordLlamaEncoder) -> str:
 
 
 def loaded(folder: Path, encoder: WordLlamaEncoder) -> tuple[hf.Index, Questions]:
-    """A folder's own graph, vectors and mentions; or the memory of its triples, as a user builds it."""
+    """Return a folder's own graph, vectors and mentions, or an index built from its triples as a user would."""
     lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     texts, qrels = [json.loads(line)["question"] for line in lines], Qrels.read_jsonl(folder / "queries.jsonl")
     if (folder / "graph").is_dir():
@@ -95,7 +95,7 @@ def loaded(folder: Path, encoder: WordLlamaEncoder) -> tuple[hf.Index, Questions
 
 
 def with_vectors_of(index: hf.Index, encoder: WordLlamaEncoder) -> hf.Index:
-    """The same passages, entities, graph and facts with the encoder's vectors."""
+    """Return the same passages, entities, graph and facts with the encoder's vectors."""
     names = list(index.entity_names)
     rows = zip(index.passage_ids, index.titles, index.texts, strict=True)
     return hf.Index.build(
@@ -111,7 +111,7 @@ def with_vectors_of(index: hf.Index, encoder: WordLlamaEncoder) -> hf.Index:
 
 
 def searches(index: hf.Index, encoder: WordLlamaEncoder, vectors: np.ndarray | None) -> dict[str, Search]:
-    """Dense retrieval, PhaseGraph and each policy, by name."""
+    """Return the searches by dense retrieval, PhaseGraph and each policy, by name."""
     matcher = Gazetteer(list(index.entity_names), dict(enumerate(index.entity_aliases)))
     facts = encoder.encode_passages(index.facts.texts(index.entity_names))
 
@@ -128,9 +128,9 @@ def searches(index: hf.Index, encoder: WordLlamaEncoder, vectors: np.ndarray | N
 
 
 def quality_table(index: hf.Index, asked: Questions, encoder: WordLlamaEncoder) -> str:
-    """Every metric of every run; questions won and lost against the whole policy."""
-    ways = searches(index, encoder, asked.vectors)
-    found = {name: search(asked.texts, asked.mentions) for name, search in ways.items()}
+    """Return a table of all metrics of all runs, with questions won and lost against the default policy."""
+    by_name = searches(index, encoder, asked.vectors)
+    found = {name: search(asked.texts, asked.mentions) for name, search in by_name.items()}
     texts = index.texts_to_index()
     runs = {name: Run(hits, texts=texts, baseline=found[DENSE]) for name, hits in found.items()}
     result = evaluate(asked.qrels, runs, METRICS, by_hops=False, baseline=WHOLE)
@@ -145,7 +145,7 @@ def quality_table(index: hf.Index, asked: Questions, encoder: WordLlamaEncoder) 
 
 
 def stability_table(index: hf.Index, asked: Questions, encoder: WordLlamaEncoder) -> str:
-    """How much each ranking changes when questions are asked in other words."""
+    """Return a table of how much each ranking changes if questions are reworded."""
     made = {
         "other name": substitute_aliases(asked.texts, index, asked.mentions),
         "paraphrase": paraphrase(asked.texts, asked.mentions),
@@ -172,22 +172,23 @@ def _percent(mean: float) -> str:
     return "-" if np.isnan(mean) else f"{100 * mean:.1f}"
 
 
-_HEAD = """## PolicyRAG, taken apart
+_HEAD = """## Ablations of PolicyRAG
 
-Written by `python -m experiments.ablations`: the default policy whole, without each of its parts (its re-ranking has
-no weight), with seeds by the question's vector (`seeds: question`) or by both instead of the question's names, and with
-10 or 20 facts for the gate to choose from (`facts: 10`) instead of 5; beside it `policy rag, paper`
-(`Policy.paper()`), `dense` and `phasegraph`, by its defaults.
-Facts by vectors of WordLlama. *won*, *lost* and *p* are questions against the whole policy by ndcg@10 (paired
-randomisation test, after Holm's correction over the table's runs). `distractor_suppression@5` counts the distractors
-of `dense`, whose own is 0. The defaults were chosen on the tune halves of hotpotqa, musique-train and 2wiki-dev300;
-musique-openie had no part in it. [evaluation.md](evaluation.md) defines the diagnostics.
+Written by `python -m experiments.ablations`: the default policy (`policy rag`); without each of its parts (except
+re-ranking, whose weights are 0 by default); with seeds by the question's vector (`seeds: question`) or by both, instead
+of by names in the question; and with 10 or 20 facts for the gate (`facts: 10`) instead of 5. For comparison,
+`policy rag, paper` is `Policy.paper()`, and `dense` and `phasegraph` have their defaults. Facts have WordLlama's
+vectors. *won*, *lost* and *p* compare with the default policy by ndcg@10 (paired randomisation test, after Holm's
+correction over the runs of the table). `distractor_suppression@5` counts the distractors of `dense`, whose own value is
+0. The defaults were chosen on the tune halves of hotpotqa, musique-train and 2wiki-dev300; musique-openie was not used
+for that. [evaluation.md](evaluation.md) defines the metrics.
 
-The second table is rank stability: each question called by another name of one of its entities (an alias, an
-abbreviation, or the end of a synonym edge of at least 0.95), and paraphrased by rule; the list of ten is compared with
-that of the question as it was. There the vectors of hotpotqa are WordLlama's too, for rewritten questions have none of
-the folder's. hotpotqa: mentions as the folder has them, renamed with the question; musique-openie: the memory that
-`hopfuse build --from openie.jsonl --synonyms 0.8` makes, names found in the question.
+The second table is rank stability. Each question is rewritten with another name of one of its entities (an alias, an
+abbreviation, or the name at the other end of a synonym edge of at least 0.95), and paraphrased by rules; its list of
+ten is compared with that of the original question. For this table, hotpotqa has WordLlama's vectors too, because the
+folder has none of rewritten questions. hotpotqa: mentions are those of the folder, renamed with the question.
+musique-openie: the index is built by `hopfuse build --from openie.jsonl --synonyms 0.8`, and names are found in the
+questions.
 """
 
 

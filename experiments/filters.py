@@ -1,8 +1,8 @@
-"""Costs of filters by metadata: ``python -m experiments.filters``.
+"""``python -m experiments.filters``: the cost of filters by metadata.
 
 Prints the median CPU time of compiling each filter over a million rows, of which half have each value. Every filter is
-compiled anew (a mask that is kept costs a look-up); columns are read once before, as by an index in use. Then, for an
-isolated search of a tenant's passages, that of the first search, which makes the tenant's index, and of later ones.
+new (a cached mask costs a look-up); columns are read once before, as in an index in use. Then prints the CPU time of
+isolated searches of a tenant's passages: of the first one, which makes the tenant's index, and of later ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hopfuse.lexical import BM25
 
 ROWS, REPEATS = 1_000_000, 21
 PASSAGES, TENANTS = (2_000, 20_000), 20
-MEASURED = 3  # tenants that are searched first and again
+MEASURED = 3  # tenants for which a first search and later ones are timed
 
 FILTERS: dict[str, Callable[[int], hf.Where]] = {
     "tenant (string) eq": lambda at: hf.where(tenant=f"t{at}"),
@@ -41,7 +41,7 @@ FILTERS: dict[str, Callable[[int], hf.Where]] = {
 
 
 def rows(count: int) -> list[dict[str, Any]]:
-    """Return passages with six columns, half of each missing but for two items of 50 tags in every list."""
+    """Return passages with six columns: tenant and two of 50 tags in every row, the others missing in half of them."""
     random = np.random.default_rng(0)
     years, tenants = random.integers(1950, 2025, count).tolist(), random.integers(0, 50, count).tolist()
     tags, ranks = random.integers(0, 50, (count, 2)).tolist(), random.random(count).tolist()
@@ -72,7 +72,7 @@ def cpu_ms(call: Callable[[], Any]) -> float:
 
 
 def compiled(index: hf.Index) -> dict[str, float]:
-    """Return the median CPU milliseconds of each filter, none of which was compiled before."""
+    """Return the median CPU milliseconds of compiling each filter."""
     metadata: Metadata = index.metadata
     return {
         name: median(cpu_ms(partial(make(at).mask, metadata)) for at in range(REPEATS))
@@ -81,7 +81,7 @@ def compiled(index: hf.Index) -> dict[str, float]:
 
 
 def tenants(count: int, of: int) -> hf.Index:
-    """Return an index of passages of tenants: 6 entities and 40 words each, and an edge between two of these."""
+    """Return an index of tenants' passages, with 6 entities, 40 words, and an edge between two of the entities each."""
     random = np.random.default_rng(0)
     entities = count // 2
     own = [random.choice(entities, 6, replace=False) for _ in range(count)]
@@ -102,7 +102,7 @@ def tenants(count: int, of: int) -> hf.Index:
 
 
 def searched(count: int, of: int) -> list[tuple[str, float, float, float]]:
-    """Return for each recipe the CPU milliseconds of a search of everything, and of a tenant's first and later ones."""
+    """Return each recipe's CPU milliseconds of a search of everything, and of a tenant's first and later searches."""
     index, lines = tenants(count, of), []
     vectors = np.random.default_rng(1).standard_normal((1, 256)).astype(np.float32)
     ask: dict[str, Any] = {"queries": ["w3 w70 w900"], "vectors": vectors, "entities": [["Entity 7"]]}
@@ -113,7 +113,7 @@ def searched(count: int, of: int) -> list[tuple[str, float, float, float]]:
         first, later = [], []
         for tenant in range(MEASURED):
             allow = hf.where(tenant=f"t{tenant}")
-            again = kind(index.with_facts(None), lexical=BM25(index.lexical), threads=1)  # an index without parts
+            again = kind(index.with_facts(None), lexical=BM25(index.lexical), threads=1)  # no cached parts
             first.append(cpu_ms(partial(again.search, **ask, allow=allow)))
             later.append(median(cpu_ms(partial(again.search, **ask, allow=allow)) for _ in range(5)))
         lines.append((kind.__name__, whole, median(first), median(later)))
@@ -121,7 +121,7 @@ def searched(count: int, of: int) -> list[tuple[str, float, float, float]]:
 
 
 def main() -> None:
-    """Print a table."""
+    """Print the tables."""
     index = hf.Index.build(passages=rows(ROWS), metadata_types={"day": "timestamp"})
     index.mask(hf.where(tenant="", year=0, rank=0, draft=True, day__exists=True, tags__any=["g0"]))
     print(f"| filter over {ROWS:,} passages | ms |\n|---|---:|")

@@ -1,4 +1,4 @@
-"""The question folders beside the repository: an index of each, and its questions as recipes take them."""
+"""Read question folders: an index of each, and its questions as arguments of recipes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from hopfuse.lexical import BM25
 
 
 def read_tsv(path: Path) -> Iterator[list[str]]:
-    """The rows of a file whose columns are separated by tabs, nothing quoted."""
+    """Yield the rows of a tab-separated file without quoting."""
     with path.open(encoding="utf-8", newline="") as lines:
         yield from csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a file, one a line."""
+    """Yield the objects of a JSON lines file."""
     with path.open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def load_index(folder: Path, encoder: Encoder) -> hf.Index:
-    """An index of one folder; entity names embedded for mentions that match no name."""
+    """Return an index of a folder; entity names have vectors, for mentions that match no name."""
     kinds, names = zip(*((row[1], row[2]) for row in read_tsv(folder / "graph" / "nodes.tsv")), strict=True)
     entities = [name for kind, name in zip(kinds, names, strict=True) if kind == "entity"]
     index = hf.Index.build(
@@ -50,11 +50,11 @@ def load_index(folder: Path, encoder: Encoder) -> hf.Index:
 
 
 def asked(folder: Path) -> dict[str, Any]:
-    """Vectors and mentions of a folder's questions."""
+    """Return the vectors and mentions of a folder's questions."""
     mentions = [[name for name, _ in row["entities"]] for row in read_lines(folder / "query_entities.jsonl")]
     return {"vectors": np.load(folder / "query_emb.f16.npy"), "entities": mentions}
 
 
 def questions_of(folder: Path) -> list[str]:
-    """A folder's questions."""
+    """Return the texts of a folder's questions."""
     return [row["question"] for row in read_lines(folder / "queries.jsonl")]

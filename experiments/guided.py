@@ -1,8 +1,8 @@
-"""GuidedWalk taken apart: without each of its parts, by other options, other encoders and with title edges.
+"""Ablations of GuidedWalk: without each part, with other options, with other encoders, and with title edges.
 
 python -m experiments.guided [--data FOLDER]
 
-Writes experiments/results/guided.json, which python -m experiments.quality puts into docs/quality.md.
+Writes experiments/results/guided.json, from which python -m experiments.quality makes a section of docs/quality.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .similarity import vectors_of
 RESULTS = ROOT / "experiments" / "results" / "guided.json"
 FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300")
 WHOLE, K = "GuidedWalk", 5
-#: What every run has where it says nothing else: the defaults before those of the second seeds were chosen anew.
+#: Options of every run unless it sets others: the defaults before those of second seeds were changed.
 BASE: dict[str, Any] = {
     "second_top": 2,
     "second_mass": 0.5,
@@ -44,7 +44,7 @@ BASE: dict[str, Any] = {
     "damping": 0.6,
 }
 UNGUIDED: dict[str, Any] = {"floor": 1.0}  # every passage weighs 1
-#: What differs from them, by the name of the run.
+#: Options that differ from BASE, by name of the run.
 RUNS: dict[str, dict[str, Any]] = {
     WHOLE: {},
     "without A": UNGUIDED,
@@ -68,10 +68,10 @@ RUNS: dict[str, dict[str, Any]] = {
     "damping 0.7": {"damping": 0.7},
     "damping 0.85": {"damping": 0.85},
 }
-#: Of an index whose graph has edges of the type TITLE besides.
+#: Runs over an index whose graph also has edges of type TITLE.
 TITLE = "title"
 TITLED = {f"title edges of weight {weight:g} (C)": {"edge_weights": {TITLE: weight}} for weight in (1.0, 0.3)}
-#: Of an index by another encoder's vectors.
+#: Runs over an index with another encoder's vectors.
 BY_ENCODER: dict[str, dict[str, Any]] = {
     "GuidedWalk": {},
     "without A": UNGUIDED,
@@ -80,7 +80,7 @@ BY_ENCODER: dict[str, dict[str, Any]] = {
     "tau 2.0": {"tau": 2.0},
 }
 
-#: Asked of the atlas, whose questions chose nothing.
+#: Runs over the atlas, whose questions were not used for any choice.
 NEWCOMERS: dict[str, dict[str, Any]] = {
     WHOLE: {},
     "second_top 1, second_mass 0.7": {"second_top": 1, "second_mass": 0.7},
@@ -97,7 +97,7 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """The questions of a folder whose last hop is known: vectors, mentions, last hops, and the half that each is in."""
+    """The questions of a folder with a known last hop: vectors, mentions, last hops, and halves."""
 
     vectors: NDArray[Any]
     entities: list[list[str]]
@@ -106,17 +106,17 @@ class Questions:
     rows: NDArray[np.int64]
 
     def by(self, vectors: NDArray[Any]) -> Questions:
-        """The same questions by another encoder's vectors of all of the folder's questions."""
+        """Return the same questions with other vectors, given for all questions of the folder."""
         return Questions(vectors[self.rows], self.entities, self.last_hops, self.is_test, self.rows)
 
     def shares(self, hits: hf.Hits) -> Shares:
-        """The share of each question's last hop among its first five."""
+        """Return the share of each question's last hop among its first five hits."""
         pairs = zip(self.last_hops, hits.head(K).ids, strict=True)
         return np.array([np.isin(hop, found).mean() for hop, found in pairs])
 
 
 def questions_of(folder: Path) -> Questions:
-    """Of a folder's files."""
+    """Read the questions of a folder."""
     rows, given = list(read_lines(folder / "queries.jsonl")), asked(folder)
     known = np.array([at for at, row in enumerate(rows) if row["last_hop"]])
     return Questions(
@@ -129,7 +129,7 @@ def questions_of(folder: Path) -> Questions:
 
 
 def with_title_edges(index: hf.Index) -> hf.Index:
-    """The same index with edges from each passage's title entity to the other entities that the passage names."""
+    """Return the same index with edges from each passage's title entity to the other entities in the passage."""
     graph, passages = index.graph, index.num_passages
     node = {" ".join(name.casefold().split()): passages + at for at, name in enumerate(index.entity_names)}
     mentions = hf.Incidence.from_graph(graph, passages)
@@ -164,7 +164,7 @@ def with_title_edges(index: hf.Index) -> hf.Index:
 def measured(
     index: hf.Index, asked: Questions, runs: Mapping[str, Mapping[str, Any]], encoder: Any
 ) -> Iterator[tuple[str, Shares]]:
-    """Yield each run's name and the share of the last hop that it finds, question by question."""
+    """Yield each run's name, and the share of the last hop that it finds for each question."""
     for name, options in runs.items():
         recipe = GuidedWalk(index, encoder=encoder, **BASE | dict(options))
         found = recipe.search(vectors=asked.vectors, entities=asked.entities, k=K)
@@ -172,13 +172,15 @@ def measured(
 
 
 def of_folder(folder: Path, encoder: WordLlamaEncoder) -> dict[str, Any]:
-    """Every run of one folder: shares by name, by encoder and name; and the half of each question."""
+    """Return the shares of every run of a folder by name, and by encoder and name, and the half of each question."""
     index, questions = load_index(folder, encoder), questions_of(folder)
     runs = dict(measured(index, questions, RUNS, encoder))
     runs |= dict(measured(with_title_edges(index), questions, TITLED, encoder))
     runs |= {"dense": questions.shares(hf.dense_topk(questions.vectors, index.corpus, K))}
     encoders = {}
-    for name, (vectors, passages) in list(vectors_of(folder, encoder).items())[1:]:  # the first is the folder's own
+    for name, (vectors, passages) in list(vectors_of(folder, encoder).items())[
+        1:
+    ]:  # the first encoder is the folder's own
         own, other = questions.by(vectors), index.with_vectors(passages)
         encoders[name] = {"dense": own.shares(hf.dense_topk(own.vectors, other.corpus, K))}
         encoders[name] |= dict(measured(other, own, BY_ENCODER, encoder))
@@ -186,7 +188,7 @@ def of_folder(folder: Path, encoder: WordLlamaEncoder) -> dict[str, Any]:
 
 
 def newcomers(encoder: WordLlamaEncoder) -> dict[str, Any]:
-    """Count the questions of newcomers to the atlas that have their passage among the first five, by options."""
+    """Count newcomers' questions about the atlas whose passage is among the first five hits, by options."""
     index, rows = atlas_data(build_atlas(), encoder).index, [row for row in read_lines(ASKED) if "passage" in row]
     questions, parts = (
         [row["question"] for row in rows],
@@ -203,7 +205,7 @@ def newcomers(encoder: WordLlamaEncoder) -> dict[str, Any]:
 
 
 def summed_up(folders: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Means of both halves of each folder, and each run against the whole recipe by the same vectors on test halves."""
+    """Return means of both halves of each folder, and each run's difference from the full recipe on the test halves."""
 
     def rows(pick: Callable[[Mapping[str, Any]], Mapping[str, Shares]]) -> dict[str, Any]:
         by_folder = {name: pick(one) for name, one in folders.items()}
@@ -230,7 +232,7 @@ def summed_up(folders: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def section(results: Path = RESULTS) -> str:
-    """Return the section of docs/quality.md: the recorded numbers; the same file gives the same text."""
+    """Return the section of docs/quality.md about the recorded results."""
     found = json.loads(results.read_text(encoding="utf-8"))
     sizes = ", ".join(f"{name} {tune} and {test}" for name, (tune, test) in found["questions"].items())
     settings = ", ".join(f"{name} {value:g}" for name, value in BASE.items())
@@ -254,38 +256,39 @@ def _row(run: str, one: Mapping[str, Any]) -> list[str]:
     return [run, *halves, f"{100 * one['difference']:+.1f}", f"{low} to {high}"]
 
 
-_HEAD = """## GuidedWalk, taken apart
+_HEAD = """## Ablations of GuidedWalk
 
-Written by `python -m experiments.guided`: the recipe with {settings}
-and with one of them changed, over the folders' graphs and entities of questions, by last_hop_recall@5 in percent. (By
-default it has second_top 1 and second_mass 0.7: [the table](#retrieval-quality) has it.) Questions whose last hop is
-known, tune and test half: {sizes}. *test, all*:
-the difference from `GuidedWalk` on the test halves together, every question counting the same, with the paired
-bootstrap 95 % interval. The rows are no choices, and nothing is corrected for their number.
+Written by `python -m experiments.guided`: last_hop_recall@5 in percent of the recipe with {settings}, and with one of
+these options changed, over the folders' own graphs and question entities. (The defaults are second_top 1 and
+second_mass 0.7, which are in [the first table](#retrieval-quality).) Questions with a known last hop, tune and test
+half: {sizes}. *test, all* is the difference from `GuidedWalk` over all questions of the test halves, with its paired
+bootstrap 95 % interval. No defaults were chosen by this table, and nothing is corrected for the number of rows.
 
-- A: edges into a passage count by its similarity to the question; `without A`: every passage weighs 1 (`floor` 1).
-- B: the walk starts at entities of a first answer, too; `without B`: `second_mass` 0.
-- C: edges from the entity that is a passage's title to the entities that it names, which the folders' graphs lack.
+- A: edges into a passage are weighted by its similarity to the question; `without A`: all passages have weight 1
+  (`floor` 1).
+- B: the walk also starts at entities of a first answer; `without B`: `second_mass` 0.
+- C: edges from the entity in a passage's title to the other entities in the passage, which the folders' graphs lack.
 
-A and B help on hotpotqa and musique-train, and together by 6.5 points on all test halves; on 2wiki-dev300, where the
+A and B help on hotpotqa and musique-train, and together by 6.5 points on all test halves. On 2wiki-dev300, where the
 graph alone leads to the answer, A costs two points on the tune half, and four on the test half. Title edges of
-weight 1 add a point on all test halves, and lose three on 2wiki-dev300's tune half. A floor below 0.01, and seeds read
-off an answer twice, change nothing or lose; entities of five passages lose nearly eight points.
+weight 1 gain a point on all test halves, and lose three on the tune half of 2wiki-dev300. A floor below 0.01, and
+finding second seeds twice (`depth` 2), make no difference or lose; second seeds from five passages lose nearly eight
+points.
 """
 
-_ENCODERS = """By the vectors of other encoders, of passages and questions: WordLlama's, and MiniLM's projected on 128
-random orthogonal directions. Differences are from `GuidedWalk` by the same vectors.
+_ENCODERS = """With the vectors of other encoders: WordLlama's, and MiniLM's projected to 128 random orthogonal
+directions. Differences are from `GuidedWalk` with the same vectors.
 """
 
-_NEWCOMERS = """Over the atlas (`examples/atlas`), whose questions chose nothing: how many of {questions} that newcomers
-asked, of what one passage says, have it among the first five; names found by `EntityLinker`, vectors by WordLlama.
-Words raise weights only where a run has a `word_boost`.
+_NEWCOMERS = """Over the atlas (`examples/atlas`), whose questions were not used for any choice: the number of
+{questions} newcomers' questions, each answered by one passage, that have it among the first five hits. Names are found
+by `EntityLinker`; vectors are WordLlama's. Words raise weights only in runs with a `word_boost`.
 """
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.guided", description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="where the folders are")
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
     args = parser.parse_args()
     absent = [name for name in FOLDERS if not (args.data / name).is_dir()]
     if absent:

@@ -1,9 +1,9 @@
-"""Time the changes of an index, each beside what the disk or a static index takes: ``python -m experiments.live``.
+"""``python -m experiments.live``: the cost of changes to an index, relative to the disk and to a static index.
 
-Ratios of one run. On 2,000 passages a batch of 100 and single commits of 8 threads against a write and an fsync of the
-same bytes, and opening a log of 100 MiB against reading it and its checksum. On 100,000 passages with BM25 and a
-million edges the CPU seconds until a batch can be searched, the memory of a snapshot, searches against an index of the
-same rows that was saved as one generation, and a compaction against writing its bytes.
+Prints ratios of one run. With 2,000 passages: a batch of 100 passages, and single commits of 8 threads, relative to a
+write and fsync of the same bytes; and opening a log of 100 MiB, relative to reading it and computing its checksum. With
+100,000 passages, BM25 and a million edges: the CPU seconds until a batch can be searched, the memory of a snapshot,
+searches relative to an index of the same rows in one generation, and a compaction relative to writing its bytes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ VOCABULARY, LENGTH = 50_000, 80
 
 
 def texts(rng: np.random.Generator, count: int) -> list[str]:
-    """Return texts whose words are as uneven as those of a language."""
+    """Return texts with a skewed distribution of words, as in a language."""
     words = (VOCABULARY * rng.random((count, LENGTH)) ** 3).astype(np.int64)
     return [" ".join(f"w{word}" for word in row) for row in words.tolist()]
 
 
 def make(folder: Path, passages: int, entities: int, edges: int, *, lexical: bool) -> None:
-    """Save an index of passages with vectors, perhaps BM25, and a graph of edges to entities."""
+    """Save an index of passages with vectors, a graph of edges to entities, and optionally BM25."""
     rng = np.random.default_rng(0)
     src = rng.integers(0, passages, edges)
     dst = passages + (entities * rng.random(edges) ** 2).astype(np.int64)
@@ -51,8 +51,8 @@ def make(folder: Path, passages: int, entities: int, edges: int, *, lexical: boo
     index.save(folder)
 
 
-class Made(NamedTuple):
-    """What a commit adds: passages with vectors and three edges each, and an entity for every ten."""
+class Batch(NamedTuple):
+    """The contents of a commit: passages with a vector and three edges each, and an entity for every ten."""
 
     rows: list[dict[str, str]]
     vectors: NDArray[np.float64]
@@ -60,19 +60,19 @@ class Made(NamedTuple):
     edges: list[dict[str, tuple[str, str]]]
 
 
-def made(tag: str, count: int, entities: int) -> Made:
-    """Return what a commit adds."""
+def made(tag: str, count: int, entities: int) -> Batch:
+    """Return the contents of a commit."""
     rng = np.random.default_rng(count)
     ids = [f"{tag} {at}" for at in range(count)]
     rows = [{"id": id, "text": text} for id, text in zip(ids, texts(rng, count), strict=True)]
     ends = rng.integers(0, entities, (count, 3)).tolist()
     edges = [(id, f"e{end}") for id, row in zip(ids, ends, strict=True) for end in row]
     stated = [{"src": ("passage", a), "dst": ("entity", b)} for a, b in edges]
-    return Made(rows, rng.normal(size=(count, DIM)), [f"new {tag} {at}" for at in range(0, count, 10)], stated)
+    return Batch(rows, rng.normal(size=(count, DIM)), [f"new {tag} {at}" for at in range(0, count, 10)], stated)
 
 
-def commit(live: hf.LiveIndex[Any], one: Made) -> None:
-    """Add what was made, as one batch."""
+def commit(live: hf.LiveIndex[Any], one: Batch) -> None:
+    """Commit a batch."""
     with live.change() as change:
         change.add_passages(one.rows, vectors=one.vectors)
         change.add_entities(one.names)
@@ -80,26 +80,26 @@ def commit(live: hf.LiveIndex[Any], one: Made) -> None:
 
 
 def seconds(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return how long something takes, by a clock."""
+    """Return how long a call takes, by a clock."""
     start = clock()
     work()
     return clock() - start
 
 
 def cpu_seconds(work: Callable[[], Any]) -> float:
-    """Return the CPU time of something."""
+    """Return the CPU time of a call."""
     return seconds(work, time.process_time)
 
 
 def write(file: Any, data: bytes, times: int = 1) -> None:
-    """Append bytes and put them on the disk, so many times in turn."""
+    """Append bytes to a file and fsync it, a number of times."""
     for _ in range(times):
         file.write(data)
         os.fsync(file.fileno())
 
 
 def writes(folder: Path) -> None:
-    """Print what commits and opening take, beside the disk."""
+    """Print the time of commits and of opening, relative to the disk."""
     make(folder / "index", *SMALL, lexical=False)
     names = SMALL[1]
     log = folder / "index" / "log-000000000001.hopfuse"
@@ -129,10 +129,10 @@ def writes(folder: Path) -> None:
     print(f"opening with a log of {log.stat().st_size >> 20} MiB: {opened / read:.2f}x of reading and its checksum")
 
 
-def eight(live: hf.LiveIndex[Any], each: list[list[Made]]) -> None:
+def eight(live: hf.LiveIndex[Any], each: list[list[Batch]]) -> None:
     """Commit single passages in each of eight threads."""
 
-    def work(mine: list[Made]) -> None:
+    def work(mine: list[Batch]) -> None:
         for one in mine:
             commit(live, one)
 
@@ -144,13 +144,13 @@ def eight(live: hf.LiveIndex[Any], each: list[list[Made]]) -> None:
 
 
 def searcher(index: hf.Index) -> Any:
-    """Return a recipe that walks over the graph, and searches vectors and words."""
+    """Return a recipe with dense, graph and lexical legs."""
     assert index.lexical is not None
     return hf.recipes.PhaseGraph(index, lexical=BM25(index.lexical), threads=1)
 
 
 def asked(batch: int) -> dict[str, Any]:
-    """Return questions of three words, two entities and a vector."""
+    """Return questions with three words, two entities and a vector each."""
     rng = np.random.default_rng(batch)
     return {
         "queries": [" ".join(text.split()[:3]) for text in texts(rng, batch)],
@@ -161,7 +161,7 @@ def asked(batch: int) -> dict[str, Any]:
 
 
 def refreshes(live: hf.LiveIndex[Any]) -> None:
-    """Print what it takes until a batch of 100 passages can be searched."""
+    """Print the time until a batch of 100 passages can be searched."""
     recipe, one = live.follow(searcher), asked(1)
     recipe.search(**one)
     merged, found = [], []
@@ -174,7 +174,7 @@ def refreshes(live: hf.LiveIndex[Any]) -> None:
 
 
 def memory(live: hf.LiveIndex[Any], folder: Path, what: str) -> None:
-    """Print what a snapshot holds beside its generation, and the next one beside that."""
+    """Print the memory of a snapshot beyond its generation, and of the next snapshot beyond that."""
     tracemalloc.start()
     reader = hf.Index.open(folder, live=True)
     first, now = tracemalloc.get_traced_memory()[0], reader.index
@@ -192,7 +192,7 @@ def memory(live: hf.LiveIndex[Any], folder: Path, what: str) -> None:
 
 
 def searches(live: hf.LiveIndex[Any], static: Path, what: str) -> None:
-    """Print searches of a snapshot against those of one generation of the same rows, in turn."""
+    """Print the time of searches of a snapshot, relative to one generation of the same rows, in turns."""
     live.refresh().save(static)
     recipes = [searcher(live.index), searcher(hf.Index.open(static))]
     for batch in (1, 32):
@@ -206,7 +206,7 @@ def searches(live: hf.LiveIndex[Any], static: Path, what: str) -> None:
 
 
 def compactions(live: hf.LiveIndex[Any], folder: Path) -> None:
-    """Print the rate of a compaction against that of the disk, and searches beside it against searches alone."""
+    """Print the time of a compaction relative to the disk, and of searches during it relative to searches alone."""
     recipe, one = searcher(live.index), asked(1)
     recipe.search(**one)
     alone = [seconds(lambda: recipe.search(**one)) for _ in range(4 * ROUNDS)]

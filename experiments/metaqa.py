@@ -1,9 +1,9 @@
-"""The Dice-Sørensen hybrid on MetaQA's questions: quality per hop count, and how fast it answers.
+"""TripleHybrid on MetaQA: quality by number of hops, and speed.
 
 python -m experiments.metaqa [--data FOLDER] [--questions 1000] [--speed]
 
-Quality goes to docs/quality.md with the other folders' (python -m experiments.quality); here it is printed. Times go to
-experiments/results/metaqa-speed.json, and from there to docs/quality.md.
+Prints the section of docs/quality.md, which python -m experiments.quality writes. With --speed, writes times to
+experiments/results/metaqa-speed.json, for docs/quality.md too.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ METRICS = ("recall@10", "hit@10", "mrr", "ndcg@10")
 HOPS = (1, 2, 3)
 SPEED = Path(__file__).parent / "results" / "metaqa-speed.json"
 BATCH = 32
-#: Facts that an entity's text names at most: genres and years have thousands, and would say nothing else.
+#: Maximum number of facts in an entity's text; genres and years have thousands.
 FACTS_OF_A_TEXT = 20
 QUESTIONS = 1000
-#: A mode and the recipe's options by the name of the run.
+#: The mode and options of the recipe, by name of the run.
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "vector": ("vector", {}),
     "bm25": ("lexical", {}),
@@ -58,7 +58,7 @@ class Question:
 
 
 def questions_of(folder: Path, most: int) -> list[Question]:
-    """``most`` of each hop count, those whose texts have the smallest MD5; brackets around topics are taken out."""
+    """Return ``most`` questions of each number of hops, by smallest MD5 hash, without the brackets around topics."""
     chosen = []
     for hops in HOPS:
         rows = [(text, tuple(answers.split("|"))) for text, answers in _tsv(folder / f"qa_{hops}hop_dev.txt")]
@@ -73,7 +73,7 @@ def _question(text: str, hops: int, answers: tuple[str, ...]) -> Question:
 
 
 def facts_of(folder: Path) -> tuple[list[str], hf.Facts]:
-    """All facts, stated by one passage, and the entities in the order of entity2text.txt; some have no fact."""
+    """Return the entities, first those of entity2text.txt in order, and all facts, as stated by a single passage."""
     rows = list(_tsv(folder / "kb.tsv"))
     names = [name for _, name in _tsv(folder / "entity2text.txt")]
     entities = list(dict.fromkeys([*names, *(row[end] for row in rows for end in (0, 2))]))
@@ -81,22 +81,22 @@ def facts_of(folder: Path) -> tuple[list[str], hf.Facts]:
 
 
 def entity_texts(entities: list[str], facts: hf.Facts) -> list[str]:
-    """A name and the first facts about it, as a passage of a text collection would have them."""
-    said = facts.texts(entities)
+    """Return a text for each entity, of its name and the first facts about it."""
+    texts = facts.texts(entities)
     return [
-        ". ".join([name, *(said[at] for at in own)]) for name, own in zip(entities, facts_about(facts), strict=True)
+        ". ".join([name, *(texts[at] for at in own)]) for name, own in zip(entities, facts_about(facts), strict=True)
     ]
 
 
 def facts_about(facts: hf.Facts) -> list[list[int]]:
-    """For each entity the first facts that name it."""
+    """Return, for each entity, the first facts that name it."""
     ends = pairwise(facts.incident_indptr.tolist())
     return [facts.incident[begin : min(end, begin + FACTS_OF_A_TEXT)].tolist() for begin, end in ends]
 
 
 @dataclass(frozen=True)
 class Collection:
-    """The knowledge graph with its entities' texts as vectors and as terms, and the questions with theirs."""
+    """The knowledge graph with vectors and BM25 over its entities' texts, and the questions with vectors."""
 
     index: hf.Index
     lexical: BM25
@@ -122,7 +122,7 @@ class Collection:
 
     @property
     def qrels(self) -> Qrels:
-        """A question's answers are what its last hop reaches."""
+        """Judgements, with a question's answers as its last hop."""
         number = {name: at for at, name in enumerate(self.index.entity_names)}
         gold = [sorted({number[answer] for answer in q.answers}) for q in self.questions]
         hops = [[*([()] * (q.hops - 1)), right] for q, right in zip(self.questions, gold, strict=True)]
@@ -135,13 +135,13 @@ class Collection:
 
 
 def run(collection: Collection, mode: str, options: dict[str, Any]) -> hf.Hits:
-    """The ten best entities for every question, batch by batch."""
+    """Return the ten best entities for every question, searched in batches."""
     recipe = collection.recipe(mode=mode, **options)
     found = [recipe.search(texts, vectors=vectors).hits for texts, vectors in collection.batches()]
     ids, scores, counts = (
         np.concatenate([getattr(hits, part) for hits in found]) for part in ("ids", "scores", "counts")
     )
-    short = ((0, 0), (0, max(0, 10 - ids.shape[1])))  # of fewer than ten entities
+    short = ((0, 0), (0, max(0, 10 - ids.shape[1])))  # if there are fewer than ten entities
     return hf.Hits(np.pad(ids, short, constant_values=-1), np.pad(scores, short, constant_values=-np.inf), counts)
 
 
@@ -165,15 +165,15 @@ def section(folder: Path, encoder: WordLlamaEncoder, most: int = QUESTIONS) -> s
         interval = f"{100 * (e.low or 0):.1f} to {100 * (e.high or 0):.1f}"
         rows.append([name, interval, str(c.wins), str(c.losses), f"{c.p_value:.2g}"])
     parts.append(
-        "hit@10 against vector, questions of all hop counts together: won and lost, exact two-sided McNemar p of each "
-        "comparison by itself, not corrected for their number; Wilson 95 % interval of a run.\n\n"
+        "hit@10 compared with `vector` over all questions: Wilson 95 % interval of the run, questions won and lost, "
+        "and p of the exact two-sided McNemar test, not corrected for the number of comparisons.\n\n"
         + table(["run", "95 %", "wins", "losses", "p"], rows)
     )
     return "\n".join(parts)
 
 
 def speed(collection: Collection) -> dict[str, Any]:
-    """Seconds of a batch of 32, median and 95 %, on the threads that a call takes; encoding apart."""
+    """Return the seconds per batch of 32, median and 95th percentile, without encoding."""
     taken_by = {}
     for name, (mode, options) in RUNS.items():
         recipe = collection.recipe(mode=mode, **options)
@@ -183,18 +183,18 @@ def speed(collection: Collection) -> dict[str, Any]:
             recipe.search(texts, vectors=vectors)
             if len(texts) == BATCH:
                 taken.append(time.perf_counter() - begin)
-        half, most = np.quantile(taken[1:], [0.5, 0.95]).tolist()  # the first makes codes
+        half, most = np.quantile(taken[1:], [0.5, 0.95]).tolist()  # the first call prepares the corpus
         taken_by[name] = {"median": half, "p95": most, "batches": len(taken) - 1}
     return {"machine": machine(), "commit": commit(), "batch": BATCH, "seconds": taken_by}
 
 
 def speed_section() -> str:
-    """Return the paragraph of docs/quality.md about the recorded times."""
+    """Return the section of docs/quality.md about the recorded times."""
     numbers = json.loads(SPEED.read_text(encoding="utf-8"))
     host = numbers["machine"]
     return (
-        f"### metaqa, times\n\n`python -m experiments.metaqa --speed`: batches of {numbers['batch']}, questions' "
-        f"vectors given; {host['cpu']}, {host['cores']} cores.\n\n" + speed_table(numbers)
+        f"### metaqa, times\n\n`python -m experiments.metaqa --speed`: batches of {numbers['batch']} questions, "
+        f"without encoding; {host['cpu']}, {host['cores']} cores.\n\n" + speed_table(numbers)
     )
 
 
@@ -218,28 +218,29 @@ def _tsv(path: Path) -> Iterator[list[str]]:
 
 _HEAD = """## metaqa
 
-Questions over a film knowledge graph (129,235 triples, 43,235 entities, 9 relations), {most:,} of each hop count: those
-whose texts have the smallest MD5. Answers are entities. An entity's text is its name and the first 20 facts about it;
-vectors are WordLlama's (256 dimensions), BM25 reads the same texts. `python -m experiments.metaqa` prints
-this part alone.
+Questions over a film knowledge graph (129,235 triples, 43,235 entities, 9 relations), {most:,} of each number of hops:
+those whose texts have the smallest MD5 hash. Answers are entities. An entity's text is its name and the first 20 facts
+about it; vectors are WordLlama's (256 dimensions), and BM25 reads the same texts. `python -m experiments.metaqa` prints
+this section.
 
-- `graph`: triples of the 10 nearest entities, by the mean Dice coefficient of the question's bigrams with those of
-  head, relation and tail; the entity at the other end, by its best triple. `words`: the same over words; `multisets`:
-  bigrams with their number, as APOC counts them; `2 hops`: also the triples of the entities reached.
+- `graph`: triples of the 10 nearest entities are scored by the mean Dice coefficient of the question's bigrams with
+  those of head, relation and tail; the entity at the other end gets the score of its best triple. `words`: the same
+  with words; `multisets`: bigrams with multiplicity, as APOC counts them; `2 hops`: also the triples of the entities
+  reached.
 - `hybrid`: `TripleHybrid.paper()` ([triple-hybrid.md](triple-hybrid.md)), max(cosine, Dice + 1e-6) over both lists
-  of 100, as the method has it. Most of these cosines are above a question's best Dice coefficient, so the vectors
-  decide; `min_max`, the recipe's default: each list on [0, 1] before the maximum.
-- `hit@10`: at least one answer among ten hits, which the paper of the method calls Recall@10; `recall@10`: the share of
-  a question's answers.
+  of 100, as in the paper. Most of these cosines are above a question's best Dice coefficient, so the vectors decide.
+  `min_max`, the recipe's default, scales each list to [0, 1] before the maximum.
+- `hit@10`: at least one answer is among ten hits, which the paper calls Recall@10; `recall@10`: the share of a
+  question's answers among them.
 """
 
 
 def main() -> None:
     root = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(prog="python -m experiments.metaqa", description=__doc__)
-    parser.add_argument("--data", type=Path, default=root.parent / "shared" / "data", help="where the folder metaqa is")
-    parser.add_argument("--questions", type=int, default=QUESTIONS, help="of each hop count")
-    parser.add_argument("--speed", action="store_true", help=f"time batches of 32, into {SPEED.name}")
+    parser.add_argument("--data", type=Path, default=root.parent / "shared" / "data", help="folder that has metaqa")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="questions of each number of hops")
+    parser.add_argument("--speed", action="store_true", help=f"time batches of 32, and write {SPEED.name}")
     args = parser.parse_args()
     folder = args.data / "metaqa"
     if not folder.is_dir():

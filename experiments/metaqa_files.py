@@ -1,8 +1,7 @@
-"""MetaQA in the files that ``hopfuse build`` and ``hopfuse compare`` read: a passage about each entity.
+"""MetaQA as files for ``hopfuse build`` and ``hopfuse compare``, with a passage about each entity.
 
-A passage has the entity's name as its title, its name and the first facts about it as its text, which it states, and
-mentions the entities that they name. A question is answered by the passages about its answers; the entity in its
-brackets is given.
+A passage has the entity's name as its title; its text is the name and the first facts about it. It states these facts
+and mentions their entities. The gold passages of a question are those about its answers; its entity is given.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ QUESTIONS = 334  # of each hop count
 
 
 def write_files(folder: Path, work: Path) -> None:
-    """A MetaQA folder as passages, entities, edges, facts, vectors of the entities, and judged questions."""
+    """Write a MetaQA folder as passages, entities, edges, facts, entity vectors, and judged questions."""
     names, known = facts_of(folder)
     texts = entity_texts(names, known)
     first = len(names)  # passages come first among the nodes
@@ -31,8 +30,8 @@ def write_files(folder: Path, work: Path) -> None:
     triple = [(head, known.relations[kind], tail) for head, kind, tail in known.rows.tolist()]
     edges = [(first + head, first + tail, relation, 1.0) for head, relation, tail in triple]
     facts = []
-    for passage, told in enumerate(facts_about(known)):
-        stated = [triple[fact] for fact in told]
+    for passage, own in enumerate(facts_about(known)):
+        stated = [triple[fact] for fact in own]
         facts += [(first + head, relation, first + tail, passage) for head, relation, tail in stated]
         mentioned = {passage, *(end for head, _, tail in stated for end in (head, tail))}
         edges += [(passage, first + entity, "context", 1.0) for entity in sorted(mentioned)]
@@ -50,7 +49,7 @@ def write_files(folder: Path, work: Path) -> None:
 
 
 def build_arguments(work: Path) -> list[str]:
-    """Of ``hopfuse build``, for what :func:`write_files` wrote."""
+    """Return the arguments of ``hopfuse build`` for the files of :func:`write_files`."""
     files = {"entities": "entities.jsonl", "edges": "edges.tsv", "facts": "facts.tsv"}
     given = [word for option, name in files.items() for word in (f"--{option}", str(work / name))]
     given += ["--fact-ends", "node", "--entity-vectors", str(work / "entity_vectors.npy")]

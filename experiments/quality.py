@@ -1,4 +1,4 @@
-"""Retrieval quality on the question folders beside the repository, MetaQA's too: writes docs/quality.md.
+"""Measure retrieval quality on the question folders and MetaQA, and write docs/quality.md.
 
 python -m experiments.quality [--data FOLDER] [--out docs/quality.md]
 """
@@ -24,7 +24,7 @@ METRICS = ("recall@5", "last_hop@5", "last_hop@10", "full_support@10", "mrr", "n
 HYBRID, CONVEX, POLICY = "hybrid rrf", "hybrid convex", "policy rag"
 FOLDERS = ("hotpotqa", "musique-train")
 SIGNIFICANCE = 0.05
-# recall@5, last-hop@5, last-hop@10 in percent: the figures that hotpotqa's own README gives for another implementation.
+# recall@5, last_hop@5, last_hop@10 in percent of another implementation, from the README of the hotpotqa data.
 REFERENCE = {
     "dense": (80.5, 58.9, 71.1),
     "bm25": (84.4, 72.6, 87.8),
@@ -36,7 +36,7 @@ REFERENCE = {
 
 
 def runs_of(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> dict[str, hf.Hits]:
-    """The single legs, fusions of two and of three over the same pools, and the recipes as published."""
+    """Return the hits of the single legs, of fusions of two and three over the same pools, and of published recipes."""
     paper, adr = hf.recipes.PhaseGraph.paper(), hf.recipes.HybridRRF.adr()
     recipe = hf.recipes.PhaseGraph(index, paper, encoder=encoder)
     facts = encoder.encode_passages(index.facts.texts(index.entity_names))
@@ -73,13 +73,13 @@ def runs_of(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> dict[st
 
 
 def _filled(hits: hf.Hits, other: hf.Hits) -> hf.Hits:
-    """``hits``, with the rows of ``other`` where they are empty."""
+    """Return ``hits`` with empty rows replaced by those of ``other``."""
     empty = (hits.counts == 0)[:, None]
     return hf.Hits(np.where(empty, other.ids, hits.ids), np.where(empty, other.scores, hits.scores))
 
 
 def folder_sections(folders: Mapping[str, Evaluation]) -> str:
-    """The evaluations by folder."""
+    """Return the sections of the folders."""
     parts = [_FOLDERS]
     for name, result in folders.items():
         parts.append(f"## {name}\n")
@@ -105,8 +105,8 @@ def _comparisons(result: Evaluation) -> str:
                 interval = f"{_percent(e.low)} to {_percent(e.high)}"
                 rows.append([run, metric, interval, str(c.wins), str(c.losses), f"{c.p_value:.2g}"])
     title = (
-        "Against dense: questions won and lost, exact two-sided McNemar p of each comparison by itself, not corrected "
-        "for their number; Wilson 95 % interval of the run.\n\n"
+        "Compared with dense: Wilson 95 % interval of the run, questions won and lost, and p of the exact two-sided "
+        "McNemar test, not corrected for the number of comparisons.\n\n"
     )
     return title + table(["run", "metric", "95 %", "wins", "losses", "p"], rows)
 
@@ -118,15 +118,15 @@ def _reference(result: Evaluation) -> str:
         cells = [f"{mine:.1f} ({mine - theirs:+.1f})" for mine, theirs in zip(here, figures, strict=True)]
         rows.append([run, *cells])
     title = (
-        "Distance from the reference point in the data folder's README (another implementation), in points. That "
-        "point does not state\nits tie rule: under `strict`, this project's default, a list's minimum gets almost "
-        "nothing; under `mean` it is met.\n\n"
+        "Differences in points from another implementation, whose figures are in the README of the data. It does not "
+        "state its\ntie rule: with `strict`, this project's default, the minimum of a list gets almost nothing; with "
+        "`mean` the figures agree.\n\n"
     )
     return title + table(["run", *METRICS[:3]], rows)
 
 
 def _verdict(result: Evaluation) -> str:
-    """The convex combination against the weighted RRF of the same three legs."""
+    """Return a table of the convex combination compared with the weighted RRF of the same three legs."""
     rows, shown = [], []
     for metric in METRICS:
         c = compare(*(result.per_query[run][metric] for run in (CONVEX, HYBRID)), binary=parse_metric(metric).binary)
@@ -139,10 +139,10 @@ def _verdict(result: Evaluation) -> str:
         for metric, c, p in zip(METRICS, shown, adjusted, strict=True)
         if p < SIGNIFICANCE
     ]
-    said = f"is shown to differ: {', '.join(differ)}" if differ else "is not shown to differ"
+    verdict = f"differs significantly: {', '.join(differ)}" if differ else "does not differ significantly"
     title = (
-        f"`{CONVEX}` against `{HYBRID}` {said} (p below {SIGNIFICANCE:g} after Holm's correction over these metrics; "
-        "the column\nhas them uncorrected: exact McNemar or paired randomisation).\n\n"
+        f"`{CONVEX}` compared with `{HYBRID}` {verdict} (p below {SIGNIFICANCE:g} after Holm's correction over these "
+        "metrics;\nthe column has uncorrected p of the exact McNemar or the paired randomisation test).\n\n"
     )
     return title + table(["metric", "difference", "wins", "losses", "p"], rows)
 
@@ -153,41 +153,40 @@ def _percent(value: float) -> str:
 
 _HEAD = """# Retrieval quality
 
-**What to use when.** With vectors and a graph of entities, `GuidedWalk`: it is first on hotpotqa, musique-train and
-2wiki-dev300. On the last, where the graph alone is very strong, it is only as good as the walk itself, as far as these
-questions show (two points more were aimed at; with words it has 1.8), and so are `PhaseGraph` and `HybridRRF`, which
-take about half of the time. `HybridRRF` where there are words besides, or where vectors or the graph are missing: it
-runs on any of the three.
-Without extracted entities, a graph of words (`hopfuse build --reader words`) needs no model beyond the encoder: it is
-within four points of the folder's graph on hotpotqa, and far behind on the other two. `PolicyRAG` where a person edits
-what counts and every step must be explained. `TripleHybrid` answers by entities, not by passages. `HybridRRF`'s
-`fusion="convex"`, which is no default, is behind its reciprocal ranks everywhere, and behind the walk on all but
-hotpotqa.
+**Which recipe to use.** With vectors and a graph of entities, use `GuidedWalk`: it is first on hotpotqa,
+musique-train and 2wiki-dev300. On 2wiki-dev300, where the graph alone is very strong, it is only as good as the walk
+by itself, as far as these questions show (the aim was two points more; with words it is 1.8 points better). So are
+`PhaseGraph` and `HybridRRF`, which take about half the time. Use `HybridRRF` if there are also words, or if vectors
+or the graph are missing: it runs on any of the three. Without extracted entities, a graph of words (`hopfuse build
+--reader words`) needs no model beyond the encoder: it is within four points of the folder's graph on hotpotqa, and
+far behind on the other two. Use `PolicyRAG` if people need to edit the rules, and every step must be explained.
+`TripleHybrid` ranks entities, not passages. `HybridRRF` with `fusion="convex"`, which is not the default, is behind
+RRF everywhere, and behind the walk on all sets but hotpotqa.
 
 """
 
-_FOLDERS = """## Folder by folder
+_FOLDERS = """## Folders
 
-Written by `python -m experiments.quality`; the figures are percentages and depend on nothing but the data and the code.
-All questions of a folder.
+Written by `python -m experiments.quality`; figures are percentages over all questions of a folder, and depend only on
+the data and the code.
 
-Passages and questions: all-MiniLM-L6-v2 vectors as stored in the folders. Seeds: the questions' entities, matched by
-name or alias, else to the nearest entity by WordLlama embedding (similarity at least 0.8), weighted 1 / (number of
-passages the entity is in). Walk: damping 0.5, all edge types with weight 1. Pools: dense 100, graph 30, BM25 100.
+Passages and questions have the all-MiniLM-L6-v2 vectors stored in the folders. Seeds are the questions' entities,
+matched by name or alias, else the nearest entity by WordLlama vectors (similarity at least 0.8), weighted 1 / (number
+of passages of the entity). Walks have damping 0.5 and weight 1 for all edge types. Pools: dense 100, graph 30, BM25
+100.
 
 - `bm25`: titles and texts, Lucene's variant, k1 = 1.5, b = 0.75, English stop words and Snowball stems.
 - `ppr`: the graph pool alone, empty for a question without seeds; `ppr, else dense`: with the dense list for those.
 - `rrf`: reciprocal rank fusion of both pools, k = 60.
 - `phasegraph`: the paper's settings (`PhaseGraph.paper()`): percentile ranks (ties: strict), Boltzmann fusion, weights
   0.7 / 0.3.
-- `+ bm25`: with BM25's list as a third, of weight 0.3 in `phasegraph`: as much as the graph's, not fitted to these
+- `+ bm25`: with BM25 as a third list; in `phasegraph` its weight is 0.3, that of the graph, not fitted to these
   questions.
 - `fts5`: SQLite's BM25, k1 = 1.2, b = 0.75, Porter stems.
-- `hybrid rrf`: `HybridRRF.adr()` ([hybrid-rrf.md](hybrid-rrf.md)): BM25, dense and graph pools by RRF, weights 1, 1 and
-  0.35, k = 60; `, fts5`: with SQLite's words; `, titles`: and, with weight 1, a list of the passages whose title the
-  question names; `hybrid convex`: TM2C2 instead of RRF, the same weights as `hybrid rrf`.
-- `policy rag`: the recipe `PolicyRAG` with its default policy ([policy-rag.md](policy-rag.md)), facts by vectors of
-  WordLlama.
+- `hybrid rrf`: `HybridRRF.adr()` ([hybrid-rrf.md](hybrid-rrf.md)), RRF of the BM25, dense and graph pools with
+  weights 1, 1 and 0.35, k = 60; `, fts5`: with SQLite's BM25; `, titles`: with a further list, of weight 1, of the
+  passages whose title is in the question; `hybrid convex`: TM2C2 instead of RRF, with the weights of `hybrid rrf`.
+- `policy rag`: `PolicyRAG` with its default policy ([policy-rag.md](policy-rag.md)) and WordLlama's vectors of facts.
 
 Metrics of the last hop count the questions whose hop order is known.
 """
@@ -196,7 +195,7 @@ Metrics of the last hop count the questions whose hop order is known.
 def main() -> None:
     root = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(prog="python -m experiments.quality", description=__doc__)
-    parser.add_argument("--data", type=Path, default=root.parent / "shared" / "data", help="where the folders are")
+    parser.add_argument("--data", type=Path, default=root.parent / "shared" / "data", help="folder of question folders")
     parser.add_argument("--out", type=Path, default=root / "docs" / "quality.md")
     args = parser.parse_args()
     absent = [name for name in FOLDERS if not (args.data / name).is_dir()]

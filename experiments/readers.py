@@ -1,9 +1,8 @@
-"""Measure each reader's edges: the same questions over graphs of names, words and both; writes docs/readers.md.
+"""Compare the graphs of readers on the same questions: names, words and both; writes docs/readers.md.
 
 python -m experiments.readers [--data FOLDER] [--cache FOLDER] [--only ARM] [--page-only]
 
-Reading by spaCy takes about two minutes a folder; with --cache what it found is kept and read back. --only measures
-some graphs again.
+Reading with spaCy takes about two minutes per folder; --cache keeps its results. --only measures some graphs again.
 """
 
 from __future__ import annotations
@@ -47,19 +46,20 @@ Weights = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Arm:
-    """A graph that the questions are asked of, and the edge weights that are tried on it.
+    """A graph, and the edge weights to try on it.
 
     Attributes
     ----------
     name : str
     about : str
-        For the page.
+        Description for the page.
     read : callable (folder) -> list of Extraction, or None
-        None: the folder's own graph.
+        None for the folder's own graph.
     seeds : {"names", "words", "both", "either"}
-        The folder's names of each question, the question's words, or both; ``"either"``: words where no name is found.
+        The names that the folder has for each question, the question's words, or both; ``"either"``: words if no name
+        is found.
     grid : sequence of mapping
-        Weights of types of edges; all others weigh 1.
+        Weights of edge types; others have weight 1.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Arm:
 
 
 def steps(**weights: Sequence[float]) -> list[Weights]:
-    """Every combination of some weights by type.
+    """Return every combination of weights by type.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def steps(**weights: Sequence[float]) -> list[Weights]:
 
 @dataclass(eq=False)
 class Questions:
-    """A folder's questions: vectors, the names in them, and the passages that answer them."""
+    """A folder's questions: texts, names in them, gold passages, and cosines with all passages."""
 
     folder: Path
     qrels: Qrels = field(init=False)
@@ -98,7 +98,7 @@ class Questions:
 
     @cached_property
     def similarity(self) -> np.ndarray:
-        """Cosines of passages and questions, (P, B)."""
+        """Cosines of passages and questions, shape (P, B)."""
         passages, asked = (
             np.load(self.folder / f"{what}_emb.f16.npy").astype(np.float32) for what in ("passage", "query")
         )
@@ -109,7 +109,7 @@ class Questions:
 
 
 class Network:
-    """An index's graph by type, and the seeds of questions in it."""
+    """An index's graph by edge type, and the seeds of questions in it."""
 
     def __init__(self, index: hf.Index, asked: Questions, seeds: str) -> None:
         graph = index.graph
@@ -152,7 +152,7 @@ def network(arm: Arm, asked: Questions) -> Network:
 
 
 def folder_index(folder: Path) -> hf.Index:
-    """An index of the graph that comes with a folder."""
+    """Return an index of the folder's own graph."""
     nodes, edges = read_tsv(folder / "graph" / "nodes.tsv"), read_tsv(folder / "graph" / "edges.tsv")
     return hf.Index.build(
         passages=folder / "passages.jsonl",
@@ -165,7 +165,7 @@ def folder_index(folder: Path) -> hf.Index:
 
 
 def restart(network: Network, seeds: Sequence[Mapping[int, float]]) -> np.ndarray:
-    """Restart vectors, (N, B): each question's seeds, Σ = 1; zeros without seeds."""
+    """Return restart vectors (N, B): each question's seeds, with sum 1, or zeros without seeds."""
     out = np.zeros((network.nodes, len(seeds)), np.float32)
     for at, row in enumerate(seeds):
         total = sum(row.values()) or 1.0
@@ -175,7 +175,7 @@ def restart(network: Network, seeds: Sequence[Mapping[int, float]]) -> np.ndarra
 
 
 def second_seeds(network: Network, first: Mapping[int, float], passages: Sequence[int]) -> dict[int, float]:
-    """The named seeds with half of the mass, beside the entities of the best passages of a first answer."""
+    """Return the named seeds, and the entities of the best passages of a first answer with half of the mass."""
     more: dict[int, float] = {}
     for rank, passage in enumerate(passages[:SECOND_TOP], 1):
         for entity in network.entities_of[passage].tolist():
@@ -189,14 +189,14 @@ def second_seeds(network: Network, first: Mapping[int, float], passages: Sequenc
 
 
 def orders(scores: np.ndarray, depth: int = 100) -> np.ndarray:
-    """The best rows of each column, (B, depth): the lower row first among equals."""
+    """Return the best rows of each column (B, depth), ties by ascending row."""
     return np.argsort(-scores, axis=0, kind="stable")[:depth].T
 
 
 def answers(
     network: Network, weights: Weights, asked: Questions, rows: np.ndarray, taus: Sequence[float] = TAUS
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the name of a walk, with its tau if it is guided, and the best passages of some questions, (B, 100)."""
+    """Yield the name of each walk, with tau if it is guided, and the best passages of some questions (B, 100)."""
     matrix, similarity = network.matrix(weights), asked.similarity[:, rows]
     seeds = [network.seeds[row] for row in rows]
     start, passages = restart(network, seeds), network.passages
@@ -212,7 +212,7 @@ def answers(
 
 
 def reciprocal_ranks(*lists: Sequence[int]) -> list[int]:
-    """Reciprocal rank fusion of some lists of passages."""
+    """Return the reciprocal rank fusion of lists of passages."""
     score: dict[int, float] = {}
     for listed in lists:
         for rank, passage in enumerate(listed, 1):
@@ -224,7 +224,7 @@ def reciprocal_ranks(*lists: Sequence[int]) -> list[int]:
 
 
 def measured(best: np.ndarray, asked: Questions, rows: np.ndarray) -> dict[str, list[float]]:
-    """Each metric of each question; of the last hop those of the questions that have one."""
+    """Return each metric of each question for which it is defined."""
     out: dict[str, list[float]] = {metric: [] for metric in METRICS}
     for row, found in zip(rows, best, strict=True):
         for metric in METRICS:
@@ -236,7 +236,7 @@ def measured(best: np.ndarray, asked: Questions, rows: np.ndarray) -> dict[str, 
 
 
 def dense(asked: Questions) -> dict[str, float]:
-    """Dense retrieval on the test half."""
+    """Return the metrics of dense retrieval on the test half."""
     rows = np.flatnonzero(asked.test)
     return means(measured(orders(asked.similarity[:, rows]), asked, rows))
 
@@ -246,12 +246,12 @@ def means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def chosen(tuned: Mapping[str, Mapping[str, float]]) -> str:
-    """The setting with the least worst loss against each folder's best; of equal ones that of the highest mean.
+    """Return the setting with the smallest worst loss against each folder's best, ties by the highest mean.
 
     Parameters
     ----------
     tuned : mapping of str to mapping of str to float
-        By setting, the figure of each folder.
+        The metric of each folder, by setting.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def chosen(tuned: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def study(arm: Arm, folders: Sequence[Questions], networks: Mapping[str, Network]) -> dict[str, Any]:
-    """Choose an arm's weights and tau on the tune halves, for each walk, and measure the test halves once."""
+    """Choose an arm's weights and tau on the tune halves for each walk, and measure them once on the test halves."""
     tuned: dict[str, dict[str, dict[str, float]]] = {}
     for weights, asked in product(arm.grid, folders):
         rows = np.flatnonzero(~asked.test)
@@ -330,7 +330,7 @@ def arms(cache: Path | None) -> list[Arm]:
 
 
 def cached(folder: Path | None, name: str, read: Callable[[], list[Extraction]]) -> list[Extraction]:
-    """Return the extractions that were kept; else read them now, and keep them where there is a folder."""
+    """Return cached extractions, or read them and cache them if there is a folder."""
     path = None if folder is None else folder / f"{name}.jsonl"
     if path is not None and path.is_file():
         return [extraction_of(row) for row in read_lines(path)]
@@ -353,7 +353,7 @@ def extraction_of(row: dict[str, Any]) -> Extraction:
 
 
 def page(results: Mapping[str, Any]) -> str:
-    """The page, from the recorded numbers; the same file gives the same text."""
+    """Return the page of the recorded results."""
     about = "\n".join(f"- `{arm.name}`: {arm.about}." for arm in arms(None))
     sizes = ", ".join(f"{name} {sizes['tune']} and {sizes['test']}" for name, sizes in results["folders"].items())
     versions = ", ".join(f"{name} {number}" for name, number in results["versions"].items())
@@ -377,39 +377,39 @@ def percentages(figures: Mapping[str, Mapping[str, float]]) -> list[str]:
     return [f"{100 * figures[folder][metric]:.1f}" for folder in FOLDERS for metric in METRICS]
 
 
-_HEAD = """# What each reader's edges are worth
+_HEAD = """# Comparison of readers
 
-Written by `python -m experiments.readers`; the figures are percentages and depend on nothing but the data and the code
-({versions}).
+This page is written by `python -m experiments.readers`; figures are percentages, and depend only on the data and the
+code ({versions}).
 
-The same questions are asked of several graphs over the same passages. All-MiniLM-L6-v2 vectors as stored in the
-folders, damping 0.5, seeds weighted 1 / (passages that the entity is in); a question without seeds is answered by dense
-retrieval. *Plain*: Personalized PageRank from the seeds. *Guided*: the walk of `experiments/walks.py`, whose edges into
-a passage count by exp((cosine − the question's best cosine) / tau), half of its mass from the seeds, half from the
-entities of the best three passages of a first answer, the reciprocal rank fusion (k = 10) of dense retrieval and the
-plain walk.
+The same questions are run on several graphs over the same passages, with the all-MiniLM-L6-v2 vectors stored in the
+folders, damping 0.5, and seeds weighted 1 / (number of passages of the entity). Questions without seeds are answered
+by dense retrieval. The *plain* walk is Personalized PageRank from the seeds. In the *guided* walk of
+`experiments/walks.py`, edges into a passage are weighted by exp((cosine − the question's best cosine) / tau). Half of
+its restart is on the seeds, and half on the entities of the best three passages of a first answer, which is the
+reciprocal rank fusion (k = 10) of dense retrieval and the plain walk.
 
-- R@5: recall@5; LH@5 and LH@10: the share of the last hop's passages among the first 5 and 10, of the questions whose
+- R@5: recall@5; LH@5 and LH@10: the share of the last hop's passages among the first 5 and 10, over the questions whose
   hop order is known.
-- Questions are split in two by the MD5 of their ids (tune and test: {sizes}).
-  An arm's weights of types of edges (1 where none is named) and tau are one setting for all three folders: the one with
-  the least worst loss of LH@5 against each folder's best, on the tune halves. Every figure is of the test halves, which
-  each arm was run on once; but that `title` edges are made by default and `sentence` edges are not was decided before,
-  by a look at all questions of hotpotqa.
-- *tried*: how many weights of edges were tried; with each, {taus} as tau.
+- Questions are split in two halves by the MD5 hash of their ids (tune and test: {sizes}). Each arm has one setting of
+  edge weights (1 unless listed) and tau for all three folders: the one with the smallest worst loss of LH@5 against
+  each folder's best on the tune halves. All figures are of the test halves, on which each arm was run once. However,
+  the default of making `title` edges and no `sentence` edges was decided before, by looking at all questions of
+  hotpotqa.
+- *tried*: the number of settings of edge weights that were tried, each with tau {taus}.
 
 {about}
 
-No conversations are among these data: `sequence` edges are tested on written ones, and not measured.
+These data have no conversations: `sequence` edges are tested on written examples, and not measured here.
 """
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.readers", description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="where the folders are")
-    parser.add_argument("--cache", type=Path, help="a folder for what spaCy reads")
-    parser.add_argument("--only", action="append", metavar="ARM", help="keep what is recorded of the other graphs")
-    parser.add_argument("--page-only", action="store_true", help="the page of the numbers that are there")
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
+    parser.add_argument("--cache", type=Path, help="folder to cache spaCy's results in")
+    parser.add_argument("--only", action="append", metavar="ARM", help="measure this graph, keep the other results")
+    parser.add_argument("--page-only", action="store_true", help="only write the page, from recorded results")
     args = parser.parse_args()
     if not args.page_only:
         absent = [name for name in FOLDERS if not (args.data / name).is_dir()]

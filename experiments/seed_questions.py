@@ -1,4 +1,4 @@
-"""Questions over the atlas that name one place, in four manners of typing, and where their answers are."""
+"""Questions about the atlas that name a place, four styles of typing them, and the passages that answer them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hopfuse.extract.function_words import ENGLISH
 from examples.atlas import Atlas
 
 COUNT = 300
-COMMON_SHARE = 5  # one question in so many is about a name that is a common word
-#: Names that are common words, whether the atlas's texts have them as such or not.
+COMMON_SHARE = 5  # one in five questions is about a name that is a common word
+#: Names that are common words, even if the atlas's texts do not use them so.
 COMMON = ("of", "nice", "reading", "bath", "mobile", "time")
-#: A question about a place, and the passage of its country that answers it.
+#: Questions about a place, and the suffix of the id of its country's passage with the answer.
 TEMPLATES = (
     ("What is the currency of the country where {} is?", "/currency"),
     ("Which languages are spoken in the country of {}?", "/languages"),
@@ -29,7 +29,7 @@ _DROPPED, _SIGNS = re.compile(r"['’.?!]"), re.compile(r"[^\w\s]")
 
 
 class SeedQuestion(NamedTuple):
-    """A question, the entity that it names, the passage with its answer, and whether the name is a common word."""
+    """A question, the entity in it, the passage with its answer, and whether the name is a common word."""
 
     text: str
     entity: int
@@ -48,7 +48,7 @@ def without_punctuation(text: str) -> str:
     return " ".join(_SIGNS.sub(" ", _DROPPED.sub("", text)).split())
 
 
-#: How questions are typed.
+#: Styles of typing a question.
 MANNERS: dict[str, Callable[[str], str]] = {
     "as written": str,
     "lower case": str.lower,
@@ -58,9 +58,9 @@ MANNERS: dict[str, Callable[[str], str]] = {
 
 
 def seed_questions(atlas: Atlas, count: int = COUNT) -> list[SeedQuestion]:
-    """Return questions about places, the same in every process; names are chosen by their hashes.
+    """Return questions about places, chosen by hashes of their names, so the same in every process.
 
-    Places whose name has a bracket or a comma, by which it is told from others, are left out: nobody types it.
+    Names that are disambiguated by a bracket or a comma are left out, because people do not type them.
     """
     countries = dict(_countries(atlas))
     inside = {head: tail for head, kind, tail, _ in atlas.fact_rows.tolist() if atlas.relations[kind] == "in"}
@@ -88,7 +88,7 @@ def _asked(
     common: bool,
     count: int,
 ) -> Iterator[SeedQuestion]:
-    """Yield questions about places in turns, one template after another; places without an answer are left out."""
+    """Yield questions about places, cycling through the templates; places without an answer are left out."""
     for turn in range(1 + count // max(1, len(places))):
         for at, entity in enumerate(places):
             text, part = TEMPLATES[(at + turn) % len(TEMPLATES)]
@@ -101,7 +101,7 @@ def _asked(
 
 
 def _countries(atlas: Atlas) -> Iterator[tuple[int, str]]:
-    """Yield each country with the id of its passage: the one that says its continent."""
+    """Yield each country with the id of its passage, the one that states its continent."""
     for head, kind, _, row in atlas.fact_rows.tolist():
         if atlas.relations[kind] == "continent":
             yield head, atlas.ids[row]

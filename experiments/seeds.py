@@ -1,9 +1,9 @@
-"""Seeds that matchers find in questions, in several manners of typing, and what a walk makes of them.
+"""Compare the seeds that matchers find in questions typed in several styles, and the quality of walks from them.
 
 python -m experiments.seeds [--data FOLDER]
 
-Prints the table of docs/extraction.md: 300 questions over the atlas, which name one place each, and the folders, whose
-own mentions (spaCy's, of the questions as written) say which entities are meant.
+Prints the table of docs/extraction.md: 300 questions about the atlas, which name one place each, and the folders, whose
+mentions (by spaCy, in the questions as written) are the reference.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def measured(
     meant: Sequence[set[int]],
     last: Sequence[Sequence[int]],
 ) -> list[str]:
-    """Precision and recall of the entities found, and the share of last hops in the first five of GuidedWalk."""
+    """Return precision and recall of the entities found, and the share of last hops in GuidedWalk's first five hits."""
     found = matcher.match(list(texts))
     named = [{match.entity for match in row} for row in found]
     right = sum(len(some & all) for some, all in zip(named, meant, strict=True))
@@ -50,7 +50,7 @@ def measured(
 
 
 def atlas_rows() -> list[list[str]]:
-    """The atlas: all questions, and those about names that are common words."""
+    """Return the rows of the atlas: all questions, and those about names that are common words."""
     encoder, atlas = WordLlamaEncoder(), build_atlas()
     index, asked = atlas_data(atlas, encoder).index, seed_questions(atlas)
     matchers = matchers_of(index)
@@ -65,7 +65,7 @@ def atlas_rows() -> list[list[str]]:
 
 
 def folder_rows(folder: Path) -> list[list[str]]:
-    """A folder as written and in lower case; its vectors are of an encoder that knows no case."""
+    """Return the rows of a folder, as written and in lower case; the encoder of its vectors ignores case."""
     index = hf.Index.build(
         passages=folder / "passages.jsonl",
         vectors=folder / "passage_emb.f16.npy",
@@ -89,7 +89,7 @@ def folder_rows(folder: Path) -> list[list[str]]:
 
 
 def matchers_of(index: hf.Index) -> list[tuple[str, Any]]:
-    """The linker, and every name in any case."""
+    """Return the entity linker, and a gazetteer of all names that ignores case."""
     aliases = {entity: list(row) for entity, row in enumerate(index.entity_aliases) if row}
     return [(LINKER, EntityLinker(index)), (ANY_CASE, Gazetteer(list(index.entity_names), aliases))]
 

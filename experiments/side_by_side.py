@@ -1,9 +1,10 @@
-"""Every recipe and leg on the same questions, as a user compares them: writes experiments/results/side-by-side.json.
+"""Compare every recipe and leg on the same questions with ``hopfuse compare``.
 
 python -m experiments.side_by_side [--data FOLDER] [--set NAME ...] [--graph NAME ...]
 
-Builds indexes of each folder by ``hopfuse build``, with its own graph and with those of this project's readers, and
-runs ``hopfuse compare`` on them; python -m experiments.quality puts the numbers on top of docs/quality.md.
+Builds indexes of each folder with ``hopfuse build``, with the folder's own graph and with those of this project's
+readers. Writes experiments/results/side-by-side.json, from which python -m experiments.quality makes the first section
+of docs/quality.md.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from . import metaqa_files
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "experiments" / "results" / "side-by-side.json"
 FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300", "metaqa")
-#: Where a graph is from: the folder, or a reader of this project.
+#: Origins of a graph: the folder, or a reader of this project.
 OWN, GRAPHS = "folder", ("folder", "spacy", "words")
 METRICS = ("recall@5", "last_hop_recall@5", "last_hop_recall@10", "full_support@10")
 JUDGED = "last_hop_recall@5"
 BASELINES = ("dense", "guided-walk")
 WALK = "graph-else-dense"
-#: The legs of each recipe, by the names of their rankings.
+#: The legs of each recipe, by name of ranking.
 LEGS = {
     "guided-walk": ("dense", WALK),
     "guided-walk+words": ("dense", WALK),
@@ -50,7 +51,7 @@ BATCH = 32
 
 
 def build_arguments(folder: Path, work: Path, graph: str = OWN) -> list[str]:
-    """Of ``hopfuse build``: the folder's own graph and vectors, or a memory of its triples, or files made in work."""
+    """Return arguments of ``hopfuse build``: for the folder's graph and vectors, its triples, or files made in work."""
     if (folder / "kb.tsv").exists():
         metaqa_files.write_files(folder, work)
         return metaqa_files.build_arguments(work)
@@ -59,7 +60,7 @@ def build_arguments(folder: Path, work: Path, graph: str = OWN) -> list[str]:
         return [*passages, "--from", str(folder / "openie.jsonl"), "--encoder", "wordllama", "--synonyms", "0.8"]
     given = ["--vectors", str(folder / "passage_emb.f16.npy"), "--storage", "float16"]
     if graph != OWN:
-        joined = ["--synonyms", "0.8"] if graph == "spacy" else []  # the words of a text have no other names
+        joined = ["--synonyms", "0.8"] if graph == "spacy" else []  # words have no synonyms
         return [*passages, *given, "--reader", graph, "--encoder", "wordllama", *joined]
     files = folder / "graph"
     given += ["--nodes", str(files / "nodes.tsv"), "--edges", str(files / "edges.tsv")]
@@ -71,9 +72,9 @@ def build_arguments(folder: Path, work: Path, graph: str = OWN) -> list[str]:
 
 
 def compare_arguments(folder: Path, work: Path, graph: str = OWN) -> list[str]:
-    """Of ``hopfuse compare``: the folder's vectors and, with its own graph, entities of the questions.
+    """Return arguments of ``hopfuse compare``: with the folder's vectors and, for its own graph, its mentions.
 
-    Over a reader's graph, names are found in the questions, as a user's are.
+    For a reader's graph, names are found in the questions.
     """
     judged = (work if (folder / "kb.tsv").exists() else folder) / "queries.jsonl"
     rows = [json.loads(line) for line in judged.read_text(encoding="utf-8").splitlines()]
@@ -94,10 +95,7 @@ def compare_arguments(folder: Path, work: Path, graph: str = OWN) -> list[str]:
 
 
 def run(folder: Path, graph: str, work: Path) -> dict[str, Any]:
-    """Build and compare; the program's own output goes to the screen, and what the page needs comes back.
-
-    An index that is in the folder ``work`` is not built again.
-    """
+    """Build an index, unless ``work`` has it, and compare; return the figures for the page."""
     program, index, out = [sys.executable, "-m", "hopfuse"], work / "index", work / "numbers.json"
     if not index.exists():
         subprocess.run([*program, "build", *build_arguments(folder, work, graph), "--out", str(index)], check=True)
@@ -107,7 +105,7 @@ def run(folder: Path, graph: str, work: Path) -> dict[str, Any]:
 
 
 def kept(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page needs of a comparison: the test half, on which no default was chosen."""
+    """Return the figures of the test half, on which no default was chosen."""
     test = in_test_half(numbers["per_query"]["ids"])
     values = {
         run: {metric: np.array(found, np.float64)[test] for metric, found in row.items()}
@@ -127,7 +125,7 @@ def kept(numbers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def against(judged: Mapping[str, NDArray[np.float64]], baseline: str) -> dict[str, float]:
-    """Return p of every other run against one, after Holm's correction over them."""
+    """Return p of every run compared with the baseline, after Holm's correction over them."""
     others = [run for run in judged if run != baseline]
     binary = parse_metric(JUDGED).binary
     found = holm([compare(judged[run], judged[baseline], binary=binary).p_value for run in others])
@@ -135,7 +133,7 @@ def against(judged: Mapping[str, NDArray[np.float64]], baseline: str) -> dict[st
 
 
 def to_best_leg(values: Mapping[str, Mapping[str, NDArray[np.float64]]], run: str) -> dict[str, Any]:
-    """Return how far a recipe is from the best of its legs, with the paired bootstrap interval of the difference."""
+    """Return the difference of a recipe from the best of its legs, with its paired bootstrap interval."""
     legs = {leg: float(np.nanmean(values[leg][JUDGED])) for leg in LEGS[run] if leg in values}
     best = max(legs, key=lambda leg: legs[leg])
     c = compare(values[run][JUDGED], values[best][JUDGED], binary=parse_metric(JUDGED).binary)
@@ -143,7 +141,7 @@ def to_best_leg(values: Mapping[str, Mapping[str, NDArray[np.float64]]], run: st
 
 
 def section(results: Path = RESULTS) -> str:
-    """Return the opening of docs/quality.md: the recorded comparisons; the same file gives the same text."""
+    """Return the first section of docs/quality.md, of the recorded comparisons."""
     recorded = json.loads(results.read_text(encoding="utf-8"))
     parts = [(name, graph, recorded[name][graph]) for name in recorded for graph in recorded[name]]
     machine = parts[0][2]["machine"]
@@ -180,39 +178,42 @@ def _losses(name: str, graph: str, found: Mapping[str, Any]) -> list[list[str]]:
     return made
 
 
-_HEAD = """Written by `python -m experiments.side_by_side`, which builds indexes by `hopfuse build` and runs
-`hopfuse compare` on them, every recipe with its defaults and every leg. Figures are percentages of the test halves (by
-the MD5 of a question's id). Defaults were chosen on the other halves, but those of GuidedWalk, PhaseGraph and
-PolicyRAG while figures of these had been seen, two or three times, so a fresh set should confirm them
-({sizes} questions); metrics of the last hop count the
-questions whose hop order is known, by the share found. *graph*: the folder's own, with the entities of the questions
-that stand in the folder, or that of `hopfuse build --reader`, with names found in the questions. Passages and questions
-have the folders' all-MiniLM-L6-v2 vectors, entities and facts WordLlama's; metaqa has WordLlama's alone, a passage
-about each entity with the first facts that name it, and the entity in a question's brackets is given. *p*: paired
-randomisation tests by last_hop_recall@5, after Holm's correction over the runs of an index. *ms for 32*: a batch whose
-vectors and entities are given, on {processor}, {cores} cores that many other programs shared: compare them with each
-other alone, and only within a set and graph.
+_HEAD = """Written by `python -m experiments.side_by_side`, which builds indexes with `hopfuse build` and runs
+`hopfuse compare` on them, with every leg and every recipe's defaults. Figures are percentages over the test halves
+(by the MD5 hash of a question's id: {sizes} questions). Defaults were chosen on the other halves. However, those of
+GuidedWalk, PhaseGraph and PolicyRAG were chosen after figures of the test halves had been seen two or three times, so
+a new set should confirm them. Metrics of the last hop are shares of its passages, over the questions whose hop order
+is known. *graph* is the folder's own, with the question entities of the folder, or that of `hopfuse build --reader`,
+with names found in the questions. Passages and questions have the folders' all-MiniLM-L6-v2 vectors, entities and
+facts WordLlama's. metaqa has only WordLlama's vectors, a passage about each entity with the first facts that name it,
+and the entity marked in each question. *p* is of the paired randomisation test by last_hop_recall@5, after Holm's
+correction over the runs of an index. *ms for 32* is the time of a batch, without encoding and matching names, on
+{processor}, {cores} cores shared with many other programs; compare times only with each other, within a set and
+graph.
 
-- `guided-walk+words`: with BM25, whose words raise weights in the walk; of the sets that were compared since it can.
-- `words`: BM25; `graph`: the walk alone; `graph-else-dense`: with the dense list for a question without seeds.
+- `guided-walk+words`: with BM25, whose words raise weights in the walk; only for the sets that were compared after this
+  was added.
+- `words`: BM25; `graph`: the walk alone; `graph-else-dense`: with the dense list for questions without seeds.
 - `triple-vector`, `triple-graph`: the legs of `triple-hybrid`, which ranks passages by the entities that they mention.
 """
 
-_LOSSES = """### Against the best leg
+_LOSSES = """### Recipes compared with their best leg
 
-How far each recipe is from the best of its own legs by last_hop_recall@5, with the paired bootstrap 95 % interval of
-the difference. With their defaults two are behind by more than a point and more than chance: `policy-rag` over a graph
-of words on musique-train, and `triple-hybrid` by passages on metaqa, where its graph finds next to nothing and still
-has an equal say. `hybrid-convex` is an option, no default.
+The difference of each recipe from the best of its own legs by last_hop_recall@5, with its paired bootstrap 95 %
+interval. With default options, two are significantly behind by more than a point: `policy-rag` over a graph of words on
+musique-train, and `triple-hybrid` by passages on metaqa, where its graph leg finds next to nothing and still has the
+same weight. `hybrid-convex` is an option, not a default.
 """
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.side_by_side", description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="where the folders are")
-    parser.add_argument("--set", dest="sets", action="append", choices=FOLDERS, help="only this one; several times")
-    parser.add_argument("--graph", dest="graphs", action="append", choices=GRAPHS, help="only this one; several times")
-    parser.add_argument("--work", type=Path, help="a folder that keeps the indexes; those that are there are used")
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
+    parser.add_argument("--set", dest="sets", action="append", choices=FOLDERS, help="only this set; may be repeated")
+    parser.add_argument(
+        "--graph", dest="graphs", action="append", choices=GRAPHS, help="only this graph; may be repeated"
+    )
+    parser.add_argument("--work", type=Path, help="folder that keeps the indexes; existing ones are reused")
     args = parser.parse_args()
     sets: Sequence[str] = args.sets or FOLDERS
     for name in sets:
@@ -221,7 +222,7 @@ def main() -> None:
     numbers = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for name in sets:
         for graph in args.graphs or GRAPHS:
-            if graph == OWN or name != "metaqa":  # whose graph is what it is about
+            if graph == OWN or name != "metaqa":  # metaqa is itself a graph
                 with TemporaryDirectory() as aside:
                     work = (args.work or Path(aside)) / f"{name}-{graph}"
                     work.mkdir(parents=True, exist_ok=True)

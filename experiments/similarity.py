@@ -1,9 +1,9 @@
-"""In what unit a walk's tau should count: writes experiments/results/similarity.json.
+"""Compare units for the tau of a guided walk; writes experiments/results/similarity.json.
 
 python -m experiments.similarity [--data FOLDER]
 
-``python -m experiments.quality`` puts the numbers into docs/quality.md. Each question's walk is run on a grid of
-temperatures, once; a unit then picks a temperature for each question, tau times its own spread of similarities.
+``python -m experiments.quality`` makes a section of docs/quality.md from it. Each question's walk is run once on a grid
+of temperatures; a unit then gives each question the temperature tau times the spread of its similarities.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "experiments" / "results" / "similarity.json"
 FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300")
 DAMPING, PASSES, K = 0.5, 12, 5
-#: Temperatures, thirds of an octave apart: a unit's own is at most a sixth away.
+#: Temperatures a third of an octave apart, so the nearest one is at most a sixth away.
 TEMPERATURES = 0.01 * 2.0 ** (np.arange(22) / 3)
-STEPS = 6  # of tau, to an octave
+STEPS = 6  # of tau, per octave
 HALVES = ("tune", "test")
 PROJECTED, SEED = 128, 0
 
@@ -39,17 +39,17 @@ Floats = NDArray[np.float32]
 
 
 def largest(cosines: Floats, nth: int) -> Floats:
-    """The nth largest of each row."""
+    """Return the nth largest value of each row."""
     at = cosines.shape[1] - nth
     return np.partition(cosines, at, axis=1)[:, at]
 
 
 def quantile_gap(low: float, high: float) -> Callable[[Floats], Floats]:
-    """Between two quantiles of a row."""
+    """Return the function that computes the gap between two quantiles of each row."""
     return lambda cosines: np.quantile(cosines, high, axis=1) - np.quantile(cosines, low, axis=1)
 
 
-#: A question's spread, from its similarities with all passages.
+#: Measures of a question's spread of similarities over all passages.
 UNITS: Mapping[str, Callable[[Floats], Floats]] = {
     "1: the cosine itself": lambda c: np.ones(len(c), np.float32),
     "standard deviation": lambda c: c.std(axis=1),
@@ -65,7 +65,7 @@ UNITS: Mapping[str, Callable[[Floats], Floats]] = {
 
 
 class Walks(NamedTuple):
-    """A folder's graph and its questions that have seeds and a known last hop."""
+    """A folder's graph, and its questions with seeds and a known last hop."""
 
     weights: csr_array  # (N, N), symmetric
     restarts: Floats  # (N, Q)
@@ -75,7 +75,7 @@ class Walks(NamedTuple):
 
 
 def read_walks(folder: Path) -> Walks:
-    """Seeds are the entities that a question names, each 1 / (passages that it is in)."""
+    """Read a folder; seeds are the entities in a question, weighted 1 / (number of their passages)."""
     nodes = list(read_tsv(folder / "graph" / "nodes.tsv"))
     a, b, kinds, counts = zip(*read_tsv(folder / "graph" / "edges.tsv"), strict=True)
     ends, weight = np.array([a, b], np.int64), np.array(counts, np.float32)
@@ -106,7 +106,7 @@ def read_walks(folder: Path) -> Walks:
 
 
 def vectors_of(folder: Path, encoder: WordLlamaEncoder) -> dict[str, tuple[Floats, Floats]]:
-    """Questions and passages by each encoder, of length 1."""
+    """Return unit vectors of questions and passages by each encoder."""
     questions, passages = (np.load(folder / f"{kind}_emb.f16.npy").astype(np.float32) for kind in ("query", "passage"))
     asked = [line["question"] for line in read_lines(folder / "queries.jsonl")]
     texts = [f"{line['title']}\n{line['text']}" for line in read_lines(folder / "passages.jsonl")]
@@ -120,18 +120,18 @@ def vectors_of(folder: Path, encoder: WordLlamaEncoder) -> dict[str, tuple[Float
 
 
 def unit(rows: Floats) -> Floats:
-    """Rows of length 1."""
+    """Return rows scaled to length 1."""
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def recalls(walks: Walks, cosines: Floats) -> NDArray[np.float64]:
-    """last_hop_recall@5 of each question at each temperature, (Q, temperatures)."""
+    """Return last_hop_recall@5 of each question at each temperature, shape (Q, temperatures)."""
     found = [walked(walks, cosines, float(temperature)) for temperature in TEMPERATURES]
     return np.stack(found, axis=1)
 
 
 def walked(walks: Walks, cosines: Floats, temperature: float) -> NDArray[np.float64]:
-    """The share of each question's last hop among the first five passages of its guided walk."""
+    """Return the share of each question's last hop among the first five passages of its guided walk."""
     z = potentials(cosines.T, len(walks.restarts), temperature)
     x = guided_walk(walks.weights, walks.restarts, z, DAMPING, PASSES)
     best = np.argsort(-x[: cosines.shape[1]], axis=0, kind="stable")[:K].T
@@ -139,14 +139,14 @@ def walked(walks: Walks, cosines: Floats, temperature: float) -> NDArray[np.floa
 
 
 class Measured(NamedTuple):
-    """A folder by an encoder: recall of each question at each temperature, spreads, and the half that it is in."""
+    """A folder with an encoder: recall of each question at each temperature, its spreads, and its half."""
 
     recall: NDArray[np.float64]
     spreads: Mapping[str, Floats]
     is_test: NDArray[np.bool_]
 
     def mean(self, test: bool, places: NDArray[np.int64]) -> float:
-        """Of one half, at a temperature for each question."""
+        """Return the mean recall of one half, with a temperature for each question."""
         value = self.recall[np.arange(len(places)), places]
         return float(100 * value[self.is_test == test].mean())
 
@@ -155,29 +155,29 @@ Places = Callable[[Measured], NDArray[np.int64]]
 
 
 class Encoder(NamedTuple):
-    """One encoder's measurements on all folders, each of which counts the same."""
+    """An encoder's measurements on all folders, which have equal weight."""
 
     folders: Mapping[str, Measured]
 
     def reached(self, places: Places) -> dict[str, list[float]]:
-        """Recall on the tune halves and on the test halves, folder by folder."""
+        """Return the recall on the tune and test halves of each folder."""
         chosen = [(one, places(one)) for one in self.folders.values()]
         return {half: [one.mean(half == "test", at) for one, at in chosen] for half in HALVES}
 
     def own_best(self) -> dict[str, Any]:
-        """The temperature that is best on the tune halves, and what it reaches."""
+        """Return the temperature that is best on the tune halves, and its recall."""
         tried = [self.reached(everywhere(place)) for place in range(len(TEMPERATURES))]
         place = int(np.argmax([np.mean(one["tune"]) for one in tried]))
         return {"temperature": float(TEMPERATURES[place]), **tried[place]}
 
 
 def everywhere(place: int) -> Places:
-    """One temperature for all questions."""
+    """Return the same place in the grid for all questions."""
     return lambda one: np.full(len(one.recall), place)
 
 
 def in_units(unit_name: str, tau: float) -> Places:
-    """The places in the grid nearest to tau times each question's spread."""
+    """Return the places in the grid nearest to tau times each question's spread."""
 
     def places(one: Measured) -> NDArray[np.int64]:
         place = np.log2(np.maximum(tau * one.spreads[unit_name], 1e-9) / TEMPERATURES[0]) * 3
@@ -187,7 +187,7 @@ def in_units(unit_name: str, tau: float) -> Places:
 
 
 def study(encoders: Mapping[str, Encoder]) -> dict[str, Any]:
-    """Each unit's tau with the least worst loss on the tune halves, and its losses there and on the test halves."""
+    """Return each unit's tau with the smallest worst loss on the tune halves, and its losses on both halves."""
     own = {name: encoder.own_best() for name, encoder in encoders.items()}
     units = {}
     for unit_name in UNITS:
@@ -202,7 +202,7 @@ def study(encoders: Mapping[str, Encoder]) -> dict[str, Any]:
 
 
 def tried(unit_name: str, tau: float, encoders: Mapping[str, Encoder], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return each encoder's average loss over the folders, against its own best temperature."""
+    """Return each encoder's mean loss over the folders, relative to its own best temperature."""
     found = {name: encoder.reached(in_units(unit_name, tau)) for name, encoder in encoders.items()}
     losses = {
         half: {name: float(np.mean(own[name][half]) - np.mean(found[name][half])) for name in encoders}
@@ -212,7 +212,7 @@ def tried(unit_name: str, tau: float, encoders: Mapping[str, Encoder], own: Mapp
 
 
 def section() -> str:
-    """Both tables, from the recorded numbers."""
+    """Return the section of docs/quality.md about the recorded results."""
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
     names, folders = list(results["own"]), results["questions"]
     best = []
@@ -237,28 +237,28 @@ def section() -> str:
     )
 
 
-_HEAD = """## In what unit tau counts
+_HEAD = """## The unit of tau
 
-Written by `python -m experiments.similarity`: what one tau costs three encoders, by the unit that it counts in. The
-walk is guided as `similarity_weights` does it (damping 0.5, floor 1e-4), from the entities that a question names, on
-the questions that name one and whose last hop is known (tune and test half:
-{questions}). `MiniLM on 128` is MiniLM projected on 128
-random orthogonal directions. First, what each encoder reaches with the temperature t, exp((c - max)/t), that is best
-for its own tune halves: last_hop_recall@5 in percent, the mean over the folders.
+Written by `python -m experiments.similarity`: the loss of three encoders if they share one tau, by its unit. Walks are
+guided as by `similarity_weights` (damping 0.5, floor 1e-4), from the entities in a question, for the questions with an
+entity and a known last hop (tune and test half:
+{questions}). `MiniLM on 128` is MiniLM projected to 128
+random orthogonal directions. The first table has each encoder with its own temperature t, exp((c - max)/t), the best on
+its tune halves: last_hop_recall@5 in percent, the mean over the folders.
 """
 
-_LOSSES = """For each unit, the one tau for all encoders that loses least for the worst of them on the tune halves, and
-the points that it loses on the test halves against what is above (below 0: it gains). The spans from the maximum to the
-mean and to the median lose least on the tune halves, the standard deviation and the span of 80 % on the test halves;
-they are within half a point of each other, less than these questions can tell apart. `similarity_weights` counts in
-standard deviations, with tau 1.4: its sums are exact in any order, so that a filter and empty places change no bit, and
-one passage that is far above all others does not widen the scale.
+_LOSSES = """The second table has, for each unit, the tau shared by all encoders whose worst loss on the tune halves is
+smallest, and the points that it loses on the test halves relative to the first table (below 0, it gains). The distances
+from the maximum to the mean and to the median lose least on the tune halves, the standard deviation and the 80 % range
+on the test halves. They are within half a point of each other, less than these questions can distinguish.
+`similarity_weights` uses standard deviations, with tau 1.4: the sums are exact in any order, so that filters and empty
+places change no bit, and a single passage far above all others does not change the scale much.
 """
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.similarity", description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="where the folders are")
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
     args = parser.parse_args()
     encoder = WordLlamaEncoder()
     measured: dict[str, dict[str, Measured]] = {}

@@ -1,4 +1,4 @@
-"""How long it takes to find all pairs of similar names: 60,000 drawn vectors of 384 numbers, in groups of about three.
+"""Time the search for all pairs of similar names: 60,000 random vectors of 384 dimensions in groups of about three.
 
 python -m experiments.synonyms [--count 60000]
 """
@@ -19,7 +19,7 @@ SPREAD = 0.5  # cosines within a group are about 1 / (1 + SPREAD^2) = 0.8
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.synonyms", description=__doc__)
-    parser.add_argument("--count", type=int, default=60_000, help="vectors")
+    parser.add_argument("--count", type=int, default=60_000, help="number of vectors")
     count = parser.parse_args().count
     draw = np.random.default_rng(0)
     centres = draw.standard_normal((max(1, count // 3), DIM))

@@ -1,10 +1,10 @@
-"""The defaults of the recipes, chosen on the tune halves of three folders at once and reported on the test halves.
+"""Choose the defaults of the recipes on the tune halves of three folders together, and report their test halves.
 
 python -m experiments.tuned [--data FOLDER] [--recipe NAME ...]
 
-Writes experiments/results/tuned.json, which python -m experiments.quality puts into docs/quality.md. Chosen is what
-loses least against the folder's own best where it loses most (:func:`hopfuse.evaluate.sweep_sets`), by the share of the
-last hop among the first five; the legs alone are trials too. Each leg's lists are made once.
+Writes experiments/results/tuned.json, from which python -m experiments.quality makes a section of docs/quality.md. The
+choice is the trial with the smallest worst loss against each folder's best (:func:`hopfuse.evaluate.sweep_sets`) by
+last_hop_recall@5; the legs by themselves are trials too. Each leg's lists are computed once.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """The lists of each leg for a folder's questions: up to DEPTH passages each, the walk's by damping.
+    """The lists of each leg for a folder's questions: up to DEPTH passages each, those of the walk by damping.
 
-    A question whose walk reaches nothing has the dense list as its graph list.
+    If a question's walk reaches nothing, its graph list is the dense list.
     """
 
     qrels: Qrels
@@ -51,7 +51,7 @@ class Lists:
     graph: Mapping[float, hf.Hits]
 
     def leg(self, options: Options) -> hf.Hits:
-        """The list of a leg by its name."""
+        """Return the list of the leg that a trial names."""
         return {"dense": self.dense, "words": self.words}.get(options["leg"]) or self.graph[options["damping"]]
 
 
@@ -66,16 +66,16 @@ def lists_of(index: hf.Index, asked: Mapping[str, Any], qrels: Qrels, encoder: A
 
 
 def legs_alone(*others: str) -> list[dict[str, Any]]:
-    """The walk by damping, and the other legs, as trials."""
+    """Return the walk with each damping, and the other legs, as trials."""
     return [{"leg": "graph", "damping": d} for d in DAMPINGS] + [{"leg": name} for name in others]
 
 
 def grid(**values: tuple[Any, ...]) -> list[dict[str, Any]]:
-    """Every combination of values."""
+    """Return every combination of values."""
     return [dict(zip(values, row, strict=True)) for row in product(*values.values())]
 
 
-#: Pools of at least 30, so that a search for more than ten passages finds them without a walk, too.
+#: Pools are at least 30, so that a search for more than ten passages also finds them without a walk.
 PHASE_GRAPH = [
     *legs_alone("dense"),
     *grid(
@@ -100,7 +100,7 @@ HYBRID_RRF = [
 
 
 def phase_graph(lists: Lists) -> Callable[[Options, np.ndarray], hf.Hits]:
-    """PhaseGraph over lists that are there, as a system with options."""
+    """Return PhaseGraph over computed lists, as a system with options."""
 
     def run(options: Options, rows: np.ndarray) -> hf.Hits:
         if "leg" in options:
@@ -114,7 +114,7 @@ def phase_graph(lists: Lists) -> Callable[[Options, np.ndarray], hf.Hits]:
 
 
 def hybrid_rrf(lists: Lists) -> Callable[[Options, np.ndarray], hf.Hits]:
-    """HybridRRF over lists that are there; the graph's weight is 1."""
+    """Return HybridRRF over computed lists, with weight 1 for the graph."""
 
     def run(options: Options, rows: np.ndarray) -> hf.Hits:
         if "leg" in options:
@@ -127,16 +127,16 @@ def hybrid_rrf(lists: Lists) -> Callable[[Options, np.ndarray], hf.Hits]:
 
 
 def part(hits: hf.Hits, rows: np.ndarray) -> hf.Hits:
-    """The lists of some questions."""
+    """Return the lists of some questions."""
     return hf.Hits.unchecked(hits.ids[rows], hits.scores[rows], hits.counts[rows])
 
 
-#: eta of relations, synonyms and context by name, and how types are put together.
+#: Edge weights of relations, synonyms and context, and their normalisation, by name.
 WALKS: dict[str, dict[str, Any]] = {
     "per type": {"relation": 0.6, "synonym": 0.2, "context": 0.2, "edge_type_norm": "per_type"},
     "joint": {"relation": 1.0, "synonym": 1.0, "context": 1.0, "edge_type_norm": "joint"},
 }
-#: What the trials of PolicyRAG differ from, in what they say otherwise.
+#: Options of PolicyRAG's trials unless they set others.
 POLICY = {
     "source": ("passages",),
     "walk": ("joint",),
@@ -155,17 +155,17 @@ POLICY_RAG = [
     *grid(**POLICY | {"damping": (0.5, 0.85), "beta": (0.0, 0.25)}),
     *grid(**POLICY | {"beta": (0.0,)}),
 ]
-#: PhaseGraph with BM25 as a third leg, whose own options are those chosen without it.
+#: PhaseGraph with BM25 as a third leg; its other options are those chosen without BM25.
 WORDS = [
     *legs_alone("dense", "words"),
     *grid(lexical_weight=(0.02, 0.05, 0.1, 0.15, 0.2, 0.3), lexical_k=(10, 30, 100)),
 ]
-#: At one damping: that of 0.85 finds more, and takes more than 2.7 times PhaseGraph's time.
+#: With the default damping only: 0.85 finds more, but takes more than 2.7 times the time of PhaseGraph.
 GUIDED_WALK = [
     *legs_alone("dense"),
     *grid(second_top=(1, 2, 3), second_mass=(0.3, 0.5, 0.7, 0.9), tau=(1.0, 1.4, 2.0)),
 ]
-#: Passages by the entities that they mention, as ``hopfuse compare`` has them; its legs are those of the recipe.
+#: Passages ranked by the entities that they mention, as in ``hopfuse compare``; the legs are those of the recipe.
 TRIPLE_HYBRID = [
     {"mode": "vector"},
     *grid(mode=("graph",), seeds=(10, 30)),
@@ -174,7 +174,7 @@ TRIPLE_HYBRID = [
 
 
 def policy_of(options: Options) -> Policy:
-    """The default policy with the options of a trial."""
+    """Return the default policy with the options of a trial."""
     policy, weight = Policy(), options["reranking"]
     return replace(
         policy,
@@ -189,7 +189,7 @@ def policy_of(options: Options) -> Policy:
 def policy_rag(
     lists: Lists, index: hf.Index, asked: Mapping[str, Any], encoder: Any
 ) -> Callable[[Options, np.ndarray], hf.Hits]:
-    """PolicyRAG, made anew for each trial, with facts by the encoder's vectors."""
+    """Return PolicyRAG with the encoder's vectors of facts, as a system with options."""
     facts = encoder.encode_passages(index.facts.texts(index.entity_names))
 
     def run(options: Options, rows: np.ndarray) -> hf.Hits:
@@ -203,7 +203,7 @@ def policy_rag(
 
 
 def words(lists: Lists) -> Callable[[Options, np.ndarray], hf.Hits]:
-    """PhaseGraph with words over lists that are there."""
+    """Return PhaseGraph with words over computed lists, as a system with options."""
 
     def run(options: Options, rows: np.ndarray) -> hf.Hits:
         if "leg" in options:
@@ -219,7 +219,7 @@ def words(lists: Lists) -> Callable[[Options, np.ndarray], hf.Hits]:
 def guided_walk(
     lists: Lists, index: hf.Index, asked: Mapping[str, Any], encoder: Any
 ) -> Callable[[Options, np.ndarray], hf.Hits]:
-    """GuidedWalk, made anew for each trial."""
+    """Return GuidedWalk as a system with options."""
 
     def run(options: Options, rows: np.ndarray) -> hf.Hits:
         if "leg" in options:
@@ -232,7 +232,7 @@ def guided_walk(
 
 
 def triple_hybrid(index: hf.Index, asked: Mapping[str, Any], encoder: Any) -> Callable[[Options, np.ndarray], hf.Hits]:
-    """TripleHybrid's passages, made anew for each trial."""
+    """Return TripleHybrid's ranking of passages as a system with options."""
 
     def run(options: Options, rows: np.ndarray) -> hf.Hits:
         texts = tuple(asked["queries"][row] for row in rows.tolist())
@@ -249,7 +249,7 @@ GRIDS = {
     "policy-rag": POLICY_RAG,
     "triple-hybrid": TRIPLE_HYBRID,
 }
-#: What a recipe is compared with: the settings of its paper, or that it was published with.
+#: The options that a recipe is compared with: those of its paper or publication.
 BASELINES: dict[str, dict[str, Any]] = {
     "guided-walk": {"second_top": 2, "second_mass": 0.5, "tau": 1.4},
     "phase-graph+words": {"lexical_weight": 0.3, "lexical_k": 100},
@@ -276,7 +276,7 @@ BASELINES: dict[str, dict[str, Any]] = {
 
 
 def swept(data: Path, recipes: tuple[str, ...]) -> dict[str, SetsSweep]:
-    """Choose for each recipe; the folders are read one after another, and all stay in memory."""
+    """Run the sweep of each recipe, with all folders in memory."""
     encoder, sets = hf.diagnose.CachedEncoder(WordLlamaEncoder()), {}
     for name in FOLDERS:
         folder = data / name
@@ -300,23 +300,23 @@ def swept(data: Path, recipes: tuple[str, ...]) -> dict[str, SetsSweep]:
 
 
 def section(results: Path = RESULTS) -> str:
-    """Return the section of docs/quality.md about the recorded choices."""
+    """Return the section of docs/quality.md about the recorded results."""
     recorded = json.loads(results.read_text(encoding="utf-8"))
     parts = [_HEAD]
     for recipe, found in recorded.items():
         chosen, price = found["selected"], 100 * (found["selected"]["mean_loss"] - found["by_mean"]["mean_loss"])
         parts.append(
-            f"### {recipe}\n\nOf {found['num_trials']} trials: {_text(chosen['options'])}. On the tune halves it loses "
-            f"at most {100 * chosen['worst_loss']:.1f} points to a folder's best, {100 * chosen['mean_loss']:.1f} in "
-            f"the mean; the trial with the least mean loss ({_text(found['by_mean']['options'])}) loses {price:.1f} "
-            "less in the mean.\n"
+            f"### {recipe}\n\nOf {found['num_trials']} trials: {_text(chosen['options'])}. On the tune halves it is "
+            f"at most {100 * chosen['worst_loss']:.1f} points below a folder's best, {100 * chosen['mean_loss']:.1f} "
+            f"on average. The average loss of the trial where that is smallest ({_text(found['by_mean']['options'])}) "
+            f"is {price:.1f} less.\n"
         )
         rows = []
         for name, one in found["test"].items():
             means = [_percent(one["estimates"][who]["mean"]) for who in ("baseline", "selected", "by mean", "best")]
             against = [_interval(one[f"against_{who}"]) for who in ("baseline", "best")]
             rows.append([name, str(one["against_best"]["n"]), *means, *against])
-        columns = ["test half", "n", "as published", "selected", "least mean", "folder's best"]
+        columns = ["test half", "n", "as published", "selected", "smallest mean loss", "folder's best"]
         parts.append(table([*columns, "selected − published", "selected − folder's best"], rows))
     return "\n".join(parts)
 
@@ -336,27 +336,29 @@ def _interval(compared: Mapping[str, float]) -> str:
 
 _HEAD = f"""## How the defaults were chosen
 
-Written by `python -m experiments.tuned`. A setting that is best on one set of questions loses on another, so options
-are chosen on {", ".join(FOLDERS)} together: on each folder's tune half (by the MD5 of the question's id) a trial's loss
-is how far its {CHOSEN_BY} is below the best trial's there, the legs by themselves among them, and chosen is the trial
-whose largest loss is least. The test halves are read by the finalists alone (those of PhaseGraph were
-read twice: the first grid had lists of ten, which leave questions without a walk ten passages; those of PolicyRAG, too:
-the first grid had no damping but 0.7, no beta but 0.25 and no share of the passages below 0.05, and its finalists ran
-there before this one was made; and those of GuidedWalk, of which [some settings](#guidedwalk-taken-apart) ran there
-before its grid did, and damping 0.85, which it leaves out for its time);
-differences with paired bootstrap 95 % intervals. *folder's best* is what was best on
-that folder's own tune half. The defaults are what was selected, but for GuidedWalk: it
-reads second seeds off one passage, with 0.7 of the restart, and tau is 1.4, as
-[three encoders](#in-what-unit-tau-counts) have it, because that finds more of what
-[newcomers asked](#guidedwalk-taken-apart) of the atlas, whose questions chose nothing. Its trials are without words;
-`word_boost` and `word_k` were chosen by [trials on the tune halves](guided-walk.md#words-raise-weights) alone.
+Written by `python -m experiments.tuned`. Options that are best on one set of questions lose on another, so they are
+chosen on {", ".join(FOLDERS)} together. On each folder's tune half (by the MD5 hash of the question's id), the loss of
+a trial is the distance of its {CHOSEN_BY} below that of the best trial, where the legs by themselves are trials too.
+The selected trial is the one whose largest loss is smallest. Only the finalists are run on the test halves, and
+differences have paired bootstrap 95 % intervals. *folder's best* is the best trial on that folder's tune half.
+
+The test halves were seen before in three cases. PhaseGraph: finalists of a first grid, which had lists of ten, so that
+questions without a walk had only ten passages. PolicyRAG: finalists of a first grid, which had only damping 0.7, only
+beta 0.25 and no share of the passages below 0.05. GuidedWalk: [some settings](#ablations-of-guidedwalk), and damping
+0.85, which the grid leaves out because of its time.
+
+The defaults are the selected options, except for GuidedWalk: it takes second seeds from one passage, with 0.7 of the
+restart, and tau is 1.4, as for [three encoders](#the-unit-of-tau), because this answers more of the
+[newcomers' questions](#ablations-of-guidedwalk) about the atlas, which were not used for any choice. Its trials are
+without words; `word_boost` and `word_k` were chosen only by
+[trials on the tune halves](guided-walk.md#words-raise-weights).
 """
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.tuned", description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="where the folders are")
-    parser.add_argument("--recipe", action="append", choices=tuple(GRIDS), help="only this one; several times")
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
+    parser.add_argument("--recipe", action="append", choices=tuple(GRIDS), help="only this one; may be repeated")
     args = parser.parse_args()
     absent = [name for name in FOLDERS if not (args.data / name).is_dir()]
     if absent:

@@ -1,4 +1,4 @@
-"""Walks in SciPy whose edges into a passage count by its similarity to the question."""
+"""Guided walks in SciPy: edges into a passage are weighted by its similarity to the question."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FLOOR = 1e-4
 
 
 def potentials(similarity: np.ndarray, num_nodes: int, tau: float) -> np.ndarray:
-    """Weights of nodes, (N, B): max(exp((cos − max cos) / tau), FLOOR) on passages, the first nodes; 1 on entities.
+    """Return node weights (N, B): max(exp((cos − max cos) / tau), FLOOR) on passages, the first nodes; 1 on entities.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def potentials(similarity: np.ndarray, num_nodes: int, tau: float) -> np.ndarray
 def guided_walk(
     matrix: sparse.csr_array, restarts: np.ndarray, z: np.ndarray, damping: float = 0.5, passes: int = 14
 ) -> np.ndarray:
-    """Personalized PageRank over edges u–v that count z_u · w_uv · z_v, (N, B).
+    """Return Personalized PageRank (N, B) over edges u–v of weight z_u · w_uv · z_v.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compare fusions on multi-hop questions: chosen on one half of the questions, compared on the other.
+"""Compare fusion methods on multi-hop questions: options are chosen on one half of them, and compared on the other.
 
-``python -m experiments.fusion`` answers every question of :mod:`.questions`, and writes the numbers and the page.
+``python -m experiments.fusion`` runs every study of :mod:`.questions`, and writes the results and the page.
 """

@@ -1,6 +1,6 @@
-"""``python -m experiments.fusion``: answer every question, and write the numbers and the page.
+"""``python -m experiments.fusion``: run every study, and write the results and the page.
 
-The reranking is another command (:mod:`.reranking`), for it needs a model; its recorded numbers are put on the page.
+Reranking needs a model and is a separate command (:mod:`.reranking`); its recorded results are included in the page.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .questions import questions
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.fusion", description=__doc__)
     add_data(parser)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where the numbers go")
-    parser.add_argument("--out", type=Path, default=PAGE, help="where the page goes")
-    parser.add_argument("--page-only", action="store_true", help="the page of the numbers that are there")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="file of the results")
+    parser.add_argument("--out", type=Path, default=PAGE, help="file of the page")
+    parser.add_argument("--page-only", action="store_true", help="only write the page, from recorded results")
     args = parser.parse_args()
     if not args.page_only:
         encoder = WordLlamaEncoder()

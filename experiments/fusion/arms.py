@@ -1,4 +1,4 @@
-"""Arms made of fused lists, and of walks."""
+"""Make arms of fused lists and of walks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .design import Arm, K, Options
 from .legs import DAMPING, Legs
 
 LEGS = ("dense", "graph", "lexical")
-#: How much of each list is fused, unless a question is about that: as the paper of PhaseGraph has it.
+#: Default number of hits of each list to fuse, as in the paper of PhaseGraph.
 POOLS = {"dense": 100, "graph": 30, "lexical": 100}
-#: The least score of each leg: cosine, walk, BM25. What TM2C2 scales from.
+#: Minimum possible score of each leg (cosine, walk, BM25), from which TM2C2 scales.
 LOWER = {"dense": -1.0, "graph": 0.0, "lexical": 0.0}
 
 
@@ -25,7 +25,7 @@ def fused(
     grid: Sequence[Options] = ({},),
     **options: Any,
 ) -> Arm:
-    """``hf.fuse`` of some legs with pools of those lengths, unless the options or the grid say otherwise."""
+    """Return an arm of ``hf.fuse`` over some legs, with the default pools unless the options or the grid set others."""
     fixed = {"pool": tuple(POOLS[leg] for leg in legs), **options}
 
     def run(found: Legs, chosen: Options) -> hf.Hits:
@@ -35,13 +35,13 @@ def fused(
 
 
 def convex(name: str, legs: Sequence[str], grid: Sequence[Options]) -> Arm:
-    """TM2C2: a convex combination of scores between the least that a leg can give and the largest of its list."""
+    """Return an arm of TM2C2: a convex combination of scores scaled from the leg's minimum to the list's maximum."""
     scale = hf.fusion.Calibration("theoretical_min_max", lower=tuple(LOWER[leg] for leg in legs))
     return fused(name, "linear", legs, grid, calibration=scale)
 
 
 def walk(found: Legs, edge_types: Sequence[float], depth: int) -> hf.Hits:
-    """The graph leg, over the linked graph with a weight for each of its edge types."""
+    """Return the graph leg over the linked graph, with a weight for each edge type."""
     return hf.ppr_topk(
         found.linked,
         found.seeds,

@@ -1,4 +1,4 @@
-"""A question to the data: arms, what is chosen for each on the tune half, and pairs compared on the test half."""
+"""The design of a study: arms, their options chosen on the tune half, and pairs compared on the test half."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ Halves = tuple[Legs, Legs]
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to rank, with options to choose from.
+    """A ranking method with options to choose from.
 
     Attributes
     ----------
     name : str
     run : callable (Legs, Options) -> Hits
-        At least K hits a question.
+        Returns at least K hits per question.
     grid : sequence of Options
-        What is chosen from on the tune half; one entry leaves nothing to choose.
+        Options to choose from on the tune half; with one entry, nothing is chosen.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, and the pairs of arms that answer it.
+    """A research question, its arms, and the pairs of arms that answer it.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Question:
 
 
 def ratios(lists: int, halvings: int) -> list[Options]:
-    """Weights of so many lists, each 0 or the heaviest's halved up to so many times, Σ = 1.
+    """Return weights of lists, normalised to 1: each is 0 or the largest, halved at most ``halvings`` times.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def ratios(lists: int, halvings: int) -> list[Options]:
 
 
 def grid(**values: Sequence[Any]) -> list[Options]:
-    """Every combination, the last option fastest.
+    """Return every combination, the last option varying fastest.
 
     Examples
     --------
@@ -94,14 +94,14 @@ def grid(**values: Sequence[Any]) -> list[Options]:
     return [dict(zip(values, row, strict=True)) for row in product(*values.values())]
 
 
-#: Where an option ends by itself: there is nothing further to try.
+#: The bounds of options, beyond which there is nothing to try.
 ENDS = {"blend": (0.0, 1.0)}
 
 
 def edges(arm: Arm, chosen: Options) -> list[str]:
-    """The options whose chosen value is the least or the largest of the grid: further ones may serve the arm better.
+    """Return the options whose chosen value is at an edge of the grid, beyond which values may be better.
 
-    Of weights, it is the least share above 0 that counts.
+    For weights, the smallest positive weight counts.
 
     Examples
     --------
@@ -111,8 +111,8 @@ def edges(arm: Arm, chosen: Options) -> list[str]:
     found = []
     for name, value in chosen.items():
         if name == "weights":
-            least, tried = _least_ratio(value), min(_least_ratio(options[name]) for options in arm.grid)
-            at_edge = least == tried < 1.0
+            smallest, tried = _smallest_ratio(value), min(_smallest_ratio(options[name]) for options in arm.grid)
+            at_edge = smallest == tried < 1.0
         elif isinstance(value, int | float):
             tried = sorted({options[name] for options in arm.grid if not isinstance(options[name], str)})
             at_edge = len(tried) > 2 and value in (tried[0], tried[-1]) and value not in ENDS.get(name, ())
@@ -123,15 +123,15 @@ def edges(arm: Arm, chosen: Options) -> list[str]:
     return found
 
 
-def _least_ratio(weights: Sequence[float]) -> float:
-    """The least weight above 0, of the largest."""
+def _smallest_ratio(weights: Sequence[float]) -> float:
+    """Return the smallest positive weight, relative to the largest."""
     return round(min(weight for weight in weights if weight > 0.0) / max(weights), 9)
 
 
 def answer(question: Question, folders: Mapping[str, Halves]) -> dict[str, Any]:
-    """What each arm chose and reached, and every pair under every metric, as JSON has it.
+    """Return the choice and the results of each arm, and the comparisons of all pairs, for JSON.
 
-    Holm's correction is over all comparisons of the question: its pairs, the metrics and the folders.
+    Holm's correction is over all comparisons of the question: its pairs, metrics and folders.
     """
     arms: dict[str, dict[str, Any]] = {arm.name: {} for arm in question.arms}
     found: list[dict[str, Any]] = []
@@ -164,7 +164,7 @@ def answer(question: Question, folders: Mapping[str, Halves]) -> dict[str, Any]:
 
 
 def _choose(arm: Arm, tune: Legs) -> tuple[Options, float | None]:
-    """The first of the best options on the tune half, and how good they are there."""
+    """Return the first of the best options on the tune half, and their metric there."""
     if len(arm.grid) == 1:
         return arm.grid[0], None
     metric = parse_metric(CHOSEN_BY)
@@ -174,7 +174,7 @@ def _choose(arm: Arm, tune: Legs) -> tuple[Options, float | None]:
 
 
 def _numbers(c: Comparison, tests: int) -> dict[str, Any]:
-    """A comparison, with what it would have found at the level that Holm's first step asks for."""
+    """Return a comparison for JSON, with the difference detectable at the level of Holm's first step."""
     level = {"power": POWER, "significance": SIGNIFICANCE / tests}
     if c.wins + c.losses == 0:
         detects = None

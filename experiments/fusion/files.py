@@ -1,4 +1,4 @@
-"""Where data is read and numbers are written."""
+"""Paths of data and results, and reading and writing them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ DIGITS = 6
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """The option ``--data``."""
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="where the folders are")
+    """Add the option ``--data``."""
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
 
 
 def folders_of(data: Path, parser: argparse.ArgumentParser) -> list[Path]:
-    """The folders that the experiments run on."""
+    """Return the question folders of the studies."""
     absent = [name for name in FOLDERS if not (data / name).is_dir()]
     if absent:
         parser.error(f"{data} has no folder {', '.join(absent)}; give --data")
@@ -31,7 +31,7 @@ def folders_of(data: Path, parser: argparse.ArgumentParser) -> list[Path]:
 
 
 def write_results(path: Path, results: dict[str, Any]) -> None:
-    """Results as JSON, with numbers of so many DIGITS."""
+    """Write results as JSON, with numbers rounded to DIGITS."""
     path.write_text(json.dumps(_rounded(results), ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The lists of one folder's questions, each computed once; every experiment fuses these."""
+"""The lists of a folder's questions, computed once and fused by every study."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from ..folders import load_index, read_lines, read_tsv
 
 DEPTH = 1000  # of every list
 DAMPING = 0.5  # of every walk
-STRICT = 0.9  # similarity from which a synonym edge is kept apart from the weaker ones
+STRICT = 0.9  # similarity from which a synonym edge is of the type "close synonym"
 EDGE_TYPES = ("context", "relation", "synonym", "close synonym", "same name")
 
 
 @dataclass(frozen=True, eq=False)
 class Legs:
-    """Some questions of a folder, and what each leg found for them.
+    """Questions of a folder, and the list of each leg for them.
 
     Attributes
     ----------
     qrels : Qrels, B queries
     questions : tuple of str, B entries
     lists : mapping of str to Hits
-        ``"dense"``, ``"graph"`` and ``"lexical"``, up to DEPTH passages a question, with raw scores.
+        ``"dense"``, ``"graph"`` and ``"lexical"``, up to DEPTH passages per question, with raw scores.
     seeds : Seeds
-        Where each question's walk starts.
+        The seeds of each question's walk.
     linked : Graph
-        The folder's graph with the EDGE_TYPES apart, "same name" added; the first four are the graph as it is stored.
+        The folder's graph with EDGE_TYPES; all but "same name" are those of the folder.
     passages : tuple of str
-        Title and text of each passage of the folder.
+        Title and text of each passage.
     """
 
     qrels: Qrels
@@ -49,7 +49,7 @@ class Legs:
     passages: tuple[str, ...]
 
     def take(self, rows: NDArray[np.int64]) -> Legs:
-        """The questions at some positions."""
+        """Return the questions at some positions."""
         return Legs(
             self.qrels.take(rows),
             tuple(self.questions[row] for row in rows),
@@ -60,13 +60,13 @@ class Legs:
         )
 
     def halves(self) -> tuple[Legs, Legs]:
-        """The tune half and the test half."""
+        """Return the tune half and the test half."""
         tune, test = (self.take(split_rows(self.qrels, split)) for split in ("tune", "test"))
         return tune, test
 
 
 def open_legs(folder: Path, encoder: Encoder) -> Legs:
-    """Search for every question of a folder by all three legs."""
+    """Search for every question of a folder with all three legs."""
     index = load_index(folder, encoder)
     recipe = hf.recipes.PhaseGraph(
         index,
@@ -92,7 +92,7 @@ def open_legs(folder: Path, encoder: Encoder) -> Legs:
 
 
 def linked_graph(folder: Path) -> hf.Graph:
-    """The stored edges by EDGE_TYPES, and an edge between neighbours among the entities of one normalised name."""
+    """Return the folder's edges by EDGE_TYPES, plus a chain of edges between entities with the same normalised name."""
     nodes = list(read_tsv(folder / "graph" / "nodes.tsv"))
     passages = sum(kind == "passage" for _, kind, _ in nodes)
     edges = [

@@ -1,4 +1,4 @@
-"""nanoranker behind the Reranker protocol: https://pypi.org/project/nanoranker (MIT)."""
+"""nanoranker as a Reranker: https://pypi.org/project/nanoranker (MIT)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABOUT = (
 
 
 class NanoRanker:
-    """Scores by the package's own network and embeddings, each text embedded once."""
+    """Scores with the package's network and embeddings, embedding each text once."""
 
     def __init__(self) -> None:
         import nanoranker
@@ -26,7 +26,7 @@ class NanoRanker:
         self.network: Any = nanoranker.reranker_model
 
     def score(self, queries: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
-        """A score for each of the candidates of each query."""
+        """Return a score for each candidate of each query."""
         return [self._row(query, row) for query, row in zip(queries, candidates, strict=True)]
 
     def _row(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:

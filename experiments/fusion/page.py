@@ -1,4 +1,4 @@
-"""docs/experiments.md, from the recorded numbers alone."""
+"""Write docs/experiments.md from the recorded results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = Mapping[str, Any]
 
 
 def render(results: Mapping[str, Any], reranking: Mapping[str, Any] | None) -> str:
-    """The page; ``reranking`` is None where it was not run."""
+    """Return the page; ``reranking`` is None if it was not run."""
     answers = list(results["questions"])
     notes = {}
     if reranking is not None:
@@ -24,7 +24,7 @@ def render(results: Mapping[str, Any], reranking: Mapping[str, Any] | None) -> s
     versions = ", ".join(f"{name} {number}" for name, number in results["versions"].items())
     head = _HEAD.format(halves=halves, versions=versions, chosen_by=CHOSEN_BY, level=SIGNIFICANCE, power=POWER)
     short = [f"- **{a['title']}.** {finding(a)}" for a in answers if a["comparisons"]]
-    parts = [head, "## What was found\n", "\n".join(short) + "\n"]
+    parts = [head, "## Findings\n", "\n".join(short) + "\n"]
     for a in answers:
         parts += [f"## {a['title']}\n", a["about"] + "\n", *notes.get(a["key"], ()), _arms(a)]
         if a["comparisons"]:
@@ -40,7 +40,7 @@ def _model(reranking: Mapping[str, Any]) -> str:
 
 
 def _arms(answer: Answer) -> str:
-    """Every arm on the test half, and what was chosen for it."""
+    """Return a table of every arm on the test half, with its chosen options."""
     rows = []
     for name, folders in answer["arms"].items():
         for folder, reached in folders.items():
@@ -53,7 +53,7 @@ def _arms(answer: Answer) -> str:
 
 
 def _comparisons(answer: Answer) -> str:
-    """Every pair, a line for each folder."""
+    """Return a table of every pair, with a line for each folder."""
     lines: dict[tuple[str, str, str], dict[str, Any]] = {}
     for c in answer["comparisons"]:
         lines.setdefault((c["first"], c["second"], c["folder"]), {})[c["metric"]] = c
@@ -92,25 +92,25 @@ def _value(value: Any) -> str:
 
 _HEAD = """# Experiments
 
-Written by `python -m experiments.fusion`, on the question folders that `--data` names; the numbers are in
-`experiments/results/`. They depend on nothing but the data and the code
+This page is written by `python -m experiments.fusion`, on the question folders in `--data`; the numbers are in
+`experiments/results/`. They depend only on the data and the code
 ({versions}).
 
-- Questions are split in two by the MD5 of their ids (tune and test: {halves}).
-  What is chosen, is chosen on the tune half, by its mean {chosen_by}, for each arm from its own grid; every figure
-  below is of the test half, on which each arm was run once.
+- Questions are split in two halves by the MD5 hash of their ids (tune and test: {halves}).
+  The options of each arm are chosen from its grid by mean {chosen_by} on the tune half. All figures below are of the
+  test half, on which each arm was run once.
 - Legs: all-MiniLM-L6-v2 vectors (`dense`), Personalized PageRank from the question's entities with damping 0.5
-  (`graph`), BM25 (`lexical`), as in [quality.md](quality.md). Pools: 100, 30 and 100, unless a question is about them.
+  (`graph`), and BM25 (`lexical`), as in [quality.md](quality.md). Pools are 100, 30 and 100 unless stated otherwise.
 - Figures are percentages with 95 % intervals: bootstrap, and Wilson's for full support and last hop.
-- A pair's cell: the difference in points with its paired bootstrap interval; p of the exact McNemar test (full support,
-  last hop) or the paired randomisation test, after Holm's correction over all comparisons of the section (both folders,
-  all pairs, all metrics), bold below {level:g}; questions won and lost; and the difference that these questions
-  would have shown with a probability of {power:g}, were it the true one, at the level of Holm's first step,
-  {level:g} / comparisons (– where no such difference is possible). A smaller one is found less often, and may be there
-  unseen: that a pair is not shown to differ is no evidence that it does not. The intervals are not corrected.
+- The cell of a pair has the difference in points with its paired bootstrap interval; p of the exact McNemar test (full
+  support, last hop) or the paired randomisation test, after Holm's correction over all comparisons of the section (both
+  folders, all pairs, all metrics), in bold below {level:g}; questions won and lost; and the smallest true difference
+  that these questions would detect with a probability of {power:g} at the level of Holm's first step,
+  {level:g} / comparisons (– if there is none). Smaller differences may exist undetected: a difference that is not
+  significant is no evidence of equality. The intervals are not corrected.
 """
 
-_NO_RERANKING = """Not run: no trained model was at hand. Whether a second stage harms multi-hop questions is
-open here. With a model in FOLDER,
-`python -m experiments.fusion.reranking --model FOLDER` and then `python -m experiments.fusion --page-only` put it here.
+_NO_RERANKING = """Not run, as no trained model was available, so it is open whether a second stage harms multi-hop
+questions. With a model in FOLDER, run `python -m experiments.fusion.reranking --model FOLDER` and then
+`python -m experiments.fusion --page-only` to add it here.
 """

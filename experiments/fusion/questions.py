@@ -1,4 +1,4 @@
-"""What is asked of the data, in the order of docs/experiments.md."""
+"""The research questions, in the order of docs/experiments.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .arms import LEGS, POOLS, convex, fused, walk
 from .design import Arm, K, Options, Question, grid, ratios
 from .legs import DEPTH, EDGE_TYPES, STRICT, Legs
 
-#: Of the heaviest leg's weight.
+#: Maximum number of halvings of the largest weight.
 HALVINGS = 6
 WEIGHTS = {size: ratios(size, HALVINGS) for size in (2, 3)}
 CHOSEN_WEIGHTS = f"weights chosen for each arm, each leg's 0 or 1 to 1/{2**HALVINGS} of the heaviest by powers of 2"
@@ -211,7 +211,7 @@ def _magnetised(legs: Legs, chosen: Options) -> hf.Hits:
 
 
 def questions() -> tuple[Question, ...]:
-    """All of them."""
+    """Return all research questions."""
     return (
         single_legs(),
         calibration(),

@@ -1,10 +1,10 @@
-"""A second stage that scores question and passage together: what it does to multi-hop questions.
+"""Measure a second stage on multi-hop questions, which scores questions and passages together.
 
 python -m experiments.fusion.reranking --model FOLDER [--data FOLDER]
 python -m experiments.fusion.reranking --nanoranker [--data FOLDER]
 
-The folder is that of a saved cross-encoder; the other is a package with its weights (pip install nanoranker).
-``python -m experiments.fusion --page-only`` puts the numbers on the page.
+The folder is that of a saved cross-encoder; nanoranker is a package with its weights (pip install nanoranker).
+``python -m experiments.fusion --page-only`` then adds the results to the page.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ QUESTION = Question(
 
 
 def candidates(legs: Legs) -> hf.Hits:
-    """What the second stage reads."""
+    """Return the candidates of the second stage."""
     return hf.fuse([legs.lists[leg] for leg in POOLS], method="rrf", pool=tuple(POOLS.values()), k=CANDIDATES)
 
 
 def reranked(halves: Mapping[str, Halves], reranker: Reranker) -> dict[str, Halves]:
-    """The same, with the list "reranked" in the test halves."""
+    """Return the same halves, with a list ``"reranked"`` in the test halves."""
     made = {}
     for folder, (tune, test) in halves.items():
         hits = rerank(candidates(test), test.questions, test.passages, reranker, k=CANDIDATES)
@@ -62,9 +62,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.fusion.reranking", description=__doc__)
     add_data(parser)
     stage = parser.add_mutually_exclusive_group(required=True)
-    stage.add_argument("--model", type=Path, help="a saved CrossEncoder of one output")
-    stage.add_argument("--nanoranker", action="store_true", help="the model of the package nanoranker")
-    parser.add_argument("--results", type=Path, default=RERANKING, help="where the numbers go")
+    stage.add_argument("--model", type=Path, help="folder of a saved CrossEncoder with one output")
+    stage.add_argument("--nanoranker", action="store_true", help="use the model of the package nanoranker")
+    parser.add_argument("--results", type=Path, default=RERANKING, help="file of the results")
     args = parser.parse_args(argv)
     encoder = WordLlamaEncoder()
     halves = {folder.name: open_legs(folder, encoder).halves() for folder in folders_of(args.data, parser)}

@@ -190,7 +190,7 @@ def test_every_question_has_an_answer_and_a_place_on_the_page(legs: Legs) -> Non
         assert page.count(f"\n## {question.title}\n") == 1
         assert all(f"\n| `{arm.name}` | hotpotqa | " in page for arm in question.arms)
         assert all(f"\n| `{first}` − `{second}` | hotpotqa | " in page for first, second in question.pairs)
-    assert "Not run: no trained model was at hand" in page
+    assert "Not run, as no trained model was available" in page
 
 
 class Knowing:
@@ -237,13 +237,14 @@ def test_a_finding_says_what_is_shown_and_what_is_not() -> None:
         compared("b", 0.9, 0.01, detects=0.05, metric="recall@5"),
     ]
     assert finding({"arms": {}, "comparisons": found}) == (
-        "`a` is better than `z`: f ndcg@10 +5.2. `a` is worse than `z`: f recall@5 -2.0. `b` and `z` are not shown to "
-        "differ; a true difference in ndcg@10 of 3.1 (f) points would probably have been shown for each of them."
+        "`a` is better than `z`: f ndcg@10 +5.2. `a` is worse than `z`: f recall@5 -2.0. `b` and `z` do not differ "
+        "significantly; a true difference in ndcg@10 of 3.1 (f) points would probably have been detected for each of "
+        "them."
     )
     two = [compared("a", 0.01, 0.052), compared("a", 1.0, 0.01, folder="g")]
     assert (
         finding({"arms": {}, "comparisons": two})
-        == "`a` is better than `z`: f ndcg@10 +5.2. On g no pair is shown to differ."
+        == "`a` is better than `z`: f ndcg@10 +5.2. On g no pair differs significantly."
     )
     arms = {
         "further": {"f": {"edges": ["weights", "rank_constant"]}, "g": {"edges": []}},
@@ -251,11 +252,11 @@ def test_a_finding_says_what_is_shown_and_what_is_not() -> None:
         "colder": {"f": {"edges": []}, "g": {"edges": ["temperature"]}},
     }
     assert finding({"arms": arms, "comparisons": two[:1]}) == (
-        "`a` is better than `z`: f ndcg@10 +5.2. Chosen at the edge of their grid, so that finer or further steps may "
-        "serve them better: f `further` (weights, k); g `colder` (temperature)."
+        "`a` is better than `z`: f ndcg@10 +5.2. Choices at the edge of a grid, where finer or further steps may be "
+        "better: f `further` (weights, k); g `colder` (temperature)."
     )
     many = [compared(name, 0.05, 0.0, detects=None) for name in "abcd"]
-    assert finding({"arms": {}, "comparisons": many}) == "4 of 4 pairs are not shown to differ."
+    assert finding({"arms": {}, "comparisons": many}) == "4 of 4 pairs do not differ significantly."
 
 
 def test_numbers_are_written_short_and_read_back(tmp_path: Path) -> None:

@@ -79,6 +79,6 @@ def test_the_page_has_the_recorded_numbers_and_the_defaults() -> None:
     text = guided.section()
     assert text in PAGE.read_text(encoding="utf-8")
     config = GuidedWalkConfig()
-    assert f"By\ndefault it has second_top {config.second_top} and second_mass {config.second_mass:g}" in text
+    assert f"The defaults are second_top {config.second_top} and\nsecond_mass {config.second_mass:g}, which" in text
     rest = {name: value for name, value in guided.BASE.items() if not name.startswith("second")}
     assert rest == {name: getattr(config, name) for name in rest}

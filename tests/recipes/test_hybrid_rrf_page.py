@@ -40,6 +40,6 @@ def test_its_verdict_is_that_of_the_measured_page() -> None:
     for metric in ("recall@5", "last_hop@10", "ndcg@10"):
         (row,) = re.findall(rf"^\| {metric} \| (.*) \| (.*) \|$", text, re.MULTILINE)
         for folder, cell in zip(("hotpotqa", "musique-train"), row, strict=True):
-            verdict = measured.split(f"\n## {folder}\n")[1].split("`hybrid convex` against `hybrid rrf`")[1]
+            verdict = measured.split(f"\n## {folder}\n")[1].split("`hybrid convex` compared with `hybrid rrf`")[1]
             (difference, p) = re.findall(rf"^\| {metric} \| (\S+) .*\| (\S+) \|$", verdict, re.MULTILINE)[0]
             assert cell == f"{difference.replace('-', '−')}, p = {p}"
