@@ -1,8 +1,8 @@
-"""``import hopfuse`` takes at most 1.6 times the processor's time that ``import numpy`` alone takes.
+"""Check that ``import hopfuse`` takes at most 1.6 times the CPU time of ``import numpy``.
 
-The package's names load when they are first used, so the operations that every search needs are named too: they count.
-Fresh processes take turns, and of eleven the quickest counts: other work on the machine adds to a time, and never takes
-from it. All of them read bytecode, as after an installation by pip, whatever ``PYTHONDONTWRITEBYTECODE`` says here.
+The package loads its names at first use, so the operations that every search needs are imported too. Times are the
+minimum of eleven fresh processes, in turns, since other work on the machine can only add to a time. All processes read
+bytecode, as after an installation by pip, whatever ``PYTHONDONTWRITEBYTECODE`` is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as bytecode:
         environment = os.environ | {"PYTHONPYCACHEPREFIX": bytecode}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        import_ms(OURS, environment)  # writes the bytecode, and fills the disk's cache
+        import_ms(OURS, environment)  # writes the bytecode, and fills the disk cache
         turns = [tuple(import_ms(module, environment) for module in (OURS, "hopfuse", "numpy")) for _ in range(TURNS)]
     ours, bare, numpys = map(min, zip(*turns, strict=True))
     ratio = ours / numpys

@@ -1,6 +1,6 @@
-"""An installed wheel, with NumPy alone: the operations' answers are the float64 oracle's.
+"""Check that operations of an installed wheel agree with the float64 oracle.
 
-Run by cibuildwheel and by .ci/run in an environment that holds the wheel and what it depends on.
+Run by cibuildwheel and by .ci/run in an environment with the wheel and its dependencies only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 def main() -> None:
     version = importlib.metadata.version("hopfuse")
     if version != hf.__version__:
-        raise SystemExit(f"the wheel's metadata say version {version}, hopfuse.__version__ is {hf.__version__}")
+        raise SystemExit(f"the wheel's metadata has version {version}, but hopfuse.__version__ is {hf.__version__}")
 
     rng = np.random.default_rng(0)
     nodes, queries = 500, 8
@@ -37,7 +37,7 @@ def main() -> None:
     fused = hf.fuse([dense, walk], method="rrf", k=5)
     if not np.array_equal(fused.ids, hf.reference.fuse([dense, walk], method="rrf", k=5).ids):
         raise SystemExit("fuse differs from the oracle")
-    print(f"hopfuse {version}: {hf.backend_info()['backends']['cpu']['variant']}, answers are the oracle's")
+    print(f"hopfuse {version}: {hf.backend_info()['backends']['cpu']['variant']}, results agree with the oracle")
 
 
 if __name__ == "__main__":

