@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import hopfuse as hf
 import httpx
 import pytest
+from hopfuse.cli.run.serve import Readers
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import RECIPES
 from hopfuse.serve import Service
@@ -145,3 +146,29 @@ def test_a_recipe_that_is_named_and_cannot_be_made_is_refused_at_the_start(path)
     config = configured("", indexes={"cities": {"path": path, "recipes": ["nope"]}})
     with pytest.raises(hf.errors.InputError, match="recipe is 'nope'"):
         Service(config, with_words).open_all()
+
+
+@pytest.mark.parametrize("has_vectors", [False, True])
+def test_a_graph_without_entities_is_asked_by_text(tmp_path, has_vectors):
+    links = [{"src": at, "dst": at + 1} for at in range(len(TEXTS) - 1)]
+    rows = [{"id": f"p{at}", "text": text, "metadata": {"even": at % 2 == 0}} for at, text in enumerate(TEXTS)]
+    vectors = Letters().encode_passages(TEXTS)
+    index = hf.Index.build(passages=rows, graph=links, vectors=vectors if has_vectors else None)
+    index.save(tmp_path / "index")
+    query = {"text": f"What is said of {CITIES[3]}?"}
+    with (
+        running(configured(str(tmp_path / "index")), Readers()) as url,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
+        assert client.get("/v1/indexes").json()["indexes"][0]["entities"] == 0
+        if has_vectors:
+            refused = client.post("/v1/search", json={"queries": [query]})
+            assert refused.status_code == 400
+            assert "has no encoder for" in refused.json()["error"]["message"]
+            query["vector"] = vectors[3].tolist()
+        for allow in (None, {"even": True}):
+            found = client.post("/v1/search", json={"queries": [{**query, "allow": allow}], "k": 3}).json()
+            ids = [hit["id"] for hit in found["results"][0]["hits"]]
+            assert ids
+            assert allow is None or not {int(id[1:]) % 2 for id in ids} - {0}
+            assert allow is not None or "p3" in ids

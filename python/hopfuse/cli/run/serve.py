@@ -138,7 +138,7 @@ class Readers:
         if key not in self._encoders:
             self._encoders[key] = self._encoder(index, config)
         matcher: QuestionMatcher | None = None
-        if index.graph is not None and index.num_entities:
+        if index.graph is not None:
             before = self._matchers.get(config.path)
             matcher = QuestionMatcher(index) if before is None else before.of_state(index)
             try:
