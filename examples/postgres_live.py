@@ -1,25 +1,28 @@
-"""Search tables of PostgreSQL as they change: build, follow, ask, add a row, ask, delete it, ask again.
+"""Search PostgreSQL tables over HTTP as they change: build, follow, serve, ask, add a row, ask, delete it, ask again.
 
     python examples/postgres_live.py postgresql://user@localhost/database
 
-The server needs pgvector and wal_level = logical; the user may make a schema, a publication and a replication slot.
-Needs: pip install 'hopfuse[demo,postgres]'
+The server needs pgvector and wal_level = logical; the user may create a schema, a publication and a replication slot.
+Needs: pip install 'hopfuse[client,demo,postgres,serve]'
 """
 
 from __future__ import annotations
 
+import socket
+import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import hopfuse as hf
 import psycopg
+from hopfuse.client import Client
 from hopfuse.encoders import WordLlamaEncoder
-from hopfuse.extract import EntityLinker
-from hopfuse.recipes import HybridRRF
+from hopfuse.errors import EndpointError
 from hopfuse.stores.postgres import PostgresFollower, PostgresSource, drop_slot, followed
 
 DIM = 64
@@ -38,6 +41,7 @@ TEXTS = {
 }
 LATE = ("bernoulli", "The notes of Ada Lovelace compute Bernoulli numbers.", ["Ada Lovelace"])
 QUESTION = "Which Bernoulli numbers were computed?"
+SECONDS = 60.0
 
 
 def main(url: str, folder: Path, say: Callable[[str], None] = print) -> None:
@@ -56,39 +60,72 @@ def main(url: str, folder: Path, say: Callable[[str], None] = print) -> None:
 def run(
     url: str, folder: Path, database: psycopg.Connection, encoder: WordLlamaEncoder, say: Callable[[str], None]
 ) -> None:
-    """Build an index, follow the tables, and ask while they change."""
+    """Build an index, follow the tables, serve the index, and ask while the tables change."""
     source = PostgresSource(
         url,
         passages="SELECT id, body AS text, embedding FROM hopfuse_example.chunks ORDER BY id",
         entities="SELECT name FROM hopfuse_example.names ORDER BY name",
         edges="SELECT chunk AS src_passage, name AS dst_entity, 'context' AS type FROM hopfuse_example.mentions",
     )
-    with followed(source, "hopfuse_example", lambda tables: hf.Index.build(tables, metric="cosine")) as index:
+    # The index names its encoder, so that the server can encode questions.
+    with followed(
+        source, "hopfuse_example", lambda rows: hf.Index.build(rows, metric="cosine", encoder=encoder)
+    ) as index:
         index.save(folder)
     say(f"built: {index}")
+    try:
+        with following(folder, url), serving(folder) as client:
 
+            def ask() -> list[str]:
+                return [str(hit.id) for hit in client.search([QUESTION], k=2)[0]]
+
+            say(f"asked: {ask()}")
+            id, text, names = LATE
+            add(database, encoder, id, text, names)
+            say(f"added, and found after {wait(lambda: id in ask()):.2f} s: {ask()}")
+            database.execute("DELETE FROM hopfuse_example.chunks WHERE id = %s", (id,))
+            say(f"deleted, and gone after {wait(lambda: id not in ask()):.2f} s: {ask()}")
+    finally:
+        say(f"dropped: {drop_slot(folder, url)}")
+
+
+@contextmanager
+def following(folder: Path, url: str) -> Iterator[None]:
+    """Follow the tables on a thread; ``hopfuse follow`` does so in a process."""
     stop = threading.Event()
     with PostgresFollower(folder, url) as follower:
         thread = threading.Thread(target=follower.run, args=(stop,))
         thread.start()
         try:
-            reader = hf.Index.open(folder, live=True)  # in any process: a server, say
-            recipe = reader.follow(lambda index: HybridRRF(index, matcher=EntityLinker(index)))
-
-            def ask() -> list[str]:
-                vectors = encoder.encode_queries([QUESTION])
-                return [str(hit.id) for hit in recipe.search([QUESTION], vectors=vectors, k=2)[0]]
-
-            say(f"asked: {ask()}")
-            id, text, names = LATE
-            add(database, encoder, id, text, names)
-            say(f"added, and found after {wait(reader, lambda ids: id in ids):.2f} s: {ask()}")
-            database.execute("DELETE FROM hopfuse_example.chunks WHERE id = %s", (id,))
-            say(f"deleted, and gone after {wait(reader, lambda ids: id not in ids):.2f} s: {ask()}")
+            yield
         finally:
             stop.set()
             thread.join()
-    say(f"dropped: {drop_slot(folder, url)}")
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Client]:
+    """Run ``hopfuse serve`` on a free port of loopback, and yield a client once it answers."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen([sys.executable, "-m", "hopfuse", "serve", str(folder), "--port", str(port)])
+    try:
+        with Client(f"http://127.0.0.1:{port}") as client:
+
+            def answers() -> bool:
+                if server.poll() is not None:
+                    raise RuntimeError(f"hopfuse serve ended with exit code {server.returncode}")
+                try:
+                    return bool(client.indexes())
+                except EndpointError:  # not yet
+                    return False
+
+            wait(answers)
+            yield client
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def add(database: psycopg.Connection, encoder: WordLlamaEncoder, id: str, text: str, names: list[str]) -> None:
@@ -101,13 +138,13 @@ def add(database: psycopg.Connection, encoder: WordLlamaEncoder, id: str, text: 
             database.execute("INSERT INTO hopfuse_example.mentions VALUES (%s, %s)", (id, name))
 
 
-def wait(reader: hf.LiveIndex[hf.Index], until: Callable[[set[object]], bool], most: float = 60.0) -> float:
-    """Return after how many seconds the passages of the index are as they should be."""
+def wait(until: Callable[[], bool]) -> float:
+    """Return the seconds until a condition holds."""
     begin = time.monotonic()
-    while not until(set(reader.refresh().passage_ids)):
-        if time.monotonic() > begin + most:
-            raise TimeoutError(f"the index did not follow within {most} s")
-        time.sleep(0.01)
+    while not until():
+        if time.monotonic() > begin + SECONDS:
+            raise TimeoutError(f"nothing changed within {SECONDS} s")
+        time.sleep(0.02)
     return time.monotonic() - begin
 
 

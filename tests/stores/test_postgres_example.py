@@ -1,12 +1,15 @@
-"""examples/postgres_live.py on a real server: what is added is found, what is deleted is not, and nothing stays."""
+"""examples/postgres_live.py on a real PostgreSQL and a real ``hopfuse serve``: an added row is found, a deleted one is
+not, and the example cleans up.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 
-def test_the_example_follows_its_tables(database, tmp_path):
-    pytest.importorskip("wordllama", reason="the example encodes by wordllama (extra demo)")
+def test_the_example_asks_a_server_that_follows_the_tables(database, tmp_path):
+    for package in ("wordllama", "httpx", "uvicorn", "starlette", "ahocorasick"):
+        pytest.importorskip(package, reason=f"the example needs {package}")
     from examples.postgres_live import main
 
     url, connection = database
