@@ -99,10 +99,10 @@ def test_folders_that_are_not_hipporags_are_refused(folder: Path, tmp_path: Path
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="is not HippoRAG's"):
         read_folder(tmp_path / "empty")
-    assert "PASSAGES is given beside --from" in refused(
+    assert "PASSAGES is given with --from" in refused(
         "build", folder / "openie_results_ner_recorded.json", "--from", folder, "--out", out
     )
-    assert "--vectors is given beside --from" in refused(
+    assert "--vectors is given with --from" in refused(
         "build", "--from", folder, "--vectors", folder / "x.npy", "--out", out
     )
     assert "has labels" in refused("build", "--from", folder, "--synonyms", "ORG=0.9", "--out", out)

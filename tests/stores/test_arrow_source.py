@@ -235,7 +235,7 @@ def test_a_folder_of_parquet_files_is_a_source(folder, tmp_path):
         ParquetSource(folder)
     with pytest.raises(InputError, match="leave out the queries passages"):
         open_source(str(folder), {"passages": ["SELECT 1"]})
-    with pytest.raises(InputError, match="is no store; allowed: a folder"):
+    with pytest.raises(InputError, match="is not a store; allowed: a folder"):
         open_source(str(folder / "absent"))
 
 
@@ -245,10 +245,10 @@ def test_the_program_builds_from_a_folder(folder, tmp_path):
     assert list(index.passage_ids) == STRINGS
     assert index.lexical is not None
     assert index.metadata.types["year"] == "float64"
-    assert "--vectors is given beside --from with a store" in refused(
+    assert "--vectors is given with --from and a store" in refused(
         "build", "--from", folder, "--vectors", "x.npy", "--out", tmp_path / "other"
     )
-    assert "--encoder is given for a store whose passages have vectors" in refused(
+    assert "--encoder is given, but the store's passages have vectors" in refused(
         "build", "--from", folder, "--encoder", "wordllama:64", "--out", tmp_path / "other"
     )
     assert not (tmp_path / "other").exists()

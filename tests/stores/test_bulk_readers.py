@@ -95,7 +95,7 @@ def test_sqlite(sqlite_file: Path, tmp_path: Path) -> None:
         ("UPDATE chunks SET text = NULL WHERE n = 20", r"passages row 20 \(id 'p20'\) has no 'text'"),
         ("UPDATE chunks SET v = '[1.0, 2.0]'", r"column 'vector' is text, '\[1.0, 2.0\]'; a vector is a BLOB"),
         ("UPDATE chunks SET v = NULL", "passages row 0 column 'vector' is NULL"),
-        ("DROP TABLE entities", "SQLite refuses the query of entities"),
+        ("DROP TABLE entities", "SQLite rejects the query of entities"),
     ],
 )
 def test_what_is_wrong_in_sqlite_is_named(sqlite_file: Path, change: str, message: str) -> None:
@@ -192,7 +192,7 @@ def test_duckdb(tmp_path: Path) -> None:
     edges = QUERIES["edges"].replace("1.0 AS", "1.0::DOUBLE AS")
     queries = {name: [one] for name, one in (QUERIES | {"edges": edges}).items()}
     assert_equal(hf.Index.build(open_source(place, queries)), of_files(), tmp_path)
-    with pytest.raises(StoreError, match="DuckDB refuses the query of passages"):
+    with pytest.raises(StoreError, match="DuckDB rejects the query of passages"):
         hf.Index.build(open_source(place, {"passages": ["SELECT nothing FROM nowhere"]}))
 
 
@@ -206,10 +206,10 @@ def test_duckdb(tmp_path: Path) -> None:
             "SELECT i % 9000 AS id, 't' AS text FROM range(9001) r(i)",
             "passages row 9000: id 0 is also that of passages row 0",
         ),
-        ("CREATE TABLE x(a INT)", "passages has the columns Count; it must have 'id'"),
+        ("CREATE TABLE x(a INT)", "passages has the columns Count; 'id' is missing"),
         (
             "SELECT i AS id, CAST(if(i = 9000, 'x', '1') AS INT)::TEXT AS text FROM range(9001) r(i)",
-            "refuses the query",
+            "rejects the query",
         ),
         (
             "SELECT i AS id, 't' AS text, if(i = 9000, [1.0::FLOAT], [1.0::FLOAT, 2]) AS v FROM range(9001) r(i)",
@@ -235,6 +235,38 @@ def test_duckdb_gives_no_rows_and_decimal_weights() -> None:
     queries["edges"] = ["SELECT 0 AS src_passage, 7 AS dst_passage"]
     with pytest.raises(InputError, match="edges row 0 has dst_passage = 7, the id of no passage"):
         hf.Index.build(open_source("duckdb::memory:", queries))
+
+
+def test_tables_of_duckdb_can_be_read_in_turns() -> None:
+    pytest.importorskip("duckdb")
+    queries = {
+        "passages": ["SELECT i AS id, 't' AS text FROM range(20000) r(i)"],
+        "entities": ["SELECT i::TEXT AS name FROM range(30000) r(i)"],
+    }
+    with open_source("duckdb::memory:", queries).snapshot() as snapshot:
+        tables = [iter(snapshot.passages()), iter(snapshot.entities())]
+        rows, left = [0, 0], [0, 1]
+        while left:
+            for at in list(left):
+                batch = next(tables[at], None)
+                if batch is None:
+                    left.remove(at)
+                else:
+                    rows[at] += batch.num_rows
+        assert rows == [20000, 30000]
+        next(iter(snapshot.passages()))  # and left there
+        assert sum(batch.num_rows for batch in snapshot.entities()) == 30000
+
+
+def test_duckdb_admits_no_writer_while_it_is_read(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    path = duckdb_file(tmp_path)
+    with open_source(f"duckdb:{path}", {"passages": [QUERIES["passages"]]}).snapshot() as snapshot:
+        begun = iter(snapshot.passages())
+        next(begun)
+        with pytest.raises(duckdb.Error):
+            duckdb.connect(str(path)).execute("DELETE FROM chunks")
+        assert sum(batch.num_rows for batch in begun) == COUNT
 
 
 def test_duckdb_reads_partitions_of_parquet(tmp_path: Path) -> None:
@@ -276,7 +308,7 @@ def test_ladybug(tmp_path: Path) -> None:
         ],
     }
     assert_equal(hf.Index.build(open_source(f"ladybug:{path}", queries)), of_files(), tmp_path)
-    with pytest.raises(StoreError, match="ladybug refuses the query of passages"):
+    with pytest.raises(StoreError, match="ladybug rejects the query of passages"):
         hf.Index.build(open_source(f"ladybug:{path}", {"passages": ["MATCH (n:Nothing) RETURN n"]}))
 
 
@@ -326,7 +358,7 @@ def test_what_is_wrong_in_qdrant_is_named_and_lets_go_of_the_folder(tmp_path: Pa
     client = pytest.importorskip("qdrant_client")
     models, folder = client.models, tmp_path / "qdrant"
     (tmp_path / "other").mkdir()
-    with pytest.raises(InputError, match=r"meta.json is not there"):
+    with pytest.raises(InputError, match=r"meta.json does not exist"):
         open_source(f"qdrant:{tmp_path / 'other'}", {"passages": ["x"]})
     assert list((tmp_path / "other").iterdir()) == []
     sparse = {"words": models.SparseVectorParams()}
@@ -347,8 +379,8 @@ def test_what_is_wrong_in_qdrant_is_named_and_lets_go_of_the_folder(tmp_path: Pa
     for name, message in (
         ("absent", "no collection 'absent'"),
         ("sparse", "'sparse' has no dense vector"),
-        ("mixed", r"passages row 1 \(id '5c56.*an id of the type str, row 0 of int"),
-        ("titles", r"passages row 1 \(id 2\) has the title 1984; a title is a string"),
+        ("mixed", r"passages row 1 \(id '5c56.*an id of the type str, and row 0 one of int"),
+        ("titles", r"passages row 1 \(id 2\) has the title 1984; it must be a string"),
     ):
         with pytest.raises((InputError, StoreError), match=message):
             hf.Index.build(open_source(f"qdrant:{folder}", {"passages": [name]}))
@@ -409,7 +441,7 @@ def test_chroma(tmp_path: Path) -> None:
     collection.update(ids=["p7"], metadatas=[{"title": 7}])
     with pytest.raises(InputError, match=r"passages row 7 \(id 'p7'\) has the title 7"):
         hf.Index.build(open_source(place, {"passages": ["chunks"]}))
-    with pytest.raises(InputError, match=r"chroma\.sqlite3 is not there"):
+    with pytest.raises(InputError, match=r"chroma\.sqlite3 does not exist"):
         open_source(f"chroma:{tmp_path}", {"passages": ["chunks"]})
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == []
 
@@ -503,30 +535,41 @@ def test_records_of_the_driver(tmp_path: Path) -> None:
     json_export(path)
     by_file = hf.Index.build(Neo4jSource(lambda: read_apoc(path)))
     assert saved(by_records, tmp_path / "records") == saved(by_file, tmp_path / "file")
-    with pytest.raises(InputError, match="a record has a str; return whole nodes"):
+    with pytest.raises(InputError, match="a record has a value of the type str; return whole nodes"):
         list(read_records([neo4j.Record({"n": "text"})]))
 
 
 def test_what_is_wrong_in_an_export_is_named(tmp_path: Path) -> None:
     path = tmp_path / "all.json"
     json_export(path)
-    with pytest.raises(InputError, match="node 0 of the label 'Chunk' has body = None"):
+    with pytest.raises(InputError, match="node 0 with the label 'Chunk' has body = None"):
         hf.Index.build(open_source(f"apoc:{path}?text=body"))
     with pytest.raises(InputError, match="has 'colour'; allowed: passages, entities"):
         open_source(f"apoc:{path}?colour=red")
     with path.open("a", encoding="utf-8") as file:
         file.write('{"type": "relationship", "label": "KNEW"}\n')
-    with pytest.raises(FormatError, match=r"all.json line 10 is no row of apoc.export.json"):
+    with pytest.raises(FormatError, match=r"all.json line 10 is not a row of apoc.export.json"):
         hf.Index.build(Neo4jSource(lambda: read_apoc(path), Labels()))
-    with pytest.raises(InputError, match=r"ends in \.txt; allowed: \.json"):
+    with pytest.raises(InputError, match=r"has the suffix '\.txt'; allowed: \.json"):
         list(read_apoc(path.rename(tmp_path / "all.txt")))
 
 
 def test_a_place_that_is_not_there_is_refused(tmp_path: Path) -> None:
     for scheme in ("sqlite", "apoc"):
-        with pytest.raises(InputError, match="is not there; give"):
+        with pytest.raises(InputError, match="does not exist; give"):
             open_source(f"{scheme}:{tmp_path / 'nothing.db'}", {"passages": ["SELECT 1"]} if scheme == "sqlite" else {})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_postgresql_is_followed(tmp_path: Path) -> None:
+    pytest.importorskip("click")
+    from cli.cli_files import refused
+
+    hf.Index.build(passages=[{"text": "one"}]).save(tmp_path / "index")
+    for place in (*(f"{scheme}:x" for scheme in ("duckdb", "sqlite", "lancedb", "chroma", "apoc")), str(tmp_path)):
+        for option in ("--once", "--drop"):
+            error = refused("follow", tmp_path / "index", "--from", place, option)
+            assert f"{place!r} reports no changes, only PostgreSQL does; build the index anew" in error
 
 
 def test_the_bench_of_stores_reads_what_is_installed() -> None:

@@ -23,15 +23,27 @@ def chunk(at: int, **values: Any) -> Node:
     [
         ([*map(chunk, range(9000)), chunk(9000, embedding=[1.0])], r"row 9000 \(id '9000'\) has 'vector' of 1 comp"),
         ([chunk(0), chunk(1, embedding=None)], r"passages row 1 \(id '1'\) has no 'vector'"),
-        ([*(chunk(at, embedding=None) for at in range(9000)), chunk(9000)], "passages row 9000 has a vector, the rows"),
-        ([chunk(0), chunk(1, embedding="0, 1")], "passages row 1 has vector = '0, 1', which is no list"),
+        (
+            [*(chunk(at, embedding=None) for at in range(9000)), chunk(9000)],
+            "passages row 9000 has a vector and the rows",
+        ),
+        (
+            [chunk(0), chunk(1, embedding="0, 1")],
+            "passages row 1 has vector = '0, 1', and the rows before it have the type list",
+        ),
         ([chunk(0, id="a"), chunk(1, id="a")], "passages row 1: id 'a' is also that of passages row 0"),
-        ([chunk(0, id="a"), chunk(1, id=5)], "passages row 1 has id = '5', which is no string"),
-        ([chunk(0, text=None)], "node 0 of the label 'Chunk' has text = None"),
-        ([chunk(0, place=object())], "a passage has a property of the type object"),
+        (
+            [chunk(0, id="a"), chunk(1, id=5)],
+            "passages row 1 has id = '5', and the rows before it have the type string",
+        ),
+        ([chunk(0, text=None)], "node 0 with the label 'Chunk' has text = None"),
+        ([chunk(0, place=object())], "of the type object, which metadata cannot hold"),
         ([Node("0", ("Chunk", "Entity"), {"text": "t", "name": "n"})], "node 0 has both labels"),
         ([chunk(0), Relationship("NEXT", "0", "7", {})], "NEXT from node 0 to node 7 comes before node 7, or that"),
-        ([chunk(0), chunk(1), Relationship("NEXT", "0", "1", {"weight": "high"})], "has weight = 'high'; a weight is"),
+        (
+            [chunk(0), chunk(1), Relationship("NEXT", "0", "1", {"weight": "high"})],
+            "has weight = 'high'; a weight must",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_graph_is_named(items: list[Any], message: str) -> None:
@@ -44,7 +56,7 @@ def test_each_table_of_a_graph_is_read_anew() -> None:
     with Neo4jSource(lambda: items).snapshot() as snapshot:
         assert [batch.num_rows for batch in snapshot.edges()] == [1]
     once = iter(items)
-    with pytest.raises(InputError, match="it must read anew each time"):
+    with pytest.raises(InputError, match="it must read them again each time"):
         hf.Index.build(Neo4jSource(lambda: once))
     assert hf.Index.build(Neo4jSource(list)).num_passages == 0
 
@@ -56,5 +68,5 @@ def test_a_csv_export_keeps_long_texts_and_names_with_underscores(tmp_path: Path
     index = hf.Index.build(open_source(f"apoc:{path}"))
     assert (list(index.texts), index.metadata.row(0)) == ([text], {"_note": "kept"})
     path.write_bytes(path.read_bytes().replace(b"kept", b"\xff"))
-    with pytest.raises(FormatError, match=r"is no row of apoc\.export\.csv"):
+    with pytest.raises(FormatError, match=r"is not a row of apoc\.export\.csv"):
         hf.Index.build(open_source(f"apoc:{path}"))

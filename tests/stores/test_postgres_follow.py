@@ -16,6 +16,8 @@ import pytest
 from cli.cli_files import hopfuse, refused
 from hopfuse import Index
 from hopfuse.errors import InputError, StoreError
+from hopfuse.index.encoder import EncoderInfo
+from hopfuse.stores.postgres.connection import TransientError
 from stores.postgres_tables import QUERIES, add_chunk, make_tables, state_of
 
 SLOT = "follow_test"
@@ -103,7 +105,7 @@ def test_several_changes_are_one_batch_and_what_is_followed_twice_is_there_once(
         change.set_source(before)  # as if the slot had not moved, and the changes were not noted
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO mentions VALUES (100, 'Ada')")
-    with pytest.raises(StoreError, match="another reader moved it, or it was made anew"):
+    with pytest.raises(StoreError, match="another reader advanced it, or it was created again"):
         follower(index, url)
 
 
@@ -221,10 +223,12 @@ def test_a_row_that_the_index_cannot_have_is_named_and_read_again_when_it_is_men
 def test_a_slot_that_is_gone_or_lost_is_said(database, index, slot, server):
     url, connection = database
     connection.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
-    with pytest.raises(StoreError, match=f"has no slot {slot}; what changed since is lost to the index: build it anew"):
+    with pytest.raises(
+        StoreError, match=f"has no slot {slot}, so the changes since then are unknown; build the index anew"
+    ):
         follower(index, url)
     connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (slot,))
-    with pytest.raises(StoreError, match="another reader moved it, or it was made anew"):
+    with pytest.raises(StoreError, match="another reader advanced it, or it was created again"):
         follower(index, url)
     connection.execute(f"DROP PUBLICATION {slot}")
     with pytest.raises(StoreError, match=f"has no publication {slot}"):
@@ -241,7 +245,7 @@ def test_a_slot_of_which_the_server_kept_too_little_is_said(database, index, slo
             connection.execute("DROP TABLE filler")
             connection.execute("SELECT pg_switch_wal()")
         connection.execute("CHECKPOINT")
-        with pytest.raises(StoreError, match=f"the slot {slot} is lost: the server removed what it had to keep"):
+        with pytest.raises(StoreError, match=f"the slot {slot} is lost: the server removed log that it needs"):
             follower(index, url)
     finally:
         connection.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
@@ -250,12 +254,12 @@ def test_a_slot_of_which_the_server_kept_too_little_is_said(database, index, slo
 
 def test_a_lost_connection_is_opened_again(database, index, server):
     url, connection = database
-    stop, commits, waits = threading.Event(), list[int](), list[str]()
+    stop, commits, waits = threading.Event(), list[int](), list[StoreError]()
     with follower(index, url) as following:
         thread = threading.Thread(
             target=following.run,
             args=(stop,),
-            kwargs={"poll": 0.02, "on_commit": commits.append, "on_wait": lambda error, s: waits.append(str(error))},
+            kwargs={"poll": 0.02, "on_commit": commits.append, "on_wait": lambda error, s: waits.append(error)},
         )
         thread.start()
         for id in (200, 201):
@@ -270,9 +274,54 @@ def test_a_lost_connection_is_opened_again(database, index, server):
         stop.set()
         thread.join()
     assert waits
-    assert all("broke off" in wait or "cannot be reached" in wait for wait in waits)
+    assert {type(wait) for wait in waits} == {TransientError}
     assert commits == sorted(set(commits))
     assert_equal(index, url)
+
+
+def test_a_slot_that_another_reader_holds_is_waited_for(database, index, slot):
+    from psycopg import pq
+
+    url, connection = database
+    stop, waits = threading.Event(), list[StoreError]()
+    with follower(index, url) as following:
+        reader = pq.PGconn.connect(f"{url}{'&' if '?' in url else '?'}replication=database".encode())
+        options = f"proto_version '1', publication_names '{slot}'"
+        started = reader.exec_(f"START_REPLICATION SLOT {slot} LOGICAL 0/0 ({options})".encode())
+        assert started.status == pq.ExecStatus.COPY_BOTH, reader.error_message
+        add_chunk(connection, 300)
+        thread = threading.Thread(
+            target=following.run,
+            args=(stop,),
+            kwargs={"poll": 0.02, "on_wait": lambda error, seconds: waits.append(error)},
+        )
+        thread.start()
+        until = time.monotonic() + 600
+        while not waits and thread.is_alive() and time.monotonic() < until:
+            time.sleep(0.02)
+        reader.finish()
+        while 300 not in set(Index.open(index).passage_ids) and thread.is_alive() and time.monotonic() < until:
+            time.sleep(0.02)
+        stop.set()
+        thread.join()
+    assert type(waits[0]) is TransientError
+    assert "is active for PID" in str(waits[0])
+    assert_equal(index, url)
+
+
+def test_an_index_built_anew_keeps_the_encoder_of_its_vectors(database, slot, tmp_path):
+    from hopfuse.stores.postgres import followed
+
+    url, connection = database
+    make_tables(connection)
+    encoder = EncoderInfo("letters", 4, False)
+    with followed(source(url), slot, lambda rows: Index.build(rows, encoder=encoder)) as built:
+        built.save(tmp_path / "index")
+    with follower(tmp_path / "index", url) as following:
+        connection.execute("TRUNCATE mentions")
+        following.step()
+    index = Index.open(tmp_path / "index")
+    assert (index.generation, index.encoder) == (2, encoder)
 
 
 def test_what_cannot_be_followed_is_refused_with_what_to_alter(database, tmp_path):
@@ -317,7 +366,7 @@ def test_the_program_builds_follows_and_drops(database, tmp_path, slot):
     add_chunk(connection, 30, "a row that is found within a second")
     assert "The index is at seq 1" in hopfuse("follow", index, "--from", url, "--once").stderr
     assert "Nothing has changed" in hopfuse("follow", index, "--from", url, "--once").stderr
-    assert f"there is a slot {slot} already" in refused(
+    assert f"the slot {slot} exists" in refused(
         "build", "--from", url, *queries, "--slot", slot, "--out", tmp_path / "other"
     )
     command = [sys.executable, "-m", "hopfuse", "follow", str(index), "--from", url]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from cli.cli_files import hopfuse, refused
 from hopfuse import Index
-from hopfuse.errors import InputError, StoreError
+from hopfuse.errors import HopfuseError, InputError, StoreError
+from hopfuse.stores.postgres.connection import TransientError, database_errors
 from stores.postgres_tables import QUERIES, TABLES, make_tables
 from stores.store_files import saved_bytes
 
@@ -114,21 +115,24 @@ def test_all_queries_see_one_snapshot(database):
     [
         (
             {"passages": "SELECT id, body FROM chunks"},
-            "--passages gives the columns id, body; 'text' is missing: SELECT",
+            "passages has the columns id, body; 'text' is missing: rename a column, in SQL by AS text",
         ),
-        ({"passages": "SELECT id, body AS text, title, title FROM chunks"}, "gives the column 'title' twice"),
-        ({"passages": "SELECT id, nothing FROM chunks"}, '--passages: column "nothing" does not exist; change it'),
+        ({"passages": "SELECT id, body AS text, title, title FROM chunks"}, "a query has two columns 'title'"),
+        ({"passages": "SELECT id, nothing FROM chunks"}, '--passages: column "nothing" does not exist; change the'),
         ({"passages": "SELEC 1"}, "--passages: syntax error"),
         ({"passages": "DELETE FROM chunks RETURNING id, body AS text"}, "--passages: syntax error"),
         (
             {"passages": "SELECT id, body AS text, embedding, embedding AS e FROM chunks"},
-            "the vectors embedding, e; one",
+            "passages has the vectors embedding, e; select one of them",
         ),
         (
             {"passages": "SELECT id, body AS text, '{1:1}/3'::sparsevec AS s FROM chunks"},
-            "--passages gives 's', a sparsevec; vectors are dense: SELECT s::vector AS s",
+            "--passages gives 's', a sparsevec; vectors must be dense: SELECT s::vector AS s",
         ),
-        ({"passages": "SELECT id, body AS text, 1.5 AS n FROM chunks"}, "gives 'n' of the type numeric, which has no"),
+        (
+            {"passages": "SELECT id, body AS text, 1.5 AS n FROM chunks"},
+            "gives 'n' of the type numeric, which an index cannot hold",
+        ),
         ({"passages": "SELECT id, body AS text, '{}'::json AS metadata, year FROM chunks"}, "leave one of them out"),
         ({"passages": "SELECT id, body AS text, current_date AS day FROM chunks"}, "gives 'day' of the type date32"),
         (
@@ -153,7 +157,7 @@ def test_all_queries_see_one_snapshot(database):
         ({"entities": "SELECT 'Ada' AS name FROM chunks"}, "entities row 1: name 'Ada' is also that of entities row 0"),
         (
             {"entities": "SELECT name, 1 AS rank FROM names"},
-            "--entities gives the column 'rank'; allowed: name, aliases",
+            "entities has the column 'rank'; allowed: name, aliases",
         ),
         (
             {"edges": "SELECT 99::bigint AS src_passage, name AS dst_entity FROM names"},
@@ -167,8 +171,8 @@ def test_all_queries_see_one_snapshot(database):
             {"edges": "SELECT id AS src_passage FROM chunks"},
             "each end needs 'dst_passage', an id, or 'dst_entity', a name",
         ),
-        ({"edges": "SELECT id AS src FROM chunks"}, "--edges gives the column 'src'; allowed: src_passage"),
-        ({"facts": "SELECT 1 AS head FROM chunks"}, "--facts gives the columns head; 'relation' is missing"),
+        ({"edges": "SELECT id AS src FROM chunks"}, "edges has the column 'src'; allowed: src_passage"),
+        ({"facts": "SELECT 1 AS head FROM chunks"}, "facts has the columns head; 'relation' is missing"),
     ],
 )
 def test_what_is_wrong_is_named_and_the_old_index_stays(database, tmp_path, queries, message):
@@ -195,16 +199,16 @@ def test_a_late_row_of_another_dimension_is_named(database):
         Index.build(source(url, passages="SELECT id, text, v FROM t ORDER BY id", **alone))
 
 
-def test_a_server_that_is_not_there_or_breaks_off_is_said(database, server, tmp_path):
+def test_a_server_that_cannot_be_reached_or_is_lost_is_named(database, server, tmp_path):
     url, connection = database
     with pytest.raises(StoreError, match=r"PostgreSQL at 127\.0\.0\.1:1, database x cannot be reached") as error:
         Index.build(source("postgresql://ada:secret@127.0.0.1:1/x"))
     assert "secret" not in str(error.value)
-    with pytest.raises(InputError, match="the URL of PostgreSQL cannot be read"):
+    with pytest.raises(InputError, match="the PostgreSQL URL cannot be parsed"):
         Index.build(source("postgresql://a:b:c:secret/%"))
     make_tables(connection, ROWS)
     killed = "SELECT id, body AS text, pg_terminate_backend(pg_backend_pid()) AS gone FROM chunks"
-    with pytest.raises(StoreError, match="broke off"):
+    with pytest.raises(StoreError, match=r"is unavailable: .*try again later"):
         Index.build(source(url, passages=killed))
     divided = "SELECT id, body AS text, 1 / (id - 5) AS part FROM chunks ORDER BY id"
     with pytest.raises(InputError, match="--passages: division by zero"):
@@ -213,6 +217,50 @@ def test_a_server_that_is_not_there_or_breaks_off_is_said(database, server, tmp_
         source(url, passages=None)
     assert "--passages is missing" in refused("build", "--from", url, "--out", tmp_path / "i")
     assert "--slot is given without --from" in refused("build", "--slot", "x", "--out", tmp_path / "i")
+
+
+def test_a_table_is_read_to_its_end_before_the_next(database):
+    url, connection = database
+    make_tables(connection, ROWS)
+    with source(url).snapshot() as snapshot:
+        passages = iter(snapshot.passages())
+        next(passages)
+        with pytest.raises(InputError, match="passages is still being read; read it to its end before entities"):
+            next(iter(snapshot.entities()))
+        assert sum(batch.num_rows for batch in passages) == ROWS
+        assert sum(batch.num_rows for batch in snapshot.entities()) == 3
+
+
+SQLSTATES = {
+    TransientError: ("08006", "40001", "53300", "57P01", "57014", "58030", "55006", "55P03"),
+    StoreError: ("57P04", "58P01", "XX000"),
+    InputError: ("22012", "42P01", "42501", "55000"),
+}
+
+
+@pytest.mark.parametrize(("kind", "code"), [(kind, code) for kind, codes in SQLSTATES.items() for code in codes])
+def test_errors_are_told_apart_by_their_sqlstate_whatever_they_say(kind, code):
+    psycopg, adbc = pytest.importorskip("psycopg"), pytest.importorskip("adbc_driver_manager")
+    url, said = "postgresql://ada@example.org/news", "cannot be reached; broke off"
+    status = adbc.AdbcStatusCode.INTERNAL
+    for error in (psycopg.errors.lookup(code)(said), adbc.InternalError(said, status_code=status, sqlstate=code)):
+        with pytest.raises(HopfuseError, match=said) as caught, database_errors(url):
+            raise error
+        assert type(caught.value) is kind
+
+
+def test_errors_without_an_sqlstate_are_told_apart_by_their_class():
+    psycopg, adbc = pytest.importorskip("psycopg"), pytest.importorskip("adbc_driver_manager")
+    io, invalid = adbc.AdbcStatusCode.IO, adbc.AdbcStatusCode.INVALID_ARGUMENT
+    for error, kind in (
+        (psycopg.OperationalError("syntax error"), TransientError),
+        (adbc.OperationalError("syntax error", status_code=io), TransientError),
+        (psycopg.DataError("the connection is lost"), InputError),
+        (adbc.ProgrammingError("the connection is lost", status_code=invalid), InputError),
+    ):
+        with pytest.raises(HopfuseError) as caught, database_errors("postgresql:///news"):
+            raise error
+        assert type(caught.value) is kind
 
 
 def test_hits_are_written_into_a_table(database):
@@ -234,7 +282,7 @@ def test_hits_are_written_into_a_table(database):
     ]
     with pytest.raises(InputError, match="there are 1 questions and 2 lists of hits"):
         write_hits(url, "s.Hits", ["q1"], found)
-    with pytest.raises(InputError, match='relation "nowhere" does not exist; change it'):
+    with pytest.raises(InputError, match='relation "nowhere" does not exist; change the query or'):
         write_hits(url, "nowhere", ["q1", "q2"], found)
     with pytest.raises(InputError, match="invalid input syntax for type bigint"):
         write_hits(url, "s.Hits", ["q1"], [[*found[0][:2], type(found[0][0])("x", 0, 1.0, "", "", {})]])

@@ -10,8 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 class Snapshot(Protocol):
     """A state of a store. Each method returns pyarrow record batches in the order of the rows, or None.
 
-    All tables are from the same state, if the store supports that. Every call reads again. All batches of a table have
-    the same columns and types, which an empty batch states too. Values may be null only where noted.
+    All tables are from the same state, if the store supports that. Every call reads again. Read a table to its end
+    before the next, since a store may have a single connection. All batches of a table have the same columns and types,
+    which an empty batch states too. Values may be null only where noted.
 
     ============= ======================================================================================================
     passages      ``id`` (string or integer, distinct), ``text`` (string); optionally ``title`` (string or null),
@@ -50,6 +51,9 @@ class Snapshot(Protocol):
 @runtime_checkable
 class Source(Protocol):
     """A store that :meth:`hopfuse.Index.build` and ``hopfuse build --from`` can build an index from.
+
+    A source gives snapshots only. PostgreSQL is the one store whose changes are followed
+    (:class:`hopfuse.stores.postgres.PostgresFollower`, ``hopfuse follow``); an index of any other is built anew.
 
     Examples
     --------

@@ -1,6 +1,7 @@
-"""Indexes from other databases: their passages, entities, edges and facts in bulk, as Arrow record batches.
+"""Sources that read other databases and file formats in bulk, as Arrow record batches.
 
-A store is a :class:`Source`: :meth:`hopfuse.Index.build` takes one. docs/stores.md lists them.
+The room imports the public API; each store's library is imported when it is used. A store is a :class:`Source`, which
+:meth:`hopfuse.Index.build` takes; docs/stores.md lists them.
 """
 
 from ..io.source import Snapshot, Source

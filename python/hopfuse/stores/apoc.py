@@ -1,4 +1,4 @@
-"""Files of APOC's export procedures: the nodes and relationships of a graph of Neo4j."""
+"""Files of Neo4j's APOC export procedures as a source."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from ..index.arrow_columns import arrow
 from .neo4j import Labels, Neo4jSource, Node, Relationship
 from .tables import existing, split_place
 
-#: Fields of a node's and a relationship's own in APOC's CSV and Arrow files, by the form's names for them.
+#: Columns of APOC's CSV and Arrow files that are not properties.
 _CSV = {"id": "_id", "labels": "_labels", "start": "_start", "end": "_end", "type": "_type"}
 _ARROW = {"id": "<id>", "labels": "<labels>", "start": "<source.id>", "end": "<target.id>", "type": "<type>"}
 _OWN = {*_CSV.values(), *_ARROW.values()}
-#: Characters of a field of CSV; Python's own limit is 131,072, and a text may be longer.
+#: Limit of the characters of a CSV field; Python's default is 131,072, and a text may be longer.
 _LONGEST_FIELD = 1 << 30
 
 
 def read_apoc(path: str | os.PathLike[str]) -> Iterator[Node | Relationship]:
-    """Read a file of ``apoc.export.json.all``, ``apoc.export.csv.all`` or ``apoc.export.arrow.all``, by its ending.
+    """Read a file of ``apoc.export.json.all``, ``apoc.export.csv.all`` or ``apoc.export.arrow.all``, by its suffix.
 
     Raises
     ------
     InputError
-        No such file, another ending.
+        The file does not exist, or has another suffix.
     FormatError
-        A row that is not of the form; the message names file and row.
+        A row is malformed; the message names file and row.
     """
-    file = existing(Path(path), "a file of APOC's export")
+    file = existing(Path(path), "an APOC export")
     readers = {".json": _json_items, ".jsonl": _json_items, ".csv": _csv_items, ".arrow": _arrow_items}
     if file.suffix not in readers:
-        raise InputError(f"{file} ends in {file.suffix or 'nothing'}; allowed: {', '.join(readers)}")
+        raise InputError(f"{file} has the suffix {file.suffix!r}; allowed: {', '.join(readers)}")
     return readers[file.suffix](file)
 
 
@@ -56,7 +56,7 @@ def _json_items(path: Path) -> Iterator[Node | Relationship]:
                 else:
                     raise ValueError(f"its type is {kind!r}, not node or relationship")
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise FormatError(f"{path} line {number} is no row of apoc.export.json: {error}") from None
+                raise FormatError(f"{path} line {number} is not a row of apoc.export.json: {error}") from None
             yield item
 
 
@@ -72,11 +72,11 @@ def _csv_items(path: Path) -> Iterator[Node | Relationship]:
                 values = {name: _csv_value(value) for name, value in row.items() if name and value and name not in _OWN}
                 yield _item(row, _CSV, values, tuple(part for part in (row["_labels"] or "").split(":") if part))
         except (csv.Error, UnicodeDecodeError) as error:
-            raise FormatError(f"{path} line {rows.line_num + 1} is no row of apoc.export.csv: {error}") from None
+            raise FormatError(f"{path} line {rows.line_num + 1} is not a row of apoc.export.csv: {error}") from None
 
 
 def _csv_value(text: str) -> Any:
-    """Return a list of numbers or strings from JSON, as APOC writes lists; anything else stays text."""
+    """Return a JSON list, which is how APOC writes lists; any other text as it is."""
     if text.startswith("["):
         try:
             return json.loads(text)
@@ -97,11 +97,11 @@ def _arrow_items(path: Path) -> Iterator[Node | Relationship]:
                     values = {name: value for name, value in row.items() if value is not None and name not in _OWN}
                     yield _item(row, _ARROW, values, tuple(row["<labels>"] or ()))
     except pa.ArrowInvalid as error:
-        raise FormatError(f"{path} is no Arrow file: {error}") from None
+        raise FormatError(f"{path} is not an Arrow file: {error}") from None
 
 
 def _arrow_batches(file: Any, path: Path) -> Iterator[Any]:
-    """Give the batches of an Arrow file or stream: APOC writes either."""
+    """Yield the batches of an Arrow file or stream: APOC writes either."""
     ipc = arrow().ipc
     with path.open("rb") as begin:
         is_file = begin.read(6) == b"ARROW1"
@@ -122,12 +122,12 @@ def _item(
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> Neo4jSource:
-    """Return the store of ``apoc:FILE?passages=Chunk&entities=Entity&text=text``."""
+    """Return the source of ``apoc:FILE?passages=Chunk&entities=Entity&text=text``."""
     path, values = split_place(place, Labels.__dataclass_fields__)
     if queries:
         raise InputError(
-            f"{place!r} is read whole, with the queries {', '.join(queries)}; leave them out, and name labels: "
+            f"{place!r} is read whole, and has no queries; leave out {', '.join(queries)} and name labels: "
             "apoc:FILE?passages=Chunk&entities=Entity"
         )
-    existing(path, "a file of APOC's export")
+    existing(path, "an APOC export")
     return Neo4jSource(partial(read_apoc, path), Labels(**values))

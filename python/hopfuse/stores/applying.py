@@ -1,4 +1,4 @@
-"""Bring a live index to the state of its store: one batch for all that changed."""
+"""Apply the changes of a store to a live index, as one batch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ENDS = (("src_passage", "src_entity"), ("dst_passage", "dst_entity"))
 
 
 class KnownRows:
-    """What an index has, by name: kept up to date by the one that changes it."""
+    """Keys of the passages, entities and edge types of an index, updated after each change."""
 
     def __init__(self, index: Index) -> None:
         self.passages: set[Any] = set(index.passage_ids)
         self.entities: set[str] = set(index.entity_names)
         if len(self.entities) != index.num_entities:
             raise InputError(
-                "two entities of the index have one name; an index that follows a store has distinct names"
+                "two entities of the index have the same name; an index that follows a store needs distinct names"
             )
         self.types: list[str] = [] if index.graph is None else list(index.graph.edge_type_names)
         self.dim, self.entity_dim = index.dim, None if index.entity_corpus is None else index.entity_corpus.dim
@@ -31,19 +31,19 @@ class KnownRows:
 
 
 def apply_changes(change: Change, known: KnownRows, changes: Changes) -> Callable[[], None]:
-    """State changes of a store in a change of the index; what is returned notes them, once they are committed.
+    """Add changes of a store to a change of the index; return a function that updates ``known``, to call after commit.
 
     Raises
     ------
     InputError
-        A row that the index cannot have; the message names it. The change is not to be committed.
+        The index cannot hold a row, which the message names. Do not commit the change.
     """
     touched = changes.touched
     passages = _Passages(changes.passages, known)
     entities = _Entities(changes.entities, known)
     ids, names = set(passages.ids), set(entities.names)
     gone = [id for id in touched.passages if id in known.passages and id not in ids]
-    plain = known.entity_dim is None and not entities.has_aliases  # a name is all that such an entity has
+    plain = known.entity_dim is None and not entities.has_aliases  # such an entity has nothing but its name
     left = {name for name in touched.entities if name in known.entities and not (plain and name in names)}
     change.delete_passages(gone)
     change.delete_entities(left)
@@ -62,16 +62,16 @@ def apply_changes(change: Change, known: KnownRows, changes: Changes) -> Callabl
     if known.has_facts:
         change.add_facts(_facts(changes.facts, *after))
 
-    def note() -> None:
+    def update() -> None:
         for one in after:
-            one.note()
+            one.update()
         known.types += [kind for kind in dict.fromkeys(edge["type"] for edge in edges) if kind not in known.types]
 
-    return note
+    return update
 
 
 class _After:
-    """Keys that are there after a change."""
+    """The keys after a change."""
 
     def __init__(self, before: set[Any], gone: set[Any], new: set[Any]) -> None:
         self._before, self._gone, self._new = before, gone, new
@@ -79,8 +79,8 @@ class _After:
     def __contains__(self, key: object) -> bool:
         return key in self._new or (key in self._before and key not in self._gone)
 
-    def note(self) -> None:
-        """Change the keys that are known."""
+    def update(self) -> None:
+        """Update the known keys."""
         self._before -= self._gone
         self._before |= self._new
 
@@ -99,7 +99,7 @@ def _rows(batches: Iterable[Any], what: str) -> Iterator[Rows]:
 
 
 class _Passages:
-    """Rows of passages that were read."""
+    """The passages to add or replace."""
 
     def __init__(self, batches: Sequence[Any], known: KnownRows) -> None:
         self.ids: list[Any] = []
@@ -110,12 +110,12 @@ class _Passages:
             ids, texts = rows.keys("id").to_pylist(), rows.strings("text").to_pylist()
             for row, id in enumerate(ids):
                 if id is None or id in seen:
-                    rows.refuse(row, "id", id, "the id of one passage alone: SELECT DISTINCT ON (id)")
+                    rows.refuse(row, "id", id, "the id of a single passage: SELECT DISTINCT ON (id)")
                 seen.add(id)
             titles = rows.strings("title", default="").to_pylist() if "title" in rows.names else [""] * len(ids)
             metadata = rows.column("metadata").to_pylist() if "metadata" in rows.names else [None] * len(ids)
             if "vector" in rows.names and known.dim is None:
-                raise InputError("passages have vectors, and the index was built without; build it anew")
+                raise InputError("passages have vectors, and the index was built without them; build it anew")
             vectors = rows.vectors("vector", known.dim) if "vector" in rows.names else None
             self._parts.append(
                 (
@@ -129,13 +129,13 @@ class _Passages:
             self.ids += ids
 
     def add(self, change: Change) -> None:
-        """Add them, in the place of those that have their ids."""
+        """Add the passages, replacing those with their ids."""
         for rows, vectors in self._parts:
             change.add_passages(rows, vectors=vectors, replace=True)
 
 
 class _Entities:
-    """Rows of entities that were read."""
+    """The entities of a change."""
 
     def __init__(self, batches: Sequence[Any], known: KnownRows) -> None:
         self.names: list[str] = []
@@ -148,7 +148,7 @@ class _Entities:
             names = rows.strings("name").to_pylist()
             for row, name in enumerate(names):
                 if name in seen:
-                    rows.refuse(row, "name", name, "the name of one entity alone")
+                    rows.refuse(row, "name", name, "the name of a single entity")
                 seen.add(name)
             self.names += names
             if "vector" in rows.names:
@@ -158,7 +158,7 @@ class _Entities:
                 self._aliases |= {name: own for name, own in zip(names, listed, strict=True) if own}
 
     def add(self, change: Change, new: set[str]) -> None:
-        """Add those that are new, or that were deleted to come back."""
+        """Add the entities with these names."""
         added = [name for name in self.names if name in new]
         if not added:
             return

@@ -1,4 +1,4 @@
-"""Tables of Arrow in memory as a source."""
+"""Arrow tables in memory as a source."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .tables import TableReader
 
 
 class ArrowSource:
-    """Tables in memory; :class:`hopfuse.io.source.Snapshot` says which columns they have.
+    """Arrow tables in memory, with the columns of :class:`hopfuse.io.source.Snapshot`.
 
     Parameters
     ----------
     passages, entities, edges, facts : Arrow table, record batch, iterable of those, or None
-        Anything that speaks the Arrow stream or array interface: pyarrow, polars, DuckDB.
+        Any object with the Arrow PyCapsule interface of streams or arrays, such as those of pyarrow, polars and DuckDB.
 
     Raises
     ------
     InputError
-        Something else.
+        A table has another type.
     MissingExtraError
         pyarrow is not installed.
 
@@ -42,12 +42,12 @@ class ArrowSource:
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Return the tables, which do not change."""
+        """Return the tables."""
         yield TableReader(self._tables.get)
 
 
 def _batches(given: Any, what: str) -> list[Any]:
-    """Return record batches of pyarrow; at least one, if anything says the columns."""
+    """Return pyarrow record batches; a table without rows gives one, which has its columns."""
     try:
         arrow = import_module("pyarrow")
     except ImportError:
@@ -59,4 +59,4 @@ def _batches(given: Any, what: str) -> list[Any]:
         return [arrow.record_batch(given)]
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         return [batch for one in given for batch in _batches(one, what)]
-    raise InputError(f"{what} is a {type(given).__name__}; allowed: an Arrow table, or an iterable of record batches")
+    raise InputError(f"{what} must be an Arrow table or an iterable of record batches; got {type(given).__name__}")

@@ -1,4 +1,4 @@
-"""Collections of Chroma as a source: a local folder, or a client of a server."""
+"""Chroma collections as a source, from a local folder or through a client."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ PAGE = 1024
 
 
 class ChromaSource:
-    """A collection of Chroma: a passage for each document, in the order in which they were added.
+    """A Chroma collection: one passage for each document, in the order in which they were added.
 
-    It is no snapshot if documents are added meanwhile. Chroma gives vectors as float64; they are the float32 that were
-    added.
+    It is not a snapshot: documents added during the read may be missed. Chroma returns float64 vectors; the index has
+    the float32 values that were added.
 
     Parameters
     ----------
     path : path, optional
-        The folder of a ``PersistentClient``.
+        Folder of a ``PersistentClient``.
     collection : str
+        Name of the collection.
     title : str, optional
-        The key of the metadata that is the title; the others stay metadata.
+        Metadata key of the title; other keys stay metadata.
     client : chromadb.ClientAPI, optional
-        Instead of ``path``.
+        A client to read through instead of ``path``.
 
     Raises
     ------
     InputError
-        No such folder, path and client both or neither.
+        The folder does not exist, or not exactly one of ``path`` and ``client`` is given.
     MissingExtraError
         chromadb is not installed.
 
@@ -55,7 +56,7 @@ class ChromaSource:
         client: Any = None,
     ) -> None:
         if (path is None) == (client is None):
-            raise InputError("give either path, of a local folder, or client")
+            raise InputError("give either path, a local folder, or client")
         self._path = None if path is None else os.fspath(path)
         if self._path is not None:
             existing(Path(self._path, "chroma.sqlite3"), "the folder of a Chroma database, which has this file")
@@ -68,12 +69,12 @@ class ChromaSource:
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Return the documents as they are read.
+        """Return the collection.
 
         Raises
         ------
         StoreError
-            There is no such collection.
+            The collection does not exist.
         """
         with ExitStack() as opened:
             client = self._client
@@ -99,6 +100,6 @@ class ChromaSource:
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> ChromaSource:
-    """Return the store of ``chroma:PATH?title=headline``; the query of passages is the collection's name."""
+    """Return the source of ``chroma:PATH?title=headline``; the query of passages is the collection's name."""
     path, values = split_place(place, ("title",))
     return ChromaSource(path, collection=collection_of(place, queries), title=values.get("title", "title"))

@@ -1,4 +1,4 @@
-"""Collections of vectors with what is stored beside them, as passages: what the readers of Chroma and Qdrant share."""
+"""Points of vector databases as passages: what the readers of Chroma and Qdrant share."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Point = tuple[Any, Any, Any, Mapping[str, Any], Any]
 
 
 def passages_alone(pages: Callable[[], Iterable[Sequence[Point]]], store: str) -> TableReader:
-    """Return a snapshot of a store that has passages and nothing else."""
+    """Return the snapshot of a store that has only passages."""
     return TableReader(lambda table: _batches(pages(), store) if table == "passages" else None)
 
 
 def _batches(pages: Iterable[Sequence[Point]], store: str) -> Iterator[Any]:
-    """Give pages of points as record batches of passages.
+    """Yield pages of points as record batches of passages.
 
     Raises
     ------
     InputError
-        A point without text or vector, with a title that is no string, an id of another type or a vector of another
-        dimension than those before it; the message names it.
+        A point has no text or no vector, a title that is not a string, or an id of another type or a vector of another
+        dimension than the points before it. The message names the point.
     """
     pa = arrow()
     row, kind, dim = 0, str, 0
@@ -36,22 +36,20 @@ def _batches(pages: Iterable[Sequence[Point]], store: str) -> Iterator[Any]:
         for at, (id, text, title, _, vector) in enumerate(page, row):
             where = f"{store}, passages row {at} (id {id!r})"
             if not isinstance(text, str):
-                raise InputError(f"{where} has no text; say where it is, or give the point one")
+                raise InputError(f"{where} has no text; give the point one, or name its key (Qdrant: text=)")
             if title is not None and not isinstance(title, str):
-                raise InputError(
-                    f"{where} has the title {title!r}; a title is a string: say which key it is, with title="
-                )
+                raise InputError(f"{where} has the title {title!r}; it must be a string: name another key by title=")
             if vector is None or np.ndim(vector) != 1:
-                raise InputError(f"{where} has no vector, or several; leave the point out, or give it one")
+                raise InputError(f"{where} does not have exactly one vector; leave the point out, or give it one")
             if not at:
                 kind, dim = type(id), len(vector)
             if not isinstance(id, kind):
                 raise InputError(
-                    f"{where} has an id of the type {type(id).__name__}, row 0 of {kind.__name__}; ids are all strings "
-                    "or all integers"
+                    f"{where} has an id of the type {type(id).__name__}, and row 0 one of {kind.__name__}; ids are all "
+                    "strings or all integers"
                 )
             if len(vector) != dim:
-                raise InputError(f"{where} has a vector of {len(vector)} components, the rows before it have {dim}")
+                raise InputError(f"{where} has a vector of {len(vector)} components; the rows before it have {dim}")
         if page:
             row += len(page)
             yield _batch(page, store)
@@ -73,7 +71,7 @@ def _batch(page: Sequence[Point], store: str) -> Any:
 
 
 def collection_of(place: str, queries: Mapping[str, Sequence[str]]) -> str:
-    """Return the name of a collection, which stands in the place of the query of passages.
+    """Return the name of a collection, which is given as the query of passages.
 
     Raises
     ------
@@ -81,5 +79,7 @@ def collection_of(place: str, queries: Mapping[str, Sequence[str]]) -> str:
     """
     names = queries.get("passages", ())
     if len(names) != 1 or len(queries) > 1:
-        raise InputError(f"{place!r} has passages alone; give --passages NAME, the name of its collection, and no more")
+        raise InputError(
+            f"{place!r} has only passages; give --passages NAME, the name of its collection, and no other query"
+        )
     return names[0]

@@ -1,10 +1,10 @@
-"""DuckDB databases as a source: SQL in, Arrow record batches out."""
+"""DuckDB databases as a source: a SQL query for each table, read as Arrow record batches."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -15,22 +15,24 @@ from .tables import ROWS, TableReader, check_queries, existing, split_place, tab
 
 
 class DuckDBSource:
-    """A database file of DuckDB, read by a query for each table, all in one transaction.
+    """A DuckDB database file, read by one query for each table.
 
-    A query's columns are those of the table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. A column
-    ``FLOAT[n]`` is the vector; other columns of passages are metadata.
+    The columns of a query are those of its table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. A column
+    ``FLOAT[n]`` is the vector; further columns of passages become metadata. The file is opened read-only, and DuckDB
+    then admits no writer: all queries see one state.
 
     Parameters
     ----------
     path : path
-        A database; with ``":memory:"`` queries read files, as ``SELECT * FROM 'parts/*.parquet'`` does.
+        A database file, or ``":memory:"`` for queries that read other files, such as
+        ``SELECT * FROM 'parts/*.parquet'``.
     queries : mapping of str to str or sequence of str
-        By table. ``edges`` may be several.
+        Query of each table; ``edges`` may have several.
 
     Raises
     ------
     InputError
-        No such file, no query of passages.
+        The file does not exist, or there is no query of passages.
     MissingExtraError
         DuckDB is not installed.
 
@@ -49,27 +51,24 @@ class DuckDBSource:
         except ImportError:
             raise MissingExtraError("duckdb", "duckdb", "reading a DuckDB database") from None
         self._in_memory = os.fspath(path) == ":memory:"
-        self._path = path if self._in_memory else existing(Path(path), "the file of a DuckDB database")
+        self._path = path if self._in_memory else existing(Path(path), "a DuckDB database file")
         self._queries = check_queries("DuckDB", queries)
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Return the state of the database in one transaction.
+        """Return the database, which does not change while it is read.
 
         Raises
         ------
         StoreError
-            The file cannot be opened: it is no database, or another process writes to it.
+            The file is not a database, or is open for writing elsewhere.
         """
         try:
             connection = self._duckdb.connect(os.fspath(self._path), read_only=not self._in_memory)
         except self._duckdb.Error as error:
             raise StoreError(f"DuckDB cannot open {self._path}: {error}") from None
-        try:
-            connection.execute("BEGIN TRANSACTION")
+        with closing(connection):
             yield TableReader(partial(self._read, connection))
-        finally:
-            connection.close()
 
     def _read(self, connection: Any, table: str) -> Iterator[Any] | None:
         if table not in self._queries:
@@ -77,18 +76,20 @@ class DuckDBSource:
         return (batch for query in self._queries[table] for batch in self._batches(connection, table, query))
 
     def _batches(self, connection: Any, table: str, query: str) -> Iterator[Any]:
-        try:
-            found = connection.sql(query)
-            if found is None:
-                raise InputError(f"the query of {table}, {query!r}, gives no rows; give a SELECT")
-            reader = found.to_arrow_reader(ROWS)
-            # What fails half way comes as an error of Arrow, not of DuckDB.
-            yield from table_batches(reader.schema, reader, table, {})
-        except (self._duckdb.Error, OSError) as error:
-            raise StoreError(f"DuckDB refuses the query of {table}, {query!r}: {error}") from None
+        # A connection has one open result; a cursor is another connection to the same database.
+        with closing(connection.cursor()) as cursor:
+            try:
+                found = cursor.sql(query)
+                if found is None:
+                    raise InputError(f"the query of {table}, {query!r}, gives no rows; give a SELECT")
+                reader = found.to_arrow_reader(ROWS)
+                # A query that fails while its rows arrive raises an error of Arrow, not of DuckDB.
+                yield from table_batches(reader.schema, reader, table, {})
+            except (self._duckdb.Error, OSError) as error:
+                raise StoreError(f"DuckDB rejects the query of {table}, {query!r}: {error}") from None
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> DuckDBSource:
-    """Return the store of ``duckdb:PATH``."""
+    """Return the source of ``duckdb:PATH``."""
     path, _ = split_place(place)
     return DuckDBSource(path, queries)

@@ -1,4 +1,4 @@
-"""Databases of ladybug, Kùzu's successor, as a source: Cypher in, Arrow record batches out."""
+"""Databases of ladybug, Kùzu's successor, as a source: a Cypher query for each table, read as Arrow record batches."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from .tables import ROWS, TableReader, check_queries, existing, split_place, tab
 
 
 class LadybugSource:
-    """A database of ladybug, read by a Cypher query for each table, all in one read-only transaction.
+    """A ladybug database, read by one Cypher query for each table, all in one read-only transaction.
 
-    A query's columns are those of the table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. A column
-    ``FLOAT[n]`` is the vector; other columns of passages are metadata. ladybug gives a result whole: memory holds all
-    rows of one query.
+    The columns of a query are those of its table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. A column
+    ``FLOAT[n]`` is the vector; further columns of passages become metadata. ladybug does not stream results: all rows
+    of a query are in memory at once.
 
     Parameters
     ----------
     path : path
     queries : mapping of str to str or sequence of str
-        By table. ``edges`` may be several.
+        Query of each table; ``edges`` may have several.
 
     Raises
     ------
     InputError
-        No such database, no query of passages.
+        The database does not exist, or there is no query of passages.
     MissingExtraError
         ladybug is not installed.
 
@@ -49,12 +49,12 @@ class LadybugSource:
             self._ladybug = import_module("ladybug")
         except ImportError:
             raise MissingExtraError("ladybug", "ladybug", "reading a ladybug database") from None
-        self._path = existing(Path(path), "a database of ladybug")
+        self._path = existing(Path(path), "a ladybug database")
         self._queries = check_queries("ladybug", queries)
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Return the state of the database in one transaction.
+        """Return the database as one transaction sees it.
 
         Raises
         ------
@@ -82,14 +82,14 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
     try:
         result = connection.execute(query)
         if isinstance(result, list):
-            raise InputError(f"{query!r} of {table} is {len(result)} queries; give one")
-        found = result.get_as_arrow(ROWS)  # the whole result: ladybug streams none
+            raise InputError(f"the query of {table}, {query!r}, is {len(result)} queries; give one")
+        found = result.get_as_arrow(ROWS)
     except RuntimeError as error:
-        raise StoreError(f"ladybug refuses the query of {table}, {query!r}: {error}") from None
+        raise StoreError(f"ladybug rejects the query of {table}, {query!r}: {error}") from None
     yield from table_batches(found.schema, found.to_batches(), table, {})
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> LadybugSource:
-    """Return the store of ``ladybug:PATH``."""
+    """Return the source of ``ladybug:PATH``."""
     path, _ = split_place(place)
     return LadybugSource(path, queries)

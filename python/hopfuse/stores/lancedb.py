@@ -1,4 +1,4 @@
-"""Databases of LanceDB as a source: their tables, each of one version."""
+"""LanceDB databases as a source."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .tables import RENAMED, ROWS, TABLES, TableReader, existing, split_place, t
 
 
 class LanceDBSource:
-    """A folder of LanceDB, whose tables are those of an index.
+    """A LanceDB database with the tables of an index.
 
-    Each table is read at the version that it has when the snapshot is taken, as Arrow record batches. A column of
-    lists of numbers is the vector; other columns of passages are metadata.
+    Each table is read at the version that it has when the snapshot is taken. The column of lists of numbers is the
+    vector; further columns of passages become metadata.
 
     Parameters
     ----------
     path : path
+        Folder of the database.
     tables : mapping of str to str, optional
-        The names of ``passages``, ``entities``, ``edges`` and ``facts``; by default they are called so, and those that
-        are not there are left out.
+        LanceDB's names of ``passages``, ``entities``, ``edges`` and ``facts``; by default the same. Of these defaults,
+        only ``passages`` must exist.
     columns : mapping of str to str, optional
-        LanceDB's names of columns by those of an index: ``{"text": "body"}``. ``vector`` says which of several vectors
-        is read.
+        LanceDB's names of columns: ``{"text": "body"}``. ``vector`` selects one of several vectors.
 
     Raises
     ------
     InputError
-        No such folder; names of other tables.
+        The folder does not exist, or ``tables`` or ``columns`` has an unknown key.
     MissingExtraError
         LanceDB is not installed.
 
@@ -54,7 +54,7 @@ class LanceDBSource:
             self._lancedb = import_module("lancedb")
         except ImportError:
             raise MissingExtraError("lancedb", "lancedb", "reading LanceDB") from None
-        self._path = existing(Path(path), "the folder of a LanceDB")
+        self._path = existing(Path(path), "the folder of a LanceDB database")
         unknown = [name for name in tables or {} if name not in TABLES]
         if unknown:
             raise InputError(f"tables has {unknown[0]!r}; allowed: {', '.join(TABLES)}")
@@ -66,12 +66,12 @@ class LanceDBSource:
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Return the tables at the versions that they have now.
+        """Return the tables at their present versions.
 
         Raises
         ------
         StoreError
-            A table or a column that is not there.
+            A table or a column does not exist.
         """
         database = self._lancedb.connect(os.fspath(self._path))
         known = list(database.list_tables().tables)
@@ -98,9 +98,9 @@ class LanceDBSource:
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> LanceDBSource:
-    """Return the store of ``lancedb:PATH?text=body``; the queries are names of tables."""
+    """Return the source of ``lancedb:PATH?text=body``; the queries are names of tables."""
     path, columns = split_place(place, RENAMED)
     several = [table for table, names in queries.items() if len(names) > 1]
     if several:
-        raise InputError(f"{place!r} has one table of {several[0]}; give one name")
+        raise InputError(f"{several[0]} has several tables; LanceDB takes the name of one")
     return LanceDBSource(path, {table: names[0] for table, names in queries.items()}, columns=columns)

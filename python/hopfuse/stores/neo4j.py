@@ -1,7 +1,7 @@
-"""Graphs of Neo4j as a source: nodes and relationships, of an export (:mod:`hopfuse.stores.apoc`) or of its driver.
+"""Neo4j graphs as a source: nodes and relationships from an export (:mod:`hopfuse.stores.apoc`) or the driver.
 
-A label says which nodes are passages and which are entities; relationships between those are the edges, by their types.
-No Neo4j server was available to the tests: they read files in the documented forms, and the driver's own classes.
+Nodes of one label are passages, those of another are entities; relationships between them are edges of their type. The
+tests had no Neo4j server: they read files in the documented formats, and objects of the driver's own classes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Relationship:
-    """A relationship of two nodes, by their ids in the export."""
+    """A relationship between two nodes, by their ids in the export."""
 
     type: str
     start: str
@@ -38,7 +38,7 @@ class Relationship:
 
 @dataclass(frozen=True)
 class Labels:
-    """What nodes and properties are called in a graph.
+    """Names of labels and properties in a graph.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Labels:
         Labels of the nodes that are passages and entities.
     id, text, title, name, vector, weight : str
         Properties: of passages ``id``, ``text`` and ``title``; of entities ``name``; of both ``vector``; of
-        relationships ``weight``. A passage without ``id`` has the node's own.
+        relationships ``weight``. A passage without the property ``id`` gets the node's id.
     """
 
     passages: str = "Chunk"
@@ -60,19 +60,19 @@ class Labels:
 
 
 class Neo4jSource:
-    """Nodes and relationships of Neo4j.
+    """A graph of Neo4j nodes and relationships.
 
     Parameters
     ----------
     read : callable
-        Gives all :class:`Node` and then all :class:`Relationship` objects, each time that it is called.
+        Returns all :class:`Node` and then all :class:`Relationship` objects, at every call.
     labels : Labels, optional
 
     Raises
     ------
     InputError
-        When it is read: a passage without text, an entity without a name, two that share it, a node that is both,
-        vectors of several dimensions, a relationship of a node that is not there; ``read`` that gives its items once.
+        During the read: a passage has no text, an entity no name or that of another, a node is both, vectors have
+        several dimensions, a relationship's node is missing, or ``read`` can be called only once.
 
     Examples
     --------
@@ -89,12 +89,12 @@ class Neo4jSource:
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Return the graph as it is read; an export is of one state if it was made in one transaction."""
+        """Return the graph. An export has one state if it was made in one transaction."""
         yield TableReader(_Graph(self._items, self._labels).read)
 
 
 class _Graph:
-    """The tables of one snapshot: each reads all items anew."""
+    """The tables of one snapshot; each reads all items again."""
 
     def __init__(self, items: Callable[[], Iterable[Node | Relationship]], labels: Labels) -> None:
         self._items, self._labels = items, labels
@@ -113,7 +113,7 @@ class _Graph:
             yield one
             empty = False
         if empty and not self._was_empty:
-            raise InputError("read gave nodes once and none when it was called again; it must read anew each time")
+            raise InputError("read returned nodes once and none at its next call; it must read them again each time")
         self._was_empty = self._was_empty and empty
 
     def _nodes(self, label: str) -> Iterator[Node]:
@@ -139,7 +139,7 @@ class _Graph:
             yield {"name": name, "vector": node.properties.get(own.vector)}
 
     def _edges(self) -> Iterator[Row]:
-        ends: dict[str, tuple[str, Any] | None] = {}  # None: a node of neither label
+        ends: dict[str, tuple[str, Any] | None] = {}  # None: a node with neither label
         for one in self._read():
             if isinstance(one, Node):
                 ends[one.id] = _end(one, self._labels)
@@ -147,8 +147,8 @@ class _Graph:
             for id in (one.start, one.end):
                 if id not in ends:
                     raise InputError(
-                        f"a relationship {one.type} from node {one.start} to node {one.end} comes before node {id}, or "
-                        "that node is not there; give all nodes, and before all relationships"
+                        f"the relationship {one.type} from node {one.start} to node {one.end} comes before node {id}, "
+                        "or that node is missing; give all nodes, then all relationships"
                     )
             start, end = ends[one.start], ends[one.end]
             if start is not None and end is not None:
@@ -161,11 +161,11 @@ class _Graph:
 
 
 def _end(node: Node, labels: Labels) -> tuple[str, Any] | None:
-    """Return how edges name a node: as a passage or an entity; None if it is neither."""
+    """Return the end of edges that a node is, a passage or an entity; None if it is neither."""
     if labels.passages in node.labels and labels.entities in node.labels:
         raise InputError(
             f"node {node.id} has both labels, {labels.passages!r} of passages and {labels.entities!r} of entities; it "
-            "can be one of them"
+            "may have one of them"
         )
     if labels.passages in node.labels:
         return "passage", _id(node, labels)
@@ -181,8 +181,8 @@ def _string(node: Node, label: str, name: str, what: str) -> str:
     found = node.properties.get(name)
     if not isinstance(found, str):
         raise InputError(
-            f"node {node.id} of the label {label!r} has {name} = {found!r}; it must be a string: say which property "
-            f"has the {what}"
+            f"node {node.id} with the label {label!r} has {name} = {found!r}; it must be a string: name the property "
+            f"of the {what} by {what}="
         )
     return found
 
@@ -193,31 +193,31 @@ def _weight(one: Relationship, name: str) -> float:
         return 1.0 if found is None else float(found)
     except (TypeError, ValueError):
         raise InputError(
-            f"a relationship {one.type} from node {one.start} to node {one.end} has {name} = {found!r}; a weight is a "
-            "number"
+            f"the relationship {one.type} from node {one.start} to node {one.end} has {name} = {found!r}; a weight "
+            "must be a number"
         ) from None
 
 
 def _json_value(value: Any) -> str:
-    """Return a time of Neo4j's or Python's as ISO 8601 has it."""
+    """Return a date or time of Neo4j's or Python's in ISO 8601."""
     for method in ("iso_format", "isoformat"):
         if hasattr(value, method):
             return str(getattr(value, method)())
     raise InputError(
-        f"a passage has a property of the type {type(value).__name__}, {value!r}, which has no place in metadata; "
-        "leave it out, or convert it"
+        f"a passage has the property {value!r} of the type {type(value).__name__}, which metadata cannot hold; leave "
+        "it out, or convert it"
     )
 
 
 def read_records(records: Iterable[Any]) -> Iterator[Node | Relationship]:
-    """Read the nodes and relationships of records that Neo4j's driver gives, as ``MATCH (n) RETURN n`` asks for.
+    """Yield the nodes and relationships in records of Neo4j's driver, such as those of ``MATCH (n) RETURN n``.
 
-    Records of nodes come before those of relationships.
+    Records of nodes must come before those of relationships.
 
     Raises
     ------
     InputError
-        A value that is neither.
+        A value is neither a node nor a relationship.
     """
     for record in records:
         for value in record.values():
@@ -228,6 +228,6 @@ def read_records(records: Iterable[Any]) -> Iterator[Node | Relationship]:
                 yield Relationship(value.type, *ends, dict(value.items()))
             else:
                 raise InputError(
-                    f"a record has a {type(value).__name__}; return whole nodes and relationships: "
+                    f"a record has a value of the type {type(value).__name__}; return whole nodes and relationships: "
                     "MATCH (n) RETURN n, then MATCH ()-[r]->() RETURN r"
                 )

@@ -1,4 +1,4 @@
-"""A folder of Parquet files as a source, one file a table."""
+"""A folder of Parquet files as a source, one file for each table."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .tables import TABLES, TableReader
 class ParquetSource:
     """A folder of ``passages.parquet`` and, optionally, ``entities.parquet``, ``edges.parquet`` and ``facts.parquet``.
 
-    :class:`hopfuse.io.source.Snapshot` says which columns they have. They are read a group of rows at a time. It is no
-    snapshot if files are written meanwhile.
+    Their columns are those of :class:`hopfuse.io.source.Snapshot`. One row group is in memory at a time. It is not a
+    snapshot if files are replaced during the read.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class ParquetSource:
     Raises
     ------
     InputError
-        There is no such folder, or no file ``passages.parquet`` in it.
+        The folder does not exist, or has no file ``passages.parquet``.
 
     Examples
     --------
@@ -41,15 +41,15 @@ class ParquetSource:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
         if not self._folder.is_dir():
-            raise InputError(f"{self._folder} is not a directory; give one that has the file passages.parquet")
+            raise InputError(f"{self._folder} is not a folder; give one that has the file passages.parquet")
         if not self._path("passages").is_file():
             raise InputError(
-                f"{self._folder} has no file passages.parquet; a folder of {', '.join(TABLES)} (.parquet) is read"
+                f"{self._folder} has no file passages.parquet; the files read are {', '.join(TABLES)} (.parquet)"
             )
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Return the files as they are."""
+        """Return the files."""
         yield TableReader(self._read)
 
     def _path(self, table: str) -> Path:

@@ -1,4 +1,4 @@
-"""Where a store is, as text: a URL whose scheme says what it is, or a folder."""
+"""Stores by their places: a URL whose scheme names the store, or a folder of Parquet files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from ..errors import InputError
 from ..io.source import Source
 from .parquet import ParquetSource
 
-#: The module of each scheme, whose function ``open_place(url, queries)`` returns the source.
+POSTGRESQL = ("postgresql", "postgres")
+#: The module for each scheme; its function ``open_place(url, queries)`` returns the source.
 SCHEMES: dict[str, str] = {
-    **dict.fromkeys(("postgresql", "postgres"), "hopfuse.stores.postgres"),
+    **dict.fromkeys(POSTGRESQL, "hopfuse.stores.postgres"),
     **{
         name: f"hopfuse.stores.{name}"
         for name in ("apoc", "chroma", "duckdb", "ladybug", "lancedb", "qdrant", "sqlite")
@@ -21,7 +22,7 @@ SCHEMES: dict[str, str] = {
 
 
 def is_place(text: str) -> bool:
-    """Return whether a text names a store: a URL of one, or a folder that is there.
+    """Return whether a text names a store: the URL of one, or an existing folder.
 
     Examples
     --------
@@ -33,21 +34,21 @@ def is_place(text: str) -> bool:
 
 
 def open_source(place: str, queries: Mapping[str, Sequence[str]] | None = None) -> Source:
-    """Return the store that a text names.
+    """Return the store at a place.
 
     Parameters
     ----------
     place : str
-        A folder of Parquet files (:class:`hopfuse.stores.ParquetSource`), or a URL.
+        A URL, or a folder of Parquet files (:class:`hopfuse.stores.ParquetSource`).
     queries : mapping of str to sequence of str, optional
-        By table (``passages``, ``entities``, ``edges``, ``facts``) what is asked of the store, in its own language.
+        Queries of each table (``passages``, ``entities``, ``edges``, ``facts``), in the store's own language.
 
     Raises
     ------
     InputError
-        No store, queries to one that takes none.
+        ``place`` is not a store, or the store takes no queries.
     MissingExtraError
-        What the store needs is not installed.
+        The store's library is not installed.
 
     Examples
     --------
@@ -57,19 +58,38 @@ def open_source(place: str, queries: Mapping[str, Sequence[str]] | None = None) 
     >>> hf.Index.build(hf.stores.open_source(folder)).num_passages
     1
     """
-    asked = {table: list(texts) for table, texts in (queries or {}).items() if texts}
+    given = {table: list(texts) for table, texts in (queries or {}).items() if texts}
     scheme = _scheme(place)
     if scheme is not None:
-        opened: Source = import_module(SCHEMES[scheme]).open_place(place, asked)
+        opened: Source = import_module(SCHEMES[scheme]).open_place(place, given)
         return opened
     if not Path(place).is_dir():
         raise InputError(
-            f"{place!r} is no store; allowed: a folder with passages.parquet"
+            f"{place!r} is not a store; allowed: a folder with passages.parquet"
             + "".join(f", {known}:" for known in SCHEMES)
         )
-    if asked:
-        raise InputError(f"{place} is a folder, whose files are read whole; leave out the queries {', '.join(asked)}")
+    if given:
+        raise InputError(f"{place} is a folder, whose files are read whole; leave out the queries {', '.join(given)}")
     return ParquetSource(place)
+
+
+def check_followed(place: str) -> None:
+    """Refuse a place whose changes cannot be followed: any store but PostgreSQL.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> from hopfuse.stores.places import check_followed
+    >>> check_followed("postgresql:///news")
+    """
+    if is_place(place) and _scheme(place) not in POSTGRESQL:
+        raise InputError(
+            f"{place!r} reports no changes, only PostgreSQL does; build the index anew (hopfuse build --from), or "
+            "change it by hopfuse add and delete"
+        )
 
 
 def _scheme(place: str) -> str | None:

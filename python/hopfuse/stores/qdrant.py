@@ -1,4 +1,4 @@
-"""Collections of Qdrant as a source: a local folder, or a server."""
+"""Qdrant collections as a source, from a local folder or a server."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ PAGE = 1024
 
 
 class QdrantSource:
-    """A collection of Qdrant: a passage for each point, in the order of their ids.
+    """A Qdrant collection: one passage for each point, in the order of their ids.
 
-    It is no snapshot if points are written meanwhile. A server keeps the vectors of a collection of cosine distance
-    normalised: the index has those, and a :class:`hopfuse.stores.VectorsChangedWarning` says so.
+    It is not a snapshot: points written during the read may be missed. A server normalises the vectors of a collection
+    with cosine distance; the index has the normalised ones, with a :class:`hopfuse.stores.VectorsChangedWarning`.
 
     Parameters
     ----------
     path : path, optional
-        The folder of a local collection.
+        Folder of a local Qdrant.
     collection : str
+        Name of the collection.
     text, title : str, optional
-        Keys of the payload; the others are metadata.
+        Payload keys of the text and the title; other keys become metadata.
     vector : str, optional
         A named vector; by default the collection's only one.
     client : qdrant_client.QdrantClient, optional
-        Of a server, instead of ``path``.
+        A client of a server, instead of ``path``.
 
     Raises
     ------
     InputError
-        No such folder, path and client both or neither.
+        The folder does not exist, or not exactly one of ``path`` and ``client`` is given.
     MissingExtraError
         qdrant-client is not installed.
 
@@ -62,7 +63,7 @@ class QdrantSource:
         client: Any = None,
     ) -> None:
         if (path is None) == (client is None):
-            raise InputError("give either path, of a local folder, or client, of a server")
+            raise InputError("give either path, a local folder, or client, of a server")
         self._path = None if path is None else os.fspath(path)
         if self._path is not None:
             existing(Path(self._path, "meta.json"), "the folder of a local Qdrant, which has this file")
@@ -75,14 +76,14 @@ class QdrantSource:
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Return the points as they are read.
+        """Return the collection.
 
         Raises
         ------
         StoreError
-            The folder cannot be opened, the server cannot be reached, or there is no such collection.
+            The folder cannot be opened, the server cannot be reached, or the collection does not exist.
         InputError
-            No such vector, or several and none is named.
+            The vector does not exist, or there are several and none is named.
         """
         with ExitStack() as opened:
             client = self._client
@@ -96,7 +97,7 @@ class QdrantSource:
                 if not client.collection_exists(self._collection):
                     known = sorted(one.name for one in client.get_collections().collections)
                     raise StoreError(f"Qdrant has no collection {self._collection!r}; it has {known}")
-                name, cosine = self._chosen(client.get_collection(self._collection).config.params.vectors)
+                name, cosine = self._vector_of(client.get_collection(self._collection).config.params.vectors)
             yield passages_alone(partial(self._pages, client, name, cosine), f"Qdrant's {self._collection!r}")
 
     @contextmanager
@@ -106,21 +107,18 @@ class QdrantSource:
         except self._qdrant.http.exceptions.ApiException as error:
             raise StoreError(f"Qdrant's server cannot be read: {str(error) or type(error).__name__}") from None
 
-    def _chosen(self, stored: Any) -> tuple[str, bool]:
-        """Return the name of the vector that is read, and whether it is of cosine distance.
-
-        A collection's only vector may have no name, which is the empty one; sparse vectors are not among them.
-        """
+    def _vector_of(self, stored: Any) -> tuple[str, bool]:
+        """Return the name of the vector to read, "" for the unnamed one, and whether its distance is cosine."""
         named = stored if isinstance(stored, dict) else {"": stored}
         if not named:
             raise InputError(f"{self._collection!r} has no dense vector; give a collection that has one")
         if self._vector is None and len(named) > 1:
-            raise InputError(f"{self._collection!r} has the vectors {', '.join(named)}; give vector=, one of them")
+            raise InputError(f"{self._collection!r} has the vectors {', '.join(named)}; name one of them by vector=")
         name = self._vector if self._vector is not None else str(next(iter(named)))
         if name not in named:
             raise InputError(f"{self._collection!r} has no vector {name!r}; it has {', '.join(map(repr, named))}")
         if getattr(named[name], "multivector_config", None) is not None:
-            raise InputError(f"{self._collection!r} has several vectors of each point in {name!r}; give another vector")
+            raise InputError(f"{self._collection!r} has a multivector {name!r}; name another vector by vector=")
         return name, str(named[name].distance.value) == "Cosine"
 
     def _pages(self, client: Any, name: str, cosine: bool) -> Iterator[list[Point]]:
@@ -136,12 +134,12 @@ class QdrantSource:
             if cosine and vectors:
                 if np.abs(np.linalg.norm(np.asarray(vectors), axis=1) - 1).max() < 1e-5:
                     warnings.warn(
-                        f"Qdrant gives the vectors of {self._collection!r} normalised (cosine distance), whatever was "
-                        "put in; the index has those",
+                        f"Qdrant returns the vectors of {self._collection!r} normalised (cosine distance); the index "
+                        "has these, not the vectors that were written",
                         VectorsChangedWarning,
                         stacklevel=2,
                     )
-                cosine = False  # said once
+                cosine = False  # warn once
             yield page
             if after is None:
                 return
@@ -153,6 +151,6 @@ class QdrantSource:
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> QdrantSource:
-    """Return the store of ``qdrant:PATH?text=page_content``; the query of passages is the collection's name."""
+    """Return the source of ``qdrant:PATH?text=page_content``; the query of passages is the collection's name."""
     path, values = split_place(place, ("text", "title", "vector"))
     return QdrantSource(path, collection=collection_of(place, queries), **values)

@@ -1,4 +1,4 @@
-"""Rows of a graph as record batches, of one type for each column."""
+"""Record batches from rows of a graph, with one type for each column."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ Row = dict[str, Any]
 
 
 def row_batches(table: str, rows: Iterable[Row]) -> Iterator[Any]:
-    """Give rows as record batches; those of edges with other ends in batches of their own.
+    """Yield rows as record batches; rows with other columns go to separate batches.
 
     Raises
     ------
     InputError
-        A value of another type than those before it; vectors in some batches, and in others none.
+        A value has another type than those before it, or only some rows have vectors.
     """
     waiting: dict[tuple[str, ...], list[Row]] = {}
-    made = _Batches(table)
+    batches = _Batches(table)
     for row in rows:
         group = waiting.setdefault(tuple(row), [])
         group.append(row)
         if len(group) == ROWS:
-            yield made.of(group)
+            yield batches.make(group)
             group.clear()
-    yield from (made.of(group) for group in waiting.values() if group)
-    if not made.num_rows:
+    yield from (batches.make(group) for group in waiting.values() if group)
+    if not batches.num_rows:
         pa = arrow()
         names = {"passages": ("id", "text"), "entities": ("name",), "edges": ("src_passage", "dst_entity")}[table]
         yield empty_batch(pa.schema([(name, pa.string()) for name in names]))
 
 
 class _Batches:
-    """Makes the batches of one table, all of the same types."""
+    """Makes the record batches of one table, all with the same types."""
 
     def __init__(self, table: str) -> None:
         self._table, self.num_rows = table, 0
         self._has_vectors: bool | None = None
         self._id_kind: Any = None
 
-    def of(self, rows: Sequence[Row]) -> Any:
-        """Return the batch of some rows."""
+    def make(self, rows: Sequence[Row]) -> Any:
+        """Return rows as a record batch."""
         names = list(rows[0])
         if "vector" in names:
             given = [row["vector"] is not None for row in rows]
@@ -53,7 +53,9 @@ class _Batches:
             if not self._has_vectors:
                 if any(given):
                     at = self.num_rows + given.index(True)
-                    raise InputError(f"{self._table} row {at} has a vector, the rows before it have none; give all one")
+                    raise InputError(
+                        f"{self._table} row {at} has a vector and the rows before it have none; give all rows one"
+                    )
                 names.remove("vector")
         made = arrow().record_batch([self._column(name, [row[name] for row in rows]) for name in names], names=names)
         self.num_rows += len(rows)
@@ -70,8 +72,8 @@ class _Batches:
                     arrow().array([value], kind)
                 except errors:
                     raise InputError(
-                        f"{self._table} row {row} has {name} = {str(value)[:80]!r}, which is no {kind} as in the rows "
-                        "before it; give all values of a property one type"
+                        f"{self._table} row {row} has {name} = {str(value)[:80]!r}, and the rows before it have the "
+                        f"type {kind}; give all values of a property one type"
                     ) from None
             raise
 

@@ -1,4 +1,4 @@
-"""SQLite databases as a source: SQL in, Arrow record batches out; vectors are BLOBs of float32."""
+"""SQLite databases as a source: a SQL query for each table; vectors are BLOBs of float32."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from .tables import ROWS, TableReader, as_table, check_queries, existing, split_
 
 
 class SQLiteSource:
-    """A database file of SQLite, read by a query for each table, all in one transaction.
+    """An SQLite database file, read by one query for each table, all in one transaction.
 
-    A query's columns are those of the table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. A column of BLOBs
-    is the vector, as little-endian float32 (sqlite-vec's form); other columns of passages are metadata. A column has
-    one type in all rows, or integers beside real numbers.
+    The columns of a query are those of its table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. The column of
+    BLOBs is the vector, as little-endian float32 (the format of sqlite-vec); further columns of passages become
+    metadata. A column has one type in all rows, or integers and real numbers.
 
     Parameters
     ----------
     path : path
     queries : mapping of str to str or sequence of str
-        By table. ``edges`` may be several.
+        Query of each table; ``edges`` may have several.
 
     Raises
     ------
     InputError
-        No such file, no query of passages.
+        The file does not exist, or there is no query of passages.
 
     Examples
     --------
@@ -49,17 +49,17 @@ class SQLiteSource:
     """
 
     def __init__(self, path: str | os.PathLike[str], queries: Mapping[str, str | Sequence[str]]) -> None:
-        self._path = existing(Path(path), "the file of an SQLite database")
+        self._path = existing(Path(path), "an SQLite database file")
         self._queries = check_queries("SQLite", queries)
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Return the state of the database in one transaction.
+        """Return the database as one transaction sees it.
 
         Raises
         ------
         StoreError
-            The file cannot be opened or is no database.
+            The file cannot be opened, or is not a database.
         """
         try:
             connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
@@ -68,7 +68,7 @@ class SQLiteSource:
         with closing(connection):
             try:
                 connection.execute("BEGIN")
-                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # a transaction begins to read here
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the first read fixes the state
             except sqlite3.Error as error:
                 raise StoreError(f"SQLite cannot open {self._path}: {error}") from None
             yield TableReader(partial(self._read, connection))
@@ -104,11 +104,11 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
                 return
             first += len(some)
     except sqlite3.Error as error:
-        raise StoreError(f"SQLite refuses the query of {table}, {query!r}: {error}") from None
+        raise StoreError(f"SQLite rejects the query of {table}, {query!r}: {error}") from None
 
 
 def _kinds(connection: Any, table: str, query: str, names: Sequence[str]) -> list[str]:
-    """Return the type of all values of each column; SQLite has one for each value."""
+    """Return the type of each column; in SQLite every value has its own."""
     own = [f"c{at}" for at in range(len(names))]
     types = ", ".join(f"group_concat(DISTINCT typeof({name}))" for name in own)
     given = connection.execute(f"WITH q({', '.join(own)}) AS ({query}\n) SELECT {types} FROM q").fetchone()
@@ -119,7 +119,7 @@ def _kinds(connection: Any, table: str, query: str, names: Sequence[str]) -> lis
             found = {"real"}
         if len(found) > 1:
             raise InputError(
-                f"{table} column {name!r} has values of the types {' and '.join(sorted(found))}; a column has one: "
+                f"{table} column {name!r} has values of the types {' and '.join(sorted(found))}; give them one type: "
                 f"CAST({name} AS TEXT) AS {name}"
             )
         kinds.append(found.pop() if found else "null")
@@ -131,30 +131,30 @@ def _values(values: Sequence[Any], kind: str, table: str, name: str, first: int)
     if name == "vector" and values and kind != "blob":
         found = "NULL" if values[0] is None else f"{kind}, {str(values[0])[:40]!r}"
         raise InputError(
-            f"{table} row {first} column 'vector' is {found}; a vector is a BLOB of little-endian float32, as "
-            "vec_f32(vector) of sqlite-vec makes it from JSON"
+            f"{table} row {first} column 'vector' is {found}; a vector is a BLOB of little-endian float32, which "
+            "sqlite-vec's vec_f32(vector) makes from JSON"
         )
     types = {"integer": pa.int64(), "real": pa.float64(), "text": pa.large_string(), "null": pa.null()}
     try:
         return pa.array(values, types[kind])
     except pa.ArrowInvalid as error:
-        raise InputError(f"{table} column {name!r}, rows from {first} on: {error}") from None
+        raise InputError(f"{table} column {name!r}, after row {first}: {error}") from None
 
 
 def _vectors(values: Sequence[bytes | None], table: str, name: str, first: int, dims: dict[str, int]) -> Any:
-    """Return BLOBs as lists of float32; all have as many bytes as the first."""
+    """Return BLOBs as lists of float32; all must have the length of the first."""
     for row, value in enumerate(values, first):
         where = f"{table} row {row} column {name!r}"
         if value is None:
             raise InputError(f"{where} is NULL; leave the row out, or give it a vector")
         dim = dims.setdefault(name, max(len(value) // 4, 1))
         if len(value) != 4 * dim:
-            raise InputError(f"{where} has {len(value)} bytes; a vector of float32 like the first has {4 * dim}")
+            raise InputError(f"{where} has {len(value)} bytes; float32 vectors like the first have {4 * dim}")
     stored = np.frombuffer(b"".join(value for value in values if value), np.dtype("<f4")).astype(np.float32)
     return vector_list(stored.reshape(len(values), dims.get(name, 1)))
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> SQLiteSource:
-    """Return the store of ``sqlite:PATH``."""
+    """Return the source of ``sqlite:PATH``."""
     path, _ = split_place(place)
     return SQLiteSource(path, queries)

@@ -1,4 +1,4 @@
-"""What bulk readers share: tables read by their names, and a store's own columns as those of a table."""
+"""What bulk readers share: tables read by name, and record batches of a store turned into those of a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..index.arrow_columns import arrow, empty_batch
 
 TABLES = ("passages", "entities", "edges", "facts")
-#: Columns of each table besides ``vector``; :class:`hopfuse.io.source.Snapshot` says what they mean.
+#: Columns of each table besides ``vector``; see :class:`hopfuse.io.source.Snapshot`.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "passages": ("id", "text", "title", "metadata"),
     "entities": ("name", "aliases"),
@@ -25,16 +25,16 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 REQUIRED = {"passages": ("id", "text"), "entities": ("name",), "edges": (), "facts": COLUMNS["facts"]}
 #: Columns that a store may have under other names.
 RENAMED = tuple(dict.fromkeys(("vector", *(name for names in COLUMNS.values() for name in names))))
-#: Rows of a batch.
+#: Rows of a record batch.
 ROWS = 8192
 
 
 class VectorsChangedWarning(UserWarning):
-    """A store gives other vectors than it was given: normalised ones, or of another precision."""
+    """A store returns other vectors than were written to it: normalised, or in another precision."""
 
 
 class TableReader:
-    """A snapshot whose tables are all read by one function of their name."""
+    """A snapshot that reads every table with one function of the table's name."""
 
     def __init__(self, read: Callable[[str], Iterable[Any] | None]) -> None:
         self._read = read
@@ -57,24 +57,22 @@ class TableReader:
 
 
 def as_table(table: str, batch: Any, renames: Mapping[str, str]) -> Any:
-    """Return a store's record batch as one of a table.
+    """Return a record batch of a store as one of a table.
 
-    ``renames`` gives columns of the table by those of the store. A column of lists of floating-point numbers is the
-    vector; if ``renames`` says which, others are left out. Other columns of passages are metadata. Weights may be
-    decimal numbers, as SQL has them.
+    ``renames`` maps the store's column names to those of the table. The column of lists of floating-point numbers is
+    the vector; if ``renames`` names it, other such columns are dropped. Further columns of passages become metadata.
+    Weights may be SQL decimals.
 
     Raises
     ------
     InputError
-        Two vectors, two columns of one name, or columns that the table does not take.
+        There are two vectors, two columns with one name, or columns that the table does not have.
     """
     pa = arrow()
     names = [renames.get(name, name) for name in batch.schema.names]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(
-            f"{table} has two columns {twice!r}; give each a name of its own, and leave out what is not read"
-        )
+        raise InputError(f"{table} has two columns {twice!r}; give each a name of its own, or leave one out")
     columns = dict(zip(names, zip(batch.schema.names, batch.columns, strict=True), strict=True))
     vectors = [name for name, (_, column) in columns.items() if is_vector(column.type)]
     if "vector" in vectors and "vector" in renames.values():
@@ -83,25 +81,28 @@ def as_table(table: str, batch: Any, renames: Mapping[str, str]) -> Any:
     if "vector" in columns and not vectors and batch.num_rows:
         own, column = columns["vector"]
         raise InputError(
-            f"{table} has {own!r} of the type {column.type}; a vector is a list of floating-point numbers in each row: "
-            "convert it, or call it something else"
+            f"{table} has {own!r} of the type {column.type}; a vector is a list of floating-point numbers: convert it, "
+            "or rename it"
         )
     if "weight" in columns and pa.types.is_decimal(columns["weight"][1].type):
         columns["weight"] = (columns["weight"][0], columns["weight"][1].cast(pa.float64()))
-    if len(vectors) > (table in ("passages", "entities")):
+    takes_vector = table in ("passages", "entities")
+    if len(vectors) > takes_vector:
         raise InputError(
             f"{table} has the vectors {', '.join(vectors)}; "
-            f"{'select one of them' if table in ('passages', 'entities') else 'it takes none'}"
+            f"{'select one of them' if takes_vector else 'leave them out'}"
         )
     missing = [name for name in REQUIRED[table] if name not in columns]
     if missing:
         raise InputError(
-            f"{table} has the columns {', '.join(batch.schema.names) or 'none'}; it must have {missing[0]!r}: call a "
-            "column so"
+            f"{table} has the columns {', '.join(batch.schema.names) or 'none'}; {missing[0]!r} is missing: rename a "
+            f"column, in SQL by AS {missing[0]}"
         )
     others = [name for name in columns if name not in COLUMNS[table] and name not in vectors]
-    if others and (table != "passages" or "metadata" in columns):
-        raise InputError(f"{table} has the column {others[0]!r}; allowed: {', '.join(COLUMNS[table])} and a vector")
+    if others and "metadata" in columns:
+        raise InputError(f"{table} has metadata, and {others[0]!r}, which would be part of it; leave one of them out")
+    if others and table != "passages":
+        raise InputError(f"{table} has the column {others[0]!r}; allowed: {', '.join(COLUMNS[table])}")
     found = {name: column for name, column in columns.items() if name in COLUMNS[table]}
     if vectors:
         found["vector"] = columns[vectors[0]]
@@ -119,17 +120,17 @@ def is_vector(kind: Any) -> bool:
 
 
 def vector_list(values: NDArray[Any]) -> Any:
-    """Return the rows of an array (n, d) as an Arrow array of lists, without an object for each."""
+    """Return an array (n, d) as an Arrow array of lists, without a Python object for each row."""
     pa = arrow()
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).reshape(-1)), values.shape[1])
 
 
 def as_float32(values: NDArray[Any], store: str) -> NDArray[np.float32]:
-    """Return numbers that a store widened as the float32 that they are; warn if they are not."""
+    """Return numbers as float32; warn if that changes them."""
     narrow = values.astype(np.float32)
     if not np.array_equal(narrow, values):
         warnings.warn(
-            f"{store} gives vectors of {values.dtype}, which float32 rounds; the index has them rounded",
+            f"{store} returns vectors of {values.dtype} that are not float32; the index has them rounded",
             VectorsChangedWarning,
             stacklevel=3,
         )
@@ -137,7 +138,7 @@ def as_float32(values: NDArray[Any], store: str) -> NDArray[np.float32]:
 
 
 def check_queries(store: str, queries: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the queries of each table; there must be one of passages, and one alone but for edges.
+    """Return the queries of each table: one of passages, at most one of entities and facts, any number of edges.
 
     Raises
     ------
@@ -148,23 +149,27 @@ def check_queries(store: str, queries: Mapping[str, Sequence[str]]) -> dict[str,
     if unknown:
         raise InputError(f"queries has {unknown[0]!r}; allowed: {', '.join(TABLES)}")
     if "passages" not in found:
-        raise InputError(f"{store} is read by queries, and none says where the passages are; give --passages")
+        raise InputError(
+            f"{store} is read by queries, and --passages is missing: give one with the columns id and text"
+        )
     several = [table for table, one in found.items() if len(one) > 1 and table != "edges"]
     if several:
-        raise InputError(f"{several[0]} has {len(found[several[0]])} queries; allowed: one, and several for edges")
+        raise InputError(
+            f"{several[0]} has {len(found[several[0]])} queries; only edges may have several: use UNION ALL"
+        )
     return found
 
 
 def split_place(place: str, allowed: Collection[str] = ()) -> tuple[Path, dict[str, str]]:
-    """Return the path of ``scheme:path?name=value`` and its values, of the names that are allowed.
+    """Return the path of ``scheme:path?name=value`` and its values by name.
 
-    The scheme may be followed by ``//``. The path is taken as it is written; what is there as a whole is a path, even
-    if it has a question mark.
+    The scheme may be followed by ``//``. Nothing in the path is decoded. If a file has the whole text as its name, the
+    question mark is part of the path.
 
     Raises
     ------
     InputError
-        No path; what is no ``name=value``, a name that is there twice or is not allowed.
+        There is no path, a part is not ``name=value``, or a name is repeated or not allowed.
     """
     scheme, _, whole = place.partition(":")
     whole = whole.removeprefix("//")
@@ -186,19 +191,19 @@ def split_place(place: str, allowed: Collection[str] = ()) -> tuple[Path, dict[s
 
 
 def existing(path: Path, what: str) -> Path:
-    """Return a path that is there: no reader makes an empty store.
+    """Return the path, which must exist: no reader creates an empty store.
 
     Raises
     ------
     InputError
     """
     if not path.exists():
-        raise InputError(f"{path} is not there; give {what}")
+        raise InputError(f"{path} does not exist; give {what}")
     return path
 
 
 def table_batches(schema: Any, batches: Iterable[Any], table: str, renames: Mapping[str, str]) -> Iterator[Any]:
-    """Give the batches of a store as those of a table; the first has no rows, and says the columns."""
+    """Yield the batches of a store as those of a table, after one without rows that has the columns."""
     yield as_table(table, empty_batch(schema), renames)
     for batch in batches:
         yield as_table(table, batch, renames)

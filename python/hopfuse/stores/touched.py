@@ -1,4 +1,4 @@
-"""What changed in a store: which rows to read again, and those rows."""
+"""Changes of a store: the keys of rows that may have changed, and those rows as they are now."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ End = tuple[str, Any]
 
 @dataclass
 class Touched:
-    """Rows by their keys that may have changed, have come or have gone.
+    """Keys of rows that may have been inserted, updated or deleted.
 
     Attributes
     ----------
     passages : set of id
     entities : set of name
     edges : set of pairs of ends
-        Whatever joins the two, by any type, is as the store has it now.
+        A pair stands for its edges of all types.
     facts : set of (head, relation, tail)
     """
 
@@ -34,10 +34,10 @@ class Touched:
 
 @dataclass(frozen=True)
 class Changes:
-    """The rows of one state of a store that were touched since another, as batches of :class:`Snapshot`'s tables.
+    """The rows that were touched between two states of a store, as batches of :class:`Snapshot`'s tables.
 
-    ``edges`` and ``facts`` have also the rows of passages and entities that were touched: they go with those, and
-    come back.
+    ``edges`` and ``facts`` also have the rows of touched passages and entities: deleting these deletes their edges and
+    facts, which must then be added again.
     """
 
     touched: Touched

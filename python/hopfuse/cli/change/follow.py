@@ -11,6 +11,7 @@ import click
 
 from ... import Index
 from ...errors import InputError, StoreError
+from ...stores.places import check_followed
 from ...stores.postgres import PostgresFollower, drop_slot
 from ..console import note
 from ..options import encoder_for, encoder_option, index_argument
@@ -45,6 +46,7 @@ def follow(directory: Path, url: str, encoder: str | None, once: bool, drop: boo
     and runs until SIGTERM or SIGINT; changes not yet committed are read again at the next start. A lost connection is
     reopened. A row that the index cannot hold stops it with an error: correct the row, and start again.
     """
+    check_followed(url)
     if drop:
         if once or encoder is not None:
             raise InputError("--drop is given with --once or --encoder, which are for following; leave one out")

@@ -1,4 +1,4 @@
-"""PostgreSQL with pgvector: a source that can be followed, and scores back into a table (extra ``postgres``)."""
+"""PostgreSQL with pgvector: a source, a follower of its changes, and scores written to a table (extra ``postgres``)."""
 
 from .follow import PostgresFollower
 from .followable import drop_slot, followed

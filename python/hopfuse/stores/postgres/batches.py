@@ -1,4 +1,4 @@
-"""Record batches as ADBC gives a query's rows, as a source gives them: vectors are numbers, other columns metadata."""
+"""Record batches from ADBC as those of a table: pgvector's binary vectors become lists of numbers."""
 
 from __future__ import annotations
 
@@ -10,118 +10,88 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...index.arrow_columns import arrow
-from ..tables import COLUMNS, REQUIRED
+from .. import tables
 
-#: Bytes of a component in pgvector's binary format, and its dtype there: uint16 dim, uint16 0, dim components.
+#: Dtypes of components in pgvector's binary format, which is uint16 dim, uint16 0, dim components, all big-endian.
 VECTORS: dict[str, np.dtype[Any]] = {"vector": np.dtype(">f4"), "halfvec": np.dtype(">f2")}
 _HEADER = 4
 
 
 def batch_reader(table: str, schema: Any, dims: Mapping[str, int]) -> Callable[[Any], Any]:
-    """Return what turns the batches of a query into batches of a table; ``dims`` are vectors' components, if known.
+    """Return a function from batches of a query to batches of a table; ``dims`` are the dimensions of typed vectors.
 
     Raises
     ------
     InputError
-        Columns that the table does not take.
+        A column has a type that an index cannot hold. The function refuses columns that the table does not have.
     """
-    names = list(schema.names)
-    vectors = [field.name for field in schema if is_vector(field.type)]
-    _check(table, names, vectors, schema)
-    known = [name for name in names if name in COLUMNS[table]]
-    others = [name for name in names if name not in known and name not in vectors]
+    _check_types(table, schema)
 
     def read(batch: Any) -> Any:
-        pa = arrow()
-        columns = {name: (plain(batch.column(names.index(name))), name) for name in known}
-        if vectors:
-            columns["vector"] = (vector_column(batch.column(names.index(vectors[0])), dims[vectors[0]]), vectors[0])
-        if others:
-            parts = [plain(batch.column(names.index(name))) for name in others]
-            columns["metadata"] = (pa.StructArray.from_arrays(parts, others), "metadata")
-        fields = [pa.field(name, column.type, metadata={"column": own}) for name, (column, own) in columns.items()]
-        return pa.record_batch([column for column, _ in columns.values()], schema=pa.schema(fields))
+        columns = [
+            vector_column(column, dims[name]) if _is_pgvector(column.type) else plain(column)
+            for name, column in zip(schema.names, batch.columns, strict=True)
+        ]
+        return tables.as_table(table, arrow().record_batch(columns, names=schema.names), {})
 
     return read
 
 
-def _check(table: str, names: list[str], vectors: list[str], schema: Any) -> None:
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"--{table} gives the column {twice!r} twice; name each column once, with AS")
-    missing = [name for name in REQUIRED[table] if name not in names]
-    if missing:
-        raise InputError(
-            f"--{table} gives the columns {', '.join(names)}; {missing[0]!r} is missing: SELECT ... AS {missing[0]}"
-        )
-    for name in names:
-        kind = type_name(schema.field(name).type)
+def _check_types(table: str, schema: Any) -> None:
+    for field in schema:
+        name, kind = field.name, type_name(field.type)
         if kind == "sparsevec":
             raise InputError(
-                f"--{table} gives {name!r}, a sparsevec; vectors are dense: SELECT {name}::vector AS {name}"
+                f"--{table} gives {name!r}, a sparsevec; vectors must be dense: SELECT {name}::vector AS {name}"
             )
-        if kind is not None and name not in vectors:
+        if kind is not None and kind not in VECTORS:
             raise InputError(
-                f"--{table} gives {name!r} of the type {kind}, which has no place in an index: cast it, such as "
+                f"--{table} gives {name!r} of the type {kind}, which an index cannot hold; cast it, such as "
                 f"{name}::text or {name}::float8, or leave it out"
             )
-    takes = {"passages": True, "entities": True}.get(table, False)
-    if len(vectors) > takes:
-        raise InputError(f"--{table} gives the vectors {', '.join(vectors)}; {'one is' if takes else 'none are'} taken")
-    others = [name for name in names if name not in COLUMNS[table] and name not in vectors]
-    if others and table != "passages":
-        raise InputError(f"--{table} gives the column {others[0]!r}; allowed: {', '.join(COLUMNS[table])}")
-    if others and "metadata" in names:
-        raise InputError(
-            f"--passages gives metadata, and {others[0]!r}, which would be a column of it; leave one of them out"
-        )
 
 
-def is_vector(kind: Any) -> bool:
-    """Return whether a type is pgvector's, or an array of floating-point numbers."""
-    pa = arrow()
-    if pa.types.is_list(kind):
-        return bool(pa.types.is_floating(kind.value_type))
+def _is_pgvector(kind: Any) -> bool:
     return type_name(kind) in VECTORS
 
 
 def type_name(kind: Any) -> str | None:
-    """Return PostgreSQL's name of a type that Arrow has no type for; None where it has."""
+    """Return the name of a type that an index holds as a vector or not at all; None for any other."""
     pa = arrow()
     if isinstance(kind, pa.OpaqueType):
         return str(kind.type_name)
-    plain_types = pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind)
-    binary = pa.types.is_binary(kind) or pa.types.is_decimal(kind) or pa.types.is_interval(kind)
-    return str(kind) if plain_types or binary else None
+    temporal = pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind)
+    other = pa.types.is_binary(kind) or pa.types.is_decimal(kind) or pa.types.is_interval(kind)
+    return str(kind) if temporal or other else None
 
 
 def plain(column: Any) -> Any:
-    """Return a column without Arrow's extension types: JSON as strings."""
+    """Return a column without Arrow's extension type; that of JSON becomes strings."""
     pa = arrow()
     return column.storage if isinstance(column.type, pa.BaseExtensionType) else column
 
 
 def vector_column(column: Any, dim: int) -> Any:
-    """Return vectors as lists of float32 or float16, without an object for each; no rows have ``dim``, above 0.
+    """Return pgvector's vectors as lists of float32 or float16, without a Python object for each row.
+
+    ``dim`` is the dimension of a column without rows, if above 0.
 
     Raises
     ------
     InputError
-        Bytes that are not pgvector's.
+        The bytes are not in pgvector's format.
     """
     pa = arrow()
-    if not isinstance(column.type, pa.OpaqueType):
-        return column
     name = column.type.type_name
     wire: np.dtype[Any] = VECTORS[name]
     bytes_of = column.storage
     numbers = wire.newbyteorder("=")
     arrow_type = pa.float32() if name == "vector" else pa.float16()
-    offsets = np.frombuffer(bytes_of.buffers()[1], np.int32)[bytes_of.offset : bytes_of.offset + len(column) + 1]
-    data = np.frombuffer(bytes_of.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]] if len(column) else None
-    lengths = np.diff(offsets).astype(np.int64)
-    if data is None or not lengths.size:
+    if not len(column):
         return pa.array([], pa.list_(arrow_type, dim) if dim > 0 else pa.list_(arrow_type))
+    offsets = np.frombuffer(bytes_of.buffers()[1], np.int32)[bytes_of.offset : bytes_of.offset + len(column) + 1]
+    data = np.frombuffer(bytes_of.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    lengths = np.diff(offsets).astype(np.int64)
     width = int(lengths[0])
     if column.null_count == 0 and (lengths == width).all() and width > _HEADER:
         rows = data.reshape(-1, width)
@@ -139,4 +109,4 @@ def vector_column(column: Any, dim: int) -> Any:
 def _check_headers(headers: NDArray[np.uint8], dim: int) -> None:
     said = np.ascontiguousarray(headers).view(">u2")
     if not ((said[:, 0] == dim) & (said[:, 1] == 0)).all():
-        raise InputError("a vector of PostgreSQL is not in pgvector's binary format; update pgvector, or hopfuse")
+        raise InputError("a vector of PostgreSQL is not in pgvector's binary format; update pgvector or hopfuse")

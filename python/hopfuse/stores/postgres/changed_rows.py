@@ -1,4 +1,4 @@
-"""From the rows that changed in tables to what must be read again, and the conditions by which it is read."""
+"""From the changed rows of tables to the keys to read again, and the conditions that select them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .slot import KEYS
 
 
 def note_rows(touched: Touched, rows: Sequence[Row], queries: Sequence[Query]) -> None:
-    """Note which keys of the index some changed rows are about, as they were and as they are."""
+    """Add the keys of changed rows, before and after the change, to ``touched``."""
     for row in rows:
         for query in queries:
             names = [name for name in KEYS[query.table] if name in query.columns]
@@ -23,7 +23,7 @@ def note_rows(touched: Touched, rows: Sequence[Row], queries: Sequence[Query]) -
 
 
 def _versions(row: Row) -> Iterator[Values]:
-    """Yield the row before and after; what was not changed, and is not sent, is as it was before."""
+    """Yield the row before and after the change; unchanged values that are not sent are those before."""
     if row.old is not None:
         yield row.old
     if row.new is not None:
@@ -36,9 +36,8 @@ def _value(query: Query, name: str, values: Values) -> Any:
     found = values.get(column.attribute)
     if found is UNCHANGED:
         raise StoreError(
-            f"the server sends no {column.attribute} of a row that changed, which is too long for its row; ALTER "
-            "TABLE ... "
-            "REPLICA IDENTITY FULL, and build the index anew"
+            f"the server does not send {column.attribute} of a changed row, since the value is stored outside it; "
+            "ALTER TABLE ... REPLICA IDENTITY FULL, and build the index anew"
         )
     return found if found is None else column.key(str(found))
 
@@ -63,9 +62,9 @@ def _note(touched: Touched, query: Query, values: dict[str, Any]) -> None:
 
 
 def condition_of(query: Query, touched: Touched) -> str | None:
-    """Return the condition of the rows to read again; None where there are none.
+    """Return the condition on the rows to read again; None if there are none.
 
-    Of edges and facts also those of passages and entities that are read again: the index deletes them with those.
+    It includes the edges and facts of touched passages and entities, since the index deletes them with these.
     """
     passages, entities = touched.passages, touched.entities
     found: list[str | None]

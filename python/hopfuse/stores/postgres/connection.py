@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, and what its errors mean; nothing that is printed has a password."""
+"""Connections to PostgreSQL, and its errors as hopfuse's. No message contains a password."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from ...errors import InputError, MissingExtraError, StoreError
+from ...errors import HopfuseError, InputError, MissingExtraError, StoreError
 
-#: SQLSTATEs by their first two characters: the connection, the server's resources, its shutdown, its own failure.
-_UNAVAILABLE = ("08", "53", "57", "58", "XX")
+#: SQLSTATE classes and codes of conditions that pass without a change of the query or the database (PostgreSQL's
+#: appendix "Error Codes"): connection, rollback, resources, operator intervention, system; object in use, lock.
+_TRANSIENT = ("08", "40", "53", "57", "58", "55006", "55P03")
+#: Those that do not pass, and that no query causes: the database was dropped, a file is missing, internal errors.
+_PERMANENT = ("57P04", "58P01", "XX")
+
+
+class TransientError(StoreError):
+    """The server cannot be reached or cannot answer now; the same request may succeed later."""
 
 
 def driver(name: str) -> Any:
@@ -28,7 +35,7 @@ def driver(name: str) -> Any:
 
 
 def place_of(url: str) -> str:
-    """Return where a server is, without user and password.
+    """Return the server and the database of a URL, without user and password.
 
     Examples
     --------
@@ -40,9 +47,8 @@ def place_of(url: str) -> str:
         known = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.Error:
         raise InputError(
-            "the URL of PostgreSQL cannot be read; give postgresql://user@host:port/database, the password by "
-            "PGPASSWORD "
-            "or ~/.pgpass"
+            "the PostgreSQL URL cannot be parsed; give postgresql://user@host:port/database, and the password in "
+            "PGPASSWORD or ~/.pgpass"
         ) from None
     host = ":".join(str(known[key]) for key in ("host", "port") if known.get(key))
     database = f", database {known['dbname']}" if known.get("dbname") else ""
@@ -50,24 +56,24 @@ def place_of(url: str) -> str:
 
 
 def connect(url: str) -> Any:
-    """Open a connection of psycopg that commits each statement.
+    """Open a psycopg connection in autocommit mode.
 
     Raises
     ------
-    StoreError
-        The server cannot be reached, or lets nobody in.
+    TransientError
+        The server cannot be reached or refuses the connection. libpq gives no SQLSTATE for a failed connection attempt.
     """
     psycopg = driver("psycopg")
     place = place_of(url)
     try:
         return psycopg.connect(url, autocommit=True, application_name="hopfuse")
     except psycopg.Error as error:
-        raise StoreError(f"{place} cannot be reached: {_first_line(error)}") from None
+        raise TransientError(f"{place} cannot be reached: {_first_line(error)}") from None
 
 
 @contextmanager
 def snapshot_connection(url: str) -> Iterator[Any]:
-    """Open a connection of ADBC; all its queries see one state of the database (REPEATABLE READ)."""
+    """Open an ADBC connection whose queries all see one state of the database (REPEATABLE READ)."""
     adbc = driver("adbc_driver_postgresql.dbapi")
     with database_errors(url):
         connection = adbc.connect(url)
@@ -81,28 +87,47 @@ def snapshot_connection(url: str) -> Iterator[Any]:
 
 @contextmanager
 def database_errors(url: str, what: str = "") -> Iterator[None]:
-    """Turn errors of both drivers into hopfuse's; ``what`` names the query that failed.
+    """Raise the errors of both drivers as hopfuse's; ``what`` names the query in the message.
 
     Raises
     ------
     InputError
-        The server understood, and refused: a query that is wrong, a right that is missing.
+        The query is wrong, or a permission is missing.
+    TransientError
+        The connection is lost, or the server has no room or is shutting down.
     StoreError
-        The server cannot be reached, broke off, or has no room.
+        The server failed.
     """
-    psycopg, manager = driver("psycopg"), driver("adbc_driver_manager")
+    psycopg, adbc = driver("psycopg"), driver("adbc_driver_manager")
     try:
         yield
-    except (psycopg.Error, manager.Error) as error:
-        code = getattr(error, "sqlstate", None)
+    except (psycopg.Error, adbc.Error) as error:
         said = f"{what}: {_first_line(error)}" if what else _first_line(error)
-        if not code or code.startswith(_UNAVAILABLE):
-            raise StoreError(f"{place_of(url)} broke off: {said}; try again when it is there") from None
-        raise InputError(f"{said}; change it, or the database") from None
+        raise _as_hopfuse(error, (psycopg.OperationalError, adbc.OperationalError), place_of(url), said) from None
+
+
+def _as_hopfuse(error: Any, operational: tuple[type[Exception], ...], place: str, said: str) -> HopfuseError:
+    """Return the error for a driver's: by its SQLSTATE or, if the server sent none, by its class (PEP 249)."""
+    code = error.sqlstate
+    if code is not None and code.startswith(_PERMANENT):
+        return StoreError(f"{place} failed: {said} (SQLSTATE {code}); see the server's log")
+    if code.startswith(_TRANSIENT) if code is not None else isinstance(error, operational):
+        return TransientError(f"{place} is unavailable: {said}; try again later")
+    return InputError(f"{said}; change the query or the database")
+
+
+def is_connected(connection: Any) -> bool:
+    """Return whether an ADBC connection still reaches the server, by rolling its transaction back."""
+    adbc = driver("adbc_driver_manager")
+    try:
+        connection.rollback()
+    except adbc.OperationalError:
+        return False
+    return True
 
 
 def _first_line(error: BaseException) -> str:
-    """Return what the server said, without the drivers' words around it."""
+    """Return the server's message without the drivers' words around it."""
     text = str(error)
     diagnosis = getattr(error, "diag", None)
     if diagnosis is not None and diagnosis.message_primary:

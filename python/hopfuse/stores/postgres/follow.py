@@ -1,7 +1,7 @@
-"""Keep a live index equal to the tables of PostgreSQL that it was built from, by logical decoding.
+"""Keep a live index equal to the PostgreSQL tables that it was built from, by logical decoding.
 
-The log says which rows changed; they are read again in one snapshot, with everything that was committed before it. So
-the index is, at every seq, the tables at one moment. The position in the log is kept in the batch of the changes.
+The server's log says which rows changed. They are read again in one snapshot, with everything committed before it, so
+at every seq the index equals the tables at one moment. The position in the log is committed with the changes.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from ...index import Index, LiveIndex
 from ..applying import KnownRows, apply_changes
 from ..touched import Changes, Touched
 from .changed_rows import condition_of, note_rows
-from .connection import connect, database_errors, snapshot_connection
+from .connection import TransientError, connect, database_errors, snapshot_connection
 from .followable import State
 from .pgoutput import Transaction, position_text, transactions
 from .queries import Query, describe, quoted
 from .slot import Slot, check_followable, shape_of
 from .source import PostgresSnapshot
 
-#: Bytes of the server's log without changes of the tables, after which the slot lets go of them.
+#: Bytes of the server's log without changes of the tables after which the slot is advanced.
 _IDLE_BYTES = 1 << 24
 _POLL_SECONDS = 0.1
 _MOST_WAIT = 30.0
 
 
 class PostgresFollower:
-    """The one writer of an index, which brings it to the state of its tables again and again.
+    """Applies the changes of PostgreSQL tables to an index, as its only writer.
 
     Parameters
     ----------
     directory : path
-        An index that was built with a slot.
+        An index that was built with a slot (:func:`hopfuse.stores.postgres.followed`).
     url : str
         The database that it was built from.
     encoder : Encoder, optional
-        Gives vectors to passages that have none in their table.
+        Encodes passages whose table has no vectors.
 
     Raises
     ------
     InputError
         The index was not built to be followed, or is open for writing elsewhere.
     StoreError
-        The server cannot be reached; the slot is gone, or is not where the index left it.
+        The server cannot be reached, the slot is gone, or it is not at the position of the index.
 
     Examples
     --------
@@ -80,25 +80,25 @@ class PostgresFollower:
 
     @property
     def position(self) -> str:
-        """Up to where in the server's log the index has everything, as PostgreSQL writes it."""
+        """The position in the server's log (LSN) up to which the index has all changes."""
         return position_text(self._state.position)
 
     def step(self) -> int | None:
-        """Bring the index to the state that the tables have now.
+        """Bring the index to the present state of the tables.
 
         Returns
         -------
         int or None
-            The seq of the commit; None where nothing changed.
+            The seq of the commit; None if nothing changed.
 
         Raises
         ------
         InputError
-            A row that the index cannot have: the index stays as it was, and the next step reads the row anew.
+            The index cannot hold a row. The index is unchanged, and the next step reads the row again.
         StoreError
-            The connection is lost (the next step opens another), or the slot.
+            The connection is lost, and the next step opens another; or the slot is gone.
         OSError
-            The disk is full; the index stays as it was.
+            The disk is full. The index is unchanged.
         """
         if self._connection is None:
             self._connect()
@@ -116,20 +116,25 @@ class PostgresFollower:
         on_commit: Callable[[int], None] = lambda seq: None,
         on_wait: Callable[[StoreError, float], None] = lambda error, seconds: None,
     ) -> None:
-        """Follow until ``stop`` is set; a lost connection is opened again, after longer and longer waits up to 30 s.
+        """Follow until ``stop`` is set.
+
+        If the server is unavailable (by its SQLSTATE, or because the connection is lost), try again after waits that
+        grow to 30 s.
 
         Parameters
         ----------
         stop : threading.Event, optional
         poll : float
-            Seconds between looks at the server's log; ``NOTIFY`` of the slot's name ends one early.
-        on_commit, on_wait : callable
-            Told of the seq of each commit; of each error that is waited out, and for how long.
+            Seconds between two reads of the server's log; ``NOTIFY`` of the slot's name ends a wait early.
+        on_commit : callable
+            Called with the seq of each commit.
+        on_wait : callable
+            Called with each error that is waited out, and the seconds of the wait.
 
         Raises
         ------
         InputError, StoreError, OSError
-            As :meth:`step`, but for a connection that is lost.
+            As in :meth:`step`, except while the server is unavailable.
         """
         stop = stop or threading.Event()
         wait = poll
@@ -141,15 +146,13 @@ class PostgresFollower:
                 else:
                     self._sleep(poll)
                 wait = poll
-            except StoreError as error:
-                if self._connection is not None or not _is_passing(error):
-                    raise
+            except TransientError as error:
                 on_wait(error, wait)
                 stop.wait(wait)
                 wait = min(max(2 * wait, 1.0), _MOST_WAIT)
 
     def close(self) -> None:
-        """Let go of the index and of the connections; the slot stays, and keeps what comes."""
+        """Close the index and the connections; the slot stays, and the server keeps later changes for it."""
         self._disconnect()
         self._live.close()
 
@@ -177,19 +180,19 @@ class PostgresFollower:
             touched, position, truncated = self._read_log(end, visible, queries)
             changed = shape != self._state.shape
             if truncated or changed:
-                seq: int | None = self._build_anew(PostgresSnapshot(connection, self._url, queries), position, shape)
+                seq: int | None = self._build_anew(connection, queries, position, shape)
             elif touched:
                 snapshot = PostgresSnapshot(connection, self._url, queries)
                 seq = self._apply(_changes(snapshot, queries, touched), position, shape)
             else:
-                self._pass_over(position, shape)
+                self._skip(position, shape)
                 seq = None
         if position == end:
             self._seen = end
         return seq
 
     def _read_log(self, end: int, visible: _Visible, queries: Sequence[Query]) -> tuple[Touched, int, bool]:
-        """Return what was touched up to an end, and up to where all of it can be seen in the snapshot."""
+        """Return the touched keys, the position up to which the snapshot shows all, and if a table was truncated."""
         touched, position, truncated = Touched(), end, False
         for one in transactions(self._slot.messages(end)):
             if one.end <= self._state.position:
@@ -203,28 +206,33 @@ class PostgresFollower:
 
     def _apply(self, changes: Changes, position: int, shape: Mapping[str, str]) -> int:
         with self._live.change() as change:
-            note = apply_changes(change, self._known, changes)
+            update_known = apply_changes(change, self._known, changes)
             change.set_source(self._state.text(position, shape))
-        note()
-        self._moved(position, shape)
+        update_known()
+        self._advance(position, shape)
         self._compact_if_due()
         assert change.seq is not None
         return change.seq
 
-    def _pass_over(self, position: int, shape: Mapping[str, str]) -> None:
-        """Note what had no change of the tables, now and then: each note is a batch of the index's log."""
+    def _skip(self, position: int, shape: Mapping[str, str]) -> None:
+        """Record a position without changes of the tables, at intervals: each record is a batch of the index's log."""
         if position - self._state.position >= _IDLE_BYTES:
             with self._live.change() as change:
                 change.set_source(self._state.text(position, shape))
-            self._moved(position, shape)
+            self._advance(position, shape)
 
-    def _build_anew(self, snapshot: PostgresSnapshot, position: int, shape: Mapping[str, str]) -> int:
-        """Write a new generation of all rows: a table was truncated, or has other columns, or was rewritten."""
-        old = self._live.refresh()
-        index = Index.build(_Fixed(snapshot), metric=old.metric, storage=old.storage, scratch=self.directory)
+    def _build_anew(self, connection: Any, queries: Sequence[Query], position: int, shape: Mapping[str, str]) -> int:
+        """Write a new generation from all rows: a table was truncated, altered or rewritten."""
+        old, source = self._live.refresh(), _OpenSource(PostgresSnapshot(connection, self._url, queries))
+        columns = (column for query in queries if query.table == "passages" for column in query.columns.values())
+        encoder = old.encoder if any(column.is_vector for column in columns) else None
+        about: Any = {"metric": old.metric, "storage": old.storage, "encoder": encoder}
+        index = Index.build(source, scratch=self.directory, **about)
         if old.encoder is not None and index.dim is None:
             if self._encoder is None:
-                raise InputError("the vectors of the index are an encoder's; give encoder= (--encoder)")
+                raise InputError(
+                    "the index has vectors of an encoder, and its tables have none; give encoder= (--encoder)"
+                )
             index = index.with_vectors(self._encoder.encode_passages(index.texts_to_index()), encoder=old.encoder)
         if old.lexical is not None:
             from ...lexical import BM25
@@ -249,7 +257,7 @@ class PostgresFollower:
         self._slot.advance(position)
         return self._live.seq
 
-    def _moved(self, position: int, shape: Mapping[str, str]) -> None:
+    def _advance(self, position: int, shape: Mapping[str, str]) -> None:
         self._state = State(self._state.slot, position, self._state.queries, shape)
         self._slot.advance(position)
 
@@ -257,12 +265,11 @@ class PostgresFollower:
         if position > self._state.position:
             raise StoreError(
                 f"the slot {self._state.slot} is at {position_text(position)}, and the index at {self.position}: "
-                "another "
-                "reader moved it, or it was made anew; build the index anew with hopfuse build --slot"
+                "another reader advanced it, or it was created again; build the index anew by hopfuse build --slot"
             )
 
     def _compact_if_due(self) -> None:
-        """Compact where the log has grown to a fifth of the index: opening reads all of it."""
+        """Compact if the log has grown to a fifth of the index: opening the index reads the whole log."""
         sizes = {path.name.partition("-")[0]: path.stat().st_size for path in self.directory.glob("*-*.hopfuse")}
         if sizes.get("log", 0) > max(_IDLE_BYTES, sizes.get("generation", 0) // 5):
             self._live.compact()
@@ -294,7 +301,7 @@ class PostgresFollower:
         self._connection = None
 
     def _sleep(self, seconds: float) -> None:
-        """Wait, or until somebody notifies; a message that is lost costs the wait, and no more."""
+        """Wait for a notification, at most so long; a lost notification only costs the wait."""
         try:
             with database_errors(self._url):
                 for _ in self._connection.notifies(timeout=seconds, stop_after=1):
@@ -304,13 +311,8 @@ class PostgresFollower:
             raise
 
 
-def _is_passing(error: StoreError) -> bool:
-    """Return whether to try again: the server may come back, a slot does not."""
-    return "broke off" in str(error) or "cannot be reached" in str(error)
-
-
 class _Visible:
-    """Which transactions a snapshot sees: ``xmin:xmax:xip,...`` of 64 bits; messages have the lower 32 of them."""
+    """The transactions that a snapshot sees: ``xmin:xmax:xip,...`` in 64 bits, of which messages have the lower 32."""
 
     def __init__(self, text: str) -> None:
         _, most, running = text.split(":")
@@ -318,19 +320,19 @@ class _Visible:
         self._running = {int(one) & 0xFFFFFFFF for one in running.split(",") if one}
 
     def has(self, one: Transaction) -> bool:
-        """Return whether what was committed is seen."""
+        """Return whether the snapshot sees a transaction."""
         ahead = (one.xid - self._most) & 0xFFFFFFFF
         return ahead >= 1 << 31 and one.xid not in self._running
 
 
-class _Fixed:
-    """A snapshot that is open already, as a source."""
+class _OpenSource:
+    """A snapshot that is already open, as a source."""
 
     def __init__(self, snapshot: PostgresSnapshot) -> None:
         self._snapshot = snapshot
 
     def snapshot(self) -> AbstractContextManager[PostgresSnapshot]:
-        """Return it."""
+        """Return the snapshot."""
         return nullcontext(self._snapshot)
 
 

@@ -1,4 +1,4 @@
-"""An index that can be followed: built beside a replication slot, and what it keeps of that."""
+"""Build an index that can be followed, together with its replication slot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORE = "postgresql"
 
 
 class State:
-    """What an index keeps of its source: the queries, the slot, how far it was read, and the tables' columns."""
+    """What an index stores about its source: the queries, the slot, the position in the log, and the tables' shapes."""
 
     def __init__(
         self, slot: str, position: int, queries: Mapping[str, Sequence[str]], shape: Mapping[str, str]
@@ -30,10 +30,10 @@ class State:
 
     @classmethod
     def of(cls, text: str | None, directory: Path) -> State:
-        """Read the state of an index."""
+        """Read the state from its text in an index."""
         if text is None:
             raise InputError(
-                f"{directory} was not built to be followed; build it with hopfuse build --from postgresql://... "
+                f"{directory} was not built to be followed; build it by hopfuse build --from postgresql://... "
                 "--slot NAME"
             )
         try:
@@ -42,32 +42,34 @@ class State:
                 raise ValueError(known["store"])
             return cls(known["slot"], position_of(known["position"]), known["queries"], known["shape"])
         except (ValueError, KeyError, TypeError):
-            raise InputError(f"{directory} follows another store than PostgreSQL, or by another hopfuse") from None
+            raise InputError(
+                f"{directory} follows another store than PostgreSQL, or was built by another hopfuse; build it anew"
+            ) from None
 
     def text(self, position: int, shape: Mapping[str, str]) -> str:
-        """Return the state at another position."""
+        """Return the text of the state at another position."""
         found = {"store": STORE, "slot": self.slot, "position": position_text(position)}
         return json.dumps({**found, "queries": self.queries, "shape": shape}, ensure_ascii=False)
 
 
 @contextmanager
 def followed(source: PostgresSource, slot: str, build: Callable[[PostgresSource], Index]) -> Iterator[Index]:
-    """Build an index that can be followed: the slot is made first, so that no change falls in between.
+    """Build an index that can be followed. The slot is created first, so that no change is missed.
 
-    The index is to be saved in the ``with`` block; if the build or the block fails, slot and publication are dropped.
+    Save the index in the ``with`` block. If the build or the block fails, slot and publication are dropped.
 
     Parameters
     ----------
     source : PostgresSource
     slot : str
-        Name of the replication slot and of the publication that are made.
+        Name of the new replication slot and publication.
     build : callable
         Builds the index of the source.
 
     Raises
     ------
     InputError
-        Queries whose tables cannot be followed; the message says what to alter.
+        A query's table cannot be followed; the message says what to alter.
 
     Examples
     --------
@@ -79,8 +81,8 @@ def followed(source: PostgresSource, slot: str, build: Callable[[PostgresSource]
     with connect(source.url) as connection:
         queries = describe(connection, source.url, source.queries)
         tables = check_followable(connection, source.url, queries)
-        made = Slot(connection, source.url, slot)
-        position = made.create(tables)
+        created = Slot(connection, source.url, slot)
+        position = created.create(tables)
         try:
             shape = shape_of(lambda query: connection.execute(query).fetchone() or (), tables)
             index = build(source)
@@ -88,12 +90,12 @@ def followed(source: PostgresSource, slot: str, build: Callable[[PostgresSource]
             yield index.with_source(State(slot, position, source.queries, shape).text(position, shape))
         except BaseException:
             with suppress(StoreError):
-                made.drop()
+                created.drop()
             raise
 
 
 def drop_slot(directory: str | os.PathLike[str], url: str) -> str:
-    """Drop the slot and the publication of an index, which cannot be followed then; return their name."""
+    """Drop the slot and the publication of an index, which can then not be followed; return their name."""
     state = State.of(Index.open(directory).source, Path(directory))
     with connect(url) as connection:
         Slot(connection, url, state.slot).drop()

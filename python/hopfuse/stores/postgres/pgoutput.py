@@ -1,4 +1,4 @@
-"""The messages of PostgreSQL's plugin pgoutput, protocol version 1: transactions of changed rows.
+"""Decode the messages of PostgreSQL's output plugin pgoutput, protocol version 1, into transactions.
 
 Source: PostgreSQL's documentation, "Logical Replication Message Formats".
 """
@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from ...errors import StoreError
 
-#: What stands for a value that was not changed, and is not sent: it is kept outside of its row (TOAST).
+#: An unchanged value that the server does not send, since it is stored outside its row (TOAST).
 UNCHANGED = object()
 Values = dict[str, object]
 
 
 class Row(NamedTuple):
-    """A row that was inserted, updated or deleted: what is known of it before and after, by column, as text."""
+    """A row that was inserted, updated or deleted: its values before and after, as far as sent, as text by column."""
 
     relation: int
     old: Values | None
@@ -27,13 +27,13 @@ class Row(NamedTuple):
 
 @dataclass
 class Transaction:
-    """What was committed together."""
+    """The rows of one committed transaction."""
 
     xid: int
     end: int
-    """The position after its commit."""
+    """The position after the commit."""
     commit: int
-    """The position of its commit."""
+    """The position of the commit."""
     rows: list[Row] = field(default_factory=list)
     truncated: set[int] = field(default_factory=set)
 
@@ -44,7 +44,7 @@ def transactions(messages: Iterable[bytes]) -> Iterator[Transaction]:
     Raises
     ------
     StoreError
-        A message that is not of the protocol.
+        A message is not of the protocol.
     """
     names: dict[int, list[tuple[str, bool]]] = {}
     current: Transaction | None = None
@@ -68,30 +68,32 @@ def transactions(messages: Iterable[bytes]) -> Iterator[Transaction]:
             yield current
             current = None
         elif kind not in b"YOM":
-            raise StoreError(f"PostgreSQL sent a message of the kind {kind!r}, which pgoutput 1 does not have")
+            raise StoreError(
+                f"PostgreSQL sent a message of the type {kind!r}, which version 1 of pgoutput does not have"
+            )
 
 
 class _Reader:
-    """A message from its second byte on."""
+    """Reads a message after its first byte."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 1
 
     def take(self, layout: str) -> tuple[int, ...]:
-        """Return numbers."""
+        """Return the next numbers, in a layout of :mod:`struct`."""
         found = struct.unpack_from(layout, self._data, self._at)
         self._at += struct.calcsize(layout)
         return found
 
     def string(self) -> str:
-        """Return a string that ends with 0."""
+        """Return the next NUL-terminated string."""
         end = self._data.index(b"\0", self._at)
         text = self._data[self._at : end].decode()
         self._at = end + 1
         return text
 
     def relation(self) -> tuple[int, list[tuple[str, bool]]]:
-        """Return a table's number, and its columns' names, with whether each is of its replica identity."""
+        """Return a table's oid, and its columns: the name of each, and whether it is in the replica identity."""
         (relation,) = self.take("!I")
         self.string()
         self.string()
@@ -104,7 +106,7 @@ class _Reader:
         return relation, columns
 
     def tuples(self, columns: list[tuple[str, bool]]) -> tuple[Values | None, Values | None]:
-        """Return the row before, as far as it is sent, and after."""
+        """Return the row before, as far as it is sent, and the row after."""
         old: Values | None = None
         new: Values | None = None
         while self._at < len(self._data):

@@ -1,4 +1,4 @@
-"""Queries of a user: their columns, where those come from, and the same query for some keys alone."""
+"""A user's queries: their columns, the tables these come from, and the same query restricted to some keys."""
 
 from __future__ import annotations
 
@@ -10,36 +10,42 @@ from ...errors import InputError
 from ..tables import TABLES
 from .connection import database_errors
 
-#: Columns of an edge's ends by what they name.
+#: Columns of the ends of edges, and what they name.
 ENDS = {"src_passage": "passage", "src_entity": "entity", "dst_passage": "passage", "dst_entity": "entity"}
 _INTEGERS = ("smallint", "integer", "bigint")
+_VECTORS = ("vector", "halfvec", "real[]", "double precision[]")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a query: its type as PostgreSQL writes it, and the table and the column that it is, if it is one."""
+    """A column of a query: its type, and the table (its oid) and the column that it selects, if it is not computed."""
 
     type: str
     modifier: int
-    """The components of a ``vector(n)``; -1 where it does not say."""
+    """The dimension n of a ``vector(n)``, else -1."""
     relation: int
     attribute: str
 
+    @property
+    def is_vector(self) -> bool:
+        """Whether the column is a vector, whatever schema pgvector is in."""
+        return self.type.rpartition(".")[2] in _VECTORS
+
     def key(self, text: str) -> int | str:
-        """Return a value that PostgreSQL wrote as text, as Arrow gives it."""
+        """Return a value from PostgreSQL's text format, with the type that Arrow gives it."""
         return int(text) if self.type in _INTEGERS else text
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query of a table of the index."""
+    """A query of one table of the index."""
 
     table: str
     text: str
     columns: Mapping[str, Column]
 
     def selecting(self, condition: str | None = None) -> str:
-        """Return the query with ids of type uuid as text; with a condition, of the rows alone that it is true of."""
+        """Return the query with uuids as text, restricted to the rows that meet a condition if there is one."""
         if condition is None and all(column.type != "uuid" for column in self.columns.values()):
             return self.text
         listed = [
@@ -50,13 +56,13 @@ class Query:
         return f"SELECT {', '.join(listed)} FROM ({self.text}\n) AS q{where}"
 
     def having(self, name: str, values: Collection[Any]) -> str | None:
-        """Return the condition that a column has one of some values; None where it has no such column, or no value."""
+        """Return the condition that a column has one of the values; None if there is no such column or no value."""
         if name not in self.columns or not values:
             return None
         return f"q.{quoted(name)} = ANY({array(values, self.columns[name].type)})"
 
     def having_all(self, names: Sequence[str], rows: Collection[Sequence[Any]]) -> str | None:
-        """Return the condition that some columns together have the values of one of some rows."""
+        """Return the condition that columns equal one of the rows; None if a column is missing or there is no row."""
         if not rows or any(name not in self.columns for name in names):
             return None
         arrays = [
@@ -67,12 +73,12 @@ class Query:
 
 
 def describe(connection: Any, url: str, queries: Mapping[str, Sequence[str]]) -> list[Query]:
-    """Return the queries with their columns; the server parses them, and runs none.
+    """Return the queries with their columns; the server parses them and runs none.
 
     Raises
     ------
     InputError
-        A query that the server refuses, a table that an index does not have.
+        The server rejects a query.
     """
     described = []
     for table in TABLES:
@@ -83,24 +89,12 @@ def describe(connection: Any, url: str, queries: Mapping[str, Sequence[str]]) ->
     return described
 
 
-def check_queries(queries: Mapping[str, Sequence[str]]) -> None:
-    """Refuse a build without passages, and more than one query of what is no edge."""
-    unknown = [table for table in queries if table not in TABLES]
-    if unknown:
-        raise InputError(f"there are queries of {unknown[0]!r}; allowed: {', '.join(TABLES)}")
-    if not queries.get("passages"):
-        raise InputError('--passages is missing: give a query, such as "SELECT id, title, text, embedding FROM chunks"')
-    for table, texts in queries.items():
-        if table != "edges" and len(texts) > 1:
-            raise InputError(f"--{table} is given {len(texts)} times; only edges have several queries: use UNION ALL")
-
-
 def _columns(connection: Any, text: str) -> dict[str, Column]:
     found = connection.execute(f"SELECT * FROM ({text}\n) AS q LIMIT 0", prepare=False)
     result, names = found.pgresult, [column.name for column in found.description]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"a query gives the column {twice!r} twice; name each column once, with AS")
+        raise InputError(f"a query has two columns {twice!r}; name each column once, with AS")
     types = [(result.ftype(at), result.fmod(at)) for at in range(len(names))]
     origins = [(result.ftable(at), result.ftablecol(at)) for at in range(len(names))]
     written = connection.execute(
@@ -121,17 +115,17 @@ def _columns(connection: Any, text: str) -> dict[str, Column]:
 
 
 def array(values: Collection[Any], kind: str) -> str:
-    """Return an SQL array of values, all quoted."""
+    """Return an SQL array of quoted values."""
     items = ",".join("NULL" if value is None else literal(str(value)) for value in values)
     return f"ARRAY[{items}]::{kind}[]"
 
 
 def literal(text: str) -> str:
-    """Return an SQL string; PostgreSQL has no character 0 in strings, so nothing equals one that has."""
+    """Return an SQL string literal without NUL characters, which PostgreSQL's strings cannot have."""
     escaped = text.replace("\0", "").replace("\\", "\\\\").replace("'", "''")
     return f" E'{escaped}'"
 
 
 def quoted(name: str) -> str:
-    """Return an SQL identifier."""
+    """Return a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""Scores back into a table."""
+"""Write scores into a table."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ def write_hits(
     *,
     replace: bool = False,
 ) -> int:
-    """Write the hits of questions into a table of PostgreSQL by COPY, in one transaction.
+    """Write the hits of questions into a PostgreSQL table by COPY, in one transaction.
 
     Parameters
     ----------
     url : str
-        As of :class:`PostgresSource`.
+        As in :class:`PostgresSource`.
     table : str
-        Its name, with that of its schema before a dot, if it has one. It has the columns ``question`` and ``passage``
+        Name of the table, optionally with its schema: ``"schema.table"``. Its columns are ``question`` and ``passage``
         (of the types of the ids), ``rank`` (an integer, from 1) and ``score`` (``real`` or ``double precision``).
     questions : sequence
         The id of each question.
     hits : SearchResult, or sequence of sequence of Hit
-        What a recipe's ``search`` returned for each question.
+        The result of a recipe's ``search``: a list of hits for each question.
     replace : bool
-        Delete what the table has of these questions first.
+        Delete the table's rows of these questions first.
 
     Returns
     -------
     int
-        Rows that were written.
+        Number of rows written.
 
     Raises
     ------
     InputError
-        Another number of questions than of lists, a table that is not so; nothing is written.
+        The numbers of questions and lists differ, or the table lacks such columns. Nothing is written.
     StoreError
-        The server cannot be reached, or breaks off; nothing is written.
+        The server cannot be reached, or the connection is lost. Nothing is written.
 
     Examples
     --------
@@ -56,7 +56,9 @@ def write_hits(
     10
     """
     if len(questions) != len(hits):
-        raise InputError(f"there are {len(questions)} questions and {len(hits)} lists of hits; give one for each")
+        raise InputError(
+            f"there are {len(questions)} questions and {len(hits)} lists of hits; give one list for each question"
+        )
     name = ".".join(quoted(part) for part in table.split("."))
     rows = 0
     with connect(url) as connection, database_errors(url, f"table {table}"), connection.transaction():

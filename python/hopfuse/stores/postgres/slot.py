@@ -1,4 +1,4 @@
-"""A replication slot and its publication: made, looked at, read without moving it, moved, and dropped."""
+"""A replication slot and its publication: create, read, advance and drop them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors import InputError, StoreError
-from .connection import database_errors, place_of
+from .connection import TransientError, database_errors, place_of
 from .pgoutput import position_of, position_text
 from .queries import ENDS, Query, quoted
 
 _NAME = re.compile(r"[a-z0-9_]{1,63}")
-#: The columns by which a changed row is known, by table of the index.
+#: The columns that identify a changed row, for each table of the index.
 KEYS = {"passages": ("id",), "entities": ("name",), "edges": tuple(ENDS), "facts": ("head", "relation", "tail")}
 _FLUSH_SECONDS = 30.0
 
@@ -24,7 +24,7 @@ class Slot:
     Parameters
     ----------
     connection : psycopg.Connection
-        One that commits each statement.
+        A connection in autocommit mode.
     """
 
     def __init__(self, connection: Any, url: str, name: str) -> None:
@@ -33,24 +33,22 @@ class Slot:
         self._connection, self._url, self.name = connection, url, name
 
     def create(self, tables: Collection[int]) -> int:
-        """Make the publication of some tables and the slot, and return its position.
+        """Create the publication of some tables and the slot, and return its position.
 
         Raises
         ------
         InputError
-            Logical decoding is off, the user may not, or the slot is there already.
+            Logical decoding is off, the user lacks the permission, or the slot exists.
         """
         with database_errors(self._url, f"--slot {self.name}"):
             (level,) = self._row("SHOW wal_level")
             if level != "logical":
                 raise InputError(
-                    f"wal_level of the server is {level}; logical decoding needs logical: ALTER SYSTEM SET wal_level = "
+                    f"the server's wal_level is {level}; logical decoding needs logical: ALTER SYSTEM SET wal_level = "
                     "logical, and restart the server"
                 )
             if self._rows("SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", self.name):
-                raise InputError(
-                    f"there is a slot {self.name} already; name another, or drop it: hopfuse follow --drop"
-                )
+                raise InputError(f"the slot {self.name} exists; give another name, or drop it: hopfuse follow --drop")
             listed = self._rows("SELECT oid::regclass::text FROM pg_class WHERE oid = ANY(%s::oid[])", list(tables))
             self._connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(self.name)}")
             self._connection.execute(
@@ -61,7 +59,7 @@ class Slot:
             return self.position()
 
     def drop(self) -> None:
-        """Drop the slot and its publication, if they are there; the server then keeps no log for them."""
+        """Drop the slot and its publication, if they exist; the server then keeps no log for them."""
         with database_errors(self._url, f"slot {self.name}"):
             self._connection.execute(
                 "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s",
@@ -70,12 +68,12 @@ class Slot:
             self._connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(self.name)}")
 
     def position(self) -> int:
-        """Return up to where the slot was read; what comes later, the server keeps.
+        """Return the position up to which the slot was read; the server keeps the log after it.
 
         Raises
         ------
         StoreError
-            The slot is gone, or lost what it had to keep.
+            The slot or the publication is gone, or the server removed log that the slot needs.
         """
         with database_errors(self._url, f"slot {self.name}"):
             found = self._rows(
@@ -87,25 +85,23 @@ class Slot:
         if not found or not published:
             what = "slot" if not found else "publication"
             raise StoreError(
-                f"{place_of(self._url)} has no {what} {self.name}; what changed since is lost to the index: build it "
-                "anew "
-                "with hopfuse build --slot"
+                f"{place_of(self._url)} has no {what} {self.name}, so the changes since then are unknown; build the "
+                "index anew by hopfuse build --slot"
             )
         position, status = found[0]
         if status == "lost":
             raise StoreError(
-                f"the slot {self.name} is lost: the server removed what it had to keep (max_slot_wal_keep_size); "
-                "build the "
-                "index anew with hopfuse build --slot"
+                f"the slot {self.name} is lost: the server removed log that it needs (max_slot_wal_keep_size); build "
+                "the index anew by hopfuse build --slot"
             )
         return position_of(position)
 
     def end(self) -> int:
-        """Return the end of the server's log; nothing that can be seen now was committed after it."""
+        """Return the end of the server's log; every commit that is visible now is before it."""
         return position_of(self._row("SELECT pg_current_wal_insert_lsn()::text")[0])
 
     def messages(self, until: int) -> Iterator[bytes]:
-        """Yield the messages that the slot keeps, up to a position; the slot stays where it is."""
+        """Yield the messages of the slot up to a position, without advancing it."""
         with database_errors(self._url, f"slot {self.name}"):
             self._wait_for_flush(until)
             with self._connection.cursor(binary=True) as cursor:
@@ -118,7 +114,7 @@ class Slot:
                     yield data
 
     def advance(self, position: int) -> None:
-        """Let the server forget what came before a position."""
+        """Let the server remove its log before a position."""
         with database_errors(self._url, f"slot {self.name}"):
             self._connection.execute(
                 "SELECT pg_replication_slot_advance(slot_name, %s::pg_lsn) FROM pg_replication_slots "
@@ -127,11 +123,11 @@ class Slot:
             )
 
     def _wait_for_flush(self, position: int) -> None:
-        """Wait: decoding reads what is on the server's disk, and a commit may be seen before it is there."""
+        """Wait until the log is flushed: decoding reads only flushed log, and a commit can be visible before that."""
         until = time.monotonic() + _FLUSH_SECONDS
         while position_of(self._row("SELECT pg_current_wal_flush_lsn()::text")[0]) < position:
             if time.monotonic() > until:
-                raise StoreError(f"{place_of(self._url)} did not put its log on the disk for {_FLUSH_SECONDS} s")
+                raise TransientError(f"{place_of(self._url)} did not flush its log within {_FLUSH_SECONDS} s")
             time.sleep(0.005)
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -142,12 +138,12 @@ class Slot:
 
 
 def check_followable(connection: Any, url: str, queries: Sequence[Query]) -> set[int]:
-    """Return the tables whose changes must be known.
+    """Return the tables (oids) whose changes must be followed.
 
     Raises
     ------
     InputError
-        A query whose rows cannot be known by what is sent of a row that changes; the message says what to alter.
+        What the server sends of a changed row does not identify the query's row; the message says what to alter.
     """
     tables = set()
     for query in queries:
@@ -155,16 +151,14 @@ def check_followable(connection: Any, url: str, queries: Sequence[Query]) -> set
         for name, column in keys.items():
             if not column.attribute:
                 raise InputError(
-                    f"--{query.table} computes {name!r}, so that a changed row cannot be found by it; to follow the "
-                    "table, "
-                    "select a column of it"
+                    f"--{query.table} computes {name!r}, which then does not identify a changed row; to follow the "
+                    "table, select one of its columns"
                 )
         relations = {column.relation for column in query.columns.values() if column.attribute}
         if len(relations) > 1:
             raise InputError(
-                f"--{query.table} joins {len(relations)} tables; to follow them, select from one: changes of the "
-                "others "
-                "would not be found"
+                f"--{query.table} joins {len(relations)} tables; to follow it, select from one: changes of the others "
+                "would be missed"
             )
         if query.table == "edges" and {"src_entity", "dst_entity"} <= set(query.columns) - {
             "src_passage",
@@ -181,8 +175,7 @@ def _check_stated(query: Query) -> None:
     if "passage" not in query.columns:
         raise InputError(
             "--edges between entities have no column 'passage'; to follow them, select the id of the passage that "
-            "states "
-            "each, or NULL::bigint AS passage"
+            "states each, or NULL::bigint AS passage"
         )
 
 
@@ -192,25 +185,27 @@ def _check_identity(connection: Any, url: str, query: Query, relation: int, need
             "SELECT oid::regclass::text, relkind::text, relreplident::text FROM pg_class WHERE oid = %s", (relation,)
         ).fetchone()
         sent = connection.execute(
-            "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = "
-            "ANY(i.indkey) "
+            "SELECT a.attname FROM pg_index i JOIN pg_attribute a "
+            "ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) "
             "WHERE i.indrelid = %s AND CASE %s WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident END",
             (relation, identity),
         ).fetchall()
     if kind not in ("r", "p"):
-        raise InputError(f"--{query.table} selects from {name}, which is no table; to follow it, select from its table")
+        raise InputError(
+            f"--{query.table} selects from {name}, which is not a table; to follow it, select from a table"
+        )
     if identity != "f" and not needed <= {attribute for (attribute,) in sent}:
         raise InputError(
-            f"a row of {name} that is updated or deleted is sent without {', '.join(sorted(needed))}: ALTER TABLE "
-            f"{name} "
-            "REPLICA IDENTITY FULL, or make these its primary key"
+            f"the server sends updated and deleted rows of {name} without {', '.join(sorted(needed))}: ALTER TABLE "
+            f"{name} REPLICA IDENTITY FULL, or make these its primary key"
         )
 
 
 def shape_of(one_row: Callable[[str], tuple[Any, ...]], tables: Collection[int]) -> Mapping[str, str]:
-    """Return by table a word that changes with its columns, and where its rows are written anew without a message.
+    """Return a digest for each table that changes with its columns, and when the table is rewritten.
 
-    ``one_row`` runs a query and returns its row: in the snapshot whose rows are read, so that the word is of those.
+    A rewrite (a new ``relfilenode``) changes rows without a message in the log. ``one_row`` runs a query in the
+    snapshot whose rows are read, and returns its row.
     """
     (found,) = one_row(
         "SELECT coalesce(string_agg(word, ',' ORDER BY word), '') FROM (SELECT c.oid::text || '=' || "
