@@ -76,7 +76,7 @@ def test_errors(ask, url):
         ask.search(QUESTIONS, k=51)
     with pytest.raises(InputError, match="there are: cities"):
         ask.search(QUESTIONS, index="nope")
-    with pytest.raises(InputError, match="for one question pass"):
+    with pytest.raises(InputError, match="for one text pass"):
         ask.search("What?")
     with pytest.raises(InputError, match="of one length"):
         ask.search(QUESTIONS, vectors=np.ones((2, 8)))
@@ -90,7 +90,7 @@ def test_errors(ask, url):
         Client(url, timeout=0)
     with pytest.raises(EndpointError, match="in time"):
         ask.search(QUESTIONS, timeout=-1.0)
-    with Client("http://127.0.0.1:9") as nobody, pytest.raises(EndpointError, match="is hopfuse serve there"):
+    with Client("http://127.0.0.1:9") as nobody, pytest.raises(EndpointError, match="is hopfuse serve running there"):
         nobody.search(QUESTIONS)
 
 

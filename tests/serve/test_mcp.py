@@ -86,7 +86,7 @@ def test_refusals_name_the_argument(tools_url):
         "k is 11; it must be from 1 to 10": ("search", {"text": QUESTION, "k": 11}),
         "text is blank": ("search", {"text": " "}),
         "text has 201 characters": ("search", {"text": "x" * 201}),
-        "allow is not understood": ("search", {"text": QUESTION, "allow": {"nope": 1}}),
+        "allow is invalid": ("search", {"text": QUESTION, "allow": {"nope": 1}}),
         "unknown field `txt`": ("search", {"text": QUESTION, "txt": 1}),
         "required field `text`": ("search", {}),
         "index is 'nope'; there are: cities": ("search", {"text": QUESTION, "index": "nope"}),
@@ -142,7 +142,7 @@ def test_a_passage_is_added_and_found(writable):
         assert "passages[" not in refusal(result)
     assert not listed["add_passage"].annotations.read_only_hint
     listed, (refused,) = calls(url, ("add_passage", {**new, "id": "other"}), key=reader)
-    assert refusal(refused) == "the key r has no right to write"
+    assert refusal(refused) == "the key r lacks the right write"
     assert "add_passage" not in listed
 
 
@@ -178,7 +178,7 @@ def test_a_key_has_its_rights_and_sees_its_passages(path):
         assert {hit["metadata"]["tenant"] for hit in expected} == {"a"}
         assert "search" in listed
         listed, (refused,) = calls(f"{url}/mcp", asked, key=made["writer"][0])
-        assert refusal(refused) == "the key writer has no right to read"
+        assert refusal(refused) == "the key writer lacks the right read"
         assert "search" not in listed
 
 

@@ -134,12 +134,12 @@ def test_no_more_hits_than_passages(client):
 
 
 REFUSED = [
-    (b"", "body", "not JSON"),
-    (b"{", "body", "not JSON"),
-    (b'{"queries": ["\xff"]}', "", "not JSON"),
-    (b'{"queries": [NaN]}', "", "not JSON"),
+    (b"", "body", "not valid JSON"),
+    (b"{", "body", "not valid JSON"),
+    (b'{"queries": ["\xff"]}', "", "not valid JSON"),
+    (b'{"queries": [NaN]}', "", "not valid JSON"),
     (b"[]", "body", "expected `object`"),
-    (b'{"options": {"a": ' + b"[" * 90_000, "", "not JSON"),
+    (b'{"options": {"a": ' + b"[" * 90_000, "", "not valid JSON"),
     ({}, "", "required field `queries`"),
     ({"queries": []}, "queries", "length >= 1"),
     ({"queries": "x"}, "queries", "expected `array`"),
@@ -159,7 +159,7 @@ REFUSED = [
         "queries[0].vector_base64",
         "one of",
     ),
-    ({"queries": [{"text": "x", "vector_base64": "*"}]}, "queries[0].vector_base64", "not base64"),
+    ({"queries": [{"text": "x", "vector_base64": "*"}]}, "queries[0].vector_base64", "not valid base64"),
     ({"queries": [{"text": "x", "vector_base64": "AAA="}]}, "queries[0].vector_base64", "4 each"),
     ({"queries": [{"text": "x", "vector_base64": "AADAfw=="}]}, "queries[0].vector_base64[0]", "NaN"),
     ({"queries": [{"text": "x", "entities": ["y"] * 5}]}, "queries[0].entities", "at most 4"),
@@ -185,7 +185,11 @@ REFUSED = [
     ({"queries": ["x"], "options": {"damping": "a"}}, "options", "damping is 'a'"),
     ({"queries": ["x"], "options": {"damping": [1, {"a": None}]}}, "options", "damping"),
     ({"queries": ["x"], "options": {"edge_weights": {"nope": 1}}}, "options", "nope"),
-    ({"queries": ["x"] * 6, "k": 9, "trace": True}, "trace", "6 queries with k = 9; queries times k may be 50"),
+    (
+        {"queries": ["x"] * 6, "k": 9, "trace": True},
+        "trace",
+        "6 queries with k = 9; queries times k must be at most 50",
+    ),
     ({"queries": ["x"], "fields": ["body"]}, "fields[0]", "body"),
     ({"queries": ["x"], "more": 1}, "", "unknown field `more`"),
 ]

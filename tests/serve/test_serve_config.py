@@ -8,7 +8,7 @@ ONE = '[indexes.wiki]\npath = "there"\n'
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("port = ", "not TOML"),
+        ("port = ", "not valid TOML"),
         ("", "missing required field `indexes`"),
         ("[indexes]\n", "no index"),
         (ONE + "paths = 1\n", "unknown field `paths`"),

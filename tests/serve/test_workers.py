@@ -156,10 +156,10 @@ def test_what_workers_cannot_share_is_refused(folder, monkeypatch):
     indexes = {"cities": {"path": folder, "writable": True}}
     with pytest.raises(InputError, match="workers is 2, and index cities is writable"):
         configured(folder, indexes=indexes, workers=2)
-    with running(configured(folder)) as url, pytest.raises(InputError, match="cannot be listened on"):
+    with running(configured(folder)) as url, pytest.raises(InputError, match="cannot listen on"):
         run_workers(configured(folder, workers=2, port=int(url.rpartition(":")[2])), None)
     monkeypatch.setattr(workers, "cards_of", lambda environment: ["0"])
-    with pytest.raises(InputError, match="workers is 2, and there are 1 cards"):
+    with pytest.raises(InputError, match="workers is 2, and the number of GPUs, one for each process, is 1"):
         run_workers(configured(folder, workers=2), None)
 
 

@@ -1,4 +1,7 @@
-"""Ask a server of ``hopfuse serve`` from Python; extra ``client``, and ``arrow`` for batches of vectors."""
+"""Clients of ``hopfuse serve`` (extra ``client``, and ``arrow`` for batches of vectors).
+
+The room imports the public API, httpx and pyarrow.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bodies of requests: a column for each thing that questions have, as JSON or as an Arrow stream."""
+"""Bodies of requests, as JSON or as an Arrow stream."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .results import FoundIds, padded
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
-#: Key of a schema's metadata under which a stream has what a JSON body has beside its queries.
+#: Key in the schema's metadata for the fields of a JSON body other than the queries.
 KEY = b"hopfuse"
 
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """Questions by what they have, each None or of one length.
+    """The columns of a batch of questions, each None or of the same length.
 
     Attributes
     ----------
@@ -40,12 +40,12 @@ class Questions:
 
     @classmethod
     def of(cls, texts: Any, vectors: Any, entities: Any, allow: Any) -> Questions:
-        """Return them as they are given to a search.
+        """Return the questions from the arguments of a search.
 
         Raises
         ------
         InputError
-            There are none, or not as many of each.
+            All columns are missing, or their lengths differ.
         """
         columns: dict[str, Any] = {
             "queries": None if texts is None else _listed(texts, "queries"),
@@ -59,7 +59,7 @@ class Questions:
         return cls(**given, allow=_allowed(allow, next(iter(lengths.values()))))
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Return an object for each question, without what it does not have."""
+        """Return an object for each question, without missing fields."""
         columns = {
             "text": self.texts,
             "vector_base64": None if self.vectors is None else [encoded(row) for row in self.vectors],
@@ -71,7 +71,7 @@ class Questions:
         return [{name: one for name, one in zip(given, row, strict=True) if one is not None} for row in rows]
 
     def as_table(self) -> Any:
-        """Return a pyarrow table; None where pyarrow is not installed, or a column of one type cannot hold them."""
+        """Return a pyarrow table; None if pyarrow is not installed, or a column would have values of several types."""
         try:
             pa = import_module("pyarrow")
             import_module("pyarrow.ipc")
@@ -94,7 +94,7 @@ class Questions:
 
 
 def as_stream(table: Any, settings: Mapping[str, Any]) -> bytes:
-    """Return a table as an Arrow IPC stream, with the other fields of a search in its schema's metadata."""
+    """Return a table as an Arrow IPC stream, with the other fields of a search in the schema's metadata."""
     pa = import_module("pyarrow")
     sink, stated = pa.BufferOutputStream(), table.replace_schema_metadata({KEY: json.dumps(settings).encode()})
     with pa.ipc.new_stream(sink, stated.schema) as writer:
@@ -103,7 +103,7 @@ def as_stream(table: Any, settings: Mapping[str, Any]) -> bytes:
 
 
 def read_stream(content: bytes) -> FoundIds:
-    """Return the ids and scores of an answer that is an Arrow stream."""
+    """Return the ids and scores of an Arrow response."""
     table = import_module("pyarrow").ipc.open_stream(content).read_all()
     about = json.loads(table.schema.metadata[KEY])
     scores = table.column("score").combine_chunks().flatten().to_numpy(zero_copy_only=False)
@@ -111,12 +111,12 @@ def read_stream(content: bytes) -> FoundIds:
 
 
 def encoded(vector: Any) -> str:
-    """Return a vector as the base64 of little-endian float32 values."""
+    """Return a vector as base64 of little-endian float32 values."""
     return base64.b64encode(np.asarray(vector, "<f4").tobytes()).decode()
 
 
 def with_vector(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a passage or an entity with its vector as text."""
+    """Return a passage or an entity with its vector as base64."""
     given = dict(row)
     vector = given.pop("vector", None)
     return given if vector is None else {**given, "vector_base64": encoded(vector)}
@@ -124,12 +124,12 @@ def with_vector(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _listed(values: Any, name: str) -> list[Any]:
     if isinstance(values, str):
-        raise InputError(f"{name} is one text; for one question pass [{values!r:.80}]")
+        raise InputError(f"{name} must be a sequence; for one text pass [{values!r:.80}]")
     return [list(one) if isinstance(one, tuple) else one for one in values]
 
 
 def _allowed(allow: Any, count: int) -> list[Any] | None:
-    """Return a filter for each question."""
+    """Return one filter for each question."""
     if allow is None:
         return None
     is_one = isinstance(allow, Mapping) or not any(

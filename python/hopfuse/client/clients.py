@@ -1,4 +1,4 @@
-"""The clients: with httpx, blocking and for asyncio."""
+"""The clients over httpx: blocking, and for asyncio."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from .steps import ChangeOptions, Requests, SearchOptions, Steps, VectorSearchOp
 
 
 class Client:
-    """Ask a server; connections are kept and used again. Threads may share one.
+    """A client of ``hopfuse serve``, which keeps its connections. Threads may share it.
 
     Parameters
     ----------
     url : str
         ``"http://localhost:8080"``.
     key : str, optional
-        As ``hopfuse serve key`` made it.
+        A key made by ``hopfuse serve key``.
     timeout : float
-        Seconds of a search, with all that is tried again.
+        Seconds that a request may take, including retries.
     connections : int
-        At most so many at a time.
+        Most connections at a time.
 
     Raises
     ------
     InputError
-        An address or a timeout that is none.
+        The URL or the timeout is invalid.
     MissingExtraError
         httpx is not installed.
 
@@ -48,36 +48,36 @@ class Client:
     def search(self, queries: Sequence[str] | None = None, **asked: Unpack[SearchOptions]) -> Found:
         """Rank the passages for a batch of questions, as a recipe's ``search`` does.
 
-        An answer 429 or 503 is tried again after the server's ``Retry-After``, if the timeout leaves time for it.
+        After a response 429 or 503 the request is sent again once ``Retry-After`` has passed, if the timeout allows.
 
         Parameters
         ----------
         queries : sequence of str, optional
         vectors : array_like of float (B, d), optional
-            By default the server's encoder makes them from the texts.
+            By default the server encodes the texts.
         entities : sequence of B sequences of str or int, optional
-            None for a question: found in its text.
+            None for a question whose text has them.
         allow : list of ids, mapping of conditions, or a sequence of B of those or None, optional
-            ``{"tenant": "a", "year__ge": 2020}``: as of :func:`hopfuse.where`.
+            Allowed passages; conditions as for :func:`hopfuse.where`: ``{"tenant": "a", "year__ge": 2020}``.
         k : int
             10 by default.
         index, recipe, options : optional
-            By default the server's own.
+            By default the server's.
         trace : bool
-            Say how each hit was found.
+            Explain how each hit was found.
         fields : sequence of {"title", "text", "metadata"}
-            What is sent of a passage, by default all; the others are empty.
+            Fields of passages to return, by default all; the others are empty.
         at_least : int, optional
-            Wait for a state of this seq, as a change returned it.
+            Wait until the index has this seq, which a change returned.
         timeout : float, optional
-            Seconds, in the place of the client's.
+            Seconds, instead of the client's.
 
         Raises
         ------
         InputError
-            What the server refuses as wrong, by field.
+            The server refuses a field.
         EndpointError
-            No answer in time, no server, or one that refuses the key.
+            There is no answer in time, no server, or the server refuses the key.
         """
         found: Found = self._drive(self._requests.search(queries, **asked))
         return found
@@ -85,57 +85,57 @@ class Client:
     def search_vectors(self, vectors: Any, **asked: Unpack[VectorSearchOptions]) -> FoundIds:
         """Rank the passages for a batch of vectors: ids and scores, as arrays.
 
-        The vectors go as an Arrow stream, and the answer comes as one, where pyarrow is installed on both sides (extra
-        ``arrow``); else, and where an Arrow column cannot hold what is asked, as JSON. The answer is the same.
+        Vectors and answer are Arrow streams if pyarrow is installed on both sides (extra ``arrow``), and JSON otherwise
+        or if a column would have values of several types. The answer is the same.
 
         Parameters
         ----------
         vectors : array_like of float (B, d)
         entities : sequence of B sequences of str or int, optional
-            Recipes that walk need them: ``[[]] * B`` for none.
+            Recipes that walk need them; ``[[]] * B`` for none.
         allow, k, index, recipe, options, at_least, timeout : optional
-            As of :meth:`search`.
+            As in :meth:`search`.
 
         Raises
         ------
         InputError, EndpointError
-            As of :meth:`search`.
+            As in :meth:`search`.
         """
         found: FoundIds = self._drive(self._requests.search_vectors(vectors, **asked))
         return found
 
     def add_passages(self, passages: Iterable[Mapping[str, Any]], **given: Unpack[ChangeOptions]) -> int:
-        """Add passages, with what they state, and return the seq of the change once it is on the disk.
+        """Add passages with their entities and facts, and return the seq of the change once it is on the disk.
 
         Parameters
         ----------
         passages : iterable of mappings
-            ``id`` and ``text``; optionally ``title``, ``metadata``, ``vector`` (array_like; by default the server's
-            encoder makes it), ``entities`` (names, each joined to the passage) and ``facts`` (head, relation, tail).
+            ``id`` and ``text``; optionally ``title``, ``metadata``, ``vector`` (array_like; by default the server
+            encodes the text), ``entities`` (names, each joined to the passage) and ``facts`` (head, relation, tail).
         entities, aliases, edges, facts : optional
-            As :class:`hopfuse.LiveIndex` takes them; entities that are there already stay.
+            As for :class:`hopfuse.LiveIndex`; existing entities stay.
         replace : bool
-            Replace passages that have these ids; by default they are refused.
+            Replace existing passages with these ids; by default they are an error.
         index : str, optional
         timeout : float, optional
 
         Raises
         ------
         InputError
-            What the server refuses as wrong; nothing is changed.
+            The server refuses a field; nothing is changed.
         EndpointError
-            As of :meth:`search`, or the server only reads the index.
+            As in :meth:`search`, or the server only reads the index.
         """
         seq: int = self._drive(self._requests.add_passages(passages, **given))
         return seq
 
     def delete_passage(self, id: str | int, *, index: str | None = None, timeout: float | None = None) -> int:
-        """Delete a passage, with its edges and what it states, and return the seq of the change."""
+        """Delete a passage with its edges and facts, and return the seq of the change."""
         seq: int = self._drive(self._requests.delete_passage(id, index=index, timeout=timeout))
         return seq
 
     def indexes(self) -> list[dict[str, Any]]:
-        """Return what the server says of its indexes."""
+        """Return the server's description of its indexes."""
         listed: list[dict[str, Any]] = self._drive(self._requests.indexes())
         return listed
 
@@ -168,12 +168,12 @@ class Client:
 
 
 class AsyncClient:
-    """Ask a server from asyncio: as :class:`Client`, awaited.
+    """A client for asyncio, with the methods of :class:`Client`.
 
     Parameters
     ----------
     url, key, timeout, connections
-        As of :class:`Client`.
+        As in :class:`Client`.
 
     Examples
     --------
@@ -210,7 +210,7 @@ class AsyncClient:
         return seq
 
     async def indexes(self) -> list[dict[str, Any]]:
-        """Return what the server says of its indexes."""
+        """Return the server's description of its indexes."""
         listed: list[dict[str, Any]] = await self._drive(self._requests.indexes())
         return listed
 

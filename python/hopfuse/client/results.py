@@ -1,4 +1,4 @@
-"""A server's answers, as the library's own types."""
+"""The answers of a server."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Found:
     Attributes
     ----------
     hits : list of list of Hit
-        ``row`` is -1: rows are the server's own.
+        ``row`` is -1, since rows are internal to the server.
     seq : int
         The state of the index that was searched.
     timings : mapping
         ``queued_ms``, ``batch`` and ``search_ms``.
     traces : list of dict, or None
-        One per question where ``trace=True``.
+        One for each question if ``trace=True``.
     """
 
     hits: list[list[Hit]] = field(repr=False)
@@ -50,13 +50,13 @@ class FoundIds:
     Attributes
     ----------
     ids : list of list of str or int
-        Of the passages, the best first.
+        Ids of passages, best first.
     scores : ndarray of float32, shape (B, K)
-        As :class:`hopfuse.Hits` has them: -inf beyond a question's hits.
+        As in :class:`hopfuse.Hits`, with -inf after the hits of a question.
     counts : ndarray of int64, shape (B,)
-        Hits of each question.
+        Number of hits of each question.
     seq, timings
-        As of :class:`Found`.
+        As in :class:`Found`.
     """
 
     ids: list[list[str | int]] = field(repr=False)
@@ -76,7 +76,7 @@ class FoundIds:
 
 
 def found_of(answer: Any) -> Found:
-    """Return the rankings of a JSON answer."""
+    """Return the rankings of a JSON response."""
     results = answer["results"]
     hits = [[_hit(one) for one in result["hits"]] for result in results]
     traced = bool(results) and "trace" in results[0]
@@ -85,7 +85,7 @@ def found_of(answer: Any) -> Found:
 
 
 def ids_of(answer: Any) -> FoundIds:
-    """Return the ids and scores of a JSON answer."""
+    """Return the ids and scores of a JSON response."""
     rankings = [result["hits"] for result in answer["results"]]
     scores = np.array([hit["score"] for ranking in rankings for hit in ranking], np.float32)
     ids = [[hit["id"] for hit in ranking] for ranking in rankings]
@@ -93,7 +93,7 @@ def ids_of(answer: Any) -> FoundIds:
 
 
 def padded(ids: list[list[Any]], scores: NDArray[np.float32], seq: int, timings: Mapping[str, float]) -> FoundIds:
-    """Return rankings with their scores, which are given one ranking after another."""
+    """Return rankings from ids and the scores of all hits, one ranking after another."""
     counts = np.array([len(row) for row in ids], np.int64)
     held = np.arange(counts.max(initial=0)) < counts[:, None]
     table = np.full(held.shape, -np.inf, np.float32)

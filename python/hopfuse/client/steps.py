@@ -1,4 +1,4 @@
-"""The requests of both clients, as steps without input or output: each client sends them in its own way."""
+"""The requests of both clients, as generators that yield what to send; each client does the input and output."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ..errors import EndpointError, InputError
 from .bodies import ARROW, JSON, Questions, as_stream, read_stream, with_vector
 from .results import Found, FoundIds, found_of, ids_of
 
-#: Statuses whose fault is the request's.
+#: Statuses of faulty requests.
 FAULTS = (400, 404, 413, 415)
-#: Seconds beyond a search's own timeout until a connection is given up.
+#: Seconds to wait for a response beyond the timeout in the request.
 GRACE = 1.0
 
 
 @dataclass(frozen=True)
 class Send:
-    """A request that is to be sent, within so many seconds; its answer is (status, headers, body)."""
+    """A request to send within so many seconds; the generator is sent (status, headers, body)."""
 
     method: str
     path: str
@@ -31,7 +31,7 @@ class Send:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of httpx's ``request``."""
+        """The arguments of httpx's ``request``."""
         headers = {"content-type": self.kind}
         about = {"content": self.body, "headers": headers, "timeout": self.seconds}
         return {"method": self.method, "url": self.path, **about}
@@ -39,7 +39,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Wait:
-    """Seconds to wait."""
+    """A pause, in seconds."""
 
     seconds: float
 
@@ -81,11 +81,11 @@ class ChangeOptions(TypedDict, total=False):
 
 
 class _UnsupportedError(InputError):
-    """The server does not read bodies of this type."""
+    """The server does not accept bodies of this type."""
 
 
 class Requests:
-    """The requests that a server takes.
+    """The requests of a server.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Requests:
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise InputError(f"url is {url!r}; give the server's address: http://localhost:8080")
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 86400:
-            raise InputError(f"timeout is {timeout!r}; it must be seconds, above 0")
+            raise InputError(f"timeout is {timeout!r}; it must be a number of seconds above 0")
         self.url, self._timeout = url.rstrip("/"), float(timeout)
 
     def search(
@@ -113,7 +113,7 @@ class Requests:
         timeout: float | None = None,
         **settings: Any,
     ) -> Steps:
-        """Search by JSON; the outcome is a :class:`Found`."""
+        """Search by JSON; return a :class:`Found`."""
         asked = Questions.of(queries, vectors, entities, allow)
         stated = {"queries": asked.as_json(), "trace": trace, "fields": list(fields), **_settings(**settings)}
         found: Found = found_of((yield from self._answered("POST", "/v1/search", stated, timeout)))
@@ -122,14 +122,14 @@ class Requests:
     def search_vectors(
         self, vectors: Any, *, entities: Any = None, allow: Any = None, timeout: float | None = None, **settings: Any
     ) -> Steps:
-        """Search by an Arrow stream where both sides have pyarrow, else by JSON; the outcome is a :class:`FoundIds`."""
+        """Search by an Arrow stream if both sides have pyarrow, else by JSON; return a :class:`FoundIds`."""
         asked = Questions.of(None, vectors, entities, allow)
         stated = {"fields": [], **_settings(**settings)}
         table = asked.as_table()
         found: FoundIds
         if table is not None:
             try:
-                content = yield from self._patiently(
+                content = yield from self._retried(
                     "POST", "/v1/search", timeout, lambda limit: as_stream(table, {**stated, **limit}), ARROW
                 )
             except _UnsupportedError:
@@ -144,7 +144,7 @@ class Requests:
     def add_passages(
         self, passages: Iterable[Mapping[str, Any]], *, timeout: float | None = None, **given: Any
     ) -> Steps:
-        """Add passages and more; the outcome is the seq."""
+        """Add passages and more; return the seq."""
         stated = {name: value for name, value in given.items() if value is not None}
         stated["passages"] = [with_vector(one) for one in passages]
         if "entities" in stated:
@@ -153,28 +153,30 @@ class Requests:
         return answer["seq"]
 
     def delete_passage(self, id: str | int, *, index: str | None = None, timeout: float | None = None) -> Steps:
-        """Delete a passage; the outcome is the seq."""
+        """Delete a passage; return the seq."""
         of = "" if index is None else f"?index={quote(index)}"
         answer = yield from self._answered("DELETE", f"/v1/passages/{quote(str(id), safe='')}{of}", None, timeout)
         return answer["seq"]
 
     def indexes(self) -> Steps:
-        """List the indexes; the outcome is what the server says of each."""
+        """List the indexes; return the description of each."""
         status, _, content = yield Send("GET", "/v1/indexes", None, self._timeout)
         if status != 200:
             raise self._error(status, content)
         return json.loads(content)["indexes"]
 
     def lost(self, error: Exception) -> EndpointError:
-        """Return the error of a request that nobody answered."""
-        return EndpointError(f"{self.url} gave no answer: {error or type(error).__name__}; is hopfuse serve there?")
+        """Return the error for a request without a response."""
+        return EndpointError(
+            f"{self.url} did not answer: {error or type(error).__name__}; is hopfuse serve running there?"
+        )
 
     def _answered(self, method: str, path: str, stated: dict[str, Any] | None, timeout: float | None) -> Steps:
-        """Send JSON, or nothing; the outcome is the JSON of the answer."""
+        """Send JSON, or no body; return the JSON of the response."""
         make = None if stated is None else lambda limit: json.dumps({**stated, **limit}).encode()
-        return json.loads((yield from self._patiently(method, path, timeout, make)))
+        return json.loads((yield from self._retried(method, path, timeout, make)))
 
-    def _patiently(
+    def _retried(
         self,
         method: str,
         path: str,
@@ -182,12 +184,12 @@ class Requests:
         make: Callable[[dict[str, int]], bytes] | None,
         kind: str = JSON,
     ) -> Steps:
-        """Send a body that ``make`` makes of the time that is left, until it is taken; the outcome is the answer's."""
+        """Send a request until it is accepted; return the response's body. ``make`` makes a body with the time left."""
         end = time.monotonic() + (self._timeout if timeout is None else timeout)
         while True:
             left = end - time.monotonic()
             if left <= 0:
-                raise EndpointError(f"{self.url} gave no answer in time; give a larger timeout")
+                raise EndpointError(f"{self.url} did not answer in time; give a larger timeout")
             body = None if make is None else make({"timeout_ms": max(1, int(1000 * left))})
             status, headers, content = yield Send(method, path, body, left + GRACE, kind)
             if status == 200:
@@ -198,7 +200,7 @@ class Requests:
             yield Wait(int(wait))
 
     def _error(self, status: int, content: bytes) -> Exception:
-        """Return the error of an answer: InputError where the request has the fault."""
+        """Return the error for a response: InputError if the request is at fault."""
         try:
             message = str(json.loads(content)["error"]["message"])
         except (ValueError, KeyError, TypeError):
@@ -218,6 +220,6 @@ def _settings(
     options: Mapping[str, Any] | None = None,
     at_least: int | None = None,
 ) -> dict[str, Any]:
-    """Return the other fields of a search, without those that are the server's own."""
+    """Return the other fields of a search, without those left to the server."""
     given = {"k": k, "index": index, "recipe": recipe, "options": options, "at_least": at_least}
     return {name: value for name, value in given.items() if value is not None}

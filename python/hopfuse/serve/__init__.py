@@ -1,6 +1,7 @@
-"""Serve indexes over HTTP: queries of many callers are searched together, and answered as the library answers them.
+"""A server of indexes over HTTP and MCP, which searches the queries of many callers together.
 
-It needs the extra ``serve``. ``hopfuse serve INDEX`` runs it; docs/serving.md says how.
+The room imports the public API, Starlette, msgspec and uvicorn (extra ``serve``). Answers equal those of the library.
+``hopfuse serve INDEX`` runs it; see docs/serving.md.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _NEEDED = ("httptools", "msgspec", "prometheus_client", "starlette", "uvicorn")
 
 
 def __getattr__(name: str) -> Any:
-    """Names load when they are first used, so that what is missing is named with its extra."""
+    """Load a name at its first use (PEP 562); a missing package is reported with its extra."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

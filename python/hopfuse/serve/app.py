@@ -46,7 +46,8 @@ def make_app(service: Service, ready: Callable[[], None] | None = None) -> Starl
     ----------
     service : Service
     ready : callable, optional
-        Called when searches can be answered; nothing is answered before. By default ``/health`` is answered at once.
+        Called when the indexes are ready; the server listens only then. By default it listens at once, and ``/health``
+        reports the state.
 
     Examples
     --------
@@ -60,18 +61,18 @@ def make_app(service: Service, ready: Callable[[], None] | None = None) -> Starl
     endpoints = [*routes.endpoints(), *dialects(service)]
     routes.document = document(endpoints, keys=bool(service.config.keys))
     tools = OverHttp(service) if service.config.mcp else None
-    if tools is not None:  # its own protocol describes it
+    if tools is not None:  # not in the OpenAPI document: MCP describes its tools itself
         endpoints.append(Endpoint(method="POST", path="/mcp", summary="The tools, by MCP.", handler=tools.answer))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with contextlib.nullcontext() if tools is None else tools.running():
-            starting = asyncio.create_task(_start(service))  # /health answers meanwhile
+            starting = asyncio.create_task(_start(service))  # /health is answered meanwhile
             try:
                 if ready is not None:
                     await starting
                     if service.status != "ok":
-                        raise RuntimeError("the server cannot serve; the log says why")
+                        raise RuntimeError("the server could not start; see its log")
                     ready()
                 yield
             finally:
@@ -95,11 +96,11 @@ async def _start(service: Service) -> None:
         await service.start()
     except Exception:
         service.status = "failed"
-        log.exception("the server cannot serve")
+        log.exception("the server could not start")
 
 
 class Routes:
-    """The handlers of the server's own routes."""
+    """Handlers of the server's own routes."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -123,7 +124,7 @@ class Routes:
             Endpoint(
                 method="POST",
                 path="/v1/passages",
-                summary="Add passages, and entities, edges and facts, or replace some.",
+                summary="Add or replace passages, entities, edges and facts.",
                 handler=self.add,
                 request=PassagesRequest,
                 response=ChangeResponse,
@@ -133,7 +134,7 @@ class Routes:
             Endpoint(
                 method="DELETE",
                 path="/v1/passages/{id:path}",
-                summary="Delete a passage, with its edges and what it states.",
+                summary="Delete a passage, with its edges and facts.",
                 handler=self.delete,
                 response=ChangeResponse,
                 query={"index": str, "timeout_ms": int},
@@ -143,7 +144,7 @@ class Routes:
             Endpoint(
                 method="GET",
                 path="/v1/indexes",
-                summary="List what is served.",
+                summary="List the indexes.",
                 handler=self.indexes,
                 response=IndexesResponse,
                 errors=(503,),
@@ -152,14 +153,14 @@ class Routes:
             Endpoint(
                 method="GET",
                 path="/health/live",
-                summary="Answered while the process runs.",
+                summary="Answer 200 while the process runs.",
                 handler=self.live,
                 response=Health,
             ),
             Endpoint(
                 method="GET",
                 path="/health/ready",
-                summary="Answered 200 while searches are answered.",
+                summary="Answer 200 while searches are answered.",
                 handler=self.ready,
                 response=Health,
                 errors=(503,),
@@ -179,7 +180,7 @@ class Routes:
                 handler=self.openapi,
                 response=dict[str, Any],
             ),
-            Endpoint(method="GET", path="/", summary="A page to ask from.", handler=self.page, media="text/html"),
+            Endpoint(method="GET", path="/", summary="A page to search from.", handler=self.page, media="text/html"),
         ]
 
     async def search(self, request: Request) -> Response:
@@ -208,13 +209,13 @@ class Routes:
         )
 
     async def delete(self, request: Request) -> Response:
-        asked = request.query_params
-        timeout = asked.get("timeout_ms")
+        given = request.query_params
+        timeout = given.get("timeout_ms")
         if timeout is not None and not (timeout.isdecimal() and len(timeout) < 12):
             raise invalid("timeout_ms", f"is {timeout!r:.50}; it must be a whole number of milliseconds")
         timeout_ms = None if timeout is None else int(timeout)
         seq = await self._service.delete(
-            request.path_params["id"], asked.get("index"), request.state.principal, timeout_ms
+            request.path_params["id"], given.get("index"), request.state.principal, timeout_ms
         )
         return json_response(ChangeResponse(seq))
 
@@ -243,12 +244,12 @@ class Routes:
 
 
 def dialects(service: Service) -> list[Endpoint]:
-    """Return the routes that speak as other systems do."""
+    """Return the routes of other systems' protocols."""
 
     def model(request: Request) -> Snapshot:
         return service.snapshot(request.path_params["name"], request.state.principal)
 
-    async def ask_dify(request: Request) -> Response:
+    async def dify(request: Request) -> Response:
         return await retrieval(service, request)
 
     async def run_infer(request: Request) -> Response:
@@ -278,20 +279,27 @@ def dialects(service: Service) -> list[Endpoint]:
             method="POST",
             path="/retrieval",
             summary="Dify's external knowledge.",
-            handler=ask_dify,
+            handler=dify,
             request=RetrievalRequest,
             response=RetrievalResponse,
             errors=WITH_BODY,
             right="read",
             error=dify_error,
         ),
-        Endpoint(method="GET", path="/v2", summary="The server, by the inference protocol.", handler=server, **shown),
-        Endpoint(method="GET", path="/v2/health/live", summary="As /health/live.", handler=live, **shown),
+        Endpoint(method="GET", path="/v2", summary="The server, in the inference protocol.", handler=server, **shown),
+        Endpoint(method="GET", path="/v2/health/live", summary="Same as /health/live.", handler=live, **shown),
         Endpoint(
-            method="GET", path="/v2/health/ready", summary="As /health/ready.", handler=ready, errors=(503,), **shown
+            method="GET",
+            path="/v2/health/ready",
+            summary="Same as /health/ready.",
+            handler=ready,
+            errors=(503,),
+            **shown,
         ),
         Endpoint(method="GET", path=name, summary="An index as a model.", handler=model_about, **named),
-        Endpoint(method="GET", path=f"{name}/ready", summary="Whether it answers.", handler=model_ready, **named),
+        Endpoint(
+            method="GET", path=f"{name}/ready", summary="Whether the model is ready.", handler=model_ready, **named
+        ),
         Endpoint(
             method="POST",
             path=f"{name}/infer",
@@ -308,7 +316,7 @@ def dialects(service: Service) -> list[Endpoint]:
 
 
 def about(snapshot: Snapshot, principal: Principal, writable: bool) -> IndexOut:
-    """Return what ``/v1/indexes`` says of an index: no counts of what a key does not see."""
+    """Return an index's entry in ``/v1/indexes``; counts include only what the key sees."""
     index, needs = snapshot.index, snapshot.recipe.needs
     encoder, seen = snapshot.encoder, snapshot.visible(principal)
     return IndexOut(
@@ -326,9 +334,9 @@ def about(snapshot: Snapshot, principal: Principal, writable: bool) -> IndexOut:
 
 
 class GuardedEndpoint:
-    """An endpoint as an ASGI application: it answers refusals, counts, and lets no error out but as a plain 500.
+    """An endpoint as an ASGI application: it checks keys, answers refusals and counts; other errors become a 500.
 
-    Starlette would wrap a function once more, to catch what is caught here.
+    Starlette would wrap a plain function once more, to catch the exceptions that are caught here.
 
     Parameters
     ----------
@@ -356,9 +364,7 @@ class GuardedEndpoint:
         except Exception:
             log.exception("a request to %s failed", endpoint.path)
             code = "failed"
-            response = refused(
-                RefusalError(500, code, "the request failed; the server's operator finds more in the log")
-            )
+            response = refused(RefusalError(500, code, "the request failed; the server's log says why"))
         service.metrics.answered(endpoint.path, response.status_code, code)
         log_request(
             service.config.log,
@@ -372,15 +378,15 @@ class GuardedEndpoint:
 
 
 def _allowed(service: Service, request: Request, right: str) -> Principal:
-    """Return whose key a request has, if it has the right."""
+    """Return the principal of a request's key, which must have the right."""
     principal = service.keys.principal(request.headers.get("authorization", ""))
     if not principal.may(right):
-        raise RefusalError(403, "forbidden", f"the key {principal.name} has no right to {right}; ask for one that has")
+        raise RefusalError(403, "forbidden", f"the key {principal.name} lacks the right {right}; use one that has it")
     return principal
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    return refused(RefusalError(404, "unknown", "there is no such route; /openapi.json lists them"))
+    return refused(RefusalError(404, "unknown", "there is no such route; /openapi.json lists the routes"))
 
 
 async def _no_method(request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""Arrow IPC streams as bodies of ``/v1/search``: a row for each query, and back a row for each ranking."""
+"""Arrow IPC streams as bodies of ``/v1/search``: one row for each query, and one for each ranking."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from .service import Service
 from .vectors import check_vector
 
 ARROW = "application/vnd.apache.arrow.stream"
-#: Key of a schema's metadata under which a stream has what a JSON body has beside its queries.
+#: Key in the schema's metadata for the fields of a JSON body other than the queries.
 KEY = b"hopfuse"
-#: Columns of queries, and what each entry is.
+#: Columns of queries, and the type of their entries.
 COLUMNS = {"text": "a string", "vector": "a list of floats", "entities": "a list of strings or integers"}
 COLUMNS |= {"allow": COLUMNS["entities"]}
 _SETTINGS = msgspec.json.Decoder(ArrowSettings)
 
 
 async def read_arrow(service: Service, body: bytes, principal: Principal) -> Search:
-    """Return the search that a stream asks for.
+    """Return the search in an Arrow stream.
 
     Parameters
     ----------
     service : Service
     body : bytes
-        Columns, all optional and with nulls: ``text``, ``vector``, ``entities`` and ``allow``. The schema's metadata
-        may have ``hopfuse``: a JSON object of the other fields of a search.
+        A stream with the columns ``text``, ``vector``, ``entities`` and ``allow``, all optional and nullable. The key
+        ``hopfuse`` of the schema's metadata may hold a JSON object with the other fields of a search.
     principal : Principal
 
     Raises
     ------
     RefusalError
-        What is no stream, has other columns or too many rows, is compressed or uses dictionaries.
+        The body is not a stream, has other columns or too many rows, is compressed or uses dictionaries.
     """
     arrived, limits = time.monotonic(), service.config.limits
     table = _table(body, limits.queries)
@@ -74,8 +74,8 @@ async def read_arrow(service: Service, body: bytes, principal: Principal) -> Sea
 def write_arrow(answer: Answer, fields: frozenset[str]) -> bytes:
     """Return the rankings as a stream.
 
-    Columns are lists with an entry for each hit: ``id``, ``score`` (float32) and, as they were asked for, ``title``,
-    ``text`` and ``metadata`` (JSON). The schema's metadata has ``hopfuse``: ``seq`` and ``timings``.
+    The columns are lists with an entry for each hit: ``id``, ``score`` (float32) and, if requested, ``title``, ``text``
+    and ``metadata`` (JSON). The key ``hopfuse`` of the schema's metadata holds ``seq`` and ``timings``.
     """
     pa = _arrow()
     rankings = [result.hits for result in answer.results]
@@ -113,14 +113,14 @@ def _arrow() -> Any:
 
 
 def _table(body: bytes, most: int) -> Any:
-    """Return a stream as a table, with every offset in it checked."""
+    """Return a stream as a table, fully validated."""
     pa = _arrow()
     try:
         _check_messages(pa, body, most)
         table = pa.ipc.open_stream(body).read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, struct.error) as error:
-        raise RefusalError(400, "invalid", f"the body is no Arrow IPC stream: {_line(error)}") from None
+        raise RefusalError(400, "invalid", f"the body is not an Arrow IPC stream: {_line(error)}") from None
     unknown = set(table.schema.names) - set(COLUMNS)
     if unknown or len(set(table.schema.names)) != table.num_columns:
         raise invalid("columns", f"are {', '.join(table.schema.names)}; allowed, each once: {', '.join(COLUMNS)}")
@@ -130,11 +130,11 @@ def _table(body: bytes, most: int) -> Any:
 
 
 def _check_messages(pa: Any, body: bytes, most: int) -> None:
-    """Look at a stream's messages before anything is unpacked: no compression, no dictionaries, few rows."""
+    """Refuse compression, dictionaries and too many rows before anything is decoded."""
     rows = 0
     for message in pa.ipc.MessageReader.open_stream(body):
         if message.type == "dictionary":
-            raise invalid("columns", "are dictionaries; write them as plain strings")
+            raise invalid("columns", "are dictionaries; write plain strings")
         if message.type == "record batch":
             count, compressed = _batch_of(message.metadata.to_pybytes())
             if compressed:
@@ -145,10 +145,9 @@ def _check_messages(pa: Any, body: bytes, most: int) -> None:
 
 
 def _batch_of(message: bytes) -> tuple[int, bool]:
-    """Return the rows of a record batch's message, and whether it is compressed, as Message.fbs and Schema.fbs say.
+    """Return the number of rows of a record batch message, and whether it is compressed (Arrow's Message.fbs).
 
-    A flatbuffer's table begins with the distance back to its vtable, which has the place of each field in it, 0 for one
-    that is not there.
+    A flatbuffer's table begins with the distance back to its vtable, which has the offset of each field, 0 if absent.
     """
     root = struct.unpack_from("<I", message, 0)[0]
     header = _field(message, root, 2)
@@ -161,7 +160,7 @@ def _batch_of(message: bytes) -> tuple[int, bool]:
 
 
 def _field(message: bytes, table: int, number: int) -> int | None:
-    """Return the place of a table's field."""
+    """Return the position of a table's field, None if it is absent."""
     vtable = table - struct.unpack_from("<i", message, table)[0]
     at = 4 + 2 * number
     if vtable < 0 or at + 2 > struct.unpack_from("<H", message, vtable)[0]:
@@ -171,7 +170,7 @@ def _field(message: bytes, table: int, number: int) -> int | None:
 
 
 def _column(table: Any, name: str) -> list[Any]:
-    """Return a column's entries: texts, arrays of floats, or lists."""
+    """Return the entries of a column: texts, arrays of floats, or lists."""
     if name not in table.schema.names:
         return [None] * table.num_rows
     pa, column = _arrow(), table.column(name).combine_chunks()

@@ -1,8 +1,8 @@
-"""Gather requests that wait into batches for one worker thread: "take what waits" whenever the worker is free.
+"""Batch queued requests for one worker thread, which takes what is queued whenever it is free.
 
-There is no timer: a request that finds the worker idle is searched at once, alone, and while a batch runs the next one
-gathers. The queue is bounded in requests and bytes. A request whose deadline cannot be met is refused when it arrives;
-one whose deadline passes while it waits is never searched.
+There is no timer: a request that arrives while the worker is idle is searched alone at once, and requests that arrive
+during a batch form the next. The queue is bounded in requests and bytes. A request whose deadline cannot be met is
+refused on arrival; one whose deadline passes in the queue is not searched.
 """
 
 from __future__ import annotations
@@ -18,32 +18,34 @@ from typing import Any
 
 from .errors import RefusalError
 
-#: Weight of the newest batch in the mean time of batches.
+#: Weight of the latest batch in the moving average of batch times.
 NEWEST = 0.2
 
 
 @dataclass(eq=False, slots=True)
 class Work:
-    """The work of one request, or a part of it that fits into a batch.
+    """A queued request, or a part of one that fits into a batch.
 
     Attributes
     ----------
     group : hashable
-        Only work of one group shares a batch.
+        A batch has work of one group only.
     size, nbytes : int
-        Queries, and bytes of the body.
+        Number of queries, and bytes of the body.
     payload
-        For ``run``.
+        Argument for ``run``.
     owner : str
-        Whose turn it takes: the name of a key.
+        Name of the key, among which turns are shared.
     deadline : float
-        Of :func:`time.monotonic`.
+        In the time of :func:`time.monotonic`.
     future : asyncio.Future
         The outcome, or a :class:`RefusalError`.
     usual : bool
-        Whether its time says how long other batches take.
+        Whether its time counts in the mean batch times.
     started, took : float
-        When its batch began, and the seconds that it took; ``batch``, the queries in it.
+        Start and duration of its batch, in seconds.
+    batch : int
+        Queries in its batch.
     """
 
     group: Hashable
@@ -62,7 +64,7 @@ class Work:
 
 
 class BatchTimes:
-    """Mean times of batches by their size, in powers of two.
+    """Moving averages of batch times, by batch size in powers of two.
 
     Examples
     --------
@@ -78,18 +80,18 @@ class BatchTimes:
         self._means: dict[int, float] = {}
 
     def add(self, size: int, seconds: float) -> None:
-        """Take a batch into the means."""
+        """Add the time of a batch."""
         key = size.bit_length()
         known = self._means.get(key)
         self._means[key] = seconds if known is None else known + NEWEST * (seconds - known)
 
     def of(self, queries: int) -> float:
-        """Return the seconds that so many queries take, in batches of at most the limit; 0 where nothing is known."""
+        """Return the estimated seconds for so many queries, in batches of at most the limit; 0 before any batch."""
         whole, rest = divmod(queries, self._limit)
         return whole * self._one(self._limit) + (self._one(rest) if rest else 0.0)
 
     def _one(self, size: int) -> float:
-        """Return what a size takes; one that was never seen takes what the nearest larger one does, else its share."""
+        """Return the time of a batch; for an unseen size that of the next larger one, else scaled from the largest."""
         key = size.bit_length()
         if key in self._means:
             return self._means[key]
@@ -106,13 +108,14 @@ class Batcher:
     Parameters
     ----------
     run : callable
-        ``run(group, payloads)``, on the worker thread: an outcome for each payload, or a :class:`RefusalError`.
+        ``run(group, payloads)``, called on the worker thread; returns an outcome or a :class:`RefusalError` for each
+        payload.
     limit : int
-        Queries in a batch.
+        Most queries in a batch.
     max_requests, max_bytes : int
-        Of the queue.
+        Limits of the queue.
     observe : callable, optional
-        ``observe(works, seconds)`` after each batch, on the event loop.
+        ``observe(works, seconds)``, called on the event loop after each batch.
     """
 
     def __init__(
@@ -128,10 +131,10 @@ class Batcher:
         self._max_requests, self._max_bytes = max_requests, max_bytes
         self.times = BatchTimes(limit)
         self._ready = threading.Condition()
-        self._queues: dict[str, dict[Hashable, deque[Work]]] = {}  # by owner and group; no empty ones
-        self._turns: dict[str, float] = {}  # queries that each waiting owner was served
-        self._served = 0.0  # by whom it is least
-        self._waiting: dict[str, int] = {}  # queries
+        self._queues: dict[str, dict[Hashable, deque[Work]]] = {}  # by owner and group; none is empty
+        self._turns: dict[str, float] = {}  # queries served, by waiting owner
+        self._served = 0.0  # the least of them
+        self._waiting: dict[str, int] = {}  # queries, by owner
         self.requests = self.nbytes = self.queries = 0
         self._running: tuple[float, int] | None = None
         self._closed = False
@@ -139,12 +142,12 @@ class Batcher:
         self._thread = threading.Thread(target=self._work, name="hopfuse-kernel", daemon=True)
 
     def start(self) -> None:
-        """Start the worker; its outcomes go to the event loop that runs now."""
+        """Start the worker; outcomes are set on the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
     def close(self) -> None:
-        """Stop the worker after the batch that it runs; work that still waits is refused."""
+        """Stop the worker after its present batch; queued work is refused."""
         with self._ready:
             self._closed = True
             left = [one for groups in self._queues.values() for works in groups.values() for one in works]
@@ -168,7 +171,7 @@ class Batcher:
         deadline: float,
         usual: bool = True,
     ) -> Work:
-        """Queue work for the worker and return it; its ``future`` has the outcome.
+        """Queue work and return it; its ``future`` gets the outcome.
 
         Raises
         ------
@@ -189,7 +192,7 @@ class Batcher:
         return work
 
     def withdraw(self, work: Work, refusal: RefusalError) -> None:
-        """Take work out of the queue whose client has left or whose deadline has passed; what runs is finished."""
+        """Remove work whose client left or whose deadline passed from the queue; a running batch is not interrupted."""
         with self._ready:
             if work.waits:
                 queue = self._queues[work.owner][work.group]
@@ -199,9 +202,9 @@ class Batcher:
         _settle(work, refusal)
 
     def wait_of(self, owner: str, size: int) -> float:
-        """Return the seconds after which so many more queries of an owner would be answered, as batches now take."""
+        """Return the estimated seconds until ``size`` more queries of an owner would be answered."""
         ahead = self.queries
-        if len(self._turns) > (owner in self._turns):  # others wait: each has its turn
+        if len(self._turns) > (owner in self._turns):  # turns are shared with others
             owners = len(self._turns) + (owner not in self._turns)
             ahead = min(ahead, owners * self._waiting.get(owner, 0) + (owners - 1) * size)
         return self._left_of_running() + self.times.of(ahead + size)
@@ -223,8 +226,8 @@ class Batcher:
             raise RefusalError(
                 429,
                 "overloaded",
-                f"the queue is full ({self.requests} requests, {self.nbytes} bytes); send the request again after the "
-                "time of Retry-After",
+                f"the queue is full ({self.requests} requests, {self.nbytes} bytes); send the request again after "
+                "Retry-After",
                 retry_after=max(1.0, wait),
             )
         if wait > left:
@@ -232,7 +235,7 @@ class Batcher:
                 429,
                 "overloaded",
                 f"the request would be answered in about {1000 * wait:.0f} ms, and timeout_ms leaves "
-                f"{1000 * left:.0f}; send it again after the time of Retry-After, or with a larger timeout_ms",
+                f"{1000 * left:.0f}; send it again after Retry-After, or with a larger timeout_ms",
                 field="timeout_ms",
                 retry_after=max(1.0, wait - left),
             )
@@ -260,7 +263,7 @@ class Batcher:
         began, size = time.monotonic(), sum(one.size for one in works)
         try:
             outcomes = list(self._run(works[0].group, [one.payload for one in works]))
-        except Exception as error:  # the worker outlives whatever a search raises; the loop reports it
+        except Exception as error:  # the worker must survive any error of a search
             outcomes = [error] * len(works)
         took = time.monotonic() - began
         for one in works:
@@ -277,10 +280,10 @@ class Batcher:
         _settle_all(works, outcomes)
 
     def _take(self) -> tuple[list[Work], list[Work]]:
-        """Take the work of the next batch, and what is too late for any.
+        """Remove the work of the next batch from the queue, and the work whose deadline has passed; return both.
 
-        The owner who was served least comes first, with what waited longest; others of its group fill the batch, in
-        the same order of turns.
+        The owner with the fewest served queries comes first, with its oldest work; the rest of the batch is work of
+        the same group, in the same order of owners.
         """
         works: list[Work] = []
         too_late: list[Work] = []
@@ -297,14 +300,14 @@ class Batcher:
                     break
             if taken is None:
                 if owners and group is None and self._queues:
-                    continue  # all that was looked at was too late; others wait
+                    continue  # all that was seen was late; more is queued
                 break
             works.append(taken)
             room, group = room - taken.size, taken.group
         return works, too_late
 
     def _next(self, owner: str, group: Hashable, room: int, now: float, too_late: list[Work]) -> Work | None:
-        """Take the first of a queue that is in time, if it fits."""
+        """Take the first work of a queue that is not late, if it fits."""
         queue = self._queues[owner][group]
         taken = None
         while queue and taken is None:
@@ -321,7 +324,7 @@ class Batcher:
         return taken
 
     def _prune(self, owner: str, group: Hashable) -> None:
-        """Leave no empty queue, and no owner without one."""
+        """Remove an empty queue, and an owner without queues."""
         groups = self._queues[owner]
         if not groups[group]:
             del groups[group]
@@ -336,17 +339,17 @@ class Batcher:
 
 
 def late() -> RefusalError:
-    """Return the refusal of a request whose deadline has passed, 504."""
+    """Return the 504 refusal of a request whose deadline has passed."""
     return RefusalError(
         504,
         "timeout",
-        "timeout_ms passed before the request was answered; give more, or send it later",
+        "timeout_ms passed before the request was answered; give a larger one, or send the request later",
         field="timeout_ms",
     )
 
 
 def retry_after(seconds: float) -> str:
-    """Return the header's value: whole seconds, at least 1.
+    """Return the value of the header Retry-After: whole seconds, at least 1.
 
     Examples
     --------
@@ -363,7 +366,7 @@ def _settle_all(works: list[Work], outcomes: Sequence[Any]) -> None:
 
 def _settle(work: Work, outcome: Any) -> None:
     if work.future.done():
-        return  # its client has left, or its deadline passed while the kernel ran
+        return  # the client left, or the deadline passed during the batch
     if isinstance(outcome, Exception):
         work.future.set_exception(outcome)
     else:

@@ -1,4 +1,4 @@
-"""Batches on the worker thread: questions of many requests, searched together and answered apart."""
+"""Search a batch of queries from several requests on the worker thread."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ log = logging.getLogger("hopfuse.serve")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The way to search a batch; work of the same plan shares one."""
+    """How to search a batch; work with equal plans shares one."""
 
     snapshot: Snapshot
     recipe: Recipe
     k: int
     trace: bool
     restricted: bool
-    #: A request whose batch is for it alone; None: any.
+    #: The request that the batch is for, or None for any.
     alone: object = None
 
 
 @dataclass(frozen=True, slots=True)
 class RequestShare:
-    """The share of one request in a batch: its questions, and the fields of passages that it wants."""
+    """The queries of one request in a batch, and the fields of passages to return."""
 
     queries: Sequence[Query]
     fields: frozenset[str]
-    #: Whether a trace may name what the filter hides.
+    #: Whether a trace may name passages that the filter hides.
     sees_all: bool = True
 
 
@@ -53,35 +53,31 @@ class Runner:
         self._metrics = metrics
 
     def run(self, plan: Plan, payloads: list[RequestShare]) -> list[Any]:
-        """Search a batch; where it is refused, each part alone, so that only the one with the fault is."""
+        """Search a batch; if it is refused, search each part alone, so that only the faulty one is refused."""
         try:
             return self._batch(plan, payloads)
         except FormatError:
             log.exception("the files of index %s are damaged", plan.snapshot.name)
-            return [RefusalError(500, "damaged", "the index is damaged; its operator finds more in the log")] * len(
-                payloads
-            )
+            return [RefusalError(500, "damaged", "the index is damaged; the server's log says more")] * len(payloads)
         except HopfuseError as error:
             if len(payloads) == 1:
                 return [RefusalError(400, "invalid", str(error))]
             return [one for payload in payloads for one in self.run(plan, [payload])]
         except Exception:
             log.exception("a search failed")
-            return [
-                RefusalError(500, "failed", "the search failed; the server's operator finds more in the log")
-            ] * len(payloads)
+            return [RefusalError(500, "failed", "the search failed; the server's log says why")] * len(payloads)
 
     def _batch(self, plan: Plan, payloads: list[RequestShare]) -> list[list[ResultOut]]:
-        queries = [query for asked in payloads for query in asked.queries]
+        queries = [query for share in payloads for query in share.queries]
         began = time.perf_counter()
         arguments = plan.snapshot.arguments(plan.recipe, queries)
         prepared = time.perf_counter()
         found = plan.recipe.search(k=plan.k, trace=plan.trace, **arguments)
         searched = time.perf_counter()
         results, at = [], 0
-        for asked in payloads:
-            results.append([_result(plan, found, b, asked) for b in range(at, at + len(asked.queries))])
-            at += len(asked.queries)
+        for share in payloads:
+            results.append([_result(plan, found, b, share) for b in range(at, at + len(share.queries))])
+            at += len(share.queries)
         parts = self._metrics.parts
         parts["prepare"].observe(prepared - began)
         parts["recipe"].observe(searched - prepared)
@@ -90,24 +86,24 @@ class Runner:
         return results
 
 
-def _result(plan: Plan, found: Any, query: int, asked: RequestShare) -> ResultOut:
-    """Return a question's ranking as it is sent."""
+def _result(plan: Plan, found: Any, query: int, share: RequestShare) -> ResultOut:
+    """Return the result of one query."""
     if ranks_entities(plan.recipe.name):
-        hits = [HitOut(hit.id, hit.score, *_wanted(asked.fields, hit)) for hit in found[query]]
-    elif asked.fields:
+        hits = [HitOut(hit.id, hit.score, *_fields(share.fields, hit)) for hit in found[query]]
+    elif share.fields:
         ranked = [(plan.snapshot.passage(row), score) for row, score in found.hits.row(query)]
-        hits = [HitOut(passage.id, score, *_wanted(asked.fields, passage)) for passage, score in ranked]
+        hits = [HitOut(passage.id, score, *_fields(share.fields, passage)) for passage, score in ranked]
     else:
         ids = plan.snapshot.index.passage_ids
         hits = [HitOut(ids[row], score) for row, score in found.hits.row(query)]
     if found.traces is None:
         return ResultOut(hits)
-    # The number in the batch means nothing to the caller; what a filter left out may be another tenant's.
-    hidden = ("query",) if asked.sees_all else ("query", "left_out")
+    # The caller does not know the batch; passages that the filter left out may be another tenant's.
+    hidden = ("query",) if share.sees_all else ("query", "left_out")
     return ResultOut(hits, {key: value for key, value in found.traces[query].items() if key not in hidden})
 
 
-def _wanted(fields: frozenset[str], one: Any) -> tuple[Any, ...]:
-    """Return title, text and metadata of a hit, None for those that are not wanted or not there."""
+def _fields(fields: frozenset[str], one: Any) -> tuple[Any, ...]:
+    """Return title, text and metadata of a hit; None for fields that are not requested or missing."""
     metadata = (one.metadata or None) if "metadata" in fields else None
     return one.title if "title" in fields else None, one.text if "text" in fields else None, metadata

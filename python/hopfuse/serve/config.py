@@ -1,4 +1,4 @@
-"""The configuration of ``hopfuse serve``: a TOML file, read into frozen and checked values."""
+"""The configuration of ``hopfuse serve``, read from TOML and checked."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits of requests, of the queue and of connections.
+    """Limits of requests, the queue and connections.
 
     Attributes
     ----------
     body_bytes : int
-        Of one request.
+        Bytes of a request's body.
     queries : int
-        Of one request.
+        Queries of a request.
     k : int
         Hits of a query; at least 10, the default of a request.
     text_chars : int
-        Of a query's text, and of a name in it.
+        Characters of a query's text, and of an entity's name.
     entities, allow : int
-        Names, and passages, that one query gives.
+        Entities, and ids of allowed passages, of a query.
     passages, writes : int
-        Passages of one change, and changes that wait for the disk.
+        Passages of a change, and changes that wait for the disk.
     traced : int
-        Hits of one request whose trace is asked for, queries times k: a trace takes many times as long as its search.
+        Queries times k of a request with a trace, which takes many times as long as its search.
     batch : int
         Queries that are searched together.
     option_sets : int
-        Different recipes and options that are held at a time, over all indexes.
+        Different recipes and options that are kept at a time, over all indexes.
     queue_requests, queue_bytes : int
-        Requests that wait, and the bytes of their bodies.
+        Queued requests, and bytes of their bodies.
     timeout_ms, max_timeout_ms : int
-        Of a request that gives no ``timeout_ms``, and the largest that it may give.
+        Default and maximum of a request's ``timeout_ms``.
     body_seconds, header_seconds, idle_seconds : float
-        For a body, and for the headers, to arrive whole; for a connection to be kept without a request.
+        Time for a body and for the headers to arrive, and for a connection to stay open without a request.
     drain_seconds : float
-        For requests to be answered when the server is stopped.
+        Time for open requests to be answered when the server stops.
     connections : int
-        At a time; others are answered 503.
+        Open connections; further ones are answered 503.
 
     Examples
     --------
@@ -86,25 +86,25 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An index and what searches it.
+    """An index, its recipe and encoder.
 
     Attributes
     ----------
     path : str
-        The directory that ``Index.save`` wrote.
+        A directory written by ``Index.save``.
     recipe : str, optional
-        By default what the index can run.
+        Default recipe; by default the best that the index supports.
     recipes : sequence of str
-        Others that requests may choose, made before the server is ready; one that is not named here is made when a
-        request first asks for it, which takes long where facts are encoded for it.
+        Further recipes, made before the server is ready. Others are made at the first request for them, which takes
+        long if facts must be encoded.
     options : mapping
-        Fields of the recipe's config, in the place of its defaults.
+        Fields of the recipe's config.
     encoder : str, optional
-        As ``hopfuse search --encoder`` names it; by default the index's own, if it is known and installed.
+        A name as in ``hopfuse search --encoder``; by default the index's own, if it is known and installed.
     lexical : str, optional
-        As ``--lexical``: ``"auto"``, ``"bm25"``, ``"fts5"`` or ``"none"``.
+        As in ``--lexical``: ``"auto"``, ``"bm25"``, ``"fts5"`` or ``"none"``.
     writable : bool
-        This process takes changes of it, and holds its lock; others follow them.
+        Accept changes of the index, and hold its lock; other processes follow them.
 
     Examples
     --------
@@ -123,20 +123,21 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A key; ``hopfuse serve key NAME`` makes one.
+    """An API key; ``hopfuse serve key NAME`` makes one.
 
     Attributes
     ----------
     sha256 : str
-        The digest of the key, in hexadecimal digits.
+        SHA-256 of the key, in hexadecimal.
     rights : sequence of {"read", "write", "admin"}
-        ``"admin"`` has all.
+        ``"admin"`` includes the others.
     filter : mapping
-        Conditions on metadata, as of :func:`hopfuse.where`; the key sees the passages that meet them all, and no other.
+        Conditions on metadata, as for :func:`hopfuse.where`. The key sees only passages that meet all of them.
     indexes : sequence of str, optional
-        The indexes that it sees; by default all.
+        Indexes that the key sees; by default all.
     prefix : str
-        Ids of passages that it adds begin with it; so none tells whether another key's passage has an id.
+        Prefix required of the ids of passages that the key adds, so that it cannot probe the ids of other keys'
+        passages.
 
     Examples
     --------
@@ -153,16 +154,16 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The log, on the standard error.
+    """The log, which is written to standard error.
 
     Attributes
     ----------
     format : {"plain", "json"}
-        Of each line.
+        Format of a line.
     requests : bool
-        Write a line for each request: method, route, status, milliseconds, the key's name, index, seq and batch.
+        Log each request: method, route, status, milliseconds, the key's name, index, seq and batch.
     texts : bool
-        Write the questions' texts, too.
+        Also log the texts of queries.
 
     Examples
     --------
@@ -182,38 +183,38 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Parameters
     ----------
     indexes : mapping of str to IndexConfig
-        At least one; a request without ``index`` is for the first.
+        At least one. Requests without ``index`` use the first.
     host : str
-        An address or a name to listen on.
+        Address or host name to listen on.
     port : int
-        0: any free port.
+        Port to listen on; 0 for any free one.
     public : bool
-        Allow a host beyond loopback without keys; the command line must say ``--public``, too.
+        Allow a host beyond loopback without keys; ``--public`` is needed on the command line, too.
     threads : int, optional
-        Of the kernels; by default all processors, a share of them for each worker.
+        Kernel threads; by default all processors, shared by the workers.
     workers : int
-        Processes that answer at the port; indexes that are written to have one of their own.
+        Processes that answer on the port; a writable index needs a server with one.
     request_options : bool
         Whether a request may choose the recipe and its options.
     keys : mapping of str to KeyConfig
-        By name. Without any, everybody who reaches the server may do everything.
+        API keys by name. Without any, whoever reaches the server may do everything.
     follow_seconds : float
-        Between two looks at whether an index was changed; a change is searched that much later at most, and the time of
+        Interval at which changes of an index are looked for. A change is searched after at most this time and that of
         a merge.
     mcp : bool
-        Answer the Model Context Protocol at ``/mcp``, too; extra ``mcp``.
+        Also answer the Model Context Protocol at ``/mcp`` (extra ``mcp``).
     compact_at : float
-        The changes of a writable index are compacted when their log has grown to this share of it.
+        A writable index is compacted when the log of its changes reaches this share of its size.
     origins : sequence of str
-        Pages of other sites that may send requests from a browser (CORS): ``"https://example.org"``.
+        Other sites whose pages may send requests from a browser (CORS), such as ``"https://example.org"``.
     limits : Limits
-        Of each worker.
+        Limits of each worker.
     log : LogConfig
 
     Raises
     ------
     InputError
-        By :meth:`read` and :meth:`check`; the message names the key of the file.
+        :meth:`read` and :meth:`check` refuse a value; the message names its key.
 
     Examples
     --------
@@ -240,11 +241,11 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @classmethod
     def read(cls, text: str, changes: Mapping[str, Any] | None = None) -> ServeConfig:
-        """Return the configuration of a TOML text; ``changes`` are keys that stand in the place of the text's."""
+        """Return the configuration in a TOML text; the keys of ``changes`` override those of the text."""
         try:
             found = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise InputError(f"the configuration is not TOML: {error}") from None
+            raise InputError(f"the configuration is not valid TOML: {error}") from None
         try:
             config = msgspec.convert({**found, **(changes or {})}, cls)
         except msgspec.ValidationError as error:
@@ -253,7 +254,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @classmethod
     def load(cls, path: Path, changes: Mapping[str, Any] | None = None) -> ServeConfig:
-        """Return the configuration of a file; paths in it are relative to its folder."""
+        """Return the configuration in a file; its paths are relative to the folder of the file."""
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -271,20 +272,20 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         )
 
     def check(self) -> ServeConfig:
-        """Return the configuration itself; refuse what its values do not allow together."""
+        """Return the configuration itself; refuse values that do not fit together."""
         if not self.indexes:
             raise InputError("the configuration has no index; add [indexes.NAME] with path, the directory of an index")
         if self.is_open and not self.public:
             raise InputError(
                 f"host is {self.host!r}, which others can reach, and there are no keys: add [keys.NAME] (hopfuse serve "
-                "key NAME makes one), keep 127.0.0.1, or say public = true in the configuration and --public on the "
+                "key NAME makes one), use 127.0.0.1, or set public = true in the configuration and --public on the "
                 "command line"
             )
         written = [name for name, one in self.indexes.items() if one.writable]
         if self.workers > 1 and written:
             raise InputError(
-                f"workers is {self.workers}, and index {written[0]} is writable: one process takes changes; start one "
-                "more server with --writable on another port, whose changes the workers follow"
+                f"workers is {self.workers}, and index {written[0]} is writable, which allows one process; start "
+                "another server with --writable on another port, whose changes the workers follow"
             )
         for name, key in self.keys.items():
             for index in key.indexes or ():
@@ -294,30 +295,31 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return self
 
     def _check_prefixes(self) -> None:
-        """Refuse prefixes by which the ids of one filter's passages could be those of another's."""
+        """Refuse prefixes that let keys with different filters add the same ids."""
         given = [(name, key) for name, key in self.keys.items() if key.prefix]
         for (name, key), (other, second) in permutations(given, 2):
             if key.filter != second.filter and second.prefix.startswith(key.prefix):
                 raise InputError(
-                    f"keys.{other}.prefix is {second.prefix!r}, which begins with {key.prefix!r} of keys.{name}, whose "
-                    "filter is another; end each prefix by a sign that no other has before its end, as in 'a/'"
+                    f"keys.{other}.prefix is {second.prefix!r}, which begins with {key.prefix!r} of keys.{name}, a "
+                    "key with another filter; end each prefix with a character that occurs nowhere else in it, as in "
+                    "'a/'"
                 )
 
     @property
     def is_open(self) -> bool:
-        """Return whether others can reach the server, and need no key."""
+        """Whether other machines can reach the server without a key."""
         return not self.keys and not is_loopback(self.host)
 
-    def check_public(self, said: bool) -> None:
-        """Refuse to listen beyond this machine without keys, unless the command line says so, too."""
-        if self.is_open and not said:
+    def check_public(self, confirmed: bool) -> None:
+        """Refuse to listen beyond loopback without keys, unless the command line also allows it."""
+        if self.is_open and not confirmed:
             raise InputError(
-                f"host is {self.host!r}, which others can reach, and there are no keys: add --public to say so again"
+                f"host is {self.host!r}, which others can reach, and there are no keys: add --public to confirm"
             )
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine alone.
+    """Return whether a host is a loopback address.
 
     Examples
     --------
@@ -333,5 +335,5 @@ def is_loopback(host: str) -> bool:
 
 
 def _lowered(text: str) -> str:
-    """Return msgspec's message with its path as TOML has it: ``limits.k`` for ``$.limits.k``."""
+    """Return msgspec's message with its path as in TOML: ``limits.k`` for ``$.limits.k``."""
     return (text[:1].lower() + text[1:]).replace("`$.", "`").replace("`$`", "its top level")

@@ -1,4 +1,4 @@
-"""Connections of slow clients: none keeps its place by sending or reading slowly."""
+"""Close the connections of clients that send or read too slowly."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ PIPELINED = 16
 
 
 def protocol(limits: Limits) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol, with limits of its own.
+    """Return uvicorn's protocol with further limits.
 
-    A connection is closed whose headers do not arrive whole in ``header_seconds``, whose client reads nothing of an
-    answer for ``idle_seconds``, or still sends a body ``body_seconds`` after its answer. Of a client that sends
-    requests without waiting for answers no more is read while several wait for their turn; when it leaves, the request
-    that is being answered is told.
+    A connection is closed if its headers do not arrive within ``header_seconds``, if its client reads nothing of an
+    answer for ``idle_seconds``, or still sends a body ``body_seconds`` after the answer. While ``PIPELINED`` requests
+    of a connection wait, no more is read from it. When the client leaves, the request being answered is notified.
     """
 
     class TimedProtocol(HttpToolsProtocol):
@@ -38,7 +37,7 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if self._begun and self._headers is None:  # most headers come whole, and need no timer
+            if self._begun and self._headers is None:  # most headers arrive at once and need no timer
                 self._headers = self.loop.call_later(limits.header_seconds, self._abort)
 
         def on_message_begin(self) -> None:
@@ -47,7 +46,7 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
 
         def on_headers_complete(self) -> None:
             self._begun = False
-            self._headers = _ended(self._headers)
+            self._headers = _cancelled(self._headers)
             super().on_headers_complete()
             if not self.pipeline:
                 self._answered = self.cycle
@@ -56,11 +55,11 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
             if self.pipeline:
                 self._answered = self.pipeline[-1][0]
             super().on_response_complete()
-            if self.cycle.response_complete and self.cycle.more_body:  # it was refused by what came first
+            if self.cycle.response_complete and self.cycle.more_body:  # answered before its body arrived
                 self._rest = self.loop.call_later(limits.body_seconds, self._abort)
 
         def on_message_complete(self) -> None:
-            self._rest = _ended(self._rest)
+            self._rest = _cancelled(self._rest)
             super().on_message_complete()
 
         def pause_writing(self) -> None:
@@ -68,18 +67,18 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
             self._wait_for_reader()
 
         def resume_writing(self) -> None:
-            self._reading = _ended(self._reading)
+            self._reading = _cancelled(self._reading)
             super().resume_writing()
 
         def timeout_keep_alive_handler(self) -> None:
-            if self.transport.get_write_buffer_size():  # to close it would wait for its reader
+            if self.transport.get_write_buffer_size():  # a close would wait for the client to read
                 self._abort()
             super().timeout_keep_alive_handler()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._headers, self._reading, self._rest = map(_ended, (self._headers, self._reading, self._rest))
+            self._headers, self._reading, self._rest = map(_cancelled, (self._headers, self._reading, self._rest))
             super().connection_lost(exc)
-            if self._answered is not None:  # uvicorn tells the request that came last
+            if self._answered is not None:  # uvicorn notifies only the last request
                 self._answered.disconnected = True
                 self._answered.message_event.set()
 
@@ -97,7 +96,7 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
 
 
 class _Flow(FlowControl):
-    """uvicorn's, but it does not read on at each answer: it would hold all that a client sends."""
+    """uvicorn's flow control, except that an answer resumes reading only if few requests wait."""
 
     def __init__(self, transport: asyncio.Transport, waiting: Sized) -> None:
         super().__init__(transport)
@@ -108,8 +107,8 @@ class _Flow(FlowControl):
             super().resume_reading()
 
 
-def _ended(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
-    """End a timer, and return what stands in its place: none."""
+def _cancelled(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """Cancel a timer, and return None in its place."""
     if timer is not None:
         timer.cancel()
     return None

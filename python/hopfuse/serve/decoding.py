@@ -1,4 +1,4 @@
-"""Read requests into searches: vectors, entities and filters checked by field."""
+"""Decode and check the bodies of requests."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _CHANGES = msgspec.json.Decoder(PassagesRequest)
 
 
 async def read_search(service: Service, body: bytes, principal: Principal) -> Search:
-    """Return the search that a JSON body asks for.
+    """Return the search in a JSON body.
 
     Raises
     ------
     RefusalError
-        400, with the field; 404 for an index that there is not; 504 for a seq that is not there in time.
+        400 with the field; 404 if the index does not exist; 504 if it does not reach the seq in time.
     """
     arrived = time.monotonic()
     asked = decode(_DECODER, body)
@@ -52,13 +52,13 @@ async def read_search(service: Service, body: bytes, principal: Principal) -> Se
 
 
 def read_change(body: bytes) -> PassagesRequest:
-    """Return the change that a JSON body asks for; the refusal names the field."""
+    """Return the change in a JSON body; a refusal names the field."""
     asked: PassagesRequest = decode(_CHANGES, body)
     return asked
 
 
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
-    """Return a JSON body as its type; the refusal names the field."""
+    """Decode a JSON body; a refusal names the field."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -67,11 +67,13 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         shown = f"{field}: " if field else "the body: "
         raise RefusalError(400, "invalid", f"{shown}{message[:1].lower()}{message[1:]}", field=field) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RefusalError(400, "invalid", f"the body is not JSON: {error}; send one JSON object in UTF-8") from None
+        raise RefusalError(
+            400, "invalid", f"the body is not valid JSON: {error}; send one JSON object in UTF-8"
+        ) from None
 
 
 def read_query(snapshot: Snapshot, given: str | QueryIn, principal: Principal, field: str, limits: Limits) -> Query:
-    """Return one question, checked by itself, over the passages that its key sees."""
+    """Return one checked query, restricted to the passages that the key sees."""
     if isinstance(given, str):
         _check_text(given, f"{field}.text", limits)
         return Query(given, allow=snapshot.rows(None, principal, f"{field}.allow"))
@@ -92,7 +94,7 @@ def _check_text(text: str, field: str, limits: Limits) -> None:
     if len(text) > limits.text_chars:
         raise invalid(field, f"has {len(text)} characters; at most {limits.text_chars} are allowed")
     if not text.strip():
-        raise invalid(field, "is blank; give a question")
+        raise invalid(field, "is blank; give a text")
 
 
 def _entities(given: list[str | int] | None, field: str, known: int | None, limits: Limits) -> list[str | int] | None:
@@ -105,7 +107,9 @@ def _entities(given: list[str | int] | None, field: str, known: int | None, limi
             if len(one) > limits.text_chars:
                 raise invalid(f"{field}[{at}]", f"has {len(one)} characters; at most {limits.text_chars} are allowed")
         elif known is None:
-            raise invalid(f"{field}[{at}]", f"is {one}, and your key sees a part of the index; give the entity's name")
+            raise invalid(
+                f"{field}[{at}]", f"is {one}, and the key sees only a part of the index; give the entity's name"
+            )
         elif not 0 <= one < known:
-            raise invalid(f"{field}[{at}]", f"is {one}; numbers of entities are 0 .. {known - 1}")
+            raise invalid(f"{field}[{at}]", f"is {one}; entities are 0 .. {known - 1}")
     return given

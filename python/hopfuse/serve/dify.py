@@ -1,4 +1,4 @@
-"""Dify's external knowledge: ``POST /retrieval``."""
+"""Dify's external knowledge API: ``POST /retrieval``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .schema import HitOut
 from .searches import Search
 from .service import Service
 
-#: Dify's own numbers of errors; others are the HTTP status.
+#: Dify's error codes; for other errors the HTTP status is sent.
 NO_KEY, NO_KNOWLEDGE = 1002, 2001
 
 
 class RetrievalSetting(msgspec.Struct, forbid_unknown_fields=True):
-    """The number of passages that are wanted, and the least score."""
+    """The number of passages, and the lowest score."""
 
     top_k: Annotated[int, msgspec.Meta(ge=1)] = 10
     score_threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = 0.0
@@ -39,7 +39,7 @@ class RetrievalRequest(msgspec.Struct):
 
 
 class Record(msgspec.Struct):
-    """A passage as Dify shows it; ``score`` is its share of the best passage's."""
+    """A passage; ``score`` is its share of the best passage's score."""
 
     content: str
     score: float
@@ -57,7 +57,7 @@ _DECODER = msgspec.json.Decoder(RetrievalRequest)
 
 
 async def retrieval(service: Service, request: Request) -> Response:
-    """Answer Dify."""
+    """Answer a request of Dify's."""
     check_content_type(request)
     body, principal = await read_body(request, service.config.limits), request.state.principal
     asked = decode(_DECODER, body)
@@ -81,7 +81,7 @@ async def retrieval(service: Service, request: Request) -> Response:
 
 
 def records(hits: list[HitOut], threshold: float) -> list[Record]:
-    """Return hits with scores from 0 to 1: recipes' own are on scales of their own, so it is the share of the best."""
+    """Return hits with scores in [0, 1] as shares of the best, since each recipe has its own scale."""
     best = max((hit.score for hit in hits), default=0.0)
     shares = [max(0.0, hit.score / best) if best > 0 else 0.0 for hit in hits]
     return [
@@ -92,6 +92,6 @@ def records(hits: list[HitOut], threshold: float) -> list[Record]:
 
 
 def dify_error(refusal: RefusalError) -> dict[str, Any]:
-    """Return a refusal as Dify reads it."""
+    """Return a refusal in Dify's format."""
     code = {401: NO_KEY, 404: NO_KNOWLEDGE}.get(refusal.status, refusal.status)
     return {"error_code": code, "error_msg": refusal.message}

@@ -1,4 +1,4 @@
-"""One encoder for all threads of a server: questions go before passages."""
+"""Share an encoder among the threads of a server; queries take precedence over passages."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from ..encoders import Encoder
 
-#: Passages that are encoded before a question may be: it waits for so many at most.
+#: Passages that are encoded in one turn, and so the most that a query waits for.
 AT_ONCE = 16
 
 
 class Turns:
-    """Turns of threads at encoders, which know nothing of threads: one at a time, questions first."""
+    """Turns at encoders, which need not be thread-safe: one thread at a time, queries first."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._busy = False
-        self._questions = 0  # that wait
+        self._questions = 0  # waiting
 
     @contextmanager
     def question(self) -> Iterator[None]:
@@ -36,7 +36,7 @@ class Turns:
 
     @contextmanager
     def passages(self) -> Iterator[None]:
-        """Take a turn when no question waits."""
+        """Take a turn once no query waits."""
         with self._changed:
             self._changed.wait_for(lambda: not (self._busy or self._questions))
             self._busy = True
@@ -54,13 +54,13 @@ class Turns:
 
 
 class SharedEncoder:
-    """An encoder that threads take in turns.
+    """An encoder that threads use in turns.
 
     Parameters
     ----------
     encoder : Encoder
     turns : Turns
-        Of all encoders of a server, some of which may be one.
+        Shared by all encoders of a server, since several may be the same object.
     """
 
     def __init__(self, encoder: Encoder, turns: Turns) -> None:
@@ -68,14 +68,14 @@ class SharedEncoder:
         self.name, self.dim, self.normalize = encoder.name, encoder.dim, encoder.normalize
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of questions."""
+        """Return the vectors of queries."""
         with self._turns.question():
             return self._encoder.encode_queries(texts)
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of passages, a few of them at a time."""
-        made = [np.zeros((0, self.dim), np.float32)]
+        """Return the vectors of passages, encoding a few in each turn."""
+        parts = [np.zeros((0, self.dim), np.float32)]
         for first in range(0, len(texts), AT_ONCE):
             with self._turns.passages():
-                made.append(self._encoder.encode_passages(texts[first : first + AT_ONCE]))
-        return np.concatenate(made)
+                parts.append(self._encoder.encode_passages(texts[first : first + AT_ONCE]))
+        return np.concatenate(parts)

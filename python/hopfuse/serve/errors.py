@@ -1,4 +1,4 @@
-"""Refusals: what a request is answered with that is not served."""
+"""Refusals of requests."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Any
 
 
 class RefusalError(Exception):
-    """A request that is refused: an HTTP status, a code for programs, and a message with the field and the fix.
+    """A refused request: an HTTP status, a code for programs, and a message for people.
 
     Parameters
     ----------
     status : int
         4xx or 5xx.
     code : str
-        One word for programs: ``"invalid"``, ``"overloaded"``, ``"timeout"``, ...
+        A word for programs: ``"invalid"``, ``"overloaded"``, ``"timeout"``, ...
     message : str
-        What was given, what is allowed, the fix.
+        What was given, what is allowed, and the fix.
     field : str, optional
-        The field of the body, as ``queries[3].vector``.
+        Field of the body, such as ``queries[3].vector``.
     retry_after : float, optional
         Seconds after which the request may be sent again.
     """
@@ -31,11 +31,11 @@ class RefusalError(Exception):
 
     @property
     def body(self) -> dict[str, Any]:
-        """The body: ``{"error": {"code", "message", "field"}}``."""
+        """The JSON body: ``{"error": {"code", "message", "field"}}``."""
         error = {"code": self.code, "message": self.message}
         return {"error": error if self.field is None else {**error, "field": self.field}}
 
 
 def invalid(field: str, message: str) -> RefusalError:
-    """Return the refusal of a field's value, 400; the message follows the field's name."""
+    """Return the 400 refusal of a field; its message is the field's name and ``message``."""
     return RefusalError(400, "invalid", f"{field} {message}", field=field)

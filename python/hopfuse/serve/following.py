@@ -1,4 +1,4 @@
-"""Following an index that is changed: the state that is searched is swapped for the next one, and no request waits."""
+"""Follow a changing index: replace the searched state by the next one while requests go on."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from .metrics import Metrics
 from .snapshots import Snapshot
 
 log = logging.getLogger("hopfuse.serve")
-#: Seconds between two looks at the disk while somebody waits for what comes.
+#: Seconds between two looks at the disk while a request waits for a seq.
 SOON = 0.01
 
 
 class Follower:
-    """Keeps the snapshot of one index that is searched at the index's last state.
+    """Keeps the searched snapshot of an index at the index's last state.
 
-    It looks for what was committed; merges it, makes the recipe and searches once, on a thread beside the kernels'; and
-    swaps the snapshot. After a merge it rests for as long as that took, unless somebody waits for a seq: so it takes
-    half of a core at most, and what is committed meanwhile is merged together. A state that cannot be served is left
-    out, and the one before stays.
+    It looks for commits, merges them, makes the recipes and searches once, on a thread apart from the kernels', and
+    then swaps the snapshot. After a merge it pauses for as long as the merge took, unless a request waits for a seq:
+    so it uses at most half a core, and commits made during the pause are merged together. A state that cannot be
+    served is skipped, and the one before stays.
 
     Parameters
     ----------
     live : LiveIndex
     snapshot : Snapshot
-        The one that is searched now.
+        The snapshot that is searched now.
     make : callable
-        ``make(index, before)``, the snapshot of a state of the index.
+        ``make(index, before)`` returns the snapshot of a state of the index.
     serve : callable
-        ``serve(snapshot)``, on the event loop.
+        ``serve(snapshot)``, called on the event loop.
     thread : Executor
-        Where states are read and made.
+        Where states are read and snapshots made.
     metrics : Metrics
     seconds : float
-        Between two looks at the disk.
+        Interval between two looks at the disk.
     """
 
     def __init__(
@@ -64,17 +64,17 @@ class Follower:
         self._task = asyncio.create_task(self._run())
 
     def changed(self) -> None:
-        """Look now, from any thread: this process has committed something."""
-        with contextlib.suppress(RuntimeError):  # the event loop has ended: nobody searches any more
+        """Look now, since this process has committed a change; callable from any thread."""
+        with contextlib.suppress(RuntimeError):  # the event loop has ended
             self._loop.call_soon_threadsafe(self._changed.set)
 
     async def reach(self, seq: int, deadline: float) -> None:
-        """Wait until a state of at least a seq is searched.
+        """Wait until the searched state has at least a seq.
 
         Raises
         ------
         RefusalError
-            504: it is not there when the deadline, of :func:`time.monotonic`, has passed.
+            504: the deadline (:func:`time.monotonic`) passed before.
         """
         if self._snapshot.seq >= seq:
             return
@@ -89,8 +89,8 @@ class Follower:
             raise RefusalError(
                 504,
                 "timeout",
-                f"at_least is {seq}, and the index is at seq {self._snapshot.seq}; give the seq that a change was "
-                "answered with, or a larger timeout_ms",
+                f"at_least is {seq}, and the index is at seq {self._snapshot.seq}; give the seq of a change's "
+                "response, or a larger timeout_ms",
                 field="at_least",
             ) from None
         finally:
@@ -98,7 +98,7 @@ class Follower:
             self._metrics.waiting.labels(self._snapshot.name).dec()
 
     async def stop(self) -> None:
-        """Follow no more; whoever waits for a seq is refused by its deadline."""
+        """Stop following; requests that wait for a seq are refused at their deadline."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -109,7 +109,7 @@ class Follower:
             began = time.monotonic()
             try:
                 snapshot = await self._loop.run_in_executor(self._thread, self._next)
-            except Exception as error:  # of whatever a state holds: the one before is searched on
+            except Exception as error:  # the state before stays
                 self._fail(error)
                 took = time.monotonic() - began
                 continue
@@ -128,7 +128,7 @@ class Follower:
         self._changed.clear()
 
     def _next(self) -> Snapshot | None:
-        """Return the snapshot of the last state, None where it is searched already, or was refused."""
+        """Return the snapshot of the last state; None if it is already searched, or was refused."""
         index = self._live.refresh()
         if index is self._snapshot.index or index is self._refused:
             return None
@@ -151,13 +151,13 @@ class Follower:
     def _fail(self, error: Exception) -> None:
         name = self._snapshot.name
         self._metrics.reload_failures.labels(name).inc()
-        if str(error) != self._said:  # once, however often the disk is looked at
+        if str(error) != self._said:  # log each error once
             self._said = str(error)
             log.error("index %s stays at seq %d: %s", name, self._snapshot.seq, error, exc_info=error)
 
 
 async def _within(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, at most so long."""
+    """Wait for an event, for at most so many seconds."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

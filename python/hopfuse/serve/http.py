@@ -1,4 +1,4 @@
-"""Bodies in and answers out, with limits; what all routes share."""
+"""Bodies of requests and responses, with limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     Raises
     ------
     RefusalError
-        413: longer than allowed. 408: it did not arrive in time.
+        413: it is too long. 408: it did not arrive in time.
     """
     stated = request.headers.get("content-length", "")
     if stated.isdecimal() and int(stated) > limits.body_bytes:
@@ -46,7 +46,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
                     return parts[0] if len(parts) == 1 else b"".join(parts)
     except TimeoutError:
         raise RefusalError(
-            408, "slow", f"the body did not arrive within {limits.body_seconds:g} s; send it without pauses"
+            408, "slow", f"the body did not arrive within {limits.body_seconds:g} s; send it faster"
         ) from None
 
 
@@ -57,28 +57,28 @@ def _too_large(limits: Limits) -> RefusalError:
 
 
 def check_origin(request: Request, origins: tuple[str, ...], *, local: bool) -> None:
-    """Refuse what a page of another site makes a browser send.
+    """Refuse requests that a page of another site makes a browser send.
 
     Parameters
     ----------
     request : Request
     origins : sequence of str
-        Pages that may.
+        Origins of allowed pages.
     local : bool
-        The server is for this machine alone and asks for no key: a host of another name is a page that was given this
-        machine's address (DNS rebinding).
+        The server listens on loopback without keys. A request with another name in Host then comes from a page whose
+        name was resolved to this machine (DNS rebinding).
     """
     host = request.headers.get("host", "")
     if local and not _is_local(host):
-        raise RefusalError(403, "forbidden", "Host is not this machine's; use localhost")
+        raise RefusalError(403, "forbidden", "Host is not this machine; use localhost")
     origin = request.headers.get("origin")
     if origin is not None and origin not in origins and origin.partition("://")[2] != host:
-        raise RefusalError(403, "forbidden", "Origin is another site; the server's origins = [...] may allow it")
+        raise RefusalError(403, "forbidden", "Origin is another site; add it to the server's origins to allow it")
 
 
 @lru_cache(64)
 def _is_local(host: str) -> bool:
-    """Return whether a host, with or without a port, is this machine alone."""
+    """Return whether a host, with or without a port, is a loopback address."""
     try:
         return is_loopback(urlsplit(f"//{host}").hostname or "")
     except ValueError:
@@ -86,7 +86,7 @@ def _is_local(host: str) -> bool:
 
 
 def check_content_type(request: Request, allowed: tuple[str, ...] = (JSON,)) -> str:
-    """Return the body's type; a request without one, and curl's default, are taken as JSON's."""
+    """Return the body's type; no type, and curl's default, count as JSON."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given in ("", "application/x-www-form-urlencoded"):
         return JSON
@@ -96,17 +96,17 @@ def check_content_type(request: Request, allowed: tuple[str, ...] = (JSON,)) -> 
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Return a value as JSON."""
+    """Return a JSON response."""
     return Response(encode(value), status, headers, media_type=JSON)
 
 
 def encode(value: Any) -> bytes:
-    """Return a value's JSON."""
+    """Return a value as JSON."""
     return _ENCODER.encode(value)
 
 
 def refused(refusal: RefusalError, body: Any = None) -> Response:
-    """Return a refusal as JSON; ``body`` in the place of its own."""
+    """Return a refusal as a JSON response, optionally with another body."""
     headers = None if refusal.retry_after is None else {"Retry-After": retry_after(refusal.retry_after)}
     if refusal.status == 401:
         headers = {"WWW-Authenticate": "Bearer"}
@@ -114,7 +114,7 @@ def refused(refusal: RefusalError, body: Any = None) -> Response:
 
 
 def plain(value: Any) -> Any:
-    """Return NumPy's values as Python's, and other sequences as lists."""
+    """Return NumPy values as Python's, named tuples as dicts, and other iterables as lists."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if hasattr(value, "_asdict"):

@@ -1,4 +1,4 @@
-"""Keys: who may do what, over which passages."""
+"""API keys and their rights."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from ..index.filters import split_condition
 from .config import KeyConfig
 from .errors import RefusalError
 
-#: Before each key, so that a scanner of secrets knows one.
+#: Prefix of every key, by which secret scanners recognise one.
 PREFIX = "hopfuse_"
 RIGHTS = ("read", "write", "admin")
 
 
 @dataclass(frozen=True)
 class Principal:
-    """Whoever sends a request.
+    """The sender of a request.
 
     Attributes
     ----------
     name : str
-        Of the key; empty where the server has none.
+        Name of the key; empty if the server has no keys.
     rights : frozenset of str
     where : Where, optional
-        The passages that the key may see; None: all.
+        Condition on the passages that the key sees; None for all.
     sets : mapping
-        The metadata that its filter says by equality: passages that it adds have it.
+        Metadata that the filter fixes by equality; passages that the key adds get it.
     indexes : frozenset of str, optional
-        None: all.
+        Indexes that the key sees; None for all.
     prefix : str
-        Of the ids of passages that it adds.
+        Required prefix of the ids of passages that the key adds.
     """
 
     name: str = ""
@@ -46,16 +46,16 @@ class Principal:
     prefix: str = ""
 
     def may(self, right: str) -> bool:
-        """Return whether it has a right; admin has all."""
+        """Return whether the key has a right; admin has all."""
         return right in self.rights or "admin" in self.rights
 
     def sees(self, index: str) -> bool:
-        """Return whether it may know of an index."""
+        """Return whether the key sees an index."""
         return self.indexes is None or index in self.indexes
 
 
 class Keys:
-    """The keys of a server; without any, everybody may do everything.
+    """The keys of a server. Without any, every request may do everything.
 
     Parameters
     ----------
@@ -67,11 +67,11 @@ class Keys:
         self._anyone = None if keys else Principal()
 
     def all(self) -> list[Principal]:
-        """Return whoever has a key."""
+        """Return the principals of all keys."""
         return [principal for _, principal in self._known]
 
     def principal(self, authorization: str) -> Principal:
-        """Return who sends a header ``Authorization: Bearer KEY``; every digest is compared, in constant time.
+        """Return the principal of a header ``Authorization: Bearer KEY``; all digests are compared, in constant time.
 
         Raises
         ------
@@ -87,12 +87,12 @@ class Keys:
             if hmac.compare_digest(known, digest):
                 found = principal
         if found is None or scheme.lower() != "bearer":
-            raise RefusalError(401, "key", "there is no known key; send the header Authorization: Bearer KEY")
+            raise RefusalError(401, "key", "the request has no valid key; send the header Authorization: Bearer KEY")
         return found
 
 
 def new_key() -> tuple[str, str]:
-    """Return a key of 256 random bits, and its digest for the configuration.
+    """Return a new key of 256 random bits, and its SHA-256 for the configuration.
 
     Examples
     --------

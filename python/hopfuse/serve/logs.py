@@ -1,4 +1,4 @@
-"""A server's log on its standard error: plain lines or JSON, and a line for each request if that is asked for."""
+"""The server's log on standard error: plain lines or JSON, optionally with a line for each request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ requests = logging.getLogger("hopfuse.serve.requests")
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, worker, and what the record has beside.
+    """Formats records as JSON lines: time, level, logger, worker, message or request, and error.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class JsonLines(logging.Formatter):
         self._worker = {} if worker is None else {"worker": worker}
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a record's line."""
+        """Return the line of a record."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -43,7 +43,7 @@ class JsonLines(logging.Formatter):
 
 
 def start_logging(config: LogConfig, worker: int | None = None) -> None:
-    """Write the log to the standard error, as the configuration says, unless the program has set logging up itself."""
+    """Log to standard error as configured, unless the program has configured logging itself."""
     handler = logging.StreamHandler(sys.stderr)
     if config.format == "json":
         handler.setFormatter(JsonLines(worker))
@@ -51,13 +51,13 @@ def start_logging(config: LogConfig, worker: int | None = None) -> None:
         name = "" if worker is None else f" worker {worker}"
         handler.setFormatter(logging.Formatter(f"%(asctime)s %(levelname)s{name} %(name)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=worker is not None)
-    logging.getLogger("mcp").setLevel(logging.WARNING)  # it says a line of each call
+    logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs every call
 
 
 def log_request(
     config: LogConfig, request: Request, route: str, *, status: int, seconds: float, code: str | None
 ) -> None:
-    """Write a request's line: no texts of questions, unless the configuration says so."""
+    """Log a request, with the texts of its queries only if that is configured."""
     if not config.requests:
         return
     state = request.state

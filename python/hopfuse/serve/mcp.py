@@ -1,4 +1,4 @@
-"""The Model Context Protocol over stdio and streamable HTTP, for language models' programs; extra ``mcp``."""
+"""The Model Context Protocol over stdio and streamable HTTP (extra ``mcp``)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from .tools import TOOLS
 
 log = logging.getLogger("hopfuse.serve")
 INSTRUCTIONS = (
-    "Passages and a graph of the names in them. search finds passages for a question, also such as need several steps; "
-    "explain_hit says how one was found; add_passage, where it is offered, adds one. Scores compare within one answer "
-    "alone."
+    "Passages, and a graph of the names in them. search finds passages for a question, including questions that need "
+    "several steps; explain_hit says how a passage was found; add_passage, if offered, adds one. Scores are comparable "
+    "only within one answer."
 )
 
 
 def mcp_server(service: Service, principal_of: Callable[[Any], Principal]) -> Any:
-    """Return the package's server, an ``mcp.server.lowlevel.Server``, over a service.
+    """Return an ``mcp.server.lowlevel.Server`` over a service.
 
     Parameters
     ----------
     service : Service
     principal_of : callable
-        Whose call it is, by the package's context of a call.
+        Returns the principal of a call from the call's context.
     """
     types = _module("mcp_types")
 
@@ -65,10 +65,10 @@ def mcp_server(service: Service, principal_of: Callable[[Any], Principal]) -> An
             return types.CallToolResult(content=[_text(types, refusal.message)], is_error=True)
         except Exception:
             log.exception("a call of %s failed", params.name)
-            failed = "the call failed; the server's operator finds more in the log"
+            failed = "the call failed; the server's log says why"
             return types.CallToolResult(content=[_text(types, failed)], is_error=True)
         shown = encode(answer)
-        plain = msgspec.json.decode(shown)  # with no values of NumPy
+        plain = msgspec.json.decode(shown)  # without NumPy values
         return types.CallToolResult(content=[_text(types, shown.decode())], structured_content=plain)
 
     return _module("mcp.server.lowlevel").Server(
@@ -81,7 +81,7 @@ def mcp_server(service: Service, principal_of: Callable[[Any], Principal]) -> An
 
 
 async def serve_stdio(service: Service, principal: Principal) -> None:
-    """Answer the calls that come by this process's input, until it ends."""
+    """Answer calls from standard input, until it ends."""
     server = mcp_server(service, lambda context: principal)
     await service.start()
     try:
@@ -92,7 +92,7 @@ async def serve_stdio(service: Service, principal: Principal) -> None:
 
 
 class OverHttp:
-    """Answers calls by ``POST /mcp``: JSON for JSON, without sessions, so that nothing is held between calls.
+    """Answers ``POST /mcp`` with JSON, without sessions: nothing is kept between calls.
 
     Parameters
     ----------
@@ -107,12 +107,12 @@ class OverHttp:
         )
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Return the context in which calls are answered."""
+        """Return the context manager within which calls are answered."""
         running: AbstractAsyncContextManager[None] = self._manager.run()
         return running
 
     async def answer(self, request: Request) -> Response:
-        """Answer a request, whose key each tool asks for its right."""
+        """Answer a request; each tool checks the right of its key."""
         service = self._service
         request.state.principal = service.keys.principal(request.headers.get("authorization", ""))
         bodies = [await read_body(request, service.config.limits)]

@@ -1,4 +1,4 @@
-"""The counters of ``/metrics``, in Prometheus' format."""
+"""The metrics of ``/metrics``, in Prometheus' format."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-#: Stages of a request: until its body is read, in the queue, in its batch, and all of it.
+#: Stages of a request: reading its body, the queue, its batch, and all of it.
 STAGES = ("read", "queued", "search", "total")
-#: Stages of a batch: encoding and matching, the recipe, and the passages of its hits.
+#: Parts of a batch: encoding and matching, the recipe, and reading the passages of its hits.
 PARTS = ("prepare", "recipe", "passages")
 
 
 class Metrics:
-    """The counters of one server, in a registry of their own."""
+    """The metrics of one server, in their own registry."""
 
     content_type = "text/plain; version=1.0.0; charset=utf-8"
 
@@ -47,40 +47,40 @@ class Metrics:
         )
         self.stages = {stage: stages.labels(stage) for stage in STAGES}
         self._queue = {
-            of: Gauge(f"hopfuse_queue_{of}", f"{of.capitalize()} that wait.", **named)
+            of: Gauge(f"hopfuse_queue_{of}", f"{of.capitalize()} in the queue.", **named)
             for of in ("requests", "queries", "bytes")
         }
-        self.seq = Gauge("hopfuse_index_seq", "State of the index that is searched.", ("index",), **named)
-        self.waiting = Gauge("hopfuse_seq_waiting", "Requests that wait for a seq.", ("index",), **named)
+        self.seq = Gauge("hopfuse_index_seq", "Seq of the searched state of an index.", ("index",), **named)
+        self.waiting = Gauge("hopfuse_seq_waiting", "Requests waiting for a seq.", ("index",), **named)
         self.changes = Counter("hopfuse_changes", "Changes that were committed.", ("index",), **named)
         self.change_seconds = Histogram(
             "hopfuse_change_seconds", "Seconds of a commit, until it is on the disk.", buckets=SECONDS, **named
         )
-        self._changes = Gauge("hopfuse_changes_waiting", "Changes that are not yet on the disk.", **named)
+        self._changes = Gauge("hopfuse_changes_waiting", "Changes not yet on the disk.", **named)
         self.compactions = Counter("hopfuse_compactions", "Compactions of an index.", ("index",), **named)
         self.reload_seconds = Histogram(
-            "hopfuse_reload_seconds", "Seconds from a change's discovery until it is searched.", ("index",), **named
+            "hopfuse_reload_seconds", "Seconds from finding a change until it is searched.", ("index",), **named
         )
         self.reload_failures = Counter(
             "hopfuse_reload_failures", "States of an index that could not be served.", ("index",), **named
         )
 
     def watch(self, batcher: Batcher) -> None:
-        """Show a batcher's queue."""
+        """Report the queue of a batcher."""
         self._queue["requests"].set_function(lambda: batcher.requests)
         self._queue["queries"].set_function(lambda: batcher.queries)
         self._queue["bytes"].set_function(lambda: batcher.nbytes)
 
     def watch_changes(self, count: Callable[[], int]) -> None:
-        """Show how many changes wait."""
+        """Report the number of waiting changes."""
         self._changes.set_function(count)
 
     def answered(self, route: str, status: int, code: str | None = None) -> None:
-        """Count an answer; ``code`` of a refusal."""
+        """Count a response; ``code`` is that of a refusal."""
         self._requests.labels(route, str(status)).inc()
         if code is not None:
             self._refusals.labels(code).inc()
 
     def text(self) -> bytes:
-        """Return the page."""
+        """Return the metrics as text."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""The Open Inference Protocol v2 with its binary extension: an index is a model that takes vectors or texts."""
+"""The Open Inference Protocol v2 with its binary extension; an index is a model of vectors or texts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .service import Service
 from .snapshots import Snapshot
 from .vectors import check_vector
 
-#: Length of the JSON part of a body that has binary tensors behind it.
+#: Header with the length of the JSON part of a body, which binary tensors follow.
 HEADER = "Inference-Header-Content-Length"
 FLOATS: dict[str, np.dtype[Any]] = {"FP16": np.dtype("<f2"), "FP32": np.dtype("<f4"), "FP64": np.dtype("<f8")}
 
 
 class TensorIn(msgspec.Struct, forbid_unknown_fields=True):
-    """An input: ``vectors`` (floats, (B, d)), or ``texts`` (BYTES, (B,))."""
+    """An input: ``vectors`` (floating-point, (B, d)) or ``texts`` (BYTES, (B,))."""
 
     name: str
     shape: list[int]
@@ -37,14 +37,14 @@ class TensorIn(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class OutputIn(msgspec.Struct, forbid_unknown_fields=True):
-    """An output that is wanted: ``ids``, ``scores`` or ``counts``."""
+    """A requested output: ``ids``, ``scores`` or ``counts``."""
 
     name: str
     parameters: dict[str, Any] = {}
 
 
 class InferRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Questions; ``parameters`` may have ``k``, and ``timeout`` in microseconds."""
+    """Queries; ``parameters`` may have ``k``, and ``timeout`` in microseconds."""
 
     inputs: list[TensorIn]
     id: str | None = None
@@ -65,12 +65,12 @@ _DECODER = msgspec.json.Decoder(InferRequest)
 
 
 def server_metadata() -> dict[str, Any]:
-    """Return what ``GET /v2`` says."""
+    """Return the response of ``GET /v2``."""
     return {"name": "hopfuse", "version": __version__, "extensions": ["binary_tensor_data"]}
 
 
 def model_metadata(snapshot: Snapshot) -> dict[str, Any]:
-    """Return what ``GET /v2/models/{name}`` says."""
+    """Return the response of ``GET /v2/models/{name}``."""
     ids = _id_type(snapshot)
     dim = snapshot.dim_for(snapshot.recipe)
     return {
@@ -104,13 +104,13 @@ async def infer(service: Service, request: Request) -> Response:
     texts, vectors = tensors.get("texts"), tensors.get("vectors")
     counts = {len(one) for one in (texts, vectors) if one is not None}
     if len(counts) != 1 or counts == {0}:
-        raise invalid("inputs", "must be vectors, texts, or both, of one number of queries, at least 1")
+        raise invalid("inputs", "must be vectors, texts, or both, with the same number of queries, at least 1")
     (count,) = counts
     if count > limits.queries:
         raise invalid("inputs", f"have {count} rows; a request has at most {limits.queries} queries")
     queries = []
     for at in range(count):
-        # Vectors alone walk from nothing: what a text would name is not known.
+        # Without a text no entities are known, so that a walk has no seeds.
         given = QueryIn(entities=[]) if texts is None else QueryIn(text=texts[at])
         query = read_query(snapshot, given, principal, f"inputs[{at}]", limits)
         queries.append(query if vectors is None else query.with_vector(check_vector(vectors[at], f"inputs[{at}]")))
@@ -130,7 +130,7 @@ async def infer(service: Service, request: Request) -> Response:
 def _whole(parameters: dict[str, Any], name: str, default: int) -> int:
     value = parameters.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise invalid(f"parameters.{name}", f"is {value!r:.50}; it must be a whole number")
+        raise invalid(f"parameters.{name}", f"is {value!r:.50}; it must be a non-negative integer")
     return value
 
 
@@ -145,7 +145,7 @@ def _tensors(asked: InferRequest, binary: bytes) -> dict[str, Any]:
         if "binary_data_size" in one.parameters:
             if one.data is not None or at + size > len(binary):
                 raise invalid(
-                    f"inputs.{one.name}", "has data beside its binary data, or the body ends before its bytes"
+                    f"inputs.{one.name}", "has both data and binary data, or the body ends before its binary data"
                 )
             data: Any = binary[at : at + size]
             at += size
@@ -153,7 +153,7 @@ def _tensors(asked: InferRequest, binary: bytes) -> dict[str, Any]:
             data = one.data
         found[one.name] = _vectors(one, data) if one.name == "vectors" else _texts(one, data)
     if at != len(binary):
-        raise invalid("inputs", f"name {at} bytes of binary data, and {len(binary)} were sent")
+        raise invalid("inputs", f"have {at} bytes of binary data by their sizes, and the body has {len(binary)}")
     return found
 
 
@@ -171,7 +171,7 @@ def _vectors(one: TensorIn, data: Any) -> NDArray[Any]:
     try:
         values = np.array(data, np.float64).ravel()
     except (TypeError, ValueError, OverflowError):
-        raise invalid("inputs.vectors.data", "is no list of numbers") from None
+        raise invalid("inputs.vectors.data", "is not a list of numbers") from None
     if len(values) != count:
         raise invalid("inputs.vectors.data", f"has {len(values)} numbers; shape {one.shape!r:.50} needs {count}")
     return values.reshape(one.shape)
@@ -194,7 +194,7 @@ def _texts(one: TensorIn, data: Any) -> list[str]:
                 texts.append(part.decode("utf-8"))
                 at += 4 + size
         except (struct.error, UnicodeDecodeError) as error:
-            raise invalid("inputs.texts", f"is not UTF-8 with the length of each text before it: {error}") from None
+            raise invalid("inputs.texts", f"is not a sequence of lengths and UTF-8 texts: {error}") from None
     else:
         nested = data or []
         texts = [text for row in nested for text in (row if isinstance(row, list) else [row])]
@@ -234,7 +234,7 @@ def _response(asked: InferRequest, answer: Answer) -> Response:
             behind.append(part)
             output["parameters"] = {"binary_data_size": len(part)}
         else:
-            # JSON has no -inf; a padded score is null there.
+            # JSON has no -inf: padding is null.
             output["data"] = [None if value == -np.inf else value for value in np.asarray(values).tolist()]
         outputs.append(output)
     response = json_response(InferResponse(answer.snapshot.name, str(answer.snapshot.seq), outputs, asked.id))
@@ -252,5 +252,5 @@ def _bytes(datatype: str, values: Any) -> bytes:
 
 
 def oip_error(refusal: RefusalError) -> dict[str, Any]:
-    """Return a refusal as the protocol has it."""
+    """Return a refusal in the protocol's format."""
     return {"error": refusal.message}

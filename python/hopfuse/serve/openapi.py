@@ -1,4 +1,4 @@
-"""``/openapi.json``, made from the routes and the types of their bodies."""
+"""``/openapi.json``, generated from the routes and the types of their bodies."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from .schema import ErrorResponse
 REF = "#/components/schemas/{name}"
 STATUSES = {
     200: "Answered.",
-    400: "A field is not as it must be; the message names it, and the fix.",
-    401: "No key, or none that is known.",
-    403: "The key, or the server, does not allow this.",
-    404: "There is nothing of this name.",
+    400: "A field is invalid; the message names the field and the fix.",
+    401: "The request has no valid key.",
+    403: "The key or the server does not allow this.",
+    404: "Not found.",
     408: "The body did not arrive in time.",
-    409: "Another process writes to the index; this one reads it.",
+    409: "This process only reads the index.",
     413: "The body is too large.",
-    415: "The body's type is not one of those listed.",
+    415: "The body has another type than those listed.",
     429: "The deadline cannot be met, or the queue is full; try again after Retry-After.",
     503: "The server is starting or stopping.",
     504: "The deadline passed.",
 }
-#: What any request with a body may be answered.
+#: Error statuses of any route with a body.
 WITH_BODY = (400, 404, 408, 413, 415, 429, 503, 504)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """A route, as Starlette and OpenAPI need to know it.
+    """A route, for Starlette and for OpenAPI.
 
     Attributes
     ----------
@@ -42,19 +42,19 @@ class Endpoint:
     handler
         ``async handler(request) -> Response``.
     request, response : type, optional
-        Of JSON bodies; None: none, or of another type.
+        Types of the JSON bodies; None if there is none, or it is not JSON.
     media : str
-        Of a response that is not JSON.
+        Media type of the response.
     also : sequence of str
-        Further types of a body, in and out.
+        Further media types of both bodies.
     query : mapping of str to type
-        Parameters of the query, all optional.
+        Query parameters, all optional.
     errors : sequence of int
-        Statuses beside 200.
+        Error statuses.
     right : str, optional
-        Which right a key needs.
+        The right that a key needs.
     error : callable, optional
-        What the body of a refusal is, where it is not the server's own.
+        Makes the body of a refusal; by default the server's own.
     """
 
     method: str
@@ -72,7 +72,7 @@ class Endpoint:
 
 
 def document(endpoints: Sequence[Endpoint], *, keys: bool) -> dict[str, Any]:
-    """Return the document, of OpenAPI 3.1."""
+    """Return the OpenAPI 3.1 document."""
     types = [kind for one in endpoints for kind in (one.request, one.response) if kind is not None]
     listed = list(dict.fromkeys([*types, ErrorResponse]))
     schemas, components = msgspec.json.schema_components(listed, ref_template=REF)

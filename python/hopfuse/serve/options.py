@@ -1,4 +1,4 @@
-"""The recipes of requests that choose one, or its options: made aside, and kept while they are asked for."""
+"""Recipes for requests that choose one or its options, made when first needed and kept in a cache."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .snapshots import Snapshot
 
 
 class Recipes:
-    """The recipes that were asked for lately.
+    """The most recently used recipes.
 
     Parameters
     ----------
     config : ServeConfig
     maker : Executor
-        Where they are made.
+        Where recipes are made.
     """
 
     def __init__(self, config: ServeConfig, maker: Executor) -> None:
@@ -33,19 +33,19 @@ class Recipes:
         self._made: OrderedDict[tuple[Snapshot, str, bytes], asyncio.Future[Recipe]] = OrderedDict()
 
     async def of(self, snapshot: Snapshot, name: str | None, options: Mapping[str, Any], deadline: float) -> Recipe:
-        """Return the recipe of a request, by default the snapshot's own, when it is made.
+        """Return the recipe of a request, by default the snapshot's own.
 
         Raises
         ------
         RefusalError
-            400: what the recipe, or the index, does not have. 403: requests do not choose it. 504: it is not made
-            before the deadline, of :func:`time.monotonic`; it is made all the same.
+            400: the recipe has no such option, or the index does not support it. 403: requests may not choose. 504: it
+            is not made before the deadline (:func:`time.monotonic`); making it continues.
         """
         wanted = name or snapshot.default_recipe
         if wanted in snapshot.recipes and not options:
             return snapshot.recipes[wanted]
         if not self._config.request_options:
-            field, has = ("options", "no others") if options else ("recipe", f"only {', '.join(snapshot.recipes)}")
+            field, has = ("options", "fixed ones") if options else ("recipe", f"only {', '.join(snapshot.recipes)}")
             raise RefusalError(
                 403, "forbidden", f"{field} is given, and this server has {has}; leave it out", field=field
             )
@@ -63,8 +63,8 @@ class Recipes:
             raise RefusalError(
                 504,
                 "timeout",
-                f"timeout_ms passed while {wanted} was made for its first request; send it again, or have it made "
-                "before the server is ready, by recipes = [...] of the index in its configuration",
+                f"timeout_ms passed while {wanted} was made for its first request; send the request again, or list the "
+                "recipe in recipes = [...] of the index, so that it is made before the server is ready",
                 field="timeout_ms",
             ) from None
         except HopfuseError as error:
@@ -73,6 +73,6 @@ class Recipes:
             raise RefusalError(400, "invalid", f"{field}: {error}", field=field) from None
 
     def forget(self, index: str) -> None:
-        """Forget the recipes over an index: there is a later state of it."""
+        """Drop the recipes of an index, which has a later state."""
         for key in [key for key in self._made if key[0].name == index]:
             del self._made[key]

@@ -1,4 +1,4 @@
-"""The page at ``/``: one file, and the headers that let a browser run nothing on it but what the file holds."""
+"""The page at ``/``, and headers that restrict it to the style and the script in its file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from starlette.responses import Response
 def page() -> Response:
     """Return the page.
 
-    Its policy allows the file's own style and script by their digests, requests to this server, and nothing else: no
-    other host, no attribute that runs or styles, no markup made from text (trusted types), no frame around it.
+    Its Content-Security-Policy allows the style and the script of the file, by their digests, and requests to this
+    server; no other host, no inline handlers or styles, no markup from strings (trusted types), and no framing.
     """
     text = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     policy = {
@@ -40,6 +40,6 @@ def page() -> Response:
 
 
 def _digest(text: str, tag: str) -> str:
-    """Return the source of a policy that allows what stands in the only element of this name."""
+    """Return the policy source for the contents of the only element with this tag."""
     (inside,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
     return f"'sha256-{b64encode(hashlib.sha256(inside.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""The types of requests and answers: what is decoded, encoded, and described by ``/openapi.json``."""
+"""The types of the JSON bodies of requests and responses, which ``/openapi.json`` describes."""
 
 from __future__ import annotations
 
@@ -8,124 +8,122 @@ import msgspec
 
 Field = Literal["title", "text", "metadata"]
 AtLeast = (
-    Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1, description="Wait, within the timeout, for a state of this seq.")]
+    Annotated[
+        int, msgspec.Meta(ge=0, le=2**63 - 1, description="Wait, within the timeout, until the index has this seq.")
+    ]
     | None
 )
-#: An integer is one of 64 bits.
+#: Integers have 64 bits.
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 PassageId = Name | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 End = tuple[Literal["passage", "entity"], PassageId]
+Vector = Annotated[list[float] | None, msgspec.Meta(description="The vector; by default the text or name is encoded.")]
+VectorBase64 = Annotated[str | None, msgspec.Meta(description="The vector as base64 of little-endian float32 values.")]
 
 
 class QueryIn(msgspec.Struct, forbid_unknown_fields=True):
-    """One question.
+    """A query.
 
-    A vector or a text is needed by recipes that compare vectors; entities or a text by those that walk a graph.
+    Recipes that compare vectors need a vector or a text; recipes that walk a graph need entities or a text.
     """
 
-    text: Annotated[str | None, msgspec.Meta(description="The question.")] = None
-    vector: Annotated[list[float] | None, msgspec.Meta(description="Its vector; by default the encoder's.")] = None
-    vector_base64: Annotated[
-        str | None, msgspec.Meta(description="The same as the base64 of little-endian float32 values.")
-    ] = None
+    text: Annotated[str | None, msgspec.Meta(description="The text of the query.")] = None
+    vector: Vector = None
+    vector_base64: VectorBase64 = None
     entities: Annotated[
         list[str | int] | None,
-        msgspec.Meta(description="Names in it, or numbers of entities; by default those that are found in the text."),
+        msgspec.Meta(description="Names of entities, or their numbers; by default those found in the text."),
     ] = None
     allow: Annotated[
         list[str | int] | dict[str, Any] | None,
         msgspec.Meta(
-            description="Ids of the passages that it may find, or conditions on their metadata, "
-            '{"tenant": "a", "year__ge": 2020}; the others change no answer.'
+            description="Ids of allowed passages, or conditions on metadata, "
+            '{"tenant": "a", "year__ge": 2020}; other passages do not affect the answer.'
         ),
     ] = None
 
 
 class SearchRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """A batch of questions."""
+    """A batch of queries."""
 
     queries: Annotated[list[str | QueryIn], msgspec.Meta(min_length=1)]
-    k: Annotated[int, msgspec.Meta(ge=1, description="Hits of each question.")] = 10
-    index: Annotated[str | None, msgspec.Meta(description="By default the server's first.")] = None
-    recipe: Annotated[str | None, msgspec.Meta(description="By default the index's.")] = None
+    k: Annotated[int, msgspec.Meta(ge=1, description="Hits of each query.")] = 10
+    index: Annotated[str | None, msgspec.Meta(description="By default the server's first index.")] = None
+    recipe: Annotated[str | None, msgspec.Meta(description="By default the index's recipe.")] = None
     options: Annotated[dict[str, Any], msgspec.Meta(description="Fields of the recipe's config.")] = {}
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
     at_least: AtLeast = None
-    trace: Annotated[bool, msgspec.Meta(description="Say how each hit was found.")] = False
-    fields: Annotated[list[Field], msgspec.Meta(description="What of a passage is sent beside its id and score.")] = (
+    trace: Annotated[bool, msgspec.Meta(description="Explain how each hit was found.")] = False
+    fields: Annotated[list[Field], msgspec.Meta(description="Fields of passages to return, besides id and score.")] = (
         msgspec.field(default_factory=lambda: ["title", "text", "metadata"])
     )
 
 
 class EntityIn(msgspec.Struct, forbid_unknown_fields=True):
-    """An entity by its name, with its vector where the index has vectors of entities."""
+    """An entity, with its vector if the index has vectors of entities."""
 
     name: Name
-    vector: Annotated[list[float] | None, msgspec.Meta(description="By default the encoder's.")] = None
-    vector_base64: str | None = None
+    vector: Vector = None
+    vector_base64: VectorBase64 = None
 
 
 class EdgeIn(msgspec.Struct, forbid_unknown_fields=True):
-    """An edge; its ends are ``["passage", id]`` or ``["entity", name]``."""
+    """An edge between ends ``["passage", id]`` or ``["entity", name]``."""
 
     src: End
     dst: End
-    type: Annotated[str | None, msgspec.Meta(description="By default the index's first.")] = None
+    type: Annotated[str | None, msgspec.Meta(description="By default the index's first edge type.")] = None
     weight: float = 1.0
     stated_by: Annotated[
-        PassageId | None, msgspec.Meta(description="Between two entities: the passage that it goes with.")
+        PassageId | None, msgspec.Meta(description="For an edge between entities, the passage that states it.")
     ] = None
 
 
 class PassageIn(msgspec.Struct, forbid_unknown_fields=True):
-    """A passage that is added, with what it states."""
+    """A passage to add, with its entities and facts."""
 
     id: PassageId
     text: str
     title: str = ""
     metadata: dict[str, Any] = {}
-    vector: Annotated[list[float] | None, msgspec.Meta(description="Its vector; by default the encoder's.")] = None
-    vector_base64: Annotated[
-        str | None, msgspec.Meta(description="The same as the base64 of little-endian float32 values.")
-    ] = None
+    vector: Vector = None
+    vector_base64: VectorBase64 = None
     entities: Annotated[
-        list[Name], msgspec.Meta(description="Names in it: an edge of the type context joins it to each.")
+        list[Name], msgspec.Meta(description="Names of its entities; each gets an edge of the type context.")
     ] = []
     facts: Annotated[
-        list[tuple[Name, str, Name]], msgspec.Meta(description="Facts that it states: head, relation, tail.")
+        list[tuple[Name, str, Name]], msgspec.Meta(description="The facts that it states: head, relation, tail.")
     ] = []
 
 
 class PassagesRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """A change: all of it, or nothing."""
+    """A change, which is made whole or not at all."""
 
     passages: list[PassageIn] = []
     entities: Annotated[
         list[Name | EntityIn],
-        msgspec.Meta(description="As those that passages and their facts name: added where no entity has the name."),
+        msgspec.Meta(description="Entities, added unless they exist; likewise those that passages and facts name."),
     ] = []
-    aliases: Annotated[
-        dict[str, list[Name]], msgspec.Meta(description="Other names of entities, by the entity's name.")
-    ] = {}
+    aliases: Annotated[dict[str, list[Name]], msgspec.Meta(description="Aliases by the entity's name.")] = {}
     edges: list[EdgeIn] = []
     facts: Annotated[
-        list[tuple[Name, str, Name, PassageId]], msgspec.Meta(description="Head, relation, tail, id of the passage.")
+        list[tuple[Name, str, Name, PassageId]], msgspec.Meta(description="Head, relation, tail and id of the passage.")
     ] = []
     replace: Annotated[
-        bool, msgspec.Meta(description="Replace passages that have these ids; by default they are refused.")
+        bool, msgspec.Meta(description="Replace existing passages with these ids; by default they are an error.")
     ] = False
-    index: Annotated[str | None, msgspec.Meta(description="By default the server's first.")] = None
+    index: Annotated[str | None, msgspec.Meta(description="By default the server's first index.")] = None
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
 class ChangeResponse(msgspec.Struct):
-    """The seq of a change that is on the disk: a search with ``at_least`` reads it."""
+    """The seq of a committed change, for ``at_least`` of a search."""
 
     seq: int
 
 
 class ArrowSettings(msgspec.Struct, forbid_unknown_fields=True):
-    """The metadata of a stream's schema, under ``hopfuse``: as in a JSON body."""
+    """The fields under ``hopfuse`` in the schema metadata of a request, as in a JSON body."""
 
     k: Annotated[int, msgspec.Meta(ge=1)] = 10
     index: str | None = None
@@ -137,7 +135,7 @@ class ArrowSettings(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class HitOut(msgspec.Struct, omit_defaults=True):
-    """A passage, or an entity by triple-hybrid."""
+    """A passage, or an entity if the recipe is triple-hybrid."""
 
     id: str | int
     score: float
@@ -147,14 +145,14 @@ class HitOut(msgspec.Struct, omit_defaults=True):
 
 
 class ResultOut(msgspec.Struct, omit_defaults=True):
-    """The ranking of one question, best first."""
+    """The ranking of one query, best first."""
 
     hits: list[HitOut]
     trace: dict[str, Any] | None = None
 
 
 class Timings(msgspec.Struct):
-    """Times in the queue, and in the batch that the request was searched in."""
+    """Time in the queue, queries in the batch, and time of the batch."""
 
     queued_ms: float
     batch: int
@@ -162,7 +160,7 @@ class Timings(msgspec.Struct):
 
 
 class SearchResponse(msgspec.Struct):
-    """Answers in the order of the questions, of one state of the index."""
+    """The results in the order of the queries, all from one state of the index."""
 
     results: list[ResultOut]
     seq: int
@@ -170,14 +168,14 @@ class SearchResponse(msgspec.Struct):
 
 
 class ArrowAbout(msgspec.Struct):
-    """The metadata of an answer's schema, under ``hopfuse``."""
+    """The fields under ``hopfuse`` in the schema metadata of a response."""
 
     seq: int
     timings: Timings
 
 
 class IndexOut(msgspec.Struct):
-    """An index that is served."""
+    """An index."""
 
     name: str
     passages: int
@@ -192,20 +190,20 @@ class IndexOut(msgspec.Struct):
 
 
 class IndexesResponse(msgspec.Struct):
-    """Every index, the one for requests without a name first."""
+    """All indexes, the default one first."""
 
     indexes: list[IndexOut]
 
 
 class Health(msgspec.Struct, omit_defaults=True):
-    """The state of the server: it runs, it answers searches; of several workers, which one says so."""
+    """The state of the server, and the number of the worker that answers if there are several."""
 
     status: Literal["ok"]
     worker: int | None = None
 
 
 class ErrorBody(msgspec.Struct, omit_defaults=True):
-    """A code for programs, and what was given, what is allowed, the fix."""
+    """A code for programs, and a message: what was given, what is allowed, and the fix."""
 
     code: str
     message: str
@@ -213,6 +211,6 @@ class ErrorBody(msgspec.Struct, omit_defaults=True):
 
 
 class ErrorResponse(msgspec.Struct):
-    """Every answer that is not 200."""
+    """The response of every status other than 200."""
 
     error: ErrorBody

@@ -1,4 +1,4 @@
-"""A search as every way in makes it, and its answer."""
+"""A search request, whatever its protocol, and its answer."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .keys import Principal
 from .schema import ResultOut, Timings
 from .snapshots import Query, Snapshot
 
-#: Who sends a request that no key is asked for.
+#: The sender of a request that needs no key.
 ANYONE = Principal()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Search:
-    """A request to search, checked.
+    """A checked search request.
 
     Attributes
     ----------
@@ -31,11 +31,10 @@ class Search:
     fields : frozenset of str
         ``"title"``, ``"text"``, ``"metadata"``.
     principal : Principal
-        Whose turn it takes.
     nbytes : int
-        Of the body.
+        Bytes of the body.
     arrived : float
-        When, by :func:`time.monotonic`; the timeout counts from then.
+        Time of arrival (:func:`time.monotonic`), from which the timeout counts.
     """
 
     snapshot: Snapshot
@@ -53,7 +52,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The rankings of a request's questions, and where the time went."""
+    """The results of a request, the state that was searched, and timings."""
 
     results: list[ResultOut]
     snapshot: Snapshot

@@ -1,4 +1,4 @@
-"""Run the application: uvicorn, with limits of its own for slow and idle connections."""
+"""Run the application by uvicorn, or MCP over stdio."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .service import Service
 from .snapshots import Load
 from .workers import Place, run_workers
 
-#: Seconds for which a Python thread may hold the interpreter while another waits: the event loop's answers would else
-#: wait for the worker's five milliseconds, several times each.
+#: Python's switch interval, in seconds. With the default of 5 ms the event loop would wait several times for the worker
+#: thread in each answer.
 SWITCH_SECONDS = 0.0005
 
 
 def make_server(config: ServeConfig, load: Load) -> uvicorn.Server:
-    """Return uvicorn's server; its ``run()`` serves until a signal.
+    """Return a uvicorn server, whose ``run()`` serves until a signal.
 
     Examples
     --------
@@ -62,18 +62,18 @@ def _server(service: Service, ready: Callable[[], None] | None = None) -> uvicor
 
 
 def run(config: ServeConfig, load: Load) -> None:
-    """Serve until SIGINT or SIGTERM; then answer what has begun, and leave.
+    """Serve until SIGINT or SIGTERM, then finish open requests.
 
     Parameters
     ----------
     config : ServeConfig
     load : callable
-        ``load(index, config)``, the :class:`Collaborators` of an index.
+        ``load(index, config)`` returns the :class:`Collaborators` of an index.
 
     Raises
     ------
     HopfuseError
-        An index, a recipe or an encoder that cannot be used.
+        An index, a recipe or an encoder cannot be used.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def run(config: ServeConfig, load: Load) -> None:
 
 
 def _answer(load: Load, config: ServeConfig, place: Place, bound: socket.socket, ready: Callable[[], None]) -> None:
-    """Be a worker: answer until a signal."""
+    """Serve as a worker until a signal."""
     start_logging(config.log, place.number)
     service = Service(config, load, place)
     service.open_all()
@@ -99,20 +99,20 @@ def _answer(load: Load, config: ServeConfig, place: Place, bound: socket.socket,
 
 
 def run_stdio(config: ServeConfig, load: Load, key: str = "") -> None:
-    """Answer the Model Context Protocol by this process's input and output, until the input ends.
+    """Serve the Model Context Protocol on standard input and output, until the input ends.
 
     Parameters
     ----------
     config : ServeConfig
     load : callable
-        As of :func:`run`.
+        As in :func:`run`.
     key : str
-        The caller's, where the configuration has keys.
+        The caller's key, if the configuration has keys.
 
     Raises
     ------
     HopfuseError
-        As of :func:`run`; a key that is none of the configuration's.
+        As in :func:`run`, or the key is not one of the configuration's.
     MissingExtraError
         The package ``mcp`` is not installed.
 
@@ -128,16 +128,16 @@ def run_stdio(config: ServeConfig, load: Load, key: str = "") -> None:
             principal = service.keys.principal(f"Bearer {key}")
         except RefusalError:
             raise InputError(
-                "the configuration has keys, and the one given (HOPFUSE_KEY) is none of them; give the caller's"
+                "the configuration has keys, and HOPFUSE_KEY is not one of them; set it to the caller's key"
             ) from None
-        with contextlib.redirect_stdout(sys.stderr):  # the output is the protocol's; encoders may print
+        with contextlib.redirect_stdout(sys.stderr):  # encoders may print, and standard output is the protocol's
             service.open_all()
         asyncio.run(serve_stdio(service, principal))
 
 
 @contextlib.contextmanager
 def _process(config: ServeConfig) -> Iterator[None]:
-    """Log to the standard error, and let threads take turns often."""
+    """Start logging, and shorten the switch interval."""
     start_logging(config.log)
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)

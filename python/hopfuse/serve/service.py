@@ -1,7 +1,7 @@
-"""Searching for many callers: the indexes, the batcher before the kernels, and what a request goes through.
+"""The service behind all protocols: the indexes, the batcher, and the course of a request.
 
-Every way in (JSON, Arrow, the dialects, MCP) makes a :class:`Search` and calls :meth:`Service.search`, so limits, turns
-and deadlines are the same for all.
+Every protocol (JSON, Arrow, the dialects, MCP) makes a :class:`Search` and calls :meth:`Service.search`, so limits,
+turns and deadlines are the same for all.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from .writing import Changes
 
 
 def gone_away() -> RefusalError:
-    """Return the refusal that nobody reads."""
+    """Return the refusal of a request whose client has left."""
     return RefusalError(499, "gone", "the client has left")
 
 
 class Service:
-    """Everything of a server but HTTP.
+    """A server without its HTTP interface.
 
     Parameters
     ----------
     config : ServeConfig
     load : callable
-        ``load(index, config)``, the :class:`Collaborators` of a state of an index; called again for each later state,
-        from another thread: it gives the encoder that it gave before.
+        ``load(index, config)`` returns the :class:`Collaborators` of a state of an index. It is called again for each
+        later state, from another thread, and must return the same encoder.
     place : Place, optional
-        Which of several workers it is.
+        The worker's place among several.
 
     Examples
     --------
@@ -101,17 +101,17 @@ class Service:
     # ---- Life -------------------------------------------------------------------------------------------------------
 
     def open_all(self) -> None:
-        """Open every index; what cannot be served is refused before anything listens.
+        """Open every index, before the server listens.
 
         Raises
         ------
         HopfuseError
-            An index, a recipe or an encoder that cannot be used.
+            An index, a recipe or an encoder cannot be used.
         """
         self._opened = [self.open(name) for name in self.config.indexes]
 
     async def start(self) -> None:
-        """Open the indexes where that is not done, search each, and be ready."""
+        """Open the indexes if that is not done, warm them up, and become ready."""
         self.batcher.start()
         if not self._opened:
             await self._in_maker(self.open_all)
@@ -125,7 +125,7 @@ class Service:
         self.status = "ok"
 
     async def stop(self) -> None:
-        """Refuse what still waits, and end the threads."""
+        """Refuse queued requests, and end the threads."""
         self.status = "stopping"
         if self._siblings is not None:
             await self._siblings.stop()
@@ -136,10 +136,10 @@ class Service:
         for pool in (self._maker, self._reader):
             pool.shutdown(wait=True)
         for live in self._lives.values():
-            await asyncio.to_thread(live.close)  # after its compaction
+            await asyncio.to_thread(live.close)  # waits for a compaction
 
     def open(self, name: str) -> Snapshot:
-        """Open the current state of an index, and make what searches it."""
+        """Open the present state of an index, and make its recipes."""
         config = self.config.indexes[name]
         opened = Index.open(config.path, writable=True) if config.writable else Index.open(config.path, live=True)
         self._lives[name] = opened
@@ -153,7 +153,7 @@ class Service:
         snapshot = Snapshot(name, index, config, found, self.config.threads, before)
         for principal in self.keys.all():
             if principal.sees(name):
-                snapshot.rows(None, principal, "filter")  # now, not by the key's first request
+                snapshot.rows(None, principal, "filter")  # now, not at the key's first request
         return snapshot
 
     def _follow(self, snapshot: Snapshot) -> None:
@@ -171,27 +171,27 @@ class Service:
             self.changes.take(name, live, follower.changed)
 
     def serve(self, snapshot: Snapshot) -> None:
-        """Search this state of an index from now on; requests that have begun keep theirs."""
+        """Search this state of an index from now on; requests in progress keep theirs."""
         self.snapshots[snapshot.name] = snapshot
         self._recipes.forget(snapshot.name)
         self.metrics.seq.labels(snapshot.name).set(snapshot.seq)
         self.changes.compact_if_due(snapshot.name)
 
     async def warm_up(self, snapshot: Snapshot) -> None:
-        """Search for one question and for a full batch by each recipe; the default one's times are known then."""
+        """Search one query and a full batch by each recipe, which also measures the default recipe's batch times."""
         if snapshot.index.num_passages == 0:
             return
         for recipe in snapshot.recipes.values():
             first = await self._in_maker(snapshot.sample, recipe)
             plan, usual = Plan(snapshot, recipe, 10, False, False), recipe is snapshot.recipe
-            for size in (1, 1, self.config.limits.batch):  # the first reads the pages
+            for size in (1, 1, self.config.limits.batch):  # the first reads the mapped pages
                 asked, until = RequestShare([first] * size, frozenset(("title", "text"))), time.monotonic() + 3600.0
                 work = self.batcher.submit(plan, asked, size=size, nbytes=0, owner="", deadline=until, usual=usual)
                 await work.future
         await self._in_maker(snapshot.read_ids)
 
     async def counters(self) -> bytes:
-        """Return the page of ``/metrics``, of all workers where there are several."""
+        """Return the text of ``/metrics``, for all workers."""
         return self.metrics.text() if self._siblings is None else await self._siblings.text()
 
     # ---- A request --------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class Service:
         return {name: one for name, one in self.snapshots.items() if principal.sees(name)}
 
     def snapshot(self, name: str | None, principal: Principal = ANYONE) -> Snapshot:
-        """Return the state of an index by its name; None: the first that the key sees."""
+        """Return the searched state of an index; None names the first that the key sees."""
         seen = self.snapshots_for(principal)
         wanted = next(iter(seen)) if name is None else name
         if wanted not in seen:
@@ -213,12 +213,12 @@ class Service:
     async def snapshot_at(
         self, name: str | None, principal: Principal, at_least: int | None, timeout_ms: int | None
     ) -> Snapshot:
-        """Return the state of an index once it is of at least a seq, within a request's timeout.
+        """Return the searched state of an index once it has at least a seq, within a request's timeout.
 
         Raises
         ------
         RefusalError
-            504: it is not there in time.
+            504: the timeout passed before.
         """
         snapshot = self.snapshot(name, principal)
         if at_least is None or at_least <= snapshot.seq:
@@ -227,13 +227,13 @@ class Service:
         return self.snapshot(snapshot.name, principal)
 
     async def search(self, search: Search, *, watch: Callable[[], Awaitable[Any]] | None = None) -> Answer:
-        """Answer a request, or raise its refusal.
+        """Answer a request.
 
         Parameters
         ----------
         search : Search
         watch : callable, optional
-            Returns when the client has left; the request then leaves the queue.
+            A coroutine function that returns when the client has left; the request is then withdrawn.
 
         Raises
         ------
@@ -247,7 +247,7 @@ class Service:
             raise invalid("queries", f"has {len(search.queries)} entries; a request has from 1 to {limits.queries}")
         if search.trace and search.k * len(search.queries) > limits.traced:
             given = f"{len(search.queries)} queries with k = {search.k}"
-            raise invalid("trace", f"is asked for {given}; queries times k may be {limits.traced}: ask fewer at a time")
+            raise invalid("trace", f"is requested for {given}; queries times k must be at most {limits.traced}")
         deadline = search.arrived + timeout_ms / 1000
         recipe = await self._recipes.of(search.snapshot, search.recipe, search.options, deadline)
         self._check(search, recipe)
@@ -285,7 +285,8 @@ class Service:
         Raises
         ------
         RefusalError
-            400: what it names is not there, or is there already; nothing is changed. 409: another process writes.
+            400: it names something that does not exist, or adds something that does. 409: this process only reads the
+            index. Nothing is changed.
         """
         snapshot, deadline = self.snapshot(asked.index, principal), self._deadline(asked.timeout_ms)
         return await self.changes.add(asked, snapshot, principal, nbytes=nbytes, deadline=deadline)
@@ -296,7 +297,7 @@ class Service:
         Raises
         ------
         RefusalError
-            404: no passage has the id. 409: another process writes.
+            404: no passage has the id. 409: this process only reads the index.
         """
         snapshot, deadline = self.snapshot(index, principal), self._deadline(timeout_ms)
         return await self.changes.delete(id, snapshot, principal, deadline=deadline)
@@ -321,7 +322,7 @@ class Service:
             check_query(snapshot, recipe.name, needs, query, f"queries[{at}]")
 
     def _places(self, queries: Sequence[Query]) -> list[list[int]]:
-        """Return the places of queries that can share a batch: all have a filter, or none, and they fit."""
+        """Return the positions of queries by batch: a batch has queries with filters, or queries without."""
         limit, found = self.batcher.limit, []
         for restricted in (False, True):
             places = [at for at, query in enumerate(queries) if (query.allow is not None) == restricted]
@@ -329,10 +330,10 @@ class Service:
         return found
 
     def _submit(self, search: Search, recipe: Recipe, places: list[list[int]], deadline: float) -> list[Work]:
-        """Queue a request's parts, all or none."""
+        """Queue all parts of a request, or none."""
         works: list[Work] = []
         queries, k = search.queries, min(search.k, max(1, search.snapshot.index.num_passages))
-        alone = search if search.trace else None  # a trace takes many times as long
+        alone = search if search.trace else None  # a trace would delay other requests
         try:
             for part in places:
                 restricted = queries[part[0]].allow is not None
@@ -347,11 +348,11 @@ class Service:
         return works
 
     def _end(self, works: Sequence[Work], refusal: RefusalError) -> None:
-        """Take what is not answered out of the queue; whoever waits for it gets the refusal."""
+        """Withdraw the unanswered parts of a request with a refusal."""
         for work in works:
             self.batcher.withdraw(work, refusal)
             if not work.future.cancelled():
-                work.future.exception()  # seen: a request waits for its parts one after another
+                work.future.exception()  # mark it as retrieved: parts are awaited one after another
 
     async def _in_maker(self, make: Callable[..., Any], *given: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._maker, make, *given)

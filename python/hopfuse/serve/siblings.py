@@ -1,4 +1,4 @@
-"""The counters of all workers of a server: each is asked by a socket of its own, whichever answers ``/metrics``."""
+"""Collect the metrics of all workers: whichever answers ``/metrics`` asks the others through Unix sockets."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from .metrics import Metrics
 from .workers import Place
 
-#: Seconds in which a worker says its counters; one that does not is shown as down.
+#: Seconds for a worker to send its metrics; one that does not is reported as down.
 SECONDS = 2.0
 
 
 class Siblings:
-    """The workers of a server, as one of them sees them.
+    """Exchanges metrics with the other workers of a server.
 
     Parameters
     ----------
     place : Place
-        Its own.
+        The place of this worker.
     metrics : Metrics
     """
 
@@ -33,26 +33,26 @@ class Siblings:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Tell others from now on."""
+        """Listen for other workers."""
         path = self._path(self._place.number)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)  # of the worker before
-        self._server = await asyncio.start_unix_server(self._tell, path)
+            os.unlink(path)  # left by the worker before
+        self._server = await asyncio.start_unix_server(self._send, path)
 
     async def stop(self) -> None:
-        """Tell no more."""
+        """Stop listening."""
         if self._server is not None:
             self._server.close()
 
     async def text(self) -> bytes:
-        """Return the page of all workers; each sample has the label ``worker``."""
+        """Return the metrics of all workers; each sample has the label ``worker``."""
         pages = await asyncio.gather(*(self._page(number) for number in range(self._place.count)))
         return await asyncio.to_thread(merged, dict(enumerate(pages)))
 
     def _path(self, number: int) -> str:
         return str(self._place.folder / f"{number}.sock")
 
-    async def _tell(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _send(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(self._metrics.text())
         await writer.drain()
         writer.close()
@@ -72,7 +72,7 @@ class Siblings:
 
 
 def merged(pages: Mapping[int, bytes | None]) -> bytes:
-    """Return the pages of workers as one, and which of them are up; None: one that did not answer.
+    """Merge the metrics of workers, and add which of them are up; None is one that did not answer.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def merged(pages: Mapping[int, bytes | None]) -> bytes:
 
 
 class _MergedCollector:
-    """Families of samples as a collector."""
+    """Metric families as a collector."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families

@@ -1,4 +1,4 @@
-"""An index as it is searched now: its recipes, and what reads questions for them."""
+"""One state of an index with its recipes, encoder and matcher."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .keys import Principal
 
 
 class Collaborators(NamedTuple):
-    """The readers of questions beside an index; each may be None.
+    """What searches an index besides its own data; each may be None.
 
     Attributes
     ----------
     encoder, matcher, lexical
-        As recipes take them.
+        As arguments of recipes.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Collaborators(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A passage as it is sent; metadata is None where it has none."""
+    """A passage as it is sent; metadata is None if there is none."""
 
     id: str | int
     title: str
@@ -50,24 +50,24 @@ class Passage(NamedTuple):
     metadata: dict[str, Any] | None
 
 
-#: Passages of late hits that a snapshot keeps as Python's strings: to read one from the file takes 25 us.
+#: Size of the cache of passages that were hits: reading one from the file takes 25 us.
 PASSAGES = 4096
-#: Makes the collaborators of an index: ``load(index, config)``.
+#: ``load(index, config)`` returns the collaborators of an index.
 Load = Callable[[Index, IndexConfig], Collaborators]
 
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """One question, checked.
+    """A checked query.
 
     Attributes
     ----------
     text : str or None
     vector : ndarray of float32, shape (d,), or None
     entities : list of str or int, or None
-        None: found in the text.
+        None to find them in the text.
     allow : ndarray of int64, or None
-        Ascending rows of the passages that it may find; None: all.
+        Ascending rows of the allowed passages; None for all.
     """
 
     text: str | None = None
@@ -76,23 +76,23 @@ class Query:
     allow: NDArray[np.int64] | None = None
 
     def with_vector(self, vector: NDArray[np.float32]) -> Query:
-        """Return the query with its vector."""
+        """Return the query with a vector."""
         return replace(self, vector=vector)
 
 
 class Snapshot:
-    """One state of an index, with everything that searches it.
+    """One state of an index, with its recipes and collaborators.
 
     Parameters
     ----------
     name : str
-        As requests name it.
+        Name of the index in requests.
     index : Index
     config : IndexConfig
     collaborators : Collaborators
     threads : int, optional
     before : Snapshot, optional
-        The one that this one follows; vectors of facts that both have are its.
+        The previous snapshot, from which vectors of common facts are taken.
     """
 
     def __init__(
@@ -108,25 +108,26 @@ class Snapshot:
         self.encoder, self.matcher, self.lexical = collaborators
         self.seq = index.seq
         self._threads = threads
-        #: Rows of facts by text, and the vectors, if there are any, of which they are rows.
+        #: Rows of facts by text, and the arrays of vectors that they index.
         self._known_facts: tuple[dict[str, int], list[NDArray[np.float32]]] = (
             ({}, []) if before is None else before._known_facts
         )
         self._fact_vectors: Any = None
         self._rows: dict[str, NDArray[np.int64]] = {}  # by key
-        self.passage = lru_cache(PASSAGES)(partial(_passage, index))  # of the index: a snapshot is in no circle
+        # Bound to the index, not to the snapshot, which would then be in a reference cycle.
+        self.passage = lru_cache(PASSAGES)(partial(_passage, index))
         self.default_recipe = config.recipe or default_recipe(index, self.lexical is not None)
-        #: Those that are made before it is searched, the default one first.
+        #: Recipes that are made in advance, the default one first.
         self.recipes = {one: self.make(one, {}) for one in dict.fromkeys((self.default_recipe, *config.recipes))}
         self.recipe = self.recipes[self.default_recipe]
 
     def make(self, name: str, options: Mapping[str, Any]) -> Recipe:
-        """Return a recipe over the index; it is the default one where neither is given.
+        """Return a recipe over the index.
 
         Raises
         ------
         InputError
-            No such recipe or option, a value that it refuses, an index that it cannot run on.
+            The recipe or an option does not exist, a value is refused, or the index does not support the recipe.
         """
         kind: Any = RECIPES.get(name)
         if kind is None:
@@ -145,13 +146,13 @@ class Snapshot:
         return recipe
 
     def _leg(self, recipe: str) -> Any:
-        """Return the lexical leg over passages: by default hybrid-rrf's, and guided-walk's if the index has one."""
+        """Return the lexical leg over passages, by default for hybrid-rrf, and for guided-walk if the index has one."""
         own = recipe == "guided-walk" and self.index.lexical is not None
         wanted = recipe == "hybrid-rrf" or own or self.config.lexical is not None
         return self.lexical if wanted and not ranks_entities(recipe) else None
 
     def _vectors_of_facts(self) -> Any:
-        """Return the encoder's vectors of all facts, each made once."""
+        """Return the encoder's vectors of all facts; each distinct text is encoded once."""
         facts = self.index.facts
         if self._fact_vectors is None and self.encoder is not None and facts is not None:
             texts = list(facts.texts(self.index.entity_names))
@@ -164,7 +165,7 @@ class Snapshot:
         return self._fact_vectors
 
     def sample(self, recipe: Recipe) -> Query:
-        """Return a query to try a recipe with, for which nothing is encoded or matched."""
+        """Return a query for warming a recipe up, which needs no encoding or matching."""
         index, needs = self.index, recipe.needs
         vector = None
         if needs.vectors:
@@ -174,7 +175,7 @@ class Snapshot:
         return Query(index.texts[0][:200] or "text", vector, names)
 
     def warm_up(self) -> None:
-        """Search for one question by each recipe, and read all ids: what the first search would wait for."""
+        """Search one query by each recipe, and read all ids, so that the first request does not wait for it."""
         if self.index.num_passages:
             k = min(10, self.index.num_passages)
             for recipe in self.recipes.values():
@@ -182,28 +183,28 @@ class Snapshot:
             self.read_ids()
 
     def read_ids(self) -> None:
-        """Read all ids of passages, as the first one that is looked for would."""
+        """Read all ids of passages, which the first lookup would do."""
         self.index.row_of(self.index.passage_ids[0])
 
     def visible(self, principal: Principal) -> NDArray[np.bool_] | None:
-        """Return the passages that a key sees, bool (P,); None: all.
+        """Return the passages that a key sees, bool (P,); None for all.
 
         Raises
         ------
         InputError
-            Its filter names a column that the index does not have.
+            The key's filter names a column that the index does not have.
         """
         return None if principal.where is None else self.index.mask(principal.where)
 
     def rows(self, allow: Sequence[Any] | Mapping[str, Any] | None, principal: Principal, field: str) -> Any:
-        """Return the ascending rows that a query may find, by its own filter and its key's; None: all.
+        """Return the ascending rows allowed by a query's own filter and its key's; None for all.
 
         Parameters
         ----------
         allow : ids of passages, or conditions on metadata, optional
         principal : Principal
         field : str
-            As refusals name it.
+            Name of the field in refusals.
         """
         seen = self.visible(principal)
         try:
@@ -216,30 +217,30 @@ class Snapshot:
                 return np.unique([self._row_seen(id, seen) for id in allow]).astype(np.int64)
             return np.unique(self.index.rows_of(allow)) if len(allow) else np.zeros(0, np.int64)
         except InputError as error:
-            raise invalid(field, f"is not understood: {error}") from None
+            raise invalid(field, f"is invalid: {error}") from None
 
     def _rows_of_key(self, principal: Principal, seen: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return a key's rows, the same object each time: a batch of one key has one filter."""
+        """Return a key's rows as the same object each time, so that a batch of one key has one filter."""
         if principal.name not in self._rows:
             self._rows[principal.name] = np.flatnonzero(seen)
         return self._rows[principal.name]
 
     def _row_seen(self, id: Any, seen: NDArray[np.bool_]) -> int:
-        """Return a passage's row; one that the key does not see is refused as one that there is not."""
+        """Return a passage's row; one that the key does not see is refused like one that does not exist."""
         row = self.index.row_of(id)
         if not seen[row]:
             raise InputError(f"there is no passage with the id {id!r}: no passage has it")
         return row
 
     def dim_for(self, recipe: Recipe) -> int | None:
-        """Return the dimension of a question's vector, None where the recipe reads none."""
+        """Return the dimension of query vectors; None if the recipe reads none."""
         if not recipe.needs.vectors:
             return None
         corpus = self.index.entity_corpus if ranks_entities(recipe.name) else self.index.corpus
         return None if corpus is None else corpus.dim
 
     def arguments(self, recipe: Recipe, queries: Sequence[Query]) -> dict[str, Any]:
-        """Return the arguments of ``recipe.search`` for a batch; what questions lack is encoded and matched here."""
+        """Return the arguments of ``recipe.search`` for a batch; missing vectors and entities are made here."""
         needs = recipe.needs
         allow = _allowed(queries)
         texts = [query.text or "" for query in queries] if needs.texts or needs.words else None
@@ -277,16 +278,16 @@ def ranks_entities(recipe: str) -> bool:
 
 
 def default_recipe(index: Index, lexical: bool) -> str:
-    """Return the name of the best recipe that an index can run, as :func:`hopfuse.recipes.default` has it."""
+    """Return the name of the best recipe that an index supports, as :func:`hopfuse.recipes.default` chooses it."""
     if not RECIPES["guided-walk"].missing(index):
         return "guided-walk"
     if index.corpus is None and index.graph is None and not lexical:
-        raise InputError("the index has texts alone; give lexical, so that questions are answered by words")
+        raise InputError("the index has only texts; give lexical, to search it by words")
     return "hybrid-rrf"
 
 
 def _allowed(queries: Sequence[Query]) -> Any:
-    """Return the filter of a batch: one for all where it is the same object, else one for each; groups do not mix."""
+    """Return the filter of a batch: one for all queries if it is the same object, else one for each."""
     first = queries[0].allow
     if all(query.allow is first for query in queries):
         return first
@@ -294,7 +295,7 @@ def _allowed(queries: Sequence[Query]) -> Any:
 
 
 def _changed(config: Any, options: Mapping[str, Any], where: str) -> Any:
-    """Return a config with the options' values; a mapping changes fields of a config inside it."""
+    """Return a config with options applied; a mapping changes fields of a nested config."""
     names = [f.name for f in fields(config) if f.init]
     values = {}
     for name, value in options.items():
@@ -313,11 +314,11 @@ def _changed(config: Any, options: Mapping[str, Any], where: str) -> Any:
     except HopfuseError:
         raise
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise InputError(f"the options of {where} are not understood: {error}") from None
+        raise InputError(f"the options of {where} are invalid: {error}") from None
 
 
 def check_query(snapshot: Snapshot, recipe: str, needs: Needs, query: Query, field: str) -> None:
-    """Refuse a query that lacks what a recipe of this name needs and nothing here can make.
+    """Refuse a query that lacks an input of the recipe which the server cannot make.
 
     Raises
     ------
@@ -325,12 +326,14 @@ def check_query(snapshot: Snapshot, recipe: str, needs: Needs, query: Query, fie
     """
     if query.text is None:
         if needs.texts:
-            raise RefusalError(400, "invalid", f"{field}.text is missing, and {recipe} reads it; give it", field=field)
+            raise RefusalError(400, "invalid", f"{field}.text is missing, and {recipe} needs it; give it", field=field)
         if needs.vectors and query.vector is None:
-            raise invalid(f"{field}", f"has neither text nor vector, and {recipe} reads a vector; give one")
+            raise invalid(field, f"has neither text nor vector, and {recipe} needs a vector; give one")
         if needs.entities and query.entities is None:
-            raise invalid(f"{field}", f"has neither text nor entities, and {recipe} walks from them; give one")
+            raise invalid(field, f"has neither text nor entities, and {recipe} walks from entities; give one")
     if needs.vectors and query.vector is None and snapshot.encoder is None:
         raise invalid(f"{field}.vector", f"is missing, and the server has no encoder for {snapshot.name}; give it")
     if needs.entities and query.entities is None and snapshot.matcher is None:
-        raise invalid(f"{field}.entities", "is missing, and the server finds no names in texts; give it, [] for none")
+        raise invalid(
+            f"{field}.entities", "is missing, and the server cannot find names in texts; give it, [] for none"
+        )

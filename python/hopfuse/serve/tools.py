@@ -1,4 +1,4 @@
-"""The tools that a language model's program calls by MCP; each is a request as HTTP's routes have it."""
+"""The tools of the MCP server; each is run as a request of the HTTP interface."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from .schema import Field
 from .searches import Answer
 from .service import Service
 
-#: The one row of a call's request, as refusals name it: a field of it is an argument.
+#: The single row of a tool's request in refusals, whose fields are the tool's arguments.
 ROW = re.compile(r"\b(?:queries|passages)\[0\](\.?)")
-TEXT = "What is looked for, as a question or in words."
+TEXT = "A question, or words to look for."
 ALLOW = (
-    "Only these passages: their ids, or conditions on their metadata, "
-    '{"year__ge": 2020, "tags__any": ["a", "b"]}; leave it out for all.'
+    "Allowed passages: their ids, or conditions on their metadata, "
+    '{"year__ge": 2020, "tags__any": ["a", "b"]}; omit it for all.'
 )
-ENTITIES = "Names in the question that the graph may know; leave it out to have them found in the text."
+ENTITIES = "Names in the question that may be in the graph; omit it to have them found in the text."
 
 
 class SearchArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The arguments of ``search``; they are fields of a search by HTTP."""
+    """The arguments of ``search``, which are fields of a search by HTTP."""
 
     text: Annotated[str, msgspec.Meta(description=TEXT)]
-    k: Annotated[int, msgspec.Meta(ge=1, description="Passages to return.")] = 5
+    k: Annotated[int, msgspec.Meta(ge=1, description="Number of passages to return.")] = 5
     allow: Annotated[list[str | int] | dict[str, Any] | None, msgspec.Meta(description=ALLOW)] = None
     entities: Annotated[list[str] | None, msgspec.Meta(description=ENTITIES)] = None
-    index: Annotated[str | None, msgspec.Meta(description="By default the server's first.")] = None
+    index: Annotated[str | None, msgspec.Meta(description="By default the server's first index.")] = None
 
 
 class ExplainArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The arguments of ``explain_hit``: those of the search, and the hit's id."""
+    """The arguments of ``explain_hit``: those of the search, and the id of a hit."""
 
     text: Annotated[str, msgspec.Meta(description=TEXT)]
     id: Annotated[str | int, msgspec.Meta(description="The id of a passage that search returned for this text.")]
@@ -50,35 +50,36 @@ class ExplainArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
 
 
 class AddArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The arguments of ``add_passage``; they are fields of a passage by HTTP."""
+    """The arguments of ``add_passage``, which are fields of a passage by HTTP."""
 
-    id: Annotated[str | int, msgspec.Meta(description="Its id, of the kind that the index has.")]
-    text: Annotated[str, msgspec.Meta(description="What it says.")]
+    id: Annotated[str | int, msgspec.Meta(description="Its id, of the type of the index's ids.")]
+    text: Annotated[str, msgspec.Meta(description="Its text.")]
     title: str = ""
     metadata: Annotated[
-        dict[str, Any], msgspec.Meta(description="Values by name, of the types that other passages have there.")
+        dict[str, Any], msgspec.Meta(description="Values by name, with the types of other passages' metadata.")
     ] = {}
     entities: Annotated[
-        list[str], msgspec.Meta(description="Names in it, which join it to other passages with the same names.")
+        list[str], msgspec.Meta(description="Names in it, which link it to other passages with the same names.")
     ] = []
     facts: Annotated[
-        list[tuple[str, str, str]], msgspec.Meta(description="Facts that it states: head, relation, tail.")
+        list[tuple[str, str, str]], msgspec.Meta(description="The facts that it states: head, relation, tail.")
     ] = []
-    replace: Annotated[bool, msgspec.Meta(description="Replace the passage that has this id.")] = False
-    index: Annotated[str | None, msgspec.Meta(description="By default the server's first.")] = None
+    replace: Annotated[bool, msgspec.Meta(description="Replace the passage with this id.")] = False
+    index: Annotated[str | None, msgspec.Meta(description="By default the server's first index.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A tool: its arguments, which right it needs, and what runs it.
+    """A tool.
 
     Attributes
     ----------
     name, description : str
     arguments : type
     right : str
+        The right that a key needs.
     run
-        ``await run(service, arguments, principal)``: the answer, as JSON has it.
+        ``await run(service, arguments, principal)`` returns the answer, as for JSON.
     """
 
     name: str
@@ -89,28 +90,28 @@ class Tool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The arguments as a JSON Schema without references."""
+        """The JSON Schema of the arguments, without references."""
         (_,), components = msgspec.json.schema_components([self.arguments])
         shown: dict[str, Any] = components[self.arguments.__name__]
         return {key: value for key, value in shown.items() if key not in ("title", "description")}
 
     def offered(self, service: Service, principal: Principal) -> bool:
-        """Return whether a caller may use it, here."""
+        """Return whether the tool is offered to a caller."""
         takes = self.right != "write" or any(service.changes.taken(name) for name in service.config.indexes)
         return takes and principal.may(self.right)
 
     async def call(self, service: Service, given: Any, principal: Principal) -> dict[str, Any]:
-        """Answer a call; what is refused is counted, like what is answered.
+        """Answer a call, and count it.
 
         Raises
         ------
         RefusalError
-            Its message names an argument, what is allowed, and the fix.
+            The message names an argument, what is allowed, and the fix.
         """
         route, began = f"/mcp {self.name}", time.perf_counter()
         try:
             if not principal.may(self.right):
-                raise RefusalError(403, "forbidden", f"the key {principal.name} has no right to {self.right}")
+                raise RefusalError(403, "forbidden", f"the key {principal.name} lacks the right {self.right}")
             arguments = decode(msgspec.json.Decoder(self.arguments), encode(given))
             answer = await self.run(service, arguments, principal)
         except RefusalError as refusal:
@@ -140,8 +141,8 @@ async def _explain(service: Service, asked: ExplainArguments, principal: Princip
     raise RefusalError(
         404,
         "unknown",
-        f"id is {asked.id!r:.100}, which is not among the {len(result.hits)} hits of this text; give one of a search "
-        "with the same arguments, or a larger k",
+        f"id is {asked.id!r:.100}, which is not among the {len(result.hits)} hits of this text; give the id of a hit "
+        "of search with the same arguments, or a larger k",
         field="id",
     )
 
@@ -154,7 +155,7 @@ async def _add(service: Service, asked: AddArguments, principal: Principal) -> d
     try:
         await service.snapshot_at(asked.index, principal, seq, None)
     except RefusalError:
-        return {"seq": seq, "searched": False}  # it is on the disk, and will be
+        return {"seq": seq, "searched": False}  # it is on the disk, and will be searched
     return {"seq": seq, "searched": True}
 
 
@@ -166,7 +167,7 @@ async def _answer(
     *,
     trace: bool = False,
 ) -> Answer:
-    """Return the answer to the request that the arguments stand for, read as one by HTTP."""
+    """Return the answer to the search request with these arguments."""
     query = {name: getattr(asked, name) for name in ("text", "allow", "entities")}
     body = {"queries": [query], "k": asked.k, "index": asked.index, "trace": trace, "fields": fields}
     return await service.search(await read_search(service, msgspec.json.encode(body), principal))
@@ -176,8 +177,8 @@ TOOLS = (
     Tool(
         name="search",
         description=(
-            "Find passages of the index that answer a question: by their vectors and by a walk over the graph of "
-            "names, from those in the question, so that passages several steps away are found."
+            "Find passages that answer a question, by their vectors and by a walk over the graph of names from those "
+            "in the question, which also reaches passages several steps away."
         ),
         arguments=SearchArguments,
         right="read",
@@ -186,8 +187,8 @@ TOOLS = (
     Tool(
         name="explain_hit",
         description=(
-            "Say how a passage was found by a search: its rank in each list and what that gave to its score, the names "
-            "that the walk began at, and the strongest paths of the graph from them to the passage."
+            "Explain how a search found a passage: its rank in each list and the list's share of its score, the "
+            "names at which the walk started, and the strongest paths of the graph from them to the passage."
         ),
         arguments=ExplainArguments,
         right="read",
@@ -196,8 +197,8 @@ TOOLS = (
     Tool(
         name="add_passage",
         description=(
-            "Add a passage, with the names in it and the facts that it states, so that searches find it. It is kept on "
-            "the disk; searched says whether searches find it already."
+            "Add a passage, with the names in it and the facts that it states. It is on the disk when this returns; "
+            "searched says whether searches find it already."
         ),
         arguments=AddArguments,
         right="write",

@@ -1,4 +1,4 @@
-"""Vectors in bodies: lists of numbers, or base64 of float32 values."""
+"""Vectors in JSON bodies: lists of numbers, or base64 of float32 values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .schema import EntityIn, PassageIn, QueryIn
 
 
 def check_vector(vector: NDArray[Any], field: str) -> NDArray[np.float32]:
-    """Return a vector as float32, finite."""
+    """Return a vector as float32; refuse values that are not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.ascontiguousarray(vector, np.float32)
     if not np.isfinite(values).all():
@@ -24,9 +24,9 @@ def check_vector(vector: NDArray[Any], field: str) -> NDArray[np.float32]:
 
 
 def vector_of(given: QueryIn | PassageIn | EntityIn, field: str) -> NDArray[np.float32] | None:
-    """Return a vector that is given in either way, None where it is in none."""
+    """Return a vector given as a list or as base64; None if there is none."""
     if given.vector is not None and given.vector_base64 is not None:
-        raise invalid(f"{field}.vector_base64", "is given beside vector; give one of them")
+        raise invalid(f"{field}.vector_base64", "is given, and vector, too; give one of them")
     if given.vector is not None:
         return check_vector(np.array(given.vector, np.float64), f"{field}.vector")
     if given.vector_base64 is None:
@@ -35,7 +35,7 @@ def vector_of(given: QueryIn | PassageIn | EntityIn, field: str) -> NDArray[np.f
     try:
         data = base64.b64decode(given.vector_base64, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise invalid(name, f"is not base64: {error}") from None
+        raise invalid(name, f"is not valid base64: {error}") from None
     if len(data) % 4:
-        raise invalid(name, f"holds {len(data)} bytes; little-endian float32 values have 4 each")
+        raise invalid(name, f"has {len(data)} bytes; little-endian float32 values have 4 each")
     return check_vector(np.frombuffer(data, "<f4"), name)

@@ -1,4 +1,4 @@
-"""Clients that leave before they are answered."""
+"""Notice clients that leave before they are answered."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-#: Seconds after which it is looked whether the client of a request is still there.
+#: Seconds after which a task starts to watch the client of a request.
 PATIENCE = 0.1
 
 
 class Watching:
-    """A look at whether a client has left, after a while: most requests are answered by then, and a task costs time.
+    """Watches whether a client leaves, only after a while: most requests are answered before, and a task costs time.
 
     Parameters
     ----------
     watch : callable
-        Returns when the client has left.
+        A coroutine function that returns when the client has left.
     left : callable
         Called then.
     """
@@ -34,7 +34,7 @@ class Watching:
         self._left()
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._timer.cancel()
         if self._task is not None:
             self._task.cancel()

@@ -1,7 +1,7 @@
-"""Several processes behind one port: a parent that keeps the port, and workers that answer.
+"""Several processes on one port: a parent that holds the port, and workers that answer.
 
-The parent forks the workers before anything is loaded. Each listens on the port when it is ready to answer, and the
-system deals new connections out to them. The parent replaces a worker that dies, and stops them all when it is stopped.
+The parent forks the workers before anything is loaded. Each listens on the port once it is ready, and the system
+distributes new connections among them. The parent replaces a worker that dies, and stops all workers when it stops.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from ..errors import HopfuseError, InputError
 from .config import ServeConfig
 
 log = logging.getLogger("hopfuse.serve")
-#: Seconds until a worker that died is replaced.
+#: Seconds until a dead worker is replaced.
 RESTART_SECONDS = 1.0
-#: Seconds that workers have beyond the time for draining.
+#: Seconds that workers have to end beyond the drain time.
 GRACE_SECONDS = 5.0
 CARDS = Path("/proc/driver/nvidia/gpus")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Which of the workers a process is.
+    """The place of a process among the workers.
 
     Attributes
     ----------
     number, count : int
     folder : Path
-        Where workers find each other.
+        Folder of the workers' sockets.
     """
 
     number: int
@@ -51,13 +51,13 @@ class Place:
     folder: Path
 
 
-#: ``answer(config, place, bound, ready)``: serves until a signal, and calls ``ready()`` before it listens.
+#: ``answer(config, place, bound, ready)`` serves until a signal, and calls ``ready()`` before it listens.
 Answer = Callable[[ServeConfig, Place, socket.socket, Callable[[], None]], None]
 
 
 @dataclass
 class _Worker:
-    """A process, and the pipe by which it says that it is ready, or why it cannot be."""
+    """A process, and the pipe on which it reports that it is ready, or its error."""
 
     place: Place
     process: Any
@@ -67,20 +67,20 @@ class _Worker:
 
 
 def run_workers(config: ServeConfig, answer: Answer) -> None:
-    """Serve by ``config.workers`` processes until SIGINT or SIGTERM; then let them answer what has begun.
+    """Serve by ``config.workers`` processes until SIGINT or SIGTERM, then let them finish open requests.
 
     Raises
     ------
     HopfuseError
-        What a worker cannot serve; there are fewer cards than workers.
+        A worker cannot start, or there are fewer GPUs than workers.
     """
     if "fork" not in get_all_start_methods() or not hasattr(socket, "SO_REUSEPORT"):
-        raise InputError(f"workers is {config.workers}, and this system lets no processes share a port; leave it out")
+        raise InputError(f"workers is {config.workers}, and processes cannot share a port on this system; leave it out")
     cards = cards_of(os.environ)
     if cards and len(cards) < config.workers:
         raise InputError(
-            f"workers is {config.workers}, and there are {len(cards)} cards, which one process each uses; give as many "
-            "workers as cards, or HOPFUSE_BACKEND=cpu in the environment"
+            f"workers is {config.workers}, and the number of GPUs, one for each process, is {len(cards)}; give at most "
+            "so many workers, or set HOPFUSE_BACKEND=cpu in the environment"
         )
     config = msgspec.structs.replace(config, threads=config.threads or max(1, thread_count(None) // config.workers))
     with _kept(config) as port, tempfile.TemporaryDirectory(prefix="hopfuse-serve-") as folder:
@@ -88,7 +88,7 @@ def run_workers(config: ServeConfig, answer: Answer) -> None:
 
 
 class _Parent:
-    """Starts workers, replaces those that die, and stops all."""
+    """Starts workers, replaces those that die, and stops all of them."""
 
     def __init__(
         self, config: ServeConfig, answer: Answer, port: socket.socket, folder: Path, cards: list[str]
@@ -124,7 +124,7 @@ class _Parent:
         return _Worker(place, process, hears)
 
     def _work(self, place: Place, says: connection.Connection) -> None:
-        """Be a worker."""
+        """Run as a worker."""
         for kind in (signal.SIGTERM, signal.SIGINT):
             signal.signal(kind, signal.SIG_DFL)
         threading.Thread(target=_end_with_parent, name="hopfuse-parent", daemon=True).start()
@@ -137,7 +137,7 @@ class _Parent:
             says.send(str(error))
 
     def _watch(self, workers: list[_Worker]) -> None:
-        """Return when a signal came, or raise what no worker can serve."""
+        """Return after a signal; raise the error of a worker if none is ready."""
         while not self._signals:
             waits: list[Any] = [self._woken, *(one.pipe for one in workers if not (one.ready or one.fault))]
             connection.wait([*waits, *(one.process.sentinel for one in workers)])
@@ -146,7 +146,9 @@ class _Parent:
                     _hear(one)
             dead = [one for one in workers if not one.process.is_alive()]
             if dead and not any(one.ready for one in workers) and not self._signals:
-                raise InputError(dead[0].fault or f"a worker ended at its start, by code {dead[0].process.exitcode}")
+                raise InputError(
+                    dead[0].fault or f"a worker ended at its start with exit code {dead[0].process.exitcode}"
+                )
             for one in dead:
                 workers[workers.index(one)] = self._replaced(one)
 
@@ -154,7 +156,10 @@ class _Parent:
         if not self._signals:
             code = dead.process.exitcode
             log.error(
-                "worker %d ended by code %s: %s; it is replaced", dead.place.number, code, dead.fault or "no word"
+                "worker %d ended with exit code %s (%s) and is replaced",
+                dead.place.number,
+                code,
+                dead.fault or "no message",
             )
             connection.wait([self._woken], RESTART_SECONDS)
         if self._signals:
@@ -164,7 +169,7 @@ class _Parent:
         return self._start(dead.place)
 
     def _stop(self, workers: list[_Worker]) -> None:
-        """Let workers listen no more and answer what has begun; a second signal does not wait."""
+        """Let workers finish open requests; a second signal kills them at once."""
         asked, until = self._signals, time.monotonic() + self._config.limits.drain_seconds + GRACE_SECONDS
         for one in workers:
             if one.process.is_alive():
@@ -178,7 +183,7 @@ class _Parent:
 
 
 def _end_with_parent() -> None:
-    """Stop this worker when its parent has ended, also by a signal that the parent could not pass on."""
+    """Stop this worker when its parent ends, even by SIGKILL."""
     parent = parent_process()
     assert parent is not None
     connection.wait([parent.sentinel])
@@ -190,13 +195,13 @@ def _hear(worker: _Worker) -> None:
         worker.fault = worker.pipe.recv()
         worker.ready = not worker.fault
     except EOFError:
-        worker.fault = "it said nothing"
+        worker.fault = "no message"
 
 
 def cards_of(environment: Mapping[str, str]) -> list[str]:
-    """Return the cards that kernels would use, as CUDA_VISIBLE_DEVICES names them; none where they use the CPU.
+    """Return the GPUs that kernels would use, as in CUDA_VISIBLE_DEVICES; none if they use the CPU.
 
-    Nothing of CUDA is loaded: it does not outlive a fork.
+    CUDA is not loaded, since it does not survive a fork.
     """
     if environment.get("HOPFUSE_BACKEND", "") not in ("", "auto", "cuda") or find_spec("cupy") is None:
         return []
@@ -208,7 +213,7 @@ def cards_of(environment: Mapping[str, str]) -> list[str]:
 
 @contextlib.contextmanager
 def _kept(config: ServeConfig) -> Iterator[socket.socket]:
-    """Keep the port for the workers; one that another program has is refused, though it would share it."""
+    """Hold the port for the workers; refuse a port that another program uses, even if it shares the port."""
     try:
         family, _, _, _, address = socket.getaddrinfo(
             config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -216,7 +221,7 @@ def _kept(config: ServeConfig) -> Iterator[socket.socket]:
         _bound(family, address, shared=False).close()
         kept = _bound(family, address, shared=True)
     except OSError as error:
-        raise InputError(f"{config.host}:{config.port} cannot be listened on: {error.strerror}") from None
+        raise InputError(f"cannot listen on {config.host}:{config.port}: {error.strerror}") from None
     with kept:
         yield kept
 

@@ -1,7 +1,7 @@
 """Changes of an index over HTTP: ``POST /v1/passages`` and ``DELETE /v1/passages/{id}``.
 
-The process that holds an index's lock takes them. A change runs on a thread of its own, so that changes that wait share
-one flush of the disk, and neither the event loop nor the kernels' thread waits for it.
+The process that holds the index's lock accepts them. Each change runs on its own thread, so that waiting changes share
+one flush of the disk, and neither the event loop nor the kernel thread waits for it.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from .snapshots import Snapshot
 from .vectors import vector_of
 
 log = logging.getLogger("hopfuse.serve")
-#: Threads that commit; as many changes share a flush of the disk.
+#: Threads that commit, and so the most changes that share a flush of the disk.
 THREADS = 16
-#: The type of edges between a passage and the entities that it names, as the package's own builders have it.
+#: The type of edges between a passage and its entities, as in :mod:`hopfuse.extract`.
 CONTEXT = "context"
-#: Bytes of a log that are never worth a compaction.
+#: Size of a log, in bytes, below which it is not compacted.
 LEAST_LOG = 2**20
 
 
 class Writer:
-    """Takes the changes of one index, which this process holds open for writing.
+    """Commits the changes of one index, which this process has open for writing.
 
     Parameters
     ----------
     live : LiveIndex
     name : str
-        As requests name it.
+        Name of the index in requests.
     changed : callable
-        Called, on any thread, when something was committed.
+        Called after a commit, on any thread.
     compact_at : float
-        The log is compacted when it has grown to this share of the index.
+        Share of the index's size at which its log is compacted.
     metrics : Metrics
     """
 
@@ -62,7 +62,7 @@ class Writer:
         self._compacting = False
 
     def add(self, asked: PassagesRequest, snapshot: Snapshot, principal: Principal) -> int:
-        """Commit what a request adds, and return its seq; called on a thread of its own."""
+        """Commit the additions of a request, and return the seq; called on a separate thread."""
         rows = [_row(one, principal.sets) for one in asked.passages]
         texts = [text_to_index(one.title, one.text) for one in asked.passages]
         vectors = _vectors(asked.passages, texts, "passages", snapshot, snapshot.index.dim)
@@ -86,12 +86,12 @@ class Writer:
         return self._commit(fill, principal)
 
     def delete(self, id: str, snapshot: Snapshot, principal: Principal) -> int:
-        """Commit the deletion of a passage, and return its seq; called on a thread of its own."""
+        """Commit the deletion of a passage, and return the seq; called on a separate thread."""
         ids = snapshot.index.passage_ids
         own: str | int = id
         if len(ids) and isinstance(ids[0], int):
             if not (id.removeprefix("-").isdecimal() and len(id) < 20):
-                raise RefusalError(404, "unknown", f"id is {id!r:.100}; the index's are integers", field="id")
+                raise RefusalError(404, "unknown", f"id is {id!r:.100}; the ids of this index are integers", field="id")
             own = int(id)
         try:
             return self._commit(lambda change: change.delete_passages([own]), principal)
@@ -112,8 +112,7 @@ class Writer:
             raise RefusalError(
                 503,
                 "disk",
-                f"the change was not written ({error.strerror}), and nothing is changed; the server's operator finds "
-                "more in the log",
+                f"the change was not written ({error.strerror}), and nothing is changed; the server's log says more",
             ) from None
         self._metrics.changes.labels(self.name).inc()
         self._metrics.change_seconds.observe(time.perf_counter() - began)
@@ -122,14 +121,14 @@ class Writer:
         return change.seq
 
     def compact_if_due(self) -> None:
-        """Start a compaction where the log has grown to its share of the index, and none goes on."""
+        """Start a compaction if the log has reached its share of the index, and none is running."""
         directory, generation = self._live.directory, self._live.index.generation
         assert generation is not None
         try:
             grown = log_path(directory, generation).stat().st_size
             whole = (directory / generation_name(generation)).stat().st_size
         except FileNotFoundError:
-            return  # there was no change yet, or a compaction has just ended
+            return  # no change yet, or a compaction has just ended
         if self._compacting or grown < max(LEAST_LOG, self._compact_at * whole):
             return
         self._compacting = True
@@ -147,7 +146,7 @@ class Writer:
 
 
 class Changes:
-    """The changes that a server takes, bounded in number and bytes.
+    """The changes in progress, limited in number and bytes.
 
     Parameters
     ----------
@@ -164,24 +163,24 @@ class Changes:
         metrics.watch_changes(self._waiting.total)
 
     def take(self, name: str, live: LiveIndex[Index], changed: Callable[[], None]) -> None:
-        """Take changes of an index from now on."""
+        """Accept changes of an index from now on."""
         compact_at = self._config.compact_at
         self._writers[name] = Writer(live, name, changed=changed, compact_at=compact_at, metrics=self._metrics)
         self.compact_if_due(name)
 
     def taken(self, name: str) -> bool:
-        """Return whether changes of an index are taken."""
+        """Return whether changes of an index are accepted."""
         return name in self._writers
 
     def compact_if_due(self, name: str) -> None:
-        """Look, beside, whether an index that is written here has a log that is worth a compaction."""
+        """Compact an index that is written here if its log is long enough, on another thread."""
         if name in self._writers:
             self._threads.submit(self._writers[name].compact_if_due)
 
     async def add(
         self, asked: PassagesRequest, snapshot: Snapshot, principal: Principal, *, nbytes: int, deadline: float
     ) -> int:
-        """Commit what a request adds; see :meth:`Service.add`."""
+        """Commit the additions of a request; see :meth:`Service.add`."""
         writer = self._writer(snapshot.name)
         if len(asked.passages) > self._limits.passages:
             raise invalid(
@@ -189,7 +188,7 @@ class Changes:
             )
         _check_prefix(asked.passages, principal)
         if not (asked.passages or asked.entities or asked.aliases or asked.edges or asked.facts):
-            raise invalid("passages", "is missing, and nothing else is given; give what is to be added")
+            raise invalid("passages", "is missing, and nothing else is given; give something to add")
         return await self._run(lambda: writer.add(asked, snapshot, principal), principal, nbytes, deadline)
 
     async def delete(self, id: str, snapshot: Snapshot, principal: Principal, *, deadline: float) -> int:
@@ -198,7 +197,7 @@ class Changes:
         return await self._run(lambda: writer.delete(id, snapshot, principal), principal, len(id), deadline)
 
     def close(self) -> None:
-        """Wait for what runs."""
+        """Wait for changes in progress."""
         self._threads.shutdown(wait=True)
 
     def _writer(self, name: str) -> Writer:
@@ -206,8 +205,8 @@ class Changes:
             raise RefusalError(
                 409,
                 "read_only",
-                f"this process only reads index {name}, and follows what another writes; send the change to the server "
-                "that was started with --writable, or with writable = true for this index",
+                f"this process only reads index {name}; send the change to a server that was started with --writable, "
+                "or with writable = true for this index",
                 field="index",
             )
         return self._writers[name]
@@ -224,22 +223,22 @@ class Changes:
             return await asyncio.wait_for(asyncio.shield(done), deadline - time.monotonic())
         except TimeoutError:
             never = running.cancel()
-            what = "and nothing is changed" if never else "and the change may yet be made: send it again with replace"
+            what = "and nothing is changed" if never else "and it may still be committed: send it again with replace"
             raise RefusalError(
                 504, "timeout", f"timeout_ms passed before the change was on the disk, {what}", field="timeout_ms"
             ) from None
         finally:
-            done.add_done_callback(lambda one: one.cancelled() or one.exception())  # seen, if nobody waits for it
+            done.add_done_callback(lambda one: one.cancelled() or one.exception())  # mark it as retrieved
 
     def _check_room(self, key: str, nbytes: int) -> None:
-        """Refuse what is too much; where there are several keys, none takes more than a half."""
+        """Refuse a change if too many wait; with several keys, each may have half of them."""
         most = self._limits.writes if len(self._config.keys) < 2 else max(1, self._limits.writes // 2)
         full = self._waiting.total() >= self._limits.writes or self._waiting[key] >= most
         if full or self._bytes + nbytes > self._limits.queue_bytes:
             raise RefusalError(
                 429,
                 "overloaded",
-                f"{self._waiting.total()} changes wait; send the request again after the time of Retry-After",
+                f"{self._waiting.total()} changes are waiting; send the request again after Retry-After",
                 retry_after=1,
             )
 
@@ -249,22 +248,22 @@ class Changes:
 
 
 def _check_prefix(passages: list[PassageIn], principal: Principal) -> None:
-    """Refuse ids without the key's prefix, whether passages have them or not."""
+    """Refuse ids without the key's prefix, whether or not passages with them exist."""
     for at, one in enumerate(passages):
         if principal.prefix and not str(one.id).startswith(principal.prefix):
             raise invalid(
                 f"passages[{at}].id",
-                f"is {one.id!r:.100}; ids that the key {principal.name} adds begin with {principal.prefix!r}",
+                f"is {one.id!r:.100}; ids that the key {principal.name} adds must begin with {principal.prefix!r}",
             )
 
 
 def _row(one: PassageIn, sets: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a passage as a change takes it; what a key's filter sets is set where it is not given."""
+    """Return a passage as a row of a change; metadata that it lacks comes from the key's filter."""
     return {"id": one.id, "text": one.text, "title": one.title, "metadata": {**sets, **one.metadata}}
 
 
 def _entities(asked: PassagesRequest) -> list[EntityIn]:
-    """Return all entities that a request names, the first of each name."""
+    """Return all entities that a request names, each once."""
     given = [one if isinstance(one, EntityIn) else EntityIn(one) for one in asked.entities]
     named = [name for one in asked.passages for name in one.entities]
     named += [name for one in asked.passages for fact in one.facts for name in (fact[0], fact[2])]
@@ -273,7 +272,7 @@ def _entities(asked: PassagesRequest) -> list[EntityIn]:
 
 
 def _mentions(passages: list[PassageIn]) -> list[dict[str, Any]]:
-    """Return the edges between passages and the entities that they name."""
+    """Return the edges between passages and their entities."""
     return [
         {"src": ("passage", one.id), "dst": ("entity", name), "type": CONTEXT}
         for one in passages
@@ -293,7 +292,7 @@ def _edge(one: EdgeIn) -> dict[str, Any]:
 def _vectors(
     given: list[Any], texts: list[str], field: str, snapshot: Snapshot, dim: int | None
 ) -> NDArray[np.float32] | None:
-    """Return vectors, those that are not given by the encoder; None where none is given and the index has none."""
+    """Return the given vectors, and the encoder's for the others; None if the index has none and none is given."""
     vectors = [vector_of(one, f"{field}[{at}]") for at, one in enumerate(given)]
     if not vectors or (dim is None and all(one is None for one in vectors)):
         return None
