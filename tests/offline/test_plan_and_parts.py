@@ -48,7 +48,7 @@ def test_an_edited_plan_is_refused(planned, edit, said) -> None:
 
 def test_another_version_is_refused(planned) -> None:
     plan = replace(planned().plan, versions={"hopfuse": "0.0.1"})
-    with pytest.raises(InputError, match=r"planned with hopfuse 0\.0\.1, .* install hopfuse 0\.0\.1, or plan again"):
+    with pytest.raises(InputError, match=r"made with hopfuse 0\.0\.1, .* install hopfuse 0\.0\.1, or plan again"):
         plan.check_versions()
 
 
@@ -103,8 +103,8 @@ def test_a_folder_of_another_plan_is_not_taken(planned) -> None:
     folder = planned(alpha=0.5)
     folder.create(folder.plan)
     before = (folder.path / "plan.json").read_bytes()
-    with pytest.raises(InputError, match="holds a plan with other alpha; choose another folder"):
+    with pytest.raises(InputError, match="has a plan with other alpha; choose another folder"):
         folder.create(replace(folder.plan, scoring={"alpha": 0.6}))
-    with pytest.raises(InputError, match="holds a plan with other part rows"):
+    with pytest.raises(InputError, match="has a plan with other part rows"):
         folder.create(replace(folder.plan, part_rows=11))
     assert json.loads(before) == json.loads((folder.path / "plan.json").read_bytes())

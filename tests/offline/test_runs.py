@@ -70,7 +70,7 @@ def test_a_part_that_kills_every_worker_is_given_up(planned, tmp_path) -> None:
     deaths = tmp_path / "deaths"
     deaths.mkdir()
     folder = planned("dying", part_rows=40, folder=str(deaths), times=99, row=80)
-    with pytest.raises(HopfuseError, match=r"5 workers died over part 2, the last with exit code -9 .*give fewer"):
+    with pytest.raises(HopfuseError, match=r"5 workers died at part 2, the last with exit code -9 .*give fewer"):
         run(folder.path, open_dying, workers=2)
     assert folder.missing() == [2]
     assert not list((folder.path / "drafts").iterdir())
@@ -305,13 +305,13 @@ def test_a_part_of_another_plan_is_named(whole, planned) -> None:
 
 def test_a_merge_of_parts_that_are_missing_is_refused(whole, tmp_path) -> None:
     whole.part(3).unlink()
-    with pytest.raises(InputError, match=r"has 9 of 10 parts, and not part 3; hopfuse score run .* makes the others"):
+    with pytest.raises(InputError, match=r"has 9 of 10 parts, and lacks part 3; make the others by hopfuse score run"):
         merge(whole.path, tmp_path / "out.jsonl")
     assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_a_merge_waits_for_no_run(whole, tmp_path) -> None:
-    with whole.lock(alone=False), pytest.raises(InputError, match="another process is working on it"):
+    with whole.lock(alone=False), pytest.raises(InputError, match="is in use by another process"):
         merge(whole.path, tmp_path / "out.jsonl")
 
 
@@ -336,7 +336,7 @@ def test_verify_makes_parts_again(whole, planned) -> None:
     rows[0] = {"id": "q0", "hits": [{"id": "p9", "score": 9.0}]}
     whole.add(0, rows)  # whole and of this plan, but not what is found
     assert verify(whole.path, open_hash, sample=0) == []
-    with pytest.raises(InputError, match=r"part-000000.jsonl has other bytes than the same queries give now"):
+    with pytest.raises(InputError, match=r"part-000000.jsonl differs from what the same queries give now"):
         verify(whole.path, open_hash, sample=10)
 
 
@@ -352,7 +352,7 @@ def test_verify_notices_damage_in_any_part(whole) -> None:
         ({"shard": (0, 2)}, "shard is 0/2; allowed: 1/2 .. 2/2"),
         ({"shard": (3, 2)}, "shard is 3/2"),
         ({"workers": 0}, "workers is 0"),
-        ({"workers": 2, "threads": 2}, "each of several workers has one thread"),
+        ({"workers": 2, "threads": 2}, "threads is given with several workers"),
     ],
 )
 def test_options_that_make_no_sense(planned, given, said) -> None:

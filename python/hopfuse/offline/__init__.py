@@ -1,7 +1,7 @@
-"""Offline scoring: a plan of parts, made by any number of processes, joined to one result.
+"""Offline scoring: a plan of parts, which any number of processes make, and which are merged into one result.
 
-docs/offline.md has the contract. A part's bytes depend on the plan alone, so a part that is made twice is the same
-part, and a run that was killed goes on where it was.
+The room imports the public API, and Ray in one module. docs/offline.md has the contract: a part's bytes depend on the
+plan alone, so making a part twice gives the same part, and a killed run can be continued.
 """
 
 from .check import check_rows

@@ -1,4 +1,4 @@
-"""Actors of Ray's processes: the actor that makes parts, its copy of the index, and the reader of finished parts."""
+"""What runs in Ray's processes: the actor that makes parts, with its copy of the index, and the reader of parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .workers import portable
 
 
 class PartActor:
-    """Makes parts, and opens the scorer with the first. What it raises is in a row: Ray is not to try again."""
+    """Makes parts, and opens the scorer at the first. Errors are returned as rows, since Ray would retry exceptions."""
 
     def __init__(self, folder: Path, open_scorer: OpenScorer, chunk: int, copies: Path | None) -> None:
         self._folder, self._open, self._chunk, self._copies = Folder(folder), open_scorer, chunk, copies
@@ -36,7 +36,7 @@ class PartActor:
         return {"part": batch["part"], "error": [""], "text": [""]}
 
     def _opened(self) -> PartMaker:
-        self._folder.check()  # this node's hopfuse and files are the plan's, too
+        self._folder.check()  # hopfuse and the files on this node must be the plan's
         plan = self._folder.plan
         return PartMaker(
             self._folder, self._open(plan if self._copies is None else copied(plan, self._copies), 1), self._chunk
@@ -54,7 +54,7 @@ class PartReader:
 
 
 def copied(plan: Plan, copies: Path) -> Plan:
-    """Return the plan over a copy of its index below a folder; whoever comes first on a machine makes it.
+    """Return the plan with a copy of its index in a folder; the first actor on a machine makes the copy.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""All rows of a file of queries, checked before anything is made of them."""
+"""Check all rows of a file of queries before any is scored."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ..io.queries import JsonlQueries, ParquetQueries, Query, query_file
 
 
 def check_rows(path: Path, check: Callable[[Query, str], object]) -> int:
-    """Read all rows, and refuse what is malformed, ids that repeat, and what ``check`` refuses.
+    """Read all rows; refuse malformed rows, repeated ids, and what ``check`` refuses.
 
     Parameters
     ----------
     path : Path
         A .jsonl or .parquet file.
     check : function
-        Called with each query and its place, for messages.
+        Called with each query and its place in the file, for messages.
 
     Returns
     -------
     int
-        How many rows there are.
+        Number of rows.
 
     Raises
     ------
     InputError
-        The message names row, column and fix.
+        A row is refused; the message names row, column and fix.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def check_rows(path: Path, check: Callable[[Query, str], object]) -> int:
     2
     """
     file = query_file(path)
-    hashes = array("q")  # 8 bytes an id; equal hashes are looked at again
+    hashes = array("q")  # 8 bytes an id; ids with equal hashes are compared later
     for where, query in file.rows():
         check(query, where)
         hashes.append(hash(query.id))
@@ -58,6 +58,6 @@ def _refuse_repeated(file: JsonlQueries | ParquetQueries, hashes: set[int]) -> N
     for where, query in file.rows():
         if hash(query.id) in hashes and places.setdefault(query.id, where) != where:
             raise InputError(
-                f"{where}, column 'id': {query.id!r} is also that of {places[query.id]}; give each query an id of its "
-                "own (a query without one has its row's number)"
+                f"{where}, column 'id': {query.id!r} is also that of {places[query.id]}; give each query its own id (a "
+                "query without one has its row number)"
             )

@@ -1,4 +1,4 @@
-"""A Ray cluster: the connection to it, and the room that it has for actors."""
+"""Connect to a Ray cluster, and compute how many actors fit on it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from ..errors import InputError, MissingExtraError
 
 @contextmanager
 def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
-    """Yield the module ``ray``, connected to a cluster, or to a new one on this machine; ``stay``: also afterwards.
+    """Yield the module ``ray``, connected to a cluster or to a new one on this machine.
+
+    With ``stay`` the process stays connected afterwards.
 
     Raises
     ------
     InputError
-        There is no such cluster, or it has another token; an address while the process is connected already.
+        The cluster cannot be reached or has another token, or an address is given and the process is connected already.
     MissingExtraError
         Ray is not installed.
     """
@@ -32,7 +34,9 @@ def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
         raise MissingExtraError(error.name or "ray", "ray", "scoring by Ray") from error
     if ray.is_initialized():
         if address is not None:
-            raise InputError(f"the address {address} is given, and this process is connected to Ray: leave it out")
+            raise InputError(
+                f"the address {address} is given, and this process is already connected to Ray: leave it out"
+            )
         yield ray
         return
     where = address or os.environ.get("RAY_ADDRESS") or "local"
@@ -44,7 +48,7 @@ def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise InputError(
             f"no connection to the Ray cluster {where}: {str(error).splitlines()[0]}; start it with "
-            "RAY_AUTH_MODE=token, with `ray start` on this machine too, and give each machine its token, by "
+            "RAY_AUTH_MODE=token, run `ray start` on this machine too, and give each machine the token in "
             "~/.ray/auth_token or RAY_AUTH_TOKEN"
         ) from error
     try:
@@ -55,12 +59,12 @@ def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
 
 
 def _check_answers(address: str) -> None:
-    """Refuse an address where nobody listens: Ray would try it for minutes."""
+    """Refuse an address where no process listens: Ray would retry it for minutes."""
     host, colon, port = address.rpartition(":")
     if "://" in address or not (host and colon and port.isdecimal()):
         raise InputError(
-            f"the address is {address!r}; allowed: HOST:PORT of the cluster's head, from a machine of the cluster, "
-            "where the run's folder is"
+            f"the address is {address!r}; allowed: HOST:PORT of the cluster's head, on a machine of the cluster that "
+            "has the run's folder"
         )
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
@@ -71,20 +75,20 @@ def _check_answers(address: str) -> None:
 
 
 def cpus_of_actor(nodes: Sequence[Mapping[str, float]], actors: int, num_gpus: float) -> float:
-    """Return the CPUs that each actor asks for: at most 1, and all together leave one free.
+    """Return the CPUs to request for each actor: at most 1, such that one CPU stays free in total.
 
     Parameters
     ----------
     nodes : sequence of mapping
-        What each node has, by Ray's names: ``"CPU"``, ``"GPU"``.
+        Resources of each node, by Ray's names: ``"CPU"``, ``"GPU"``.
     actors : int
     num_gpus : float
-        GPUs of each actor.
+        GPUs for each actor.
 
     Raises
     ------
     InputError
-        The nodes have no room for so many.
+        So many actors do not fit on the nodes.
 
     Examples
     --------
@@ -107,7 +111,7 @@ def cpus_of_actor(nodes: Sequence[Mapping[str, float]], actors: int, num_gpus: f
 
 
 def fitting(nodes: Sequence[Mapping[str, float]], cpus: float, gpus: float) -> int:
-    """Return how many actors of so many CPUs and GPUs the nodes have room for."""
+    """Return how many actors of so many CPUs and GPUs fit on the nodes."""
 
     def of(node: Mapping[str, float]) -> int:
         rooms = [int(node.get(name, 0.0) / one + 1e-9) for name, one in (("CPU", cpus), ("GPU", gpus)) if one]
@@ -118,7 +122,7 @@ def fitting(nodes: Sequence[Mapping[str, float]], cpus: float, gpus: float) -> i
 
 @contextmanager
 def quiet(data: Any) -> Iterator[None]:
-    """Keep Ray Data from drawing bars and from reporting deaths, which are counted here."""
+    """Suppress Ray Data's progress bars, and its reports of dead actors, which are counted here."""
     context, log = data.DataContext.get_current(), logging.getLogger("ray.data")
     before = (context.enable_progress_bars, context.print_on_execution_start, log.level)
     context.enable_progress_bars = context.print_on_execution_start = False

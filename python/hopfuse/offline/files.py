@@ -1,4 +1,4 @@
-"""Fingerprints of input files: their digests, and a stamp that saves reading an unchanged file again."""
+"""Digests of input files, and stamps that save reading an unchanged file again."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def fingerprints(files: Mapping[str, Path], known: Mapping[str, Any] | None = No
     Parameters
     ----------
     files : mapping of str to path
-        By the option or argument that names a file.
+        Paths, by the option or argument that names the file.
     known : mapping, optional
-        What :func:`stamps` said, with digests; a file whose stamp is the same is not read.
+        Digests and stamps from :func:`stamps`; a file with the same stamp is not read.
     """
     found = {}
     for name, path in files.items():
@@ -36,23 +36,23 @@ def fingerprints(files: Mapping[str, Path], known: Mapping[str, Any] | None = No
 
 
 def stamps(inputs: Mapping[str, Mapping[str, Any]]) -> bytes:
-    """Return the size and the time of change of files whose digests are known, as JSON."""
+    """Return the sizes and modification times of files, with their known digests, as JSON."""
     found = {name: {"stamp": _stamp(Path(one["path"])), "sha256": one["sha256"]} for name, one in inputs.items()}
     return json.dumps(found, indent=1, sort_keys=True).encode()
 
 
 def check_inputs(inputs: Mapping[str, Mapping[str, Any]], known: Mapping[str, Any]) -> None:
-    """Refuse files that are not what they were when the plan was made.
+    """Refuse files that have changed since the plan was made.
 
     Raises
     ------
     InputError
-        The message names the file.
+        A file has changed; the message names it.
     """
     now = fingerprints({name: Path(one["path"]) for name, one in inputs.items()}, known)
     for name, one in inputs.items():
         if now[name]["sha256"] != one["sha256"]:
-            raise InputError(f"{name}: {one['path']} has changed since the plan was made; bring it back, or plan again")
+            raise InputError(f"{name}: {one['path']} has changed since the plan was made; restore it, or plan again")
 
 
 def _stamp(path: Path) -> list[Any]:

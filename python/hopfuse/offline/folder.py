@@ -1,4 +1,4 @@
-"""The folder of a run: its plan, its finished parts, and who works in it."""
+"""The folder of a run: its plan, its finished parts, and its lock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAN, STAMPS, LOCK, DRAFTS, PARTS = "plan.json", "stamps.json", "lock", "drafts"
 
 
 class Folder:
-    """A plan and the parts of it that are finished. A part is there whole, or not at all.
+    """A plan and its finished parts. A part exists whole or not at all.
 
     Parameters
     ----------
@@ -46,14 +46,14 @@ class Folder:
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan that the parts are of.
+        """The plan of the parts.
 
         Raises
         ------
         InputError
-            There is none.
+            There is no plan.
         FormatError
-            It is damaged.
+            The plan is damaged.
         """
         try:
             text = (self.path / PLAN).read_bytes()
@@ -66,28 +66,28 @@ class Folder:
         return part_format(self.plan.output)
 
     def has_plan(self) -> bool:
-        """Return whether a plan was made here."""
+        """Return whether the folder has a plan."""
         return (self.path / PLAN).exists()
 
     def create(self, plan: Plan, queries: Path | None = None) -> None:
-        """Make the folder, and put the plan there last.
+        """Create the folder; the plan is written last.
 
         Parameters
         ----------
         plan : Plan
         queries : Path, optional
-            A file that is copied to where the plan has its queries.
+            A file to copy to the plan's path of queries.
 
         Raises
         ------
         InputError
-            It holds another plan, or another process works on it.
+            The folder has another plan, or another process uses it.
         """
         if self.has_plan():
             differ = self.plan.differs(plan)
             if differ:
                 raise InputError(
-                    f"{self.path} holds a plan with other {', '.join(differ)}; choose another folder, or remove it"
+                    f"{self.path} has a plan with other {', '.join(differ)}; choose another folder, or remove it"
                 )
             return
         with self.lock(alone=True):
@@ -101,7 +101,7 @@ class Folder:
             self._write(self.path / PLAN, plan.to_json())
 
     def known(self) -> dict[str, Any]:
-        """Return the digests of input files with the stamps that they had."""
+        """Return the digests of input files with their stamps."""
         try:
             found: dict[str, Any] = json.loads((self.path / STAMPS).read_bytes())
         except (OSError, ValueError):
@@ -109,7 +109,7 @@ class Folder:
         return found
 
     def check(self) -> None:
-        """Refuse to go on with other versions or other input files than the plan's.
+        """Refuse other versions or other input files than the plan's.
 
         Raises
         ------
@@ -120,15 +120,15 @@ class Folder:
 
     @contextmanager
     def lock(self, *, alone: bool) -> Iterator[None]:
-        """Keep others from merging or removing the folder meanwhile; ``alone``: from working here at all.
+        """Hold the folder's lock: shared, or exclusively if ``alone``.
 
-        Several processes may run parts of one plan at once. What processes that were killed left half written is
-        removed by the next one that finds itself alone.
+        Several processes may make parts of a plan at once; merging and removing need the folder alone. The next process
+        that is alone removes drafts that killed processes left.
 
         Raises
         ------
         InputError
-            Another process is in the way.
+            Another process holds the lock.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with open(self.path / LOCK, "a", opener=no_link) as file:
@@ -138,68 +138,68 @@ class Folder:
             except BlockingIOError:
                 if alone:
                     raise InputError(
-                        f"{self.path}: another process is working on it; wait for it, or stop it first"
+                        f"{self.path} is in use by another process; wait for it, or stop it first"
                     ) from None
             if not alone:
                 fcntl.flock(file, fcntl.LOCK_SH)
             yield
 
     def part(self, number: int) -> Path:
-        """Return where a part is, or will be."""
+        """Return the path of a part."""
         return self.path / PARTS / f"part-{number:06d}.{self.plan.output.kind}"
 
     def has(self, number: int) -> bool:
-        """Return whether a part is there.
+        """Return whether a part exists.
 
         Raises
         ------
         FormatError
-            It is damaged.
+            The part is damaged.
         InputError
-            It is of another plan.
+            The part belongs to another plan.
         """
         return self.part(number).exists() and self.seal(number).part == number
 
     def seal(self, number: int) -> Seal:
-        """Return the end of a finished part; errors as in :meth:`has`."""
+        """Return the seal of a finished part; errors as in :meth:`has`."""
         path = self.part(number)
         found = self._format.seal(path)
         if (found.plan, found.part) != (self.plan.digest, number):
             raise InputError(
-                f"{path} is part {found.part} of another plan; remove it and run again: it will be made anew"
+                f"{path} is part {found.part} of another plan; remove it and run again, which makes it anew"
             )
         return found  # type: ignore[no-any-return]
 
     def missing(self, numbers: Sequence[int] | None = None) -> list[int]:
-        """Return which parts, of all or of these, are still to be made."""
+        """Return which of all parts, or of these, do not exist yet."""
         wanted = range(self.plan.num_parts) if numbers is None else numbers
         return [number for number in wanted if not self.has(number)]
 
     def check_seals(self) -> list[Seal]:
-        """Return the ends of all parts.
+        """Return the seals of all parts.
 
         Raises
         ------
         InputError
-            Some are missing.
+            A part is missing.
         """
         missing = self.missing()
         if missing:
             raise InputError(
-                f"{self.path} has {self.plan.num_parts - len(missing)} of {self.plan.num_parts} parts, and not part "
-                f"{missing[0]}; hopfuse score run {self.path} makes the others"
+                f"{self.path} has {self.plan.num_parts - len(missing)} of {self.plan.num_parts} parts, and lacks part "
+                f"{missing[0]}; make the others by hopfuse score run {self.path}"
             )
         return [self.seal(number) for number in range(self.plan.num_parts)]
 
     def check_whole(self) -> None:
-        """Read all parts, and check their checksums and rows.
+        """Read all parts, and verify their checksums and numbers of rows.
 
         Raises
         ------
         InputError
-            Some are missing, or have other rows than the plan says.
+            A part is missing.
         FormatError
-            One is damaged.
+            A part is damaged, or has another number of rows than in the plan.
         """
         self.check_seals()
         for number in range(self.plan.num_parts):
@@ -213,7 +213,7 @@ class Folder:
             yield from self.rows_of(number)
 
     def rows_of(self, number: int) -> Iterator[Row]:
-        """Yield the rows of a part, whose checksum is checked first; errors as in :meth:`check_whole`."""
+        """Yield the rows of a part after verifying its checksum; errors as in :meth:`check_whole`."""
         rows: Iterator[Row] = self._format.rows(self.part(number))
         return rows
 
@@ -223,24 +223,24 @@ class Folder:
         return found
 
     def add(self, number: int, rows: Sequence[Row]) -> None:
-        """Keep a part: write it, put it on the disk, and only then give it its name.
+        """Write a part: flush it to the disk, then rename it to its name.
 
         Raises
         ------
         OSError
-            It cannot be written; nothing of it stays.
+            The part cannot be written; nothing of it stays.
         """
         try:
             self._write(self.part(number), self.encode(number, rows))
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"part {number} of {self.path} cannot be written: {error.strerror}; the finished parts stay: make room "
-                "and run again",
+                f"part {number} of {self.path} cannot be written: {error.strerror}; free disk space and run again: the "
+                "finished parts stay",
             ) from error
 
     def remove(self) -> None:
-        """Remove the folder, its plan first: what is left by a kill is no run any more."""
+        """Remove the folder, its plan first: after a kill in between, the folder has no plan."""
         (self.path / PLAN).unlink(missing_ok=True)
         if self.path.exists():
             sync_directory(self.path)
@@ -258,7 +258,7 @@ class Folder:
         write_whole(path, methodcaller("write", content), drafts=self.path / DRAFTS)
 
     def _clear(self, place: Path, *, but: str = "") -> None:
-        """Remove what a folder holds; another process may be removing it, too."""
+        """Remove the contents of a folder, which another process may be removing, too."""
         if not place.is_dir():
             return
         for path in place.iterdir():
@@ -270,5 +270,5 @@ class Folder:
 
 
 def same_disk(a: Path, b: Path) -> bool:
-    """Return whether a file can be renamed from one folder into the other."""
+    """Return whether two folders are on one file system, so that files can be renamed between them."""
     return os.stat(a).st_dev == os.stat(b).st_dev

@@ -1,4 +1,4 @@
-"""Joining the parts of a run to one file, in the order of the queries."""
+"""Merge the parts of a run into one file, in the order of the queries."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..io.qrels import trec_name
 from .folder import DRAFTS, Folder, same_disk
 from .parts import JsonlParts, ParquetParts
 
-#: What ``--out`` may be for standard output: JSON lines.
+#: Path that stands for standard output, as JSON lines.
 STDOUT = Path("-")
 
 
 class Merged(NamedTuple):
-    """Counts of a merge: rows, those of them without a hit, parts."""
+    """Counts of a merge: rows, rows without a hit, and parts."""
 
     rows: int
     empty: int
@@ -27,17 +27,17 @@ class Merged(NamedTuple):
 
 
 def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> Merged:
-    """Join all parts of a plan to one file; the folder stays.
+    """Merge all parts of a plan into one file; the folder stays.
 
     Parameters
     ----------
     folder : Path
     out : Path
-        ``.jsonl`` or ``.parquet``, as the parts are; ``.trec``, ``.run`` or ``.txt`` for a TREC run; ``.json`` for
-        ``{query: {hit: score}}``, which BEIR and ranx read; ``-`` for JSON lines on standard output. A file is there
-        whole, or not at all.
+        ``.jsonl`` or ``.parquet``, like the parts; ``.trec``, ``.run`` or ``.txt`` for a TREC run; ``.json`` for
+        ``{query: {hit: score}}``, which BEIR and ranx read; ``-`` for JSON lines on standard output. A file is written
+        whole or not at all.
     tag : str
-        Name of the run in a TREC run.
+        Tag of a TREC run.
 
     Returns
     -------
@@ -46,10 +46,10 @@ def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> Merged:
     Raises
     ------
     InputError
-        Parts that are missing or of another plan; a suffix that the parts cannot be joined to; a name that a TREC file
-        cannot hold.
+        A part is missing or belongs to another plan, the parts cannot be merged into a file with this suffix, or a TREC
+        file cannot hold a name.
     FormatError
-        A part that is damaged.
+        A part is damaged.
 
     Examples
     --------
@@ -85,12 +85,12 @@ def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> Merged:
 
 
 def part_kind(out: Path) -> str:
-    """Return the kind of parts that a file is joined from.
+    """Return the kind of parts that a file is merged from.
 
     Raises
     ------
     InputError
-        A suffix that is not one of those of :func:`merge`.
+        The suffix is not one of :func:`merge`.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def part_kind(out: Path) -> str:
 
 
 def writes_names(out: Path) -> bool:
-    """Return whether ids have to be words without white space in a file."""
+    """Return whether a file needs ids without white space."""
     return _WRITERS.get(out.suffix) is _trec
 
 
@@ -113,7 +113,7 @@ def _writer(place: Folder, out: Path, tag: str) -> Callable[[BinaryIO], None]:
     kind = part_kind(out)
     if out.suffix in (".jsonl", ".parquet") and kind != place.plan.output.kind:
         raise InputError(
-            f"--out is {str(out)!r}, and the parts are .{place.plan.output.kind}; plan again with {out.suffix}"
+            f"--out is {str(out)!r}, and the parts are .{place.plan.output.kind}; plan again for {out.suffix}"
         )
     write = _jsonl if out == STDOUT else _WRITERS[out.suffix]
     return lambda file: write(place, file, tag)
@@ -129,7 +129,7 @@ def _jsonl(place: Folder, file: BinaryIO, tag: str) -> None:
 
 
 def _parquet(place: Folder, file: BinaryIO, tag: str) -> None:
-    """One row group for each part."""
+    """Write one row group for each part."""
     parts = ParquetParts(place.plan.output)
     with parts.writer(file, parts.schema) as whole:
         for number in range(place.plan.num_parts):

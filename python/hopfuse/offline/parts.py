@@ -1,4 +1,4 @@
-"""One part of a result: rows to bytes, with the plan's digest and checksums, and back."""
+"""Parts of a result as files, with the plan's digest and checksums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from ..errors import FormatError, InputError, MissingExtraError
 
-#: A query's result: ``id``, ``hits``, and what else the output has.
+#: The result of a query: ``id``, ``hits``, and further columns of the output.
 Row = Mapping[str, Any]
 KEY = b"hopfuse.part"
 KINDS = ("jsonl", "parquet")
@@ -22,21 +22,21 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True)
 class Output:
-    """The kind of file that the parts are, and its columns.
+    """The file format of the parts, and its columns.
 
     Attributes
     ----------
     kind : {"jsonl", "parquet"}
     whole_ids : bool
-        Hits' ids are integers, not strings.
+        Whether ids of hits are integers instead of strings.
     columns : sequence of str
-        More of each hit: ``"title"`` and ``"text"``.
+        Further columns of a hit: ``"title"`` and ``"text"``.
     metadata : mapping of str to str
-        Columns of each hit's ``metadata``, and their types, as :class:`hopfuse.Index` has them.
+        Columns of a hit's ``metadata`` and their types, as in :class:`hopfuse.Index`.
     legs : sequence of str
-        Lists whose scores each hit has beside its own.
+        Lists whose scores a hit has besides its own.
     answers : bool
-        A row has an ``answer``.
+        Whether a row has an ``answer``.
 
     Examples
     --------
@@ -54,18 +54,18 @@ class Output:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InputError(f"parts of the kind {self.kind!r}; allowed: {', '.join(KINDS)}")
+            raise InputError(f"kind is {self.kind!r}; allowed: {', '.join(KINDS)}")
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "legs", tuple(self.legs))
 
     def record(self) -> dict[str, Any]:
-        """Return the fields as JSON gives them back."""
+        """Return the fields as JSON values."""
         found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return found
 
 
 class Seal(NamedTuple):
-    """The end of a part: which part of which plan it is, how many rows it has, and how many of them have no hit."""
+    """The last line or footer of a part: the plan's digest, the part's number, its rows, and its rows without a hit."""
 
     plan: str
     part: int
@@ -74,48 +74,48 @@ class Seal(NamedTuple):
 
 
 class PartFormat(Protocol):
-    """Writes and reads parts of one kind of file."""
+    """Writes and reads parts in one file format."""
 
     def encode(self, rows: Sequence[Row], seal: Seal) -> bytes:
-        """Return the whole part."""
+        """Return the bytes of a part."""
         ...
 
     def seal(self, path: Path) -> Seal:
-        """Return the end of a part; its rows are not read."""
+        """Return the seal of a part without reading its rows."""
         ...
 
     def rows(self, path: Path) -> Iterator[Row]:
-        """Yield the rows of a part, whose checksums are checked first."""
+        """Yield the rows of a part after verifying its checksums."""
         ...
 
 
 def part_format(output: Output) -> PartFormat:
-    """Return what writes and reads the parts of an output."""
+    """Return the format of an output's parts."""
     return ParquetParts(output) if output.kind == "parquet" else JsonlParts()
 
 
 def seal_of(rows: Sequence[Row], plan: str, part: int) -> Seal:
-    """Return the end of a part of these rows."""
+    """Return the seal of a part with these rows."""
     return Seal(plan, part, len(rows), sum(not row["hits"] for row in rows))
 
 
 class JsonlParts:
-    """A JSON object a line; the last line is the seal, with the SHA-256 of itself and of the lines above it."""
+    """JSON lines; the last line is the seal, with the SHA-256 of the seal and the lines above it."""
 
     def encode(self, rows: Sequence[Row], seal: Seal) -> bytes:
-        """Return the whole part."""
+        """Return the bytes of a part."""
         text = "".join(_encode(row) + "\n" for row in rows).encode()
         end = {"sha256": hashlib.sha256(text + _bytes(seal)).hexdigest(), **seal._asdict()}
         return text + json.dumps({"hopfuse": end}).encode() + b"\n"
 
     def seal(self, path: Path) -> Seal:
-        """Return the end of a part; its rows are not read."""
+        """Return the seal of a part without reading its rows."""
         with open(path, "rb") as file:
             file.seek(max(0, file.seek(0, io.SEEK_END) - 1024))
             return _sealed(file.read().splitlines()[-1:], path)[0]
 
     def lines(self, path: Path) -> list[bytes]:
-        """Return the lines of a part but the seal, which is checked against them."""
+        """Return the lines of a part before the seal, after verifying its SHA-256."""
         with open(path, "rb") as file:
             *lines, last = file.readlines() or [b""]
         seal, sha256 = _sealed([last], path)
@@ -129,7 +129,7 @@ class JsonlParts:
 
 
 class ParquetParts:
-    """A Parquet file of one row group: the seal is in its footer, every page has a checksum."""
+    """A Parquet file of one row group, with the seal in its footer and a checksum for every page."""
 
     def __init__(self, output: Output) -> None:
         try:
@@ -153,7 +153,7 @@ class ParquetParts:
         return arrow.schema([*columns, ("answer", arrow.string())] if output.answers else columns)
 
     def encode(self, rows: Sequence[Row], seal: Seal) -> bytes:
-        """Return the whole part."""
+        """Return the bytes of a part."""
         schema = self.schema.with_metadata({KEY: _bytes(seal)})
         table, file = self._arrow.Table.from_pylist(list(rows), schema=schema), io.BytesIO()
         with self.writer(file, schema) as writer:
@@ -161,11 +161,11 @@ class ParquetParts:
         return file.getvalue()
 
     def writer(self, file: Any, schema: Any) -> Any:
-        """Return what writes tables to a file, as all files of the results are written."""
+        """Return a writer of tables with the settings of all result files."""
         return self._parquet.ParquetWriter(file, schema, write_page_checksum=True)
 
     def seal(self, path: Path) -> Seal:
-        """Return the end of a part; its rows are not read."""
+        """Return the seal of a part without reading its rows."""
         try:
             found = self._parquet.read_metadata(path).metadata[KEY]
             return Seal(**json.loads(found))
@@ -185,8 +185,8 @@ class ParquetParts:
 
 
 def damaged(path: Path) -> FormatError:
-    """Return the error of a part that is not as it was written."""
-    return FormatError(f"{path} is damaged; remove it and run again: it will be made anew")
+    """Return the error for a damaged part."""
+    return FormatError(f"{path} is damaged; remove it and run again, which makes it anew")
 
 
 def _bytes(seal: Seal) -> bytes:

@@ -1,4 +1,4 @@
-"""The plan of a run: everything that the bytes of its parts depend on, and its digest."""
+"""The plan of a run: everything on which the bytes of its parts depend, and its digest."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from .check import check_rows
 from .files import fingerprints
 from .parts import Output
 
-#: Version of the plan file, and of the parts.
+#: Version of the formats of plan and parts.
 FORMAT = 1
-#: Queries scored at a time unless a caller says otherwise.
+#: Default number of queries scored at a time.
 CHUNK = 256
-#: Unless a plan says otherwise: the most rows of a part, and the number of parts of a file that would not fill them.
+#: Defaults: the most rows of a part, and the number of parts of a file with fewer rows than that many parts hold.
 MOST_ROWS, PARTS = 4096, 64
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan: inputs, index, scoring and parts; a part's bytes depend on it and on nothing else.
+    """A plan: inputs, index, scoring and parts. The bytes of a part depend on nothing else.
 
     Attributes
     ----------
     queries : str
         Path of the .jsonl or .parquet file of queries.
     inputs : mapping of str to mapping
-        ``path``, ``bytes`` and ``sha256`` of every file that is read, by the option or argument that names it.
+        ``path``, ``bytes`` and ``sha256`` of every input file, by the option or argument that names it.
     index : mapping
-        ``directory`` and ``checksum`` of the index, and what :meth:`hopfuse.Index.info` says, its generation among it.
+        ``directory`` and ``checksum`` of the index, and :meth:`hopfuse.Index.info` with its generation.
     scoring : mapping
-        What the scorer is opened from: the recipe and its options, as JSON.
+        JSON from which the scorer is opened: the recipe and its options.
     output : Output
-        The kind of file of a part, and its columns.
+        File format and columns of the parts.
     rows, part_rows : int
-        Rows of the queries, and of each part but the last.
+        Number of queries, and of rows in each part but the last.
     offsets : sequence of int, or None
-        The byte at which each part's rows begin in a .jsonl file.
+        Byte offsets of the parts' rows in a .jsonl file.
     versions : mapping of str to str
-        Of hopfuse, and of pyarrow where it writes the parts.
+        Versions of hopfuse, and of pyarrow if it writes the parts.
 
     Examples
     --------
@@ -70,54 +70,54 @@ class Plan:
 
     @property
     def num_parts(self) -> int:
-        """The number of parts that the rows make."""
+        """The number of parts."""
         return -(-self.rows // self.part_rows)
 
     def row_range(self, part: int) -> tuple[int, int]:
-        """Return the first row of a part, and the row after its last."""
+        """Return the first row of a part, and the row after the last."""
         first = part * self.part_rows
         return first, min(first + self.part_rows, self.rows)
 
     def offset(self, part: int) -> int:
-        """Return the byte at which a part's rows begin, where the queries are lines."""
+        """Return the byte offset of a part's rows in a .jsonl file, else 0."""
         return 0 if self.offsets is None else self.offsets[part]
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the plan as JSON."""
+        """The SHA-256 of the plan as JSON."""
         return hashlib.sha256(_canonical(self._record())).hexdigest()
 
     def to_json(self) -> bytes:
-        """Return the plan file's contents."""
+        """Return the contents of the plan file."""
         return json.dumps({"digest": self.digest, **self._record()}, indent=1, sort_keys=True).encode() + b"\n"
 
     @classmethod
     def from_json(cls, text: bytes, where: str) -> Plan:
-        """Read a plan file's contents.
+        """Read the contents of a plan file; ``where`` is its name in messages.
 
         Raises
         ------
         FormatError
-            It is damaged or was edited, or a later hopfuse wrote it; ``where`` is its name.
+            The file is damaged or edited, or from a later version of hopfuse.
         """
         try:
             record = json.loads(text)
             digest, number = record.pop("digest"), record.pop("format")
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise FormatError(f"{where} is no plan of hopfuse score, or is damaged; plan again") from None
+            raise FormatError(f"{where} is not a plan of hopfuse score, or is damaged; plan again") from None
         if number != FORMAT:
             raise FormatError(f"{where} has the format {number}; this hopfuse reads format {FORMAT}: plan again")
         if hashlib.sha256(_canonical({"format": number, **record})).hexdigest() != digest:
-            raise FormatError(f"{where} does not match its digest: it is damaged, or was edited; plan again")
+            raise FormatError(f"{where} does not match its digest: it is damaged or was edited; plan again")
         return cls(**{**record, "output": Output(**record["output"])})
 
     def differs(self, other: Plan) -> list[str]:
-        """Return in what two plans differ, in words; their rows follow from their inputs."""
+        """Return the names of what differs between two plans, without rows, which follow from the inputs."""
         mine, theirs = self._named(), other._named()
         return sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
 
     def check_versions(self) -> None:
-        """Refuse to go on with a plan of other versions, whose parts would have other bytes.
+        """Refuse a plan made with other versions, whose parts could have other bytes.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Plan:
             planned = self.versions.get(package)
             if planned != now:
                 raise InputError(
-                    f"this was planned with {package} {planned}, and here is {now}: parts of the two may differ; "
+                    f"the plan was made with {package} {planned}, and {now} is installed: their parts may differ; "
                     f"install {package} {planned}, or plan again"
                 )
 
@@ -160,13 +160,13 @@ def make_plan(
     directory : Path
         The index.
     scoring : mapping
-        What the scorer is opened from, as JSON: it is ``plan.scoring`` there.
+        JSON from which the scorer is opened; it becomes ``plan.scoring``.
     output : Output, optional
         By default JSON lines of ids and scores.
     part_rows : int, optional
         Rows of a part; by default 256 to 4096.
     check : function
-        Called with each query and its place, to refuse it.
+        Called with each query and its place in the file; refuses it by raising.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def make_plan(
     Raises
     ------
     InputError
-        A row that is malformed or refused, an id that repeats; the message names the row.
+        A row is malformed or refused, or an id is repeated; the message names the row.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def make_plan(
 
 
 def with_rows(plan: Plan, queries: Path, rows: int, part_rows: int | None) -> Plan:
-    """Return a plan with the parts of so many rows, which are checked."""
+    """Return a plan with the parts for so many checked rows."""
     size = rows_a_part(rows) if part_rows is None else part_rows
     if size < 1:
         raise InputError(f"part_rows is {size}; it must be at least 1")
@@ -205,9 +205,9 @@ def with_rows(plan: Plan, queries: Path, rows: int, part_rows: int | None) -> Pl
 
 
 def rows_a_part(rows: int) -> int:
-    """Return how many rows a part has unless one says so: hundreds of parts for a million rows.
+    """Return the default number of rows of a part: hundreds of parts for a million rows.
 
-    A multiple of the queries that are scored at a time, since a smaller batch at a part's end costs more a query.
+    It is a multiple of the queries scored at a time, since a smaller batch at the end of a part costs more per query.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def rows_a_part(rows: int) -> int:
 
 
 def versions(output: Output) -> dict[str, str]:
-    """Return the versions of the packages that a part's bytes depend on."""
+    """Return the versions of the packages on which a part's bytes depend."""
     found = {"hopfuse": __version__}
     if output.kind == "parquet":
         try:
@@ -229,18 +229,18 @@ def versions(output: Output) -> dict[str, str]:
 
 
 def index_record(index: Index, directory: Path) -> dict[str, Any]:
-    """Return what tells one index from another."""
+    """Return the identity of an index."""
     record: dict[str, Any] = _plain({"directory": str(directory.resolve()), "checksum": index.checksum, **index.info()})
     return record
 
 
 def open_index(plan: Plan) -> Index:
-    """Open the plan's index at the plan's generation and seq, whatever was changed since.
+    """Open the plan's index at the plan's generation and seq, whatever has changed since.
 
     Raises
     ------
     InputError
-        The directory has another index, or a later generation alone.
+        The directory has another index, or only later generations.
 
     Examples
     --------
@@ -268,13 +268,13 @@ def open_index(plan: Plan) -> Index:
         for one in (plan.index, found)
     )
     raise InputError(
-        f"the plan is for another index: {plan.index['directory']} was at {was} and is at {now}; bring that index "
-        "back, or plan again"
+        f"the plan is for another index: {plan.index['directory']} was at {was} and is at {now}; restore that index, "
+        "or plan again"
     )
 
 
 def _plain(value: Any) -> Any:
-    """As JSON gives it back."""
+    """Return a value after a round trip through JSON."""
     return json.loads(json.dumps(value))
 
 

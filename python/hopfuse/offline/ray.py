@@ -1,8 +1,7 @@
-"""Parts made by Ray Data: a pool of actors over the same plan, on one machine or on a cluster.
+"""Make parts by Ray Data: a pool of actors over the same plan, on one machine or a cluster.
 
-The contract is that of :mod:`hopfuse.offline`: a part is there whole or not at all, and has the same bytes whoever
-makes it. So no row is lost or repeated, whatever Ray does: an actor, a node or a driver that dies costs the parts that
-were being made, and nothing else.
+The contract is that of :mod:`hopfuse.offline`: a part exists whole or not at all, and its bytes do not depend on its
+maker. So no row is lost or repeated: the death of an actor, a node or the driver costs only the parts in progress.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from .workers import MOST_DEATHS, as_error
 
 __all__ = ["run", "score"]
 
-#: Seconds that a run waits for room that others have on the cluster, or that a lost node had.
+#: Seconds that a run waits for resources that other jobs use, or that a lost node had.
 PATIENCE = 30.0
 
 
@@ -47,43 +46,44 @@ def run(
     alone: bool = False,
     progress: Callable[[int], object] = lambda rows: None,
 ) -> Made:
-    """Make the parts of a plan that are not there yet, by actors of Ray Data.
+    """Make the missing parts of a plan by actors of Ray Data.
 
-    The nodes share the run's folder and the queries under one path, and the index too, unless it is copied.
-    An actor has one kernel thread. It asks Ray for a CPU, or for less where a whole one would not stay free beside all
-    actors: tasks of Ray's own could otherwise wait for the actors for ever.
+    All nodes must see the run's folder and the queries under the same paths, and the index, too, unless it is copied.
+    An actor has one kernel thread. It requests a CPU from Ray, or less if no whole CPU would stay free: otherwise
+    Ray's own tasks could wait for the actors forever.
 
     Parameters
     ----------
     folder : Path
-        Where the plan is.
+        Folder of the plan.
     open_scorer : function
         Called in each actor with the plan and 1, its number of threads.
     actors : int
-        Processes, wherever Ray has room for them.
+        Number of processes, which Ray places.
     num_gpus : float
-        GPUs of each actor; 0.5 puts two on one.
+        GPUs for each actor; 0.5 puts two actors on one GPU.
     address : str, optional
-        ``host:port`` of a cluster that this machine belongs to. By default the one that the process is connected to,
-        else that of the variable ``RAY_ADDRESS``, else a new one on this machine, which ends with the run. Token
-        authentication is on unless ``RAY_AUTH_MODE`` says otherwise.
+        ``host:port`` of a cluster that this machine belongs to. By default the cluster to which the process is
+        connected, else that of the environment variable ``RAY_ADDRESS``, else a new one on this machine for the time of
+        the run. Token authentication is on unless ``RAY_AUTH_MODE`` turns it off.
     copy_index : Path, optional
-        A folder on each node's own disk: the first actor there copies the index into it, and all map that copy. It
-        stays. By default all map the plan's path.
+        A folder on each node's own disk, into which the first actor copies the index; all actors of the node map the
+        copy, which stays. By default all map the plan's path.
     shard, chunk, alone, progress
         As in :func:`hopfuse.offline.run`.
 
     Returns
     -------
     Made
-        ``replaced`` counts how often actors or nodes died and the rest was begun again.
+        ``replaced`` counts how often the death of an actor or a node restarted the pool.
 
     Raises
     ------
     InputError
-        No room for the actors; no such cluster, or without the token; and as in :func:`hopfuse.offline.run`.
+        The actors do not fit, the cluster cannot be reached or has another token; and as in
+        :func:`hopfuse.offline.run`.
     HopfuseError
-        Actors that die again and again, and no part is made meanwhile.
+        Actors die repeatedly without making a part.
     MissingExtraError
         Ray is not installed.
     """
@@ -117,20 +117,20 @@ def score(
     check: Callable[[Query, str], object] = lambda query, where: None,
     **how: Any,
 ) -> Any:
-    """Score a dataset of queries, or a file of them, and return the results as a dataset.
+    """Score a dataset or a file of queries, and return the results as a dataset.
 
-    All queries are checked before the first is scored. The folder keeps the plan and the parts: the same call goes on
-    where a run was killed, and :func:`hopfuse.offline.merge` joins them to one file.
+    All queries are checked before the first is scored. The folder keeps the plan and the parts: the same call continues
+    a killed run, and :func:`hopfuse.offline.merge` merges the parts into one file.
 
     Parameters
     ----------
     queries : ray.data.Dataset or Path
-        Rows of ``id``, ``text``, ``entities``, ``vector``, all optional. A dataset is written to the folder, in its
-        order, since parts are ranges of rows: the order must not change from run to run.
+        Rows of ``id``, ``text``, ``entities``, ``vector``, all optional. A dataset is written to the folder in its
+        order, which must not change from run to run, since parts are ranges of rows.
     directory : Path
         The index.
     folder : Path
-        Of the run.
+        Folder of the run.
     open_scorer : function
         As in :func:`run`.
     scoring, output, part_rows, check
@@ -141,12 +141,12 @@ def score(
     Returns
     -------
     ray.data.Dataset
-        A row for each query, ``id`` and ``hits``, in the order of the queries. The process stays connected to Ray.
+        A row with ``id`` and ``hits`` for each query, in the order of the queries. The process stays connected to Ray.
 
     Raises
     ------
     InputError, HopfuseError, MissingExtraError
-        As in :func:`run`; a row that is malformed or refused; a folder of another plan.
+        As in :func:`run`; or a row is malformed or refused, or the folder has another plan.
     """
     place, given = Folder(folder), isinstance(queries, str | Path)
     with tempfile.TemporaryDirectory() as name, connected(how.pop("address", None), stay=True) as ray:
@@ -164,7 +164,7 @@ def score(
 
 
 class _Rounds:
-    """Makes parts by pools of actors, one after another: a pool ends with its parts, or with an actor that dies."""
+    """Makes parts by successive pools of actors; a pool ends when its parts are made or an actor dies."""
 
     def __init__(
         self,
@@ -180,36 +180,36 @@ class _Rounds:
         self._cpus = cpus_of_actor(self._nodes(), actors, num_gpus)
 
     def make(self, parts: Sequence[int]) -> int:
-        """Return how many pools an actor's death ended."""
+        """Make the parts, and return how many pools ended by the death of an actor."""
         left, deaths, fruitless, wanted = list(parts), 0, 0, self._actors
         while left:
             self._wait_for_room(wanted)
-            wanted, before = 1, len(left)  # after a death, what is left is made by as many as there is room for
+            wanted, before = 1, len(left)  # after a death the pool may have fewer actors
             try:
                 for part in self._pool(left):
                     left.remove(part)
                     self._progress(_rows(self._place, [part]))
             except self._ray.exceptions.RayError as error:
                 deaths += 1
-                missing = self._place.missing(left)  # a part may be there, and the word of it lost
+                missing = self._place.missing(left)  # a part may exist whose message was lost
                 self._progress(_rows(self._place, left) - _rows(self._place, missing))
                 left = missing
                 fruitless = fruitless + 1 if len(left) == before else 0
                 if fruitless >= MOST_DEATHS:
                     raise HopfuseError(
-                        f"actors died {MOST_DEATHS} times before any part was made, and part {left[0]} is the first "
-                        "that is missing; often they want memory: give fewer workers or a smaller chunk, and run "
-                        f"again; the finished parts stay. Ray says: {str(error).splitlines()[0]}"
+                        f"actors died {MOST_DEATHS} times without making a part; the first missing part is {left[0]}. "
+                        "They often lack memory: give fewer workers or a smaller chunk, and run again; the finished "
+                        f"parts stay. Ray reports: {str(error).splitlines()[0]}"
                     ) from error
         return deaths
 
     def _pool(self, parts: Sequence[int]) -> Iterator[int]:
-        """Yield each part when it is there."""
+        """Yield each part once it is made."""
         data = self._ray.data
         with warnings.catch_warnings(), quiet(data):
             warnings.simplefilter("ignore")  # of max_restarts, see pyproject.toml
             blocks = data.from_items([{"part": part} for part in parts], override_num_blocks=len(parts))
-            # Ray would start a dead actor again for ever, where it may have no room any more, or dies of its part.
+            # Ray would restart a dead actor forever, even without resources for it or if its part kills it.
             made = blocks.map_batches(
                 PartActor,
                 fn_constructor_args=self._what,
@@ -228,15 +228,15 @@ class _Rounds:
     def _wait_for_room(self, wanted: int) -> None:
         until = time.monotonic() + PATIENCE
         while True:
-            gc.collect()  # a pool that ended holds its room as long as handles of its actors lie in cycles
+            gc.collect()  # an ended pool keeps its resources while its actors' handles are in reference cycles
             free = self._ray.available_resources()
             room = min(fitting([free], self._cpus, self._gpus), fitting(self._nodes(), self._cpus, self._gpus))
             if room >= wanted:
                 return
             if time.monotonic() > until:
                 raise InputError(
-                    f"the Ray cluster has {free.get('CPU', 0.0):g} CPUs and {free.get('GPU', 0.0):g} GPUs free: room "
-                    f"for {room} actors of {self._cpus:g} CPUs and {self._gpus:g} GPUs, and {wanted} are to start; "
+                    f"the Ray cluster has {free.get('CPU', 0.0):g} free CPUs and {free.get('GPU', 0.0):g} free GPUs: "
+                    f"room for {room} actors of {self._cpus:g} CPUs and {self._gpus:g} GPUs, and {wanted} are needed; "
                     "give fewer workers, wait for other jobs, or add nodes, and run again: the finished parts stay"
                 )
             time.sleep(0.5)
@@ -246,7 +246,7 @@ class _Rounds:
 
 
 def _written(dataset: Any, path: Path) -> Path:
-    """Write a dataset's rows as JSON lines, whose bytes depend on the rows and their order alone."""
+    """Write the rows of a dataset as JSON lines; the bytes depend only on the rows and their order."""
     dataset.context.execution_options.preserve_order = True
     with open(path, "w", encoding="utf-8") as file:
         for row in dataset.iter_rows():

@@ -1,4 +1,4 @@
-"""Making the parts of a plan: here, in worker processes, or a share of them."""
+"""Make the parts of a plan, or a share of them, in this process or in worker processes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Made(NamedTuple):
     Attributes
     ----------
     parts : int
-        Parts that were made; others were there.
+        Parts that were made; the others existed.
     rows : int
-        Their rows.
+        Rows of these parts.
     replaced : int
-        Workers that died, and were replaced.
+        Workers that died and were replaced.
     """
 
     parts: int
@@ -44,29 +44,29 @@ def run(
     alone: bool = False,
     progress: Callable[[int], object] = lambda rows: None,
 ) -> Made:
-    """Make the parts of a plan that are not there yet.
+    """Make the missing parts of a plan.
 
-    Any number of processes, on any number of machines that share the folder, may run shards of one plan at once, and
-    a run that was killed goes on where it was. A part has the same bytes whoever makes it.
+    Any number of processes, on any number of machines that share the folder, may run shards of a plan at once. A killed
+    run can be continued. The bytes of a part do not depend on its maker.
 
     Parameters
     ----------
     folder : Path
-        Where the plan is.
+        Folder of the plan.
     open_scorer : function
-        Called with the plan and the number of threads; with several workers, a function of a module.
+        Called with the plan and the number of threads. With several workers it must be importable from a module.
     workers : int
-        Processes. With more than one, each has one kernel thread and maps the same index.
+        Number of processes. With more than one, each has one kernel thread, and all map the same index.
     threads : int, optional
-        Kernel threads where ``workers`` is 1; by default all processors.
+        Kernel threads if ``workers`` is 1; by default all processors.
     shard : tuple of int
-        (i, n): the i-th, from 1, of n shares of the parts.
+        (i, n) for the i-th of n shares of the parts; i starts at 1.
     chunk : int
-        Queries at a time. The parts do not depend on it.
+        Number of queries scored at a time, which does not affect the parts.
     alone : bool
-        Refuse to start while another process works in the folder.
+        Refuse to start while another process uses the folder.
     progress : function
-        Called with the rows of each part that is there: first with those of all that were there before.
+        Called with the number of rows of each part: first with that of all existing parts.
 
     Returns
     -------
@@ -75,9 +75,9 @@ def run(
     Raises
     ------
     InputError
-        Another index, input file or version than the plan's, or what the recipe refuses.
+        The index, an input file or a version is not the plan's, or the recipe refuses a query.
     HopfuseError
-        Workers that die again and again.
+        Workers die repeatedly.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def run(
     if workers < 1:
         raise InputError(f"workers is {workers}; it must be at least 1")
     if workers > 1 and threads is not None:
-        raise InputError("threads is given, and each of several workers has one thread; give one of the two")
+        raise InputError("threads is given with several workers, which have one thread each; leave threads out")
     place.check()
     with place.lock(alone=alone):
         missing = place.missing(numbers)
@@ -123,14 +123,14 @@ def verify(
     chunk: int = CHUNK,
     progress: Callable[[int], object] = lambda rows: None,
 ) -> list[int]:
-    """Check that all parts are there, whole and of this plan; make some of them again, and compare every byte.
+    """Check that all parts exist, are undamaged and belong to the plan; make some again, and compare every byte.
 
     Parameters
     ----------
     folder, open_scorer, threads, chunk, progress
         As in :func:`run`.
     sample : int
-        How many parts are made again, chosen by the plan's digest.
+        Number of parts to make again, drawn with the plan's digest as seed.
 
     Returns
     -------
@@ -140,9 +140,9 @@ def verify(
     Raises
     ------
     InputError
-        Parts that are missing, or of another plan; a part with other bytes.
+        A part is missing, belongs to another plan, or has other bytes.
     FormatError
-        A part that is damaged.
+        A part is damaged.
 
     Examples
     --------
@@ -175,8 +175,8 @@ def verify(
         assert maker is not None
         if place.encode(part, maker.rows(part)) != place.part(part).read_bytes():
             raise InputError(
-                f"{place.part(part)} has other bytes than the same queries give now: the part or what it was made from "
-                "has changed; remove it and run again"
+                f"{place.part(part)} differs from what the same queries give now: the part or its inputs have changed; "
+                "remove it and run again"
             )
         progress(_rows(place, part))
     return chosen
@@ -188,7 +188,7 @@ def shard_parts(parts: int, shard: tuple[int, int]) -> list[int]:
     Raises
     ------
     InputError
-        A share that there is not.
+        The share does not exist.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Scorers of queries, and the making of a part with one."""
+"""Scorers of queries, and the maker of parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .plan import CHUNK, Plan
 
 
 class Scorer(Protocol):
-    """Turns queries into rows of the result; what it answers depends on the query and the plan alone.
+    """Turns queries into rows of the result, which must depend only on the query and the plan.
 
     Examples
     --------
@@ -31,20 +31,20 @@ class Scorer(Protocol):
         ...
 
 
-#: Opens the scorer of a plan on so many threads (None: all); a worker process opens its own, so it is a function of a
-#: module, which another process can import.
+#: Opens the scorer of a plan with so many threads (None for all). Each worker process opens its own, so the function
+#: must be importable from a module.
 OpenScorer = Callable[[Plan, int | None], Scorer]
 
 
 class RecipeScorer:
-    """Scores queries by a recipe: their texts, vectors and entities, as the recipe reads them.
+    """Scores queries by a recipe, with the texts, vectors and entities that the recipe reads.
 
     Parameters
     ----------
     recipe : Recipe
-        With an encoder, where the queries have no vectors.
+        A recipe, with an encoder if queries have no vectors.
     k : int
-        Hits a query.
+        Hits of a query.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class RecipeScorer:
         self._recipe, self._k = recipe, k
 
     def score(self, queries: Sequence[Query], first: int) -> list[Row]:
-        """Return a row for each query; one without entities has those that the recipe's matcher finds."""
+        """Return a row for each query; the recipe's matcher finds the entities of queries without them."""
         groups: dict[tuple[bool, ...], list[int]] = {}
         for at, query in enumerate(queries):
             groups.setdefault(tuple(value is not None for value in query[1:]), []).append(at)
@@ -69,11 +69,11 @@ class RecipeScorer:
         return [rows[at] for at in range(len(queries))]
 
     def _rows(self, queries: Sequence[Query], group: Sequence[int]) -> list[Row]:
-        """Search for queries that have the same columns: in which batch a query comes makes no difference."""
-        asked, needs = [queries[at] for at in group], self._recipe.needs
-        texts = [query.text for query in asked if query.text is not None]
-        entities = [query.entities for query in asked if query.entities is not None]
-        vectors = [query.vector for query in asked if query.vector is not None]
+        """Search queries that have the same columns; answers do not depend on the batch."""
+        group_queries, needs = [queries[at] for at in group], self._recipe.needs
+        texts = [query.text for query in group_queries if query.text is not None]
+        entities = [query.entities for query in group_queries if query.entities is not None]
+        vectors = [query.vector for query in group_queries if query.vector is not None]
         found = self._recipe.search(
             texts or None,
             vectors=np.stack(vectors) if vectors and needs.vectors else None,
@@ -82,7 +82,7 @@ class RecipeScorer:
         )
         return [
             {"id": query.id, "hits": [{"id": hit.id, "score": hit.score} for hit in hits]}
-            for query, hits in zip(asked, found, strict=True)
+            for query, hits in zip(group_queries, found, strict=True)
         ]
 
 
@@ -94,7 +94,7 @@ class PartMaker:
     folder : Folder
     scorer : Scorer
     chunk : int
-        Queries at a time. The parts do not depend on it.
+        Number of queries scored at a time, which does not affect the parts.
     """
 
     def __init__(self, folder: Folder, scorer: Scorer, chunk: int = CHUNK) -> None:
@@ -102,7 +102,7 @@ class PartMaker:
         self._queries = QueryRows(Path(folder.plan.queries))
 
     def make(self, part: int) -> None:
-        """Make a part, unless it is there."""
+        """Make a part, unless it exists."""
         if not self._folder.has(part):
             self._folder.add(part, self.rows(part))
 
@@ -112,7 +112,7 @@ class PartMaker:
         Raises
         ------
         InputError
-            The queries' file has fewer rows than the plan says.
+            The file of queries has fewer rows than the plan.
         """
         plan, found = self._folder.plan, list[Row]()
         first, end = plan.row_range(part)

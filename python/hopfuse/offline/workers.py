@@ -1,4 +1,4 @@
-"""Worker processes: each scores parts over the same mapped index; the part of one that dies is made by another."""
+"""Worker processes, which make parts over the same mapped index; another worker makes the part of one that dies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..errors import HopfuseError
 from .folder import Folder
 from .scoring import OpenScorer, PartMaker
 
-#: Workers that die over the same part, or before their first, one after another, until it is given up.
+#: Deaths of workers at the same part, or before their first part, after which a run fails.
 MOST_DEATHS = 5
 
 
@@ -33,30 +33,30 @@ class _Worker:
 
 
 class Workers:
-    """So many processes, with one kernel thread each, that make the parts of a run.
+    """Processes with one kernel thread each that make the parts of a run.
 
     Parameters
     ----------
     folder : Folder
     open_scorer : function
-        A function of a module, which the workers import.
+        A function that workers can import from a module.
     chunk : int
-        Queries at a time.
+        Number of queries scored at a time.
     """
 
     def __init__(self, folder: Folder, open_scorer: OpenScorer, chunk: int) -> None:
         self._what = (folder.path, open_scorer, chunk)
-        self._context = get_context("spawn")  # a fork would copy locks of kernel threads as they happen to be
+        self._context = get_context("spawn")  # a fork would copy the kernel threads' locks in any state
         self._deaths: Counter[int | None] = Counter()
         self.replaced = 0
 
     def make(self, parts: Iterable[int], count: int) -> Iterator[int]:
-        """Make parts by ``count`` processes; yield each when it is there.
+        """Make parts by ``count`` processes; yield each once it is made.
 
         Raises
         ------
         HopfuseError
-            What a worker raised; or workers that die over one part again and again. Finished parts stay.
+            A worker raised an error, or workers die repeatedly at one part. Finished parts stay.
         """
         waiting = deque(parts)
         workers = [self._started() for _ in range(min(count, len(waiting)))]
@@ -72,7 +72,7 @@ class Workers:
                 _stop(worker)
 
     def _heard(self, worker: _Worker, waiting: deque[int], workers: list[_Worker]) -> int | None:
-        """Take a worker's message, or its death; give it its next part; return the part that it has made."""
+        """Handle a message or the death of a worker, and assign its next part; return the part that it has made."""
         try:
             kind, what = worker.pipe.recv()
         except (EOFError, OSError):
@@ -87,12 +87,12 @@ class Workers:
         self._deaths.pop(done, None)
         if waiting:
             worker.part = waiting.popleft()
-            with suppress(OSError):  # where it has died, its pipe says so at the next turn
+            with suppress(OSError):  # if it has died, its pipe reports so at the next turn
                 worker.pipe.send(worker.part)
         return done
 
     def _bury(self, worker: _Worker, waiting: deque[int]) -> None:
-        """Put a dead worker's part back, first in the line."""
+        """Put the part of a dead worker back at the head of the queue."""
         worker.pipe.close()
         worker.process.join()
         self.replaced += 1
@@ -100,10 +100,10 @@ class Workers:
         if worker.part is not None:
             waiting.appendleft(worker.part)
         if self._deaths[worker.part] >= MOST_DEATHS:
-            over = "before its first part" if worker.part is None else f"over part {worker.part}"
+            where = "before their first part" if worker.part is None else f"at part {worker.part}"
             raise HopfuseError(
-                f"{MOST_DEATHS} workers died {over}, the last with exit code {worker.process.exitcode} (-9: killed, "
-                "often for want of memory): give fewer --workers or a smaller --chunk, and run again; the finished "
+                f"{MOST_DEATHS} workers died {where}, the last with exit code {worker.process.exitcode} (-9: killed, "
+                "often for lack of memory): give fewer --workers or a smaller --chunk, and run again; the finished "
                 'parts stay. A script that starts workers needs `if __name__ == "__main__":`'
             )
 
@@ -111,12 +111,12 @@ class Workers:
         mine, theirs = self._context.Pipe()
         process = self._context.Process(target=_work, args=(theirs, *self._what), daemon=True)
         process.start()
-        theirs.close()  # so that the pipe ends with the worker
+        theirs.close()  # so that the pipe closes with the worker
         return _Worker(process, mine)
 
 
 def _stop(worker: _Worker) -> None:
-    """End a worker: one that has nothing to do leaves by itself, what another one does is not needed any more."""
+    """End a worker: an idle one exits by itself, and the work of another is no longer needed."""
     worker.pipe.close()
     if worker.part is not None or not worker.ready:
         worker.process.kill()
@@ -124,7 +124,7 @@ def _stop(worker: _Worker) -> None:
 
 
 def as_error(name: str, text: str) -> Exception:
-    """Return what a worker raised, by its name."""
+    """Return the error that a worker raised, from its name and text."""
     kind = getattr(errors, name, None)
     if name == "OSError":
         return OSError(text)
@@ -137,8 +137,8 @@ def as_error(name: str, text: str) -> Exception:
 
 
 def _work(pipe: Connection, folder: Path, open_scorer: OpenScorer, chunk: int) -> None:
-    """Make the parts that the pipe names, until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent leaves, and this with it
+    """Make the parts received from the pipe, until it closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it, and this process ends with the parent
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         place = Folder(folder)
@@ -156,7 +156,7 @@ def _work(pipe: Connection, folder: Path, open_scorer: OpenScorer, chunk: int) -
 
 
 def portable(error: Exception) -> tuple[str, str]:
-    """Return an error's name and text; of one that nobody foresaw, where it comes from, too."""
+    """Return the name and text of an error; the text of an unexpected one includes the traceback."""
     if isinstance(error, HopfuseError):
         return type(error).__name__, str(error)
     if isinstance(error, OSError):
@@ -165,7 +165,7 @@ def portable(error: Exception) -> tuple[str, str]:
 
 
 def _leave_with_parent() -> None:
-    """End this process when the one that started it ends, however it ends."""
+    """End this process when its parent ends, even by SIGKILL."""
     parent = parent_process()
     assert parent is not None
     connection.wait([parent.sentinel])
