@@ -23,7 +23,7 @@ def test_other_objects_are_refused() -> None:
         """Something of that name alone."""
 
     for wrong in (3, IGraphStorage()):
-        with pytest.raises(InputError, match="it must be fast-graphrag's IGraphStorage"):
+        with pytest.raises(InputError, match="storage must be fast-graphrag's IGraphStorage"):
             adapter.accelerate(wrong)
 
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def test_other_objects_are_refused() -> None:
-    with pytest.raises(InputError, match=r"rag is a list; it must be a hipporag\.HippoRAG"):
+    with pytest.raises(InputError, match=r"rag must be a hipporag\.HippoRAG; got list"):
         accelerate([])
 
 

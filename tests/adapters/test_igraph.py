@@ -311,7 +311,7 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> N
 
 
 def test_other_graphs_are_refused() -> None:
-    with pytest.raises(InputError, match=r"is a int; it must be an igraph\.Graph"):
+    with pytest.raises(InputError, match=r"graph must be an igraph\.Graph; got int"):
         personalized_pagerank(3)
     with pytest.raises(InputError, match="leave weights and directed out"):
         personalized_pagerank_batch(hf.Graph.from_edges([0], [1]), [{0: 1.0}], directed=False)

@@ -112,7 +112,7 @@ def test_filters_of_a_server(source, url):
     expected = Searcher(source).search(QUESTIONS[:1], allow={"tenant": "a", "number__ge": 2})[0]
     assert [one.node.node_id for one in found] == [hit.id for hit in expected]
     assert expected
-    with pytest.raises(InputError, match="a server takes ids or conditions that all must hold"):
+    with pytest.raises(InputError, match="a server accepts only ids or conditions that must all hold"):
         HopfuseRetriever(url, filters=where(("number", "!=", 2))).retrieve(QUESTIONS[0])
     with pytest.raises(InputError, match="filters and allow are both given"):
         HopfuseRetriever(source, filters=both, allow=["p1"])

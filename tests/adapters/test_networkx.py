@@ -154,7 +154,7 @@ REFUSED = {
     "negative weight": (weighted(-1.0), {}, r"edge attribute 'weight' has -1\.0"),
     "infinite weight": (weighted(float("inf")), {}, "has inf"),
     "no number": (weighted("heavy"), {}, "edge attribute 'weight' must be numbers"),
-    "beyond float32": (weighted(1e300), {}, "cannot walk over this graph"),
+    "beyond float32": (weighted(1e300), {}, "cannot walk on this graph"),
     "negative restart": (nx.path_graph(3), {"personalization": {0: 1.0, 1: -0.5}}, r"personalization has -0\.5"),
     "damping of 1": (nx.path_graph(3), {"alpha": 1.0}, r"alpha is 1\.0; hopfuse walks with"),
     "a start of 0": (nx.path_graph(3), {"nstart": {0: 0.0}}, "nstart sums to 0"),

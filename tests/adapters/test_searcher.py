@@ -82,7 +82,7 @@ def test_connections_are_forgotten_when_their_event_loop_ends():
 
     async def ask():
         ended.add(asyncio.get_running_loop())
-        with pytest.raises(EndpointError, match="gave no answer"):
+        with pytest.raises(EndpointError, match="did not answer"):
             await searcher.asearch(["one"])
 
     for _ in range(3):
@@ -121,7 +121,7 @@ def test_a_given_encoder_reads_the_questions():
     vectors = np.eye(2, dtype=np.float32)
     encoder = ArrayEncoder(2, queries={"north?": vectors[0], "south?": vectors[1]}, name="mine")
     index = hf.Index.build(passages=[{"text": "north"}, {"text": "south"}], vectors=vectors, encoder=encoder)
-    with pytest.raises(InputError, match="the encoder mine; give it"):
+    with pytest.raises(InputError, match="the encoder mine; pass it"):
         Searcher(index)
     found = Searcher(index, encoder=encoder).search(["south?", "north?"], k=1)
     assert [row[0].text for row in found] == ["south", "north"]
@@ -137,28 +137,28 @@ def test_what_is_refused(folder):
     local, remote = Searcher(folder), Searcher("http://127.0.0.1:9")
     assert as_searcher(local) is local
     for given, says in (
-        ({"source": 3}, "source is a int"),
+        ({"source": 3}, "source must be a server's URL, .*; got int"),
         ({"source": folder / "none"}, "none"),
-        ({"source": folder, "key": "k"}, "key is given, and source is no server's address"),
+        ({"source": folder, "key": "k"}, "key is given, and source is not a server's URL"),
         ({"source": folder, "recipe": "nope"}, "recipe is 'nope'; allowed: guided-walk"),
         ({"source": folder, "recipe": "guided-walk"}, "vectors"),
         ({"source": folder, "options": {"nope": 1}}, "nope"),
-        ({"source": "http://h", "encoder": "e"}, "encoder is given, and source is a server's address"),
+        ({"source": "http://h", "encoder": "e"}, "encoder is given, and source is a server's URL"),
         ({"source": "http://h", "allow_scope": "results"}, "allow_scope is given"),
         ({"source": "http://h", "timeout": 0}, "timeout is 0"),
         ({"source": hf.recipes.default(small_index()), "options": {}}, "options is given, and source is a recipe"),
     ):
         with pytest.raises((InputError, hf.errors.FormatError), match=says):
             Searcher(**given)
-    with pytest.raises(InputError, match="a server takes ids or conditions"):
+    with pytest.raises(InputError, match="a server accepts only ids or conditions"):
         remote.search(["one"], allow=hf.where(tenant="a"))
     for one in (local, remote):
-        with pytest.raises(InputError, match=r"questions is the text 'who\?'; give a list of questions"):
+        with pytest.raises(InputError, match=r"questions must be a list; got the text 'who\?'"):
             one.search("who?")
-        with pytest.raises(InputError, match=r"questions is the text 'who\?'; give a list of questions"):
+        with pytest.raises(InputError, match=r"questions must be a list; got the text 'who\?'"):
             asyncio.run(one.asearch("who?"))
     assert len(local.search(one for one in QUESTIONS)) == len(QUESTIONS)
-    with pytest.raises(InputError, match="give a list of passages"):
+    with pytest.raises(InputError, match="allow must be a list of ids"):
         local.search(["one"], allow="p1")
-    with pytest.raises(EndpointError, match="gave no answer"):
+    with pytest.raises(EndpointError, match="did not answer"):
         remote.search(["one"])

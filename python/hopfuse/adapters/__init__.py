@@ -1,4 +1,7 @@
-"""Offer other systems' interfaces over hopfuse's kernels. A module loads when it is first used."""
+"""Interfaces of other libraries over hopfuse's kernels and recipes.
+
+The room imports the public API and :mod:`hopfuse.client`; each module imports its library when it is first used.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Filters of other frameworks as ``allow=``: one mapping where a server can take it, else a :class:`hopfuse.Where`."""
+"""Filters of other frameworks as ``allow=``: a mapping if that can express them, since servers take no ``Where``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Filter = Mapping[str, Any] | Where
 
 
 def condition(column: str, operator: str, value: Any) -> Filter:
-    """Return a condition on a column; passages without a value meet ``ne`` and ``nin``, as in the frameworks.
+    """Return a condition on a column. Missing values meet ``ne`` and ``nin``, as in the frameworks.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def condition(column: str, operator: str, value: Any) -> Filter:
 
 
 def joined(parts: Sequence[Filter], how: Literal["and", "or"]) -> Filter:
-    """Return the filter for all of several parts, or for any of them; a mapping if that can express it.
+    """Return the conjunction or the disjunction of filters, as a mapping if that can express it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fuse as other systems do, in terms of this library's methods. docs/dialects.md has the sources."""
+"""Fusion with the conventions of other systems, by this library's methods. docs/dialects.md has the sources."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from ..types.hits import PAD_SCORE
 
 __all__ = ["DIALECTS", "Convention", "fuse"]
 
-# ---- Scales that no calibration here has, in float64 on the host ----------------------------------------------------
+# ---- Scales other than hopfuse's calibrations, in float64 on the host -----------------------------------------------
 
-#: (scores (B, k), which of them hold a hit (B, k)) -> scores on the scale (B, k); where no hit is, anything finite.
+#: (scores (B, k), whether each is a hit (B, k)) -> scaled scores (B, k), which are finite but meaningless if not hits.
 Scale: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.bool_]], NDArray[np.float64]]
-#: What equal scores, or a single one, become: a number, what they are, or 1 where they are above 0 and 0 otherwise.
+#: The result for equal scores, or a single one: a number, the scores themselves, or 1 if they are above 0, else 0.
 Flat: TypeAlias = float | Literal["kept", "sign"]
 
 
 def _three_sigma(*, ddof: int, flat: Flat) -> Scale:
-    """Return (s - mean + 3 sigma)/(6 sigma), not cut to [0, 1]; ``ddof`` is 0 for the population, 1 for a sample."""
+    """Return (s - mean + 3 sigma)/(6 sigma), not clipped to [0, 1]; ``ddof`` is 0 for a population, 1 for a sample."""
 
     def scale(scores: NDArray[np.float64], held: NDArray[np.bool_]) -> NDArray[np.float64]:
         count = held.sum(axis=1, keepdims=True)
@@ -58,7 +58,7 @@ def _three_sigma(*, ddof: int, flat: Flat) -> Scale:
 
 
 def _min_max(*, flat: Flat, floor: float = 0.0) -> Scale:
-    """Return (s - min)/(max - min), and ``floor`` where that is 0."""
+    """Return (s - min)/(max - min), or ``floor`` where that is 0."""
 
     def scale(scores: NDArray[np.float64], held: NDArray[np.bool_]) -> NDArray[np.float64]:
         least, most = _ends(scores, held)
@@ -69,12 +69,12 @@ def _min_max(*, flat: Flat, floor: float = 0.0) -> Scale:
 
 
 def _by_largest(scores: NDArray[np.float64], held: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return s / max(max s, 1e-9): scores below 0 count as such in the maximum."""
+    """Return s / max(max s, 1e-9)."""
     return np.where(held, scores, 0.0) / np.maximum(_ends(scores, held)[1], 1e-9)
 
 
 def _ends(scores: NDArray[np.float64], held: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the least and the largest score of each list, (B, 1): 0 for an empty one."""
+    """Return the least and the largest score of each list, (B, 1); 0 for an empty list."""
     some = held.any(axis=1, keepdims=True)
     least = scores.min(axis=1, keepdims=True, where=held, initial=np.inf)
     most = scores.max(axis=1, keepdims=True, where=held, initial=-np.inf)
@@ -88,7 +88,7 @@ def _spread(
     width: NDArray[np.float64],
     flat: Flat,
 ) -> NDArray[np.float64]:
-    """Return (s - low)/width, and ``flat`` where the scores of a list are equal."""
+    """Return (s - low)/width, or ``flat`` for lists with equal scores."""
     least, most = _ends(scores, held)
     if flat == "kept":
         level = most
@@ -106,7 +106,7 @@ def _spread(
 
 @dataclass(frozen=True)
 class Convention:
-    """One method of one system.
+    """A fusion method of a system, in terms of hopfuse's.
 
     Examples
     --------
@@ -116,19 +116,19 @@ class Convention:
     """
 
     method: type[FusionMethod]
-    #: Scales by the name that calibration= takes; the first is the system's default. None where ranks count.
+    #: Scales by their names in ``calibration=``, the system's default first; empty if the method reads ranks.
     scales: Mapping[str, Calibration | Scale] = field(default_factory=dict)
-    #: Options at values of the system's, and which options its user sets.
+    #: Options that the system fixes, and the names of those that its user sets.
     options: Mapping[str, Any] = field(default_factory=dict)
     settable: tuple[str, ...] = ()
-    #: RRF's k and first rank, by the system's count.
+    #: RRF's k and first rank, as the system counts them.
     constant: float = 60.0
     first_rank: int = 1
-    #: Whether weights can be given, and whether the system divides them by their sum.
+    #: Whether the method takes weights, and whether the system divides them by their sum.
     weights: Literal["none", "as given", "divided"] = "none"
-    #: Weights where the call gives none: 1 each, 1/L each, or an error.
+    #: Default weights: 1 each, 1/L each, or none, so that they are required.
     default: Literal["one", "mean", "required"] = "one"
-    #: Every score is multiplied by it.
+    #: Factor of every score.
     factor: float = 1.0
 
     def weights_for(self, given: Any, num_lists: int) -> NDArray[np.float32]:
@@ -257,38 +257,38 @@ def fuse(
     threads: int | None = None,
     **options: Any,
 ) -> Hits:
-    """Fuse ranked lists of the same queries into one, as another system does.
+    """Fuse ranked lists of the same queries into one, with the conventions of another system.
 
     Parameters
     ----------
     lists : sequence of Hits
-        L lists of B queries each, over the same ids; k may differ.
+        L lists of B queries each, over the same ids; their k may differ.
     dialect : str
         "ranx", "qdrant", "lancedb", "langchain", "llamaindex", "haystack", "weaviate", "elasticsearch", "opensearch"
         or "milvus".
     method : str
-        The system's method, by this library's name for it; docs/dialects.md has a row for each.
+        The system's method by its name in this library; docs/dialects.md lists them.
     weights : array_like (L,) or (B, L), optional
-        As the system's user gives them, where its method has weights.
+        Weights as in the system, if its method has weights.
     calibration : str, optional
-        The scale of the scores, where the system lets its user choose.
+        Scale of the scores, if the system offers a choice.
     pool : int or sequence of int or None, one a list, optional
-        Only so many of a list's first hits are taken, and scaled.
+        Number of first hits of each list that are scaled and fused.
     consensus, prior, k, backend, threads
-        As :func:`hopfuse.fuse` takes them.
+        As in :func:`hopfuse.fuse`.
     **options
-        Those of the method that the system's user sets, e.g. ``rank_constant=``, the system's own k.
+        Options of the method that the system exposes, e.g. ``rank_constant=``, the system's k.
 
     Returns
     -------
     Hits
-        As :func:`hopfuse.fuse` returns them.
+        As from :func:`hopfuse.fuse`.
 
     Raises
     ------
     InputError
-        An unknown dialect, a method or option that the system lacks or fixes, lists on a device where the dialect has
-        a scale of its own, what :func:`hopfuse.fuse` refuses.
+        The dialect is unknown, the system lacks the method or the option or fixes it, lists are on a device and the
+        dialect has its own scale, or :func:`hopfuse.fuse` refuses an argument.
 
     References
     ----------
@@ -308,14 +308,14 @@ def fuse(
     if weights is not None and convention.weights == "none":
         raise InputError(f"{name} has no weights; leave them out, or use hopfuse.fuse")
     if weights is None and convention.default == "required":
-        raise InputError(f"{name} has no default weights; give weights=, one a list")
+        raise InputError(f"{name} has no default weights; give weights=, one for each list")
     chosen = convention.method(**_options(convention, name, options))
     scale = _scale(convention, name, calibration)
     rule = scale if scale is None or isinstance(scale, Calibration) else Calibration("none")
     known = isinstance(lists, Sequence) and all(isinstance(hits, Hits) for hits in lists)
     if known and scale is not None and not isinstance(scale, Calibration):
         pools = list(pool) if isinstance(pool, Sequence | np.ndarray) else [pool] * len(lists)
-        if len(pools) == len(lists):  # else hopfuse.fuse refuses the pools
+        if len(pools) == len(lists):  # otherwise hopfuse.fuse refuses the pools
             lists = [_rescaled(hits, scale, most, name) for hits, most in zip(lists, pools, strict=True)]
     if known and chosen.weighted and (weights is None or _is_plain(weights)):
         weights = convention.weights_for(weights, len(lists))
@@ -334,11 +334,11 @@ def fuse(
 
 
 def _rescaled(hits: Hits, scale: Scale, most: Any, name: str) -> Hits:
-    """Return hits with the scores of the first ``most`` of each row on a scale."""
+    """Return hits with the scores of the first ``most`` of each row scaled."""
     if is_on_device(hits.scores):
-        raise InputError(f"{name} scales scores on the host alone: pass lists there (backend='cpu')")
+        raise InputError(f"{name} scales scores on the host: pass lists on the host (backend='cpu')")
     scores, counts = to_numpy(hits.scores, "scores"), to_numpy(hits.counts, "counts")
-    if isinstance(most, int | np.integer) and not isinstance(most, bool):  # hopfuse.fuse refuses what else is given
+    if isinstance(most, int | np.integer) and not isinstance(most, bool):  # hopfuse.fuse refuses other types
         counts = np.minimum(counts, max(int(most), 0))
     held = np.arange(scores.shape[1]) < counts[:, None]
     scaled = scale(np.where(held, scores, 0).astype(np.float64), held)
@@ -346,7 +346,7 @@ def _rescaled(hits: Hits, scale: Scale, most: Any, name: str) -> Hits:
 
 
 def _is_plain(weights: Any) -> bool:
-    """Return whether hopfuse.fuse will take the weights; what it refuses, it is to name as it was given."""
+    """Return whether hopfuse.fuse accepts the weights; others are passed on, so that its error shows them unchanged."""
     array = to_numpy(weights, "weights")
     if array.dtype.kind not in "fiub" or array.ndim not in (1, 2):
         return False
@@ -358,7 +358,7 @@ def _is_plain(weights: Any) -> bool:
 def _scale(convention: Convention, name: str, wanted: Any) -> Calibration | Scale | None:
     if not convention.scales:
         if wanted is not None:
-            raise InputError(f"{name} reads ranks, not scores: a calibration has no effect; leave it out")
+            raise InputError(f"{name} reads ranks, not scores; leave calibration= out")
         return None
     chosen = next(iter(convention.scales)) if wanted is None else wanted
     if not isinstance(chosen, str) or chosen not in convention.scales:
@@ -371,7 +371,7 @@ def _convention(dialect: str, method: str) -> Convention:
         raise InputError(f"dialect is {dialect!r}; allowed: {', '.join(DIALECTS)}")
     has = ", ".join(DIALECTS[dialect])
     if isinstance(method, FusionMethod):
-        raise InputError(f"method is {method!r} with dialect {dialect!r}, which sets its options; give a name: {has}")
+        raise InputError(f"method is {method!r}; with a dialect, which sets the options, give a name: {has}")
     if not isinstance(method, str) or method not in DIALECTS[dialect]:
         raise InputError(f"dialect {dialect!r} has no fusion method {method!r}; it has: {has}")
     return DIALECTS[dialect][method]
@@ -380,16 +380,16 @@ def _convention(dialect: str, method: str) -> Convention:
 def _options(convention: Convention, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     known = {f.name for f in fields(convention.method)}  # type: ignore[arg-type]
     for option in (option for option in given if option not in convention.settable):
-        fixes = f"{name} fixes {option}" if option in known else f"{name} has no option {option!r}"
-        raise InputError(f"{fixes}; options that can be given: {', '.join(convention.settable) or 'none'}")
+        what = f"{name} fixes {option}" if option in known else f"{name} has no option {option!r}"
+        raise InputError(f"{what}; allowed options: {', '.join(convention.settable) or 'none'}")
     options = {**convention.options, **given}
     if convention.method is RRF:
         k = options.get("rank_constant", convention.constant)
         least = 1 - convention.first_rank
         if not is_finite_float32(k) or k < least:
             raise InputError(
-                f"rank_constant is {k!r}; {name} counts ranks from {convention.first_rank}, so that it must be a "
-                f"finite float32 number, at least {least}"
+                f"rank_constant is {k!r}; {name} counts ranks from {convention.first_rank}, so it must be a finite "
+                f"float32 number of at least {least}"
             )
         options["rank_constant"] = float(k) - (1 - convention.first_rank)
     return options

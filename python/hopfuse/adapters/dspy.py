@@ -1,4 +1,4 @@
-"""A DSPy retriever: predictions of passages, with their ids and scores."""
+"""A DSPy retriever, whose predictions have passages with ids and scores."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HopfuseRetriever(dspy.Retrieve):
     Raises
     ------
     InputError
-        ``source`` is not one of the above; later, what the recipe or the server refuses.
+        ``source`` is not one of the above; in a search, the recipe or the server refuses an argument.
 
     Examples
     --------
@@ -57,27 +57,27 @@ class HopfuseRetriever(dspy.Retrieve):
     def forward(self, query: str | Sequence[str], k: int | None = None, allow: Any = None) -> Any:
         """Return the prediction of a question, or of each of several."""
         questions = [query] if isinstance(query, str) else list(query)
-        made = [_prediction(hits) for hits in self._searcher.search(questions, **self._asked(k, allow))]
+        made = [_prediction(hits) for hits in self._searcher.search(questions, **self._settings(k, allow))]
         return made[0] if isinstance(query, str) else made
 
     async def acall(self, query: str | Sequence[str], k: int | None = None, allow: Any = None) -> Any:
-        """Return the same, awaited."""
+        """Return the prediction of a question, or of each of several."""
         questions = [query] if isinstance(query, str) else list(query)
-        made = [_prediction(hits) for hits in await self._searcher.asearch(questions, **self._asked(k, allow))]
+        made = [_prediction(hits) for hits in await self._searcher.asearch(questions, **self._settings(k, allow))]
         return made[0] if isinstance(query, str) else made
 
     def rm(self, query: str, k: int | None = None, allow: Any = None) -> list[Any]:
         """Return a prediction for each passage, with ``long_text``, ``id``, ``score`` and ``metadata``."""
         return [
             dspy.Prediction(long_text=hit.text, id=hit.id, score=float(hit.score), metadata=passage_metadata(hit))
-            for hit in self._searcher.search([query], **self._asked(k, allow))[0]
+            for hit in self._searcher.search([query], **self._settings(k, allow))[0]
         ]
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
-        """Return what a program saves of it: k. DSPy passes ``json_mode``, which its own Retrieve does not take."""
+        """Return the state that a program saves, k; ``json_mode``, which DSPy passes, is not used."""
         return {"k": self.k}
 
-    def _asked(self, k: int | None, allow: Any) -> dict[str, Any]:
+    def _settings(self, k: int | None, allow: Any) -> dict[str, Any]:
         return {"k": self.k if k is None else k, "allow": self.allow if allow is None else allow}
 
 

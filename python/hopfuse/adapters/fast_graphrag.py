@@ -1,4 +1,4 @@
-"""Answer the walk of fast-graphrag's ``IGraphStorage.score_nodes`` by hopfuse's kernels."""
+"""Run the walk of fast-graphrag's ``IGraphStorage.score_nodes`` by hopfuse's kernels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def accelerate(storage: Any) -> Any:
     Raises
     ------
     InputError
-        ``storage`` is another object.
+        ``storage`` has another type.
 
     References
     ----------
@@ -42,11 +42,11 @@ def accelerate(storage: Any) -> Any:
     >>> from hopfuse.adapters.fast_graphrag import accelerate
     >>> accelerate(3)
     Traceback (most recent call last):
-    hopfuse.errors.InputError: storage is a int; it must be fast-graphrag's IGraphStorage
+    hopfuse.errors.InputError: storage must be fast-graphrag's IGraphStorage; got int
     """
     known = any(kind.__name__ == "IGraphStorage" for kind in type(storage).__mro__)
     if not known or not hasattr(storage, "_graph") or not callable(getattr(storage, "score_nodes", None)):
-        raise InputError(f"storage is a {type(storage).__name__}; it must be fast-graphrag's IGraphStorage")
+        raise InputError(f"storage must be fast-graphrag's IGraphStorage; got {type(storage).__name__}")
     base: Any = type(storage)
     if not getattr(base, "_is_accelerated", False):
         storage.__class__ = _accelerated_class(base)
@@ -55,7 +55,7 @@ def accelerate(storage: Any) -> Any:
 
 @cache
 def _accelerated_class(base: Any) -> Any:
-    """Return a subclass whose graph is accelerated when it is walked over."""
+    """Return a subclass that accelerates its graph before each walk."""
 
     class AcceleratedStorage(base):  # type: ignore[misc]
         _is_accelerated = True

@@ -1,4 +1,4 @@
-"""A Haystack component: a retriever for pipelines, which saves and loads with them."""
+"""A Haystack retriever component, which can be saved and loaded with its pipeline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ try:
 except ModuleNotFoundError as _error:
     raise MissingExtraError("haystack-ai", "haystack", "hopfuse.adapters.haystack") from _error
 
-#: Haystack's operators, and those of :func:`hopfuse.where`.
+#: Haystack's operators in terms of those of :func:`hopfuse.where`.
 OPERATORS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "ge", "<": "lt", "<=": "le", "in": "in", "not in": "nin"}
 
 
@@ -25,8 +25,8 @@ OPERATORS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "ge", "<": "lt", "<=": "le
 class HopfuseRetriever:
     """A Haystack retriever over an index here or over ``hopfuse serve``.
 
-    A document has the passage's id as text, its text as content, its own metadata with the title as meta, and a score.
-    The index is opened by ``warm_up``, or by the first run. Haystack loads a saved pipeline with it where it may:
+    A document has the passage's id as a string, its text as content, its metadata and title as meta, and a score. The
+    index is opened by ``warm_up`` or the first run. To load a saved pipeline, Haystack needs
     ``Pipeline.loads(text, allowed_modules=["hopfuse.adapters.haystack"])``.
 
     Parameters
@@ -39,7 +39,7 @@ class HopfuseRetriever:
         Haystack's filters on fields ``meta.NAME``; missing values are treated as Haystack does. A run's filters replace
         them. With a server, conditions must be joined by AND, and ``!=`` and ``not in`` are refused.
     recipe, options, index, timeout : optional
-        As in :class:`.searcher.Searcher`; not for a source that is one.
+        As in :class:`.searcher.Searcher`, unless the source is one.
     key : Secret, optional
         A server's key: ``Secret.from_env_var("HOPFUSE_KEY")``.
     encoder : Encoder, optional
@@ -48,8 +48,8 @@ class HopfuseRetriever:
     Raises
     ------
     InputError
-        Malformed filters, or arguments that a Searcher has already. ``warm_up`` refuses a source that is not one of
-        the above; a run raises what the recipe or the server refuses.
+        Filters are malformed, or an argument belongs to the Searcher given as source. ``warm_up`` refuses any other
+        source; in a run, the recipe or the server refuses an argument.
 
     Examples
     --------
@@ -81,11 +81,11 @@ class HopfuseRetriever:
         if isinstance(source, Searcher):
             for name, value in {**self.settings, "key": key, "encoder": encoder}.items():
                 if value is not None:
-                    raise InputError(f"{name} is given, and source is a Searcher; give it to Searcher(..., {name}=...)")
+                    raise InputError(f"{name} is given, and source is a Searcher; pass it to Searcher(..., {name}=...)")
         read_filters(filters)
 
     def warm_up(self) -> None:
-        """Open what is searched."""
+        """Open the index, or connect to the server."""
         if self._searcher is None:
             key = None if self.key is None else self.key.resolve_value()
             self._searcher = Searcher(self.source, encoder=self.encoder, key=key, **self.settings)
@@ -95,14 +95,14 @@ class HopfuseRetriever:
         self, query: str, top_k: int | None = None, filters: dict[str, Any] | None = None
     ) -> dict[str, list[Document]]:
         """Return the documents of a question, best first."""
-        return _documents(self._opened().search([query], **self._asked(top_k, filters)))
+        return _documents(self._opened().search([query], **self._search_options(top_k, filters)))
 
     @component.output_types(documents=list[Document])
     async def run_async(
         self, query: str, top_k: int | None = None, filters: dict[str, Any] | None = None
     ) -> dict[str, list[Document]]:
-        """Return the same, awaited."""
-        return _documents(await self._opened().asearch([query], **self._asked(top_k, filters)))
+        """Return the documents of a question, best first."""
+        return _documents(await self._opened().asearch([query], **self._search_options(top_k, filters)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the component as a pipeline saves it.
@@ -110,13 +110,13 @@ class HopfuseRetriever:
         Raises
         ------
         InputError
-            An index, a recipe, a searcher or an encoder in memory.
+            The source or the encoder is an object in memory.
         """
         if not isinstance(self.source, str) or self.encoder is not None:
             what = "encoder" if isinstance(self.source, str) else "source"
             raise InputError(
-                f"{what} is a {type(getattr(self, what)).__name__} in memory, which is not saved with a pipeline; give "
-                "the directory of an index whose encoder is known, or a server's address"
+                f"{what} is an object in memory ({type(getattr(self, what)).__name__}), which is not saved with a "
+                "pipeline; give the directory of an index with a known encoder, or the URL of a server"
             )
         about = {"source": self.source, "top_k": self.top_k, "filters": self.filters, **self.settings}
         saved: dict[str, Any] = default_to_dict(self, **about, key=None if self.key is None else self.key.to_dict())
@@ -124,7 +124,7 @@ class HopfuseRetriever:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HopfuseRetriever:
-        """Return the component that was saved."""
+        """Return the component from its saved form."""
         deserialize_secrets_inplace(data["init_parameters"], keys=["key"])
         made: HopfuseRetriever = default_from_dict(cls, data)
         return made
@@ -134,7 +134,7 @@ class HopfuseRetriever:
         assert self._searcher is not None
         return self._searcher
 
-    def _asked(self, top_k: int | None, filters: dict[str, Any] | None) -> dict[str, Any]:
+    def _search_options(self, top_k: int | None, filters: dict[str, Any] | None) -> dict[str, Any]:
         chosen = read_filters(self.filters if filters is None else filters)
         return {"k": self.top_k if top_k is None else top_k, "allow": chosen}
 
@@ -154,14 +154,14 @@ def read_filters(filters: Mapping[str, Any] | None) -> Filter | None:
     Raises
     ------
     InputError
-        Something else.
+        The filters are malformed.
     """
     return _filter(filters) if filters else None
 
 
 def _filter(filters: Any) -> Filter:
     if not isinstance(filters, Mapping):
-        raise InputError(f"filters has {filters!r:.200}, a {type(filters).__name__}; give a dictionary")
+        raise InputError(f"filters must be dictionaries; got {filters!r:.200}")
     operator = filters.get("operator")
     if operator in ("AND", "OR", "NOT") and filters.get("conditions"):
         parts = [_filter(one) for one in filters["conditions"]]

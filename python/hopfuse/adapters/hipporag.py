@@ -1,7 +1,7 @@
-"""Answer HippoRAG 2's ``retrieve`` for all questions at once, over its own graph, embeddings and OpenIE results.
+"""Answer HippoRAG 2's ``retrieve`` in batches, over its own graph, embeddings and OpenIE results.
 
-HippoRAG answers one question at a time, in loops over passages and nodes. Here a batch shares its dense searches over
-facts and passages and its walk. HippoRAG's own encoder and language model are called as it calls them.
+HippoRAG answers one question at a time, in loops over passages and nodes. Here the questions of a batch share dense
+searches over facts and passages, and the walk. HippoRAG's encoder and language model are called as HippoRAG does.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ KNOWN: Mapping[str, str] = {
 }
 #: Bound on the L1 error of a walk; the error of HippoRAG's own scores is smaller.
 TOL = 1e-6
-#: Most questions of one walk, and most entries of its restart matrix.
+#: Limits of the questions of one walk, and of the entries of its restart matrix.
 BATCH, CELLS = 64, 1 << 24
 
 _logger = logging.getLogger(__name__)
@@ -57,9 +57,9 @@ def accelerate(rag: Any) -> Any:
     """Make ``rag.retrieve`` answer questions in batches.
 
     Results are those of HippoRAG's own code. The same facts go to the same language model, one question after the
-    other. Passage scores agree to 1e-6, and so does the order, except among scores that are closer than that. The graph
-    and the embeddings are read once, and again after HippoRAG prepares its retrieval anew or the number of nodes or
-    edges changes. ``rag_qa`` calls ``retrieve``, so it gets faster too. ``del rag.retrieve`` undoes the change.
+    other. Passage scores agree to 1e-6, and so does the order, except among closer scores. The graph and the embeddings
+    are read once, and again after HippoRAG prepares its retrieval anew or the number of nodes or edges changes.
+    ``rag_qa`` calls ``retrieve``, so it becomes faster, too. ``del rag.retrieve`` undoes the change.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def accelerate(rag: Any) -> Any:
     Raises
     ------
     InputError
-        ``rag`` is another object or from an unsupported release, or its class overrides a replaced method.
+        ``rag`` has another type or is from an unsupported release, or its class overrides a replaced method.
 
     References
     ----------
@@ -85,7 +85,7 @@ def accelerate(rag: Any) -> Any:
     >>> from hopfuse.adapters.hipporag import accelerate
     >>> accelerate(3)
     Traceback (most recent call last):
-    hopfuse.errors.InputError: rag is a int; it must be a hipporag.HippoRAG
+    hopfuse.errors.InputError: rag must be a hipporag.HippoRAG; got int
     """
     _check_rag(rag)
     if not isinstance(vars(rag).get("retrieve"), _BatchRetrieve):
@@ -99,7 +99,7 @@ def accelerate(rag: Any) -> Any:
 def _check_rag(rag: Any) -> None:
     own = next((kind for kind in type(rag).__mro__ if kind.__module__ == "hipporag.HippoRAG"), None)
     if own is None:
-        raise InputError(f"rag is a {type(rag).__name__}; it must be a hipporag.HippoRAG")
+        raise InputError(f"rag must be a hipporag.HippoRAG; got {type(rag).__name__}")
     try:
         installed = version("hipporag")
     except PackageNotFoundError:
@@ -107,15 +107,15 @@ def _check_rag(rag: Any) -> None:
     found = _digest(own)
     if found not in KNOWN.values():
         raise InputError(
-            f"hipporag {installed} retrieves by code that this adapter does not know; it knows {', '.join(KNOWN)}. "
-            "Install one of these, or accelerate the walk alone: hopfuse.adapters.igraph.accelerate(rag.graph)"
+            f"hipporag {installed} is not supported; supported: {', '.join(KNOWN)}. Install one of these, or "
+            "accelerate only the walk: hopfuse.adapters.igraph.accelerate(rag.graph)"
         )
     for name in METHODS:
         changed = inspect.getattr_static(type(rag), name) is not inspect.getattr_static(own, name)
         if changed or (name in vars(rag) and not isinstance(vars(rag)[name], _BatchRetrieve)):
             raise InputError(
-                f"{type(rag).__name__}.{name} is not HippoRAG's own, and its work is done here; accelerate the walk "
-                "alone: hopfuse.adapters.igraph.accelerate(rag.graph)"
+                f"{type(rag).__name__}.{name} overrides HippoRAG's, which this adapter replaces; accelerate only the "
+                "walk: hopfuse.adapters.igraph.accelerate(rag.graph)"
             )
 
 
@@ -135,7 +135,7 @@ def _digest(own: type) -> str:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """The graph and the embeddings of a HippoRAG, and what they were read from."""
+    """The graph and the embeddings of a HippoRAG, and the objects that they were read from."""
 
     sources: tuple[Any, ...]
     sizes: tuple[int, int]
@@ -143,7 +143,7 @@ class _Prepared:
     facts: Corpus | None
     passages: Corpus
     passage_nodes: NDArray[np.int64]
-    #: The passage of each node; meaningless at other nodes.
+    #: The passage of each node; meaningless for nodes that are not passages.
     passage_of: NDArray[np.int64]
 
     @classmethod
@@ -182,14 +182,14 @@ def _corpus(embeddings: Any) -> Corpus:
 
 
 class _Ranked(NamedTuple):
-    """Places of passages, and their scores, highest first: of a question (k,), or of a batch (B, k)."""
+    """Positions of passages, and their scores in descending order: (k,) for a question, (B, k) for a batch."""
 
     ids: NDArray[np.int64]
     scores: NDArray[np.float64]
 
 
 class _Facts(NamedTuple):
-    """A question's facts after the language model's filter, with places and scores; none means dense retrieval."""
+    """A question's facts after the language model's filter, with positions and scores; none means dense retrieval."""
 
     kept: list[Any]
     places: list[int]
@@ -209,13 +209,13 @@ class _BatchRetrieve:
         num_to_retrieve: int | None = None,
         gold_docs: Sequence[Sequence[str]] | None = None,
     ) -> Any:
-        """Return a QuerySolution for each question and, with ``gold_docs``, the evaluation: as HippoRAG's own."""
+        """Return a QuerySolution for each question and, with ``gold_docs``, the evaluation, as HippoRAG does."""
         rag, begin = self.rag, time.time()
         config = rag.global_config
         wanted = config.retrieval_top_k if num_to_retrieve is None else num_to_retrieve
         if not rag.ready_to_retrieve:
             rag.prepare_retrieval_objects()
-        if not config.linking_top_k or not rag.passage_node_keys or wanted < 0:  # HippoRAG's own cases
+        if not config.linking_top_k or not rag.passage_node_keys or wanted < 0:  # special cases of HippoRAG
             return type(rag).retrieve(rag, queries, num_to_retrieve, gold_docs)
         rag.get_query_embeddings(queries)
         if self._prepared is None or not self._prepared.is_of(rag):
@@ -235,7 +235,7 @@ class _BatchRetrieve:
 
 
 def _retrieve(rag: Any, prepared: _Prepared, queries: list[str], wanted: int) -> list[Any]:
-    """Return the solutions of a batch."""
+    """Return the solutions of a batch of questions."""
     begin = time.time()
     facts = _linked_facts(rag, prepared, queries)
     rag.rerank_time += time.time() - begin
@@ -248,7 +248,7 @@ def _retrieve(rag: Any, prepared: _Prepared, queries: list[str], wanted: int) ->
             ranked[row] = _Ranked(similar.ids[row, :wanted], similar.scores[row, :wanted])
             continue
         phrases = _phrase_weights(rag, linked)
-        if phrases is None:  # HippoRAG's own error, or its answer where a filter of one's own names other facts
+        if phrases is None:  # HippoRAG's own error, or its answer if a custom filter returns other facts
             ids, scores = _own_search(rag, query, linked)
             ranked[row] = _Ranked(np.asarray(ids[:wanted]), np.asarray(scores[:wanted]))
             continue
@@ -267,7 +267,7 @@ def _retrieve(rag: Any, prepared: _Prepared, queries: list[str], wanted: int) ->
 
 
 def _linked_facts(rag: Any, prepared: _Prepared, queries: list[str]) -> list[_Facts]:
-    """Return the facts of each question that HippoRAG's filter, a language model, leaves of the most similar ones."""
+    """Return those of each question's most similar facts that HippoRAG's filter, a language model, keeps."""
     none = _Facts([], [], {})
     if prepared.facts is None or not rag.fact_node_keys:
         return [none] * len(queries)
@@ -283,7 +283,7 @@ def _linked_facts(rag: Any, prepared: _Prepared, queries: list[str]) -> list[_Fa
             stored = rag.fact_embedding_store.get_rows([rag.fact_node_keys[place] for place in places])
             candidates = [ast.literal_eval(fact["content"]) for fact in stored.values()]
             left, kept, _ = rag.rerank_filter(query, candidates, places, len_after_rerank=most)
-        except Exception as error:  # as HippoRAG: a question whose filter fails is answered by dense retrieval
+        except Exception as error:  # like HippoRAG, answer by dense retrieval if the filter fails
             _logger.error("the filter of facts failed for %r: %s", query, error)
             linked.append(none)
         else:
@@ -292,14 +292,14 @@ def _linked_facts(rag: Any, prepared: _Prepared, queries: list[str]) -> list[_Fa
 
 
 def _phrase_weights(rag: Any, facts: _Facts) -> dict[int, float] | None:
-    """Return the restart weight of the nodes that a question is linked to; None where HippoRAG's own code must say.
+    """Return the restart weights of the nodes linked to a question; None if HippoRAG's own code must handle it.
 
-    A phrase weighs the mean, over its occurrences in facts, of the fact's score over the number of passages that
-    have it; the best ``linking_top_k`` are kept.
+    The weight of a phrase is the mean, over its occurrences in facts, of the fact's score divided by the number of
+    passages with the phrase. The best ``linking_top_k`` are kept.
     """
     weight: dict[int | None, float] = {}
     occurrences: dict[int | None, int] = {}
-    phrases: set[tuple[str, int | None]] = set()  # a set, as HippoRAG has it: equal phrases are kept in its order
+    phrases: set[tuple[str, int | None]] = set()  # a set, as in HippoRAG, whose order decides among equal phrases
     for fact, place in zip(facts.kept, facts.places, strict=True):
         if place not in facts.scores:
             return None
@@ -333,7 +333,7 @@ def _own_search(rag: Any, query: str, facts: _Facts) -> tuple[Any, Any]:
 def _walk(
     rag: Any, prepared: _Prepared, similar: _Ranked, rows: list[int], phrases: list[dict[int, float]], wanted: int
 ) -> list[_Ranked]:
-    """Return the best passages of the rows of a batch that have phrases, and their scores."""
+    """Return the best passages, with scores, of the rows of a batch that have phrases."""
     restart = np.zeros((len(rows), prepared.walk.num_nodes))
     mass = max(float(rag.global_config.passage_node_weight), 0.0)
     at = np.arange(len(rows))[:, None]
@@ -353,7 +353,7 @@ def _walk(
     found = []
     for ids, scores, count in zip(hits.ids, hits.scores, hits.counts.tolist(), strict=True):
         places = prepared.passage_of[ids[:count]]
-        # Passages with score 0 are not hits, and HippoRAG lists them.
+        # HippoRAG also lists passages with score 0, which are not hits.
         if count < min(wanted, len(prepared.passage_nodes)):
             rest = np.setdiff1d(np.arange(len(prepared.passage_nodes)), places)[::-1][: wanted - count]
             places = np.concatenate([places, rest])
@@ -370,7 +370,7 @@ def _embeddings(rag: Any, queries: list[str], use: str) -> NDArray[np.float32]:
 
 
 def _min_max(hits: Hits) -> _Ranked:
-    """Return hits of all passages with scores (s - min)/(max - min), all 1 where these are equal."""
+    """Return hits of all passages with scores (s - min)/(max - min), or 1 if all scores are equal."""
     scores = hits.scores.astype(np.float64)
     low, width = scores[:, -1:], scores[:, :1] - scores[:, -1:]
     return _Ranked(hits.ids, np.where(width > 0, (scores - low) / np.where(width > 0, width, 1.0), 1.0))

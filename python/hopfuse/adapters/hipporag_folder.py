@@ -1,4 +1,4 @@
-"""Read the folder that HippoRAG 2 writes: its embeddings (Parquet) and OpenIE's results (JSON). No pickle is read."""
+"""Read the folder of a HippoRAG 2 memory: embeddings (Parquet) and OpenIE results (JSON). No pickle is read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..types.edge_statements import NO_PASSAGE
 
 __all__ = ["is_folder", "read_folder"]
 
-#: HippoRAG's default ``synonymy_edge_sim_threshold``, and the most synonyms that an entity looks up.
+#: HippoRAG's default ``synonymy_edge_sim_threshold``, and its limit of synonyms of an entity.
 SYNONYMS, MOST_SYNONYMS = 0.8, 101
 COLUMNS = ("hash_id", "content", "embedding")
 
@@ -43,7 +43,7 @@ class _Statement(NamedTuple):
 
 
 def is_folder(path: str | PathLike[str]) -> bool:
-    """Return whether a folder is HippoRAG's, that of its ``save_dir`` or of one of its models.
+    """Return whether a folder is a HippoRAG ``save_dir``, or the folder of a model in one.
 
     Examples
     --------
@@ -57,14 +57,14 @@ def is_folder(path: str | PathLike[str]) -> bool:
 def read_folder(
     folder: str | PathLike[str], *, synonyms: float = SYNONYMS, metric: Any = "ip", storage: Any = "float32"
 ) -> Index:
-    """Return an index of what HippoRAG has in a folder: passages, entities, their vectors, facts, and its graph.
+    """Return an index of a HippoRAG folder: passages, entities, vectors, facts and the graph.
 
-    The graph is rebuilt from OpenIE's results and the entities' vectors by the rules of HippoRAG 2.0.0a4; HippoRAG's
-    own graph file is a pickle, which could run code. Each statement of a fact by a passage adds 2 to the weight between
-    the fact's ends. A passage and each of its entities are joined by an edge of weight 1. Entities whose vectors have a
-    cosine of at least ``synonyms`` are joined by an edge of that weight for each of the two that looks up the other; it
-    replaces the edges of their facts. The ids of passages are HippoRAG's keys. A passage's first line is its title if
-    more lines follow.
+    The graph is rebuilt from OpenIE's results and the entities' vectors by the rules of HippoRAG 2.0.0a4, since
+    HippoRAG's own graph file is a pickle, which could run code. Each statement of a fact by a passage adds 2 to the
+    weight between the fact's ends. An edge of weight 1 joins a passage and each of its entities. Entities whose vectors
+    have a cosine of at least ``synonyms`` are joined by an edge of that weight, once for each of the two that looks up
+    the other; it replaces the edges of their facts. Passage ids are HippoRAG's keys. A passage's first line is its
+    title if more lines follow.
 
     Parameters
     ----------
@@ -73,17 +73,17 @@ def read_folder(
     synonyms : float in [-1, 1]
         HippoRAG's ``synonymy_edge_sim_threshold``.
     metric, storage
-        As :meth:`hopfuse.Index.build` takes them.
+        As in :meth:`hopfuse.Index.build`.
 
     Returns
     -------
     Index
-        With edge types "relation", "context" and "synonym". It names no encoder; encode questions with HippoRAG's.
+        With edge types "relation", "context" and "synonym". It has no encoder; encode questions with HippoRAG's.
 
     Raises
     ------
     InputError
-        The folder is not HippoRAG's or holds several models, its files do not fit each other, or passages lack OpenIE
+        The folder is not HippoRAG's or has several models, its files are inconsistent, or passages lack OpenIE
         results.
     MissingExtraError
         pyarrow is not installed.
@@ -109,8 +109,8 @@ def read_folder(
         for name in (end for head, _, tail in stated for end in (head, tail)):
             if name not in number:
                 raise InputError(
-                    f"{model.name}: OpenIE finds {name!r} in passage {passages.keys[row]}, and entity_embeddings has "
-                    "no such entity; let HippoRAG finish its index()"
+                    f"{model.name}: OpenIE finds {name!r} in passage {passages.keys[row]}, which entity_embeddings "
+                    "lacks; let HippoRAG finish its index()"
                 )
     stated_edges = _statements(triples, number, entities, len(passages.keys), float(synonyms))
     rows = ({"id": key, **_titled(text)} for key, text in zip(passages.keys, passages.texts, strict=True))
@@ -142,7 +142,7 @@ def _titled(text: str) -> dict[str, str]:
 def _statements(
     triples: list[list[tuple[str, str, str]]], number: dict[str, int], entities: _Store, first: int, bound: float
 ) -> list[dict[str, Any]]:
-    """Return rows of src, dst, type, weight, passage: HippoRAG's edges, of which those one way replace each other."""
+    """Return HippoRAG's edges as rows; in one direction, later edges of a pair replace earlier ones as in HippoRAG."""
     edges: dict[tuple[int, int], list[_Statement]] = defaultdict(list)
     for passage, stated in enumerate(triples):
         for head, _, tail in stated:
@@ -162,7 +162,7 @@ def _statements(
 
 
 def _synonyms(entities: _Store, bound: float) -> Iterator[tuple[int, int, float]]:
-    """Yield an entity that looks others up, one that it finds, and their cosine."""
+    """Yield pairs of an entity and one that it looks up, with their cosine."""
     nonzero = np.flatnonzero(entities.vectors.any(axis=1))
     pairs, similarities = similar_pairs(entities.vectors[nonzero], bound)
     pairs = nonzero[pairs]
@@ -187,7 +187,7 @@ def _model_folder(folder: Path) -> Path:
     if not found:
         raise InputError(f"{folder} is not HippoRAG's: neither it nor a folder in it has chunk_embeddings")
     if len(found) > 1:
-        raise InputError(f"{folder} has folders of several models: {', '.join(one.name for one in found)}; give one")
+        raise InputError(f"{folder} has several models: {', '.join(one.name for one in found)}; give the folder of one")
     return found[0].absolute()
 
 
@@ -196,13 +196,13 @@ def _model_folders(folder: Path) -> list[Path]:
 
 
 def _openie_file(model: Path) -> Path:
-    """Return the OpenIE results of a folder LLM_ENCODER: the file of the language model whose name begins its own."""
+    """Return the OpenIE file for a folder LLM_ENCODER: that of the language model whose name is its prefix."""
     stem, found = "openie_results_ner_", sorted(model.parent.glob("openie_results_ner_*.json"))
     fitting = [one for one in found if model.name.startswith(one.stem.removeprefix(stem) + "_")]
     if not fitting:
         raise InputError(
-            f"{model.parent} has no {stem}LLM.json whose LLM begins the name of {model.name}; HippoRAG writes one "
-            "with save_openie=True"
+            f"{model.parent} has no file {stem}LLM.json for the LLM of {model.name}; HippoRAG writes it with "
+            "save_openie=True"
         )
     return max(fitting, key=lambda one: len(one.name))
 
@@ -210,11 +210,11 @@ def _openie_file(model: Path) -> Path:
 def _store(model: Path, kind: str) -> _Store:
     path = model / f"{kind}_embeddings" / f"vdb_{kind}.parquet"
     if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}, where HippoRAG keeps its embeddings; let it index() first")
+        raise InputError(f"{path} does not exist, in which HippoRAG keeps embeddings; run its index() first")
     file = open_parquet(path, "reading HippoRAG's embeddings")
     lacking = set(COLUMNS) - set(file.schema_arrow.names)
     if lacking:
-        raise InputError(f"{path} has no column {sorted(lacking)[0]!r}; HippoRAG's have {', '.join(COLUMNS)}")
+        raise InputError(f"{path} has no column {sorted(lacking)[0]!r}; HippoRAG's files have {', '.join(COLUMNS)}")
     keys: list[str] = []
     texts: list[str] = []
     vectors: list[NDArray[np.float32]] = []
@@ -223,7 +223,7 @@ def _store(model: Path, kind: str) -> _Store:
         texts += table["content"].to_pylist()
         vectors.append(_vectors(table["embedding"].combine_chunks(), path))
     if len({block.shape[1] for block in vectors if len(block)}) > 1:
-        raise InputError(f"{path} has vectors of several lengths")
+        raise InputError(f"{path} has vectors of several dimensions")
     held = [block for block in vectors if len(block)]
     return _Store(keys, texts, np.concatenate(held) if held else np.zeros((0, 1), np.float32))
 
@@ -237,17 +237,17 @@ def _vectors(column: Any, path: Path) -> NDArray[np.float32]:
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{path}: embeddings must be lists of numbers ({error})") from None
     if count and not (lengths == lengths[0]).all():
-        raise InputError(f"{path} has vectors of several lengths")
+        raise InputError(f"{path} has vectors of several dimensions")
     return flat.reshape(count, -1) if count else np.zeros((0, 0), np.float32)
 
 
 def _triples(file: Path, passages: _Store) -> list[list[tuple[str, str, str]]]:
-    """Return the facts of each passage as HippoRAG has them: three texts, each once, in its spelling."""
+    """Return the distinct facts of each passage, three texts each, normalised as in HippoRAG."""
     try:
         documents = parse_json(file.read_text(encoding="utf-8-sig"))["docs"]
         stated = {"chunk-" + _md5(one["passage"]): _valid(one["extracted_triples"]) for one in documents}
     except (ValueError, RecursionError, TypeError, KeyError) as error:
-        raise InputError(f"{file} is not HippoRAG's OpenIE file, {{'docs': [...]}}: {error!r}") from None
+        raise InputError(f"{file} is not an OpenIE file of HippoRAG, {{'docs': [...]}}: {error!r}") from None
     lacking = [key for key in passages.keys if key not in stated]
     if lacking:
         raise InputError(
@@ -263,7 +263,7 @@ def _valid(triples: list[list[Any]]) -> list[tuple[str, str, str]]:
 
 
 def _plain(text: str) -> str:
-    """Return a text in HippoRAG's spelling: lower case, with a space for what is no ASCII letter or digit."""
+    """Return a text as HippoRAG normalises it: lower case, with spaces for all but ASCII letters and digits."""
     return re.sub("[^A-Za-z0-9 ]", " ", text.lower()).strip()
 
 

@@ -1,6 +1,6 @@
-"""Answer python-igraph's ``personalized_pagerank`` by hopfuse's kernels: one query, many at once, or patched in.
+"""Answer python-igraph's ``personalized_pagerank`` by hopfuse's kernels: one query, a batch, or by a patched graph.
 
-igraph itself is not needed: graphs are read by their own methods.
+igraph is not imported: graphs are read by their methods.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ..types import Graph
 
 __all__ = ["accelerate", "from_igraph", "personalized_pagerank", "personalized_pagerank_batch"]
 
-#: igraph's own solver goes to 1e-10; a bound of 1e-6 on the sum of all errors is below what a ranking sees.
+#: Bound on the L1 error. igraph's own solver stops at 1e-10, but 1e-6 in total does not affect rankings in practice.
 TOL = 1e-6
 
 
 def from_igraph(graph: Any, *, weights: Any = None, directed: bool = True) -> Graph:
-    """Return the walk that igraph makes of a graph.
+    """Return a graph for the walk that igraph makes.
 
-    Parallel edges add up. Where edges go both ways igraph counts a self-loop twice, so here it weighs double. Edges of
-    weight 0 lead nowhere and are left out.
+    Weights of parallel edges are summed. In undirected walks igraph counts a self-loop twice, so its weight is doubled.
+    Edges of weight 0 are left out.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ def from_igraph(graph: Any, *, weights: Any = None, directed: bool = True) -> Gr
     Returns
     -------
     Graph
-        N nodes with the vertices' numbers.
+        N nodes, numbered as the vertices.
 
     Raises
     ------
     InputError
-        Something that is no igraph graph; weights that are missing, negative or not finite.
+        ``graph`` is not an igraph graph, or weights are missing, negative or not finite.
 
     Examples
     --------
@@ -78,16 +78,16 @@ def personalized_pagerank(
     arpack_options: None = None,
     implementation: str = "prpack",
 ) -> list[float] | float:
-    """Answer as igraph's ``Graph.personalized_pagerank`` does, with its arguments.
+    """Return the result of igraph's ``Graph.personalized_pagerank``, with the same arguments.
 
-    The graph is read anew in every call, which takes longer than the walk: :func:`accelerate` keeps it, and
-    :func:`personalized_pagerank_batch` walks for many queries together.
+    Every call reads the graph anew, which takes longer than the walk: :func:`accelerate` keeps it, and
+    :func:`personalized_pagerank_batch` walks for many queries at once.
 
     Parameters
     ----------
     graph : igraph.Graph
     vertices : int, sequence of int, or VertexSeq, optional
-        Whose scores to return; all by default.
+        Vertices whose scores are returned; all by default.
     directed : bool
         False: edges of a directed graph go both ways.
     damping : float
@@ -95,23 +95,23 @@ def personalized_pagerank(
     reset : sequence of float, or str, optional
         Restart weight of each vertex, or the name of a vertex attribute; the same for all by default.
     reset_vertices : int, Vertex, or sequence of them, optional
-        Restart at these instead, each as often as it is named.
+        Vertices to restart at instead, weighted by the number of times they are given.
     weights : str, or sequence of float, optional
         Edge attribute or a weight >= 0 for each edge; 1 each by default.
     arpack_options : None
-        hopfuse has none of ARPACK's options.
+        Not supported: hopfuse does not use ARPACK.
     implementation : {"prpack", "arpack"}
-        Both are one walk here; its sum of absolute errors is at most 1e-6.
+        Either gives the same walk; its sum of absolute errors is at most 1e-6.
 
     Returns
     -------
     list of float, or float
-        Scores of ``vertices``, which sum to 1 over all; one number for one vertex.
+        Scores of ``vertices``, which sum to 1 over all vertices; a number for a single vertex.
 
     Raises
     ------
     InputError
-        Arguments that igraph refuses, ``arpack_options``, a damping of 1.
+        igraph would refuse an argument, ``arpack_options`` are given, or the damping is 1.
 
     References
     ----------
@@ -156,7 +156,7 @@ def personalized_pagerank_batch(
     Parameters
     ----------
     graph : igraph.Graph, or Graph
-        A :class:`hopfuse.Graph` of :func:`from_igraph` is walked as it is; then leave ``weights`` and ``directed`` out.
+        A :class:`hopfuse.Graph` of :func:`from_igraph` is used as it is; leave ``weights`` and ``directed`` out then.
     resets : array_like (B, N), scipy.sparse (B, N), Seeds, or list of {vertex: weight}
     directed, weights
         As in :func:`personalized_pagerank`.
@@ -189,11 +189,11 @@ def personalized_pagerank_batch(
 
 
 def accelerate(graph: Any) -> Any:
-    """Make ``graph.personalized_pagerank`` hopfuse's from now on: one line for code that calls it in a loop.
+    """Make ``graph.personalized_pagerank`` run by hopfuse: one line for code that calls it in a loop.
 
-    The graph is read at the first call with each edge attribute and direction. Each call compares the edges and the
-    attribute with what was read, and reads them anew after a change. The object gets a subclass of its class, and
-    nothing else: a pickle or a copy of it is igraph's own, and needs no hopfuse.
+    The first call with each edge attribute and direction reads the graph. Each call compares the edges and the
+    attribute with what was read, and reads them again after a change. Only the class of the object changes, to a
+    subclass; pickles and copies have igraph's own class, and do not need hopfuse.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def accelerate(graph: Any) -> Any:
     Raises
     ------
     InputError
-        Something that is no igraph graph.
+        ``graph`` is not an igraph graph.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def accelerate(graph: Any) -> Any:
 
 @cache
 def _accelerated_class(base: Any) -> Any:
-    """Return a subclass with hopfuse's walk, whose copies and pickles are of the base class."""
+    """Return a subclass with hopfuse's walk, whose copies and pickles have the base class."""
 
     class AcceleratedGraph(base):  # type: ignore[misc]
         __slots__ = ()
@@ -252,18 +252,19 @@ def _accelerated_class(base: Any) -> Any:
 
 
 class _Read(NamedTuple):
-    """A walk, and the edge attribute that it was made with."""
+    """A graph to walk on, and the values of the edge attribute that it was made with."""
 
     weights: list[Any] | None
     walk: Graph
 
 
 class _Walks:
-    """The walks that have been made of an accelerated graph, until its edges change.
+    """The graphs that were made from an accelerated igraph graph, kept until its edges change.
 
-    igraph does not say that edges changed, and listing them takes longer than a walk. So each edge has a random number,
-    and a vertex is known by the sum of its edges' numbers, which igraph's ``strength`` makes in a tenth of the time
-    (213,621 edges: 4 to 8 ms for 70 ms). Another edge list has other sums but by a chance of about 2**-50.
+    igraph does not report changes, and listing the edges takes longer than a walk. So each edge gets a random number,
+    and the sums of these numbers over the edges of each vertex serve as a fingerprint, which igraph's ``strength``
+    computes in a tenth of the time (213,621 edges: 4 to 8 ms instead of 70 ms). Two different edge lists have equal
+    sums with a probability of about 2**-50.
     """
 
     def __init__(self) -> None:
@@ -291,13 +292,13 @@ class _Walks:
         return found
 
 
-#: By the graphs' identity: they cannot be hashed. An entry ends with its graph.
+#: By ``id``, since igraph graphs are not hashable. An entry is removed with its graph.
 _WALKS: dict[int, _Walks] = {}
 
 
 def _walk(graph: Any, weights: Any, directed: bool) -> Graph:
     walks = _WALKS.get(id(graph))
-    if walks is None or not (weights is None or isinstance(weights, str)):  # numbers are of this call alone
+    if walks is None or not (weights is None or isinstance(weights, str)):  # explicit weights are not cached
         return from_igraph(graph, weights=weights, directed=directed)
     return walks.walk(graph, weights, directed)
 
@@ -305,11 +306,11 @@ def _walk(graph: Any, weights: Any, directed: bool) -> Graph:
 def _restart(graph: Any, reset: Any, reset_vertices: Any) -> NDArray[np.float64]:
     n = graph.vcount()
     if reset is not None and reset_vertices is not None:
-        raise InputError("reset and reset_vertices both say where the walk restarts; give one of them")
+        raise InputError("reset and reset_vertices are both given; give one of them")
     if reset_vertices is not None:
         named = np.atleast_1d(np.asarray(_vertices(graph, reset_vertices, "reset_vertices"), np.int64))
         if not named.size:
-            raise InputError("reset_vertices is empty; name a vertex at least")
+            raise InputError("reset_vertices is empty; give at least one vertex")
         return np.bincount(named, minlength=n).astype(np.float64)
     if reset is None:
         return np.ones(n)
@@ -323,19 +324,19 @@ def _restart(graph: Any, reset: Any, reset_vertices: Any) -> NDArray[np.float64]
         wrong = int(np.argmin(fits))
         raise InputError(f"reset is {values[wrong]} at vertex {wrong}; every number must be finite and at least 0")
     if not values.any():
-        raise InputError("reset is 0 at every vertex; the walk needs a vertex to restart at")
+        raise InputError("reset is 0 at every vertex; give at least one a weight above 0")
     return values
 
 
 def _vertices(graph: Any, given: Any, name: str) -> int | NDArray[np.int64] | None:
     """Return the vertex numbers of an int, a Vertex, a VertexSeq or a sequence of such.
 
-    Nothing is done in Python for each vertex but where a sequence has Vertex objects: HippoRAG asks for range(N).
+    There is no Python loop over vertices unless a sequence has Vertex objects: HippoRAG passes range(N).
     """
     if given is None:
         return None
     n = graph.vcount()
-    given = getattr(given, "indices", given)  # of a VertexSeq, which is no Iterable
+    given = getattr(given, "indices", given)  # a VertexSeq is not an Iterable
     if isinstance(given, range):
         return _range(given, n, name)
     is_one = _number_of(given) is not None
@@ -357,9 +358,9 @@ def _range(given: range, n: int, name: str) -> NDArray[np.int64]:
 
 
 def _numbers_below(n: int, items: NDArray[Any] | list[Any]) -> NDArray[np.int64]:
-    """Return the items' numbers; those of what is no vertex are outside 0 .. n - 1."""
+    """Return the vertex numbers of items; items that are not vertices get numbers outside 0 .. n - 1."""
     if isinstance(items, np.ndarray) and items.ndim == 1 and items.dtype.kind in "iu":
-        return items.astype(np.int64)  # what int64 does not hold becomes negative
+        return items.astype(np.int64)  # values beyond int64 become negative
     if set(map(type, items)) == {int} and min(items) >= 0 and max(items) < n:
         return np.array(items, np.int64)
     numbers = (_number_of(item) for item in items)
@@ -380,7 +381,7 @@ def _edge_weights(graph: Any, weights: Any, edges: int) -> NDArray[np.float64]:
     if values.shape != (edges,):
         raise InputError(f"weights has {values.size} numbers for {edges} edges; give one for each")
     if not (np.isfinite(values) & (values >= 0)).all():
-        raise InputError("weights are finite and at least 0; one of them is not")
+        raise InputError("weights must be finite and at least 0")
     return values
 
 
@@ -400,4 +401,4 @@ def _numbers(given: Any, name: str) -> NDArray[np.float64]:
 
 def _check_graph(graph: Any) -> None:
     if not all(hasattr(graph, method) for method in ("get_edgelist", "vcount", "ecount", "is_directed")):
-        raise InputError(f"graph is a {type(graph).__name__}; it must be an igraph.Graph")
+        raise InputError(f"graph must be an igraph.Graph; got {type(graph).__name__}")

@@ -1,4 +1,4 @@
-"""A LangChain retriever: hits as documents, a batch of questions as one search."""
+"""A LangChain retriever, which answers a batch of questions by one search."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HopfuseRetriever(BaseRetriever):
     allow : ids, mapping of conditions, or Where, optional
         Passages that may be found, as in :meth:`.searcher.Searcher.search`; a batch also takes one for each question.
     score_key : str
-        Key of the score in a document's metadata. A document has the passage's ``id`` as text, its text, and its
+        Key of the score in a document's metadata. A document has the passage's ``id`` as a string, its text, and its
         metadata with the title.
 
     Raises
@@ -66,7 +66,7 @@ class HopfuseRetriever(BaseRetriever):
     _searcher: Searcher = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Open what is searched."""
+        """Open the index, or connect to the server."""
         super().model_post_init(context)
         self._searcher = as_searcher(self.source)
 
@@ -76,10 +76,10 @@ class HopfuseRetriever(BaseRetriever):
         found: Future[Rows] = Future()
 
         def take(at: int) -> list[Hit]:
-            """Return the hits of a question; the first that is taken has all of them searched."""
+            """Return the hits of a question; the first call searches for all questions."""
             if not found.done():
                 try:
-                    found.set_result(self._searcher.search(questions, **self._asked(**given)))
+                    found.set_result(self._searcher.search(questions, **self._settings(**given)))
                 except Exception as error:
                     found.set_exception(error)
             return found.result()[at]
@@ -98,7 +98,7 @@ class HopfuseRetriever(BaseRetriever):
     ) -> Any:
         """Return the documents of each question, all found by one search."""
         questions = list(inputs)
-        found = asyncio.ensure_future(self._searcher.asearch(questions, **self._asked(**given)))
+        found = asyncio.ensure_future(self._searcher.asearch(questions, **self._settings(**given)))
 
         async def take(at: int) -> list[Hit]:
             return (await found)[at]
@@ -107,19 +107,19 @@ class HopfuseRetriever(BaseRetriever):
         runs = [self.ainvoke(one, configs[at], take=partial(take, at)) for at, one in enumerate(questions)]
         return await asyncio.gather(*runs, return_exceptions=return_exceptions)
 
-    def _asked(self, k: int | None = None, allow: Any = None) -> dict[str, Any]:
+    def _settings(self, k: int | None = None, allow: Any = None) -> dict[str, Any]:
         return {"k": self.k if k is None else k, "allow": self.allow if allow is None else allow}
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: Any, take: Callable[[], list[Hit]] | None = None, **given: Any
     ) -> list[Document]:
-        hits = self._searcher.search([query], **self._asked(**given))[0] if take is None else take()
+        hits = self._searcher.search([query], **self._settings(**given))[0] if take is None else take()
         return [self._document(hit) for hit in hits]
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: Any, take: Callable[[], Awaitable[list[Hit]]] | None = None, **given: Any
     ) -> list[Document]:
-        hits = (await self._searcher.asearch([query], **self._asked(**given)))[0] if take is None else await take()
+        hits = (await self._searcher.asearch([query], **self._settings(**given)))[0] if take is None else await take()
         return [self._document(hit) for hit in hits]
 
     def _document(self, hit: Hit) -> Document:

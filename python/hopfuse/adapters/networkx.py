@@ -1,7 +1,7 @@
 """Answer NetworkX's ``pagerank`` by hopfuse's kernels: ``nx.pagerank(G, backend="hopfuse")``.
 
-NetworkX finds this module by the entry point ``networkx.backends``, converts a graph at its first call and keeps the
-result in ``G.__networkx_cache__`` until the graph's own methods change it.
+NetworkX finds this module through the entry point ``networkx.backends``, converts a graph at its first call and caches
+the result in ``G.__networkx_cache__`` until the graph's own methods change the graph.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..types import Graph
 
 __all__ = ["PagerankGraph", "can_run", "convert_from_nx", "convert_to_nx", "pagerank"]
 
-#: The bound on the walk's L1 error, below what N tol allows in graphs of more than a few nodes.
+#: Bound on the walk's L1 error, which is less than N tol unless the graph has very few nodes.
 WALK_TOL = 1e-6
-#: A residual below this is measured, and reached, in float64: float32 scores and weights err by about 1e-7.
+#: Residuals below this need float64 passes: float32 scores and weights have errors of about 1e-7.
 FLOAT32_FLOOR = 1e-5
 
 
 class PagerankGraph:
-    """A NetworkX graph as arrays: what NetworkX passes to :func:`pagerank`, and keeps.
+    """A NetworkX graph as arrays, which NetworkX passes to :func:`pagerank` and caches.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class PagerankGraph:
         return self.multigraph
 
     def walks(self, *, weighted: bool) -> tuple[Graph, _Float64Walk]:
-        """Return the graph that is walked, and the same walk in float64; made once."""
+        """Return the graph to walk on, and its walk in float64; both are made once."""
         if weighted not in self._kept:
             weight = self.weight if weighted and self.weight is not None else np.ones(self.src.size)
             held = weight > 0
@@ -79,13 +79,13 @@ class PagerankGraph:
             try:
                 walk = Graph.from_edges(src, dst, weight, num_nodes=len(self.nodes), directed=self.directed)
             except InputError as error:
-                raise NotImplementedError(f"hopfuse cannot walk over this graph: {error}") from error
+                raise NotImplementedError(f"hopfuse cannot walk on this graph: {error}") from error
             self._kept[weighted] = walk, _Float64Walk(src, dst, weight, len(self.nodes), self.directed)
         return self._kept[weighted]
 
 
 class _Float64Walk:
-    """NetworkX's own pass over the graph, in float64."""
+    """One pass of NetworkX's power iteration, in float64."""
 
     def __init__(
         self, src: NDArray[np.int64], dst: NDArray[np.int64], weight: NDArray[np.float64], nodes: int, directed: bool
@@ -102,7 +102,7 @@ class _Float64Walk:
     def step(
         self, x: NDArray[np.float64], alpha: float, restart: NDArray[np.float64], lost: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return alpha (P'x + m lost) + (1 - alpha) restart, m being the mass of x at dangling nodes."""
+        """Return alpha (P'x + m lost) + (1 - alpha) restart, where m is the mass of x at dangling nodes."""
         walked = np.bincount(self.dst, self.share * x[self.src], self.nodes)
         stepped: NDArray[np.float64] = alpha * (walked + x[self.dangling].sum() * lost) + (1.0 - alpha) * restart
         return stepped
@@ -194,7 +194,7 @@ def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
 
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
-    """Return whether the backend answers a call, or why it does not.
+    """Return whether the backend can run a call, or the reason why it cannot.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def pagerank(
     ZeroDivisionError
         ``personalization`` is 0 at every node.
     NotImplementedError
-        Weights or restarts that are negative, not finite or no numbers; a graph that was converted without ``weight``.
+        Weights or restarts are negative, not finite or not numbers, or the graph was converted without ``weight``.
 
     References
     ----------
@@ -308,7 +308,7 @@ def pagerank(
             "or pass weight=None to count edges alike"
         )
     if nstart is not None and not sum(nstart.values()):
-        raise NotImplementedError("nstart sums to 0; it has no direction to start in")
+        raise NotImplementedError("nstart sums to 0, and cannot be normalised")
     restart = _distribution(personalization, nodes, "personalization")
     lost = restart if dangling is None else _distribution(dangling, nodes, "dangling")
     walk, float64_walk = graph.walks(weighted=weight is not None)
@@ -330,7 +330,7 @@ def pagerank(
 
 
 def _superposition(q: NDArray[np.float64], dangling: NDArray[np.int64], alpha: float) -> NDArray[np.float64]:
-    """Return the walk from q[0]'s restart p whose lost mass goes to q[1]'s restart w, from both walks alone.
+    """Return the walk with the restart p of q[0] whose dangling mass goes to the restart w of q[1], from both walks.
 
     With z(s) = (1 - alpha)(I - alpha P')^-1 s, q(s) = z(s) / sum z(s), and D(x) the mass of x at dangling nodes,
     sum z(s) = (1 - alpha) / (1 - alpha + alpha D(q(s))) and x = z(p) + alpha D(x) / (1 - alpha) z(w).

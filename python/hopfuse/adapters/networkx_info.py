@@ -1,4 +1,4 @@
-"""Describe the ``hopfuse`` backend to NetworkX, which asks at its own import; so nothing heavy is imported here."""
+"""Describe the ``hopfuse`` backend to NetworkX, which calls this at its own import; so nothing heavy is imported."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ __all__ = ["get_info"]
 
 #: NetworkX appends this to the docstring of ``nx.pagerank``.
 _PAGERANK = """\
-The result is within ``len(G) * tol`` in NetworkX's own measure, and within 1e-6 in the L1 norm where ``max_iter``
-allows: scores are float32. ``nstart`` has no effect on it. Weights and restarts below 0, and ``alpha`` of 1 and above,
-are left to NetworkX."""
+The result is within ``len(G) * tol`` in NetworkX's own measure, and within 1e-6 in the L1 norm if ``max_iter`` allows:
+scores are float32. ``nstart`` has no effect. Weights and restarts below 0, and ``alpha`` of 1 and above, are left to
+NetworkX."""
 
 
 def get_info() -> dict[str, Any]:
-    """Return what NetworkX's entry point ``networkx.backend_info`` asks for.
+    """Return the value for NetworkX's entry point ``networkx.backend_info``.
 
     Returns
     -------
     dict
-        Names, a summary, and the backend's functions with their documentation.
+        The backend's names, summary, and functions with their documentation.
 
     Examples
     --------

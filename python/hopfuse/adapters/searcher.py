@@ -1,4 +1,4 @@
-"""Search an index in this process or a server; shared by the framework adapters."""
+"""Search an index in this process or on a server, for the framework adapters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..recipes import RECIPES, AllowScope, Hit, Recipe
 
 
 class Searcher:
-    """Rank the passages of an index for questions, by a recipe here or by ``hopfuse serve``.
+    """Searches an index by a recipe in this process, or by ``hopfuse serve``.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ class Searcher:
     index : str, optional
         Name of one of a server's indexes; by default its first.
     key : str, optional
-        API key, for a server that requires one.
+        API key of a server.
     timeout : float, optional
         Seconds that a search by a server may take; by default 10.
 
     Raises
     ------
     InputError
-        ``source`` is something else, or an argument does not apply to it.
+        ``source`` has another type, or an argument does not apply to it.
 
     Examples
     --------
@@ -77,15 +77,15 @@ class Searcher:
         there = {"index": index, "key": key, "timeout": timeout}
         self._recipe: Recipe | None = None
         if isinstance(source, str) and source.startswith(("http://", "https://")):
-            _refuse(here, "a server's address", "an index or a recipe")
+            _refuse(here, "a server's URL", "an index or a recipe")
             limit = 10.0 if timeout is None else timeout
             self._about: dict[str, Any] = {"url": source, "key": key, "timeout": limit}
             self._settings: dict[str, Any] = {"index": index, "recipe": recipe, "options": options}
             self._client = Client(**self._about)
-            finalize(self, self._client.close)  # frameworks close nothing
+            finalize(self, self._client.close)  # frameworks do not close their retrievers
             self._clients: dict[asyncio.AbstractEventLoop, tuple[AsyncGenerator[AsyncClient, None], AsyncClient]] = {}
             return
-        _refuse(there, "no server's address", "a server's address")
+        _refuse(there, "not a server's URL", "a server's URL")
         if isinstance(source, str | PathLike):
             source = Index.open(source)
         if isinstance(source, Index):
@@ -95,8 +95,8 @@ class Searcher:
             self._recipe = source
         else:
             raise InputError(
-                f"source is a {type(source).__name__}; give a server's address, the directory of an index, an Index or "
-                "a recipe"
+                f"source must be a server's URL, the directory of an index, an Index or a recipe; got "
+                f"{type(source).__name__}"
             )
 
     def search(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[list[Hit]]:
@@ -108,7 +108,7 @@ class Searcher:
         k : int
             Hits per question.
         allow : ids, mapping of conditions, Where, or a sequence of B of those or None, optional
-            Passages that a question may find: their ids, or conditions that must all hold, such as
+            Allowed passages: their ids, or conditions that must all hold, such as
             ``{"tenant": "a", "year__ge": 2020}`` (:func:`hopfuse.where`). A server does not take a Where.
 
         Returns
@@ -122,26 +122,26 @@ class Searcher:
         EndpointError
             The server does not answer.
         """
-        asked = _checked_questions(questions)
-        filters = _filters(allow, len(asked))
-        if not asked:
+        questions = _checked_questions(questions)
+        filters = _filters(allow, len(questions))
+        if not questions:
             return []
         if self._recipe is None:
-            return list(self._client.search(asked, k=k, allow=_conditions(filters), **self._settings))
+            return list(self._client.search(questions, k=k, allow=_conditions(filters), **self._settings))
         allowed = _masks(filters, self._recipe.index)
-        return list(self._recipe.search(asked, k=k, allow=allowed, allow_scope=self._scope))
+        return list(self._recipe.search(questions, k=k, allow=allowed, allow_scope=self._scope))
 
     async def asearch(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[list[Hit]]:
-        """Search as :meth:`search` does: a recipe in a thread, a server over the event loop's own connections."""
-        asked = _checked_questions(questions)
-        if self._recipe is not None or not asked:
-            return await asyncio.to_thread(self.search, asked, k=k, allow=allow)
-        filters = _conditions(_filters(allow, len(asked)))
+        """Search as :meth:`search` does: by a recipe in a thread, or by a server over the event loop's connections."""
+        questions = _checked_questions(questions)
+        if self._recipe is not None or not questions:
+            return await asyncio.to_thread(self.search, questions, k=k, allow=allow)
+        filters = _conditions(_filters(allow, len(questions)))
         client = await self._async_client()
-        return list(await client.search(asked, k=k, allow=filters, **self._settings))
+        return list(await client.search(questions, k=k, allow=filters, **self._settings))
 
     def __deepcopy__(self, _: Any) -> Searcher:
-        """Return the searcher itself, as frameworks copy their programs: it does not change, and threads share it."""
+        """Return the searcher itself: frameworks copy their programs, and it is immutable and thread-safe."""
         return self
 
     async def _async_client(self) -> AsyncClient:
@@ -164,24 +164,24 @@ class Searcher:
 
 
 def _checked_questions(questions: Any) -> list[str]:
-    """Return questions as a list; a single text is not several."""
+    """Return questions as a list; refuse a single text."""
     if isinstance(questions, str):
-        raise InputError(f"questions is the text {questions!r}; give a list of questions: [{questions!r}]")
+        raise InputError(f"questions must be a list; got the text {questions!r}: give [{questions!r}]")
     return list(questions)
 
 
 def as_searcher(source: Any) -> Searcher:
-    """Return a Searcher as it is, and make one from any other source."""
+    """Return a Searcher as it is, or make one from any other source."""
     return source if isinstance(source, Searcher) else Searcher(source)
 
 
 def passage_metadata(hit: Hit) -> dict[str, Any]:
-    """Return a hit's metadata with its title under ``"title"``, if it has one and no column is called so."""
+    """Return a hit's metadata with its title under ``"title"``, unless metadata has that name."""
     return ({"title": hit.title} if hit.title else {}) | hit.metadata
 
 
 def local_recipe(index: Index, name: str | None, options: Mapping[str, Any] | None, encoder: Any) -> Recipe:
-    """Return a recipe over an index, with what the index has itself to read questions by; as a server makes it."""
+    """Return a recipe over an index, with the index's own encoder, matcher and lexical leg."""
     name = name or ("hybrid-rrf" if RECIPES["guided-walk"].missing(index) else "guided-walk")
     if name not in RECIPES:
         raise InputError(f"recipe is {name!r}; allowed: {', '.join(RECIPES)}")
@@ -197,18 +197,18 @@ def local_recipe(index: Index, name: str | None, options: Mapping[str, Any] | No
 
 
 def _own_encoder(index: Index) -> Encoder | None:
-    """Return the encoder of an index's vectors, None where it has none; one that is not known here is an error."""
+    """Return the encoder of an index's vectors, None if there are none; refuse an unknown encoder."""
     built = index.encoder
     if index.corpus is None:
         return None
     if built is None or built.name != "wordllama":
-        named = "an encoder that it does not name" if built is None else f"the encoder {built.name}"
-        raise InputError(f"the vectors of the index were made by {named}; give it: Searcher(source, encoder=...)")
+        named = "an unnamed encoder" if built is None else f"the encoder {built.name}"
+        raise InputError(f"the vectors of the index were made by {named}; pass it: Searcher(source, encoder=...)")
     return WordLlamaEncoder(built.dim, normalize=built.normalize)
 
 
 def _words(index: Index) -> BM25 | FTS5 | None:
-    """Return the index's own BM25; where it has none and cannot walk by vectors, a leg over its texts."""
+    """Return the index's own BM25; without one, and if guided-walk is not possible, a leg over its texts."""
     if index.lexical is not None:
         return BM25(index.lexical)
     if not RECIPES["guided-walk"].missing(index):
@@ -225,7 +225,7 @@ def _filters(allow: Any, count: int) -> Any:
     if allow is None or isinstance(allow, Mapping | Where):
         return allow
     if isinstance(allow, str):
-        raise InputError(f"allow is the text {allow!r}; give a list of passages: [{allow!r}]")
+        raise InputError(f"allow must be a list of ids; got the text {allow!r}: give [{allow!r}]")
     listed = list(allow)
     if not any(one is None or isinstance(one, list | tuple | Mapping | Where) for one in listed):
         return tuple(listed)
@@ -235,18 +235,18 @@ def _filters(allow: Any, count: int) -> Any:
 
 
 def _conditions(filters: Any) -> Any:
-    """Return filters as a server takes them."""
+    """Return filters in the form that a server accepts."""
     for one in filters if isinstance(filters, list) else [filters]:
         if isinstance(one, Where):
             raise InputError(
-                f"allow is {one}, and a server takes ids or conditions that all must hold: "
+                f"allow is {one}, and a server accepts only ids or conditions that must all hold: "
                 '{"tenant": "a", "year__ge": 2020}'
             )
     return filters
 
 
 def _masks(filters: Any, index: Index) -> Any:
-    """Return filters as a recipe takes them."""
+    """Return filters as masks for a recipe."""
     if isinstance(filters, list):
         return [np.ones(index.num_passages, np.bool_) if one is None else _mask(one, index) for one in filters]
     return None if filters is None else _mask(filters, index)
@@ -263,4 +263,4 @@ def _mask(one: Any, index: Index) -> NDArray[np.bool_]:
 def _refuse(given: Mapping[str, Any], source: str, other: str) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"{name} is given, and source is {source}, which has no use for it; it goes with {other}")
+            raise InputError(f"{name} is given, and source is {source}; {name} applies only to {other}")

@@ -1,7 +1,4 @@
-"""LlamaIndex: retrievers of indexes and of property graphs, a postprocessor that fuses, embedding models as encoders.
-
-Extra ``llamaindex``.
-"""
+"""Retrievers, a fusing postprocessor and an encoder for LlamaIndex, and its property graphs (extra ``llamaindex``)."""
 
 from ...errors import MissingExtraError
 

@@ -14,7 +14,7 @@ from ...encoders.protocol import NamedEncoder
 
 
 class LlamaIndexEncoder(NamedEncoder):
-    """An embedding model of LlamaIndex as an encoder of questions and passages.
+    """A LlamaIndex embedding model as an encoder of questions and passages.
 
     Questions are encoded one by one by ``get_query_embedding``, passages in batches by ``get_text_embedding_batch``.
 
@@ -22,9 +22,9 @@ class LlamaIndexEncoder(NamedEncoder):
     ----------
     embed_model : BaseEmbedding
     dim : int, optional
-        By default that of the vector of one text.
+        By default the length of the vector of a text.
     name : str, optional
-        By default the model's own name.
+        By default the model's name.
     normalize : bool
         Scale every row to length 1, in float64, and round to float32.
 

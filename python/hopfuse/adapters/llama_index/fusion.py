@@ -24,22 +24,23 @@ class HopfuseFusion(BaseNodePostprocessor):
     Attributes
     ----------
     source : str, path, Index, recipe or Searcher
-        As of :class:`HopfuseRetriever`.
+        As in :class:`HopfuseRetriever`.
     top_n : int
         Number of nodes to return.
     k : int
         Number of hits to fuse.
     allow : ids, mapping of conditions, or Where, optional
-        As of :meth:`..searcher.Searcher.search`.
+        As in :meth:`..searcher.Searcher.search`.
     options : dict
-        Of :func:`hopfuse.fuse`: ``{"method": "rrf", "weights": [0.7, 0.3]}``, the nodes first and the hits second.
+        Arguments of :func:`hopfuse.fuse`: ``{"method": "rrf", "weights": [0.7, 0.3]}``, for the nodes and the hits.
     extend : bool
         Also return hits that the retriever did not find.
 
     Raises
     ------
     InputError
-        No question, nodes without scores, or what :func:`hopfuse.fuse`, the recipe or the server refuses.
+        There is no question, nodes have no scores, or :func:`hopfuse.fuse`, the recipe or the server refuses an
+        argument.
 
     Examples
     --------
@@ -63,13 +64,13 @@ class HopfuseFusion(BaseNodePostprocessor):
     _searcher: Searcher = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Open what is searched."""
+        """Open the index, or connect to the server."""
         super().model_post_init(context)
         self._searcher = as_searcher(self.source)
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the name by which LlamaIndex knows it."""
+        """Return the class name for LlamaIndex."""
         return "HopfuseFusion"
 
     def _postprocess_nodes(
@@ -101,11 +102,11 @@ def _question(bundle: QueryBundle | None) -> str:
 
 
 def _hits(nodes: list[NodeWithScore], rows: dict[str, int]) -> Hits:
-    """Return a list of nodes as Hits; a node that is there several times has its best score."""
+    """Return a list of nodes as Hits; a repeated node has its best score."""
     scores: dict[int, float] = {}
     for one in nodes:
         if one.score is None:
-            raise InputError(f"the node {one.node.node_id!r} has no score, and lists are fused by their scores")
+            raise InputError(f"the node {one.node.node_id!r} has no score; fusion needs scores")
         row = rows.get(one.node.node_id)
         if row is not None:
             scores[row] = max(one.score, scores.get(row, one.score))

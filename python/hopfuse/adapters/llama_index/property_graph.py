@@ -1,4 +1,4 @@
-"""A LlamaIndex property graph as an index, and a retriever that walks it."""
+"""A LlamaIndex property graph as an index, and a retriever that walks on it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...index import Index
 from ...recipes import Hit
 from ..searcher import Searcher, as_searcher
 
-#: Nodes whose triplets are asked for in one call of a store.
+#: Nodes whose triplets are requested in one call of a store.
 BATCH = 1000
 
 
@@ -91,7 +91,7 @@ def index_from_property_graph(graph_store: PropertyGraphStore, *, encoder: Any =
 
 
 class HopfusePGRetriever(BasePGRetriever):
-    """A sub-retriever of a PropertyGraphIndex that ranks its chunks by a walk, whatever the depth.
+    """A sub-retriever of a PropertyGraphIndex that ranks its chunks by a walk, which has no depth limit.
 
     It returns the triplets that the best chunks state, with the chunk's score; a chunk that states none is returned as
     it is. With ``include_text``, triplets come with their chunk, as in LlamaIndex's own sub-retrievers.
@@ -115,8 +115,8 @@ class HopfusePGRetriever(BasePGRetriever):
     Raises
     ------
     InputError
-        ``source`` is not one of the above, or both ``source`` and ``encoder`` are given; later, what the recipe or the
-        server refuses.
+        ``source`` is not one of the above, or both ``source`` and ``encoder`` are given; in a search, the recipe or the
+        server refuses an argument.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def _sorted(triplets: Iterable[Triplet]) -> list[Triplet]:
 
 
 def _states(chunk: Any, triplet: Triplet) -> bool:
-    """Return whether a chunk states a triplet; a relation that does not say so is of those that its nodes are of."""
+    """Return whether a chunk states a triplet; a relation without a source has that of the query."""
     source = triplet[1].properties.get(TRIPLET_SOURCE_KEY, chunk)
     return bool(source == chunk and triplet[1].id != KG_SOURCE_REL)
 

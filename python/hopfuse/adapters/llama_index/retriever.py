@@ -14,7 +14,7 @@ from ...recipes import Hit
 from ..conditions import Filter, as_where, condition, joined
 from ..searcher import as_searcher, passage_metadata
 
-#: LlamaIndex's operators, and those of :func:`hopfuse.where`.
+#: LlamaIndex's operators in terms of those of :func:`hopfuse.where`.
 OPERATORS = {
     "==": "eq",
     "!=": "ne",
@@ -32,7 +32,7 @@ OPERATORS = {
 class HopfuseRetriever(BaseRetriever):
     """A LlamaIndex retriever over an index here or over ``hopfuse serve``.
 
-    A node has the passage's id as text, its text, and its own metadata with the title.
+    A node has the passage's id as a string, its text, and its metadata with the title.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class HopfuseRetriever(BaseRetriever):
     ------
     InputError
         ``source`` is not one of the above, both ``filters`` and ``allow`` are given, or a filter has an unsupported
-        operator; later, what the recipe or the server refuses.
+        operator; in a search, the recipe or the server refuses an argument.
 
     Examples
     --------
