@@ -1,7 +1,7 @@
 """Speed up the walk of a fast-graphrag memory by one line: ``accelerate(storage)``.
 
-Run it with ``python examples/fast_graphrag_drop_in.py``, where hopfuse and fast-graphrag are installed. It makes a
-graph in fast-graphrag's own storage, as its ``GraphRAG`` has one; there it is ``rag.state_manager.graph_storage``.
+Run ``python examples/fast_graphrag_drop_in.py`` with hopfuse and fast-graphrag installed. It makes a graph in
+fast-graphrag's own storage; that of a ``GraphRAG`` is ``rag.state_manager.graph_storage``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from scipy.sparse import csr_matrix
 
 NODES, QUESTIONS = 30_000, 5
 
-random.seed(0)  # igraph draws its graph with it
+random.seed(0)  # used by igraph
 draw = np.random.default_rng(0)
 storage: Any = IGraphStorage(IGraphStorageConfig(TEntity, TRelation))
 storage._graph = igraph.Graph.Barabasi(NODES, 5)
-questions = []  # how well each entity fits a question: what fast-graphrag gives its storage
+questions = []  # scores of the entities for each question, which fast-graphrag passes to its storage
 for _ in range(QUESTIONS):
     weights = np.zeros((1, NODES), np.float32)
     weights[0, draw.integers(0, NODES, 8)] = draw.random(8)
@@ -32,7 +32,7 @@ for _ in range(QUESTIONS):
 
 
 async def answers() -> tuple[float, list[np.ndarray]]:
-    """Return the milliseconds for each question, and the scores of all entities."""
+    """Return the milliseconds per question, and the scores of all entities."""
     start = time.perf_counter()
     scores = [(await storage.score_nodes(question)).toarray() for question in questions]
     return 1e3 * (time.perf_counter() - start) / QUESTIONS, scores
@@ -43,7 +43,7 @@ async def main() -> None:
     accelerate(storage)  # the one line
     await storage.score_nodes(questions[0])  # the graph is read at the first call
     by_hopfuse, scores = await answers()
-    print(f"{QUESTIONS} questions over {NODES:,} entities, milliseconds a question")
+    print(f"{QUESTIONS} questions over {NODES:,} entities, milliseconds per question")
     print(f"  fast-graphrag         {by_itself:8.2f}")
     print(f"  accelerate(storage)   {by_hopfuse:8.2f}   {by_itself / by_hopfuse:5.1f} times as fast")
     gaps = (abs(one - other).max() for one, other in zip(scores, expected, strict=True))

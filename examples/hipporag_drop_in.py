@@ -1,8 +1,8 @@
-"""Ask a HippoRAG 2 memory by its own ``retrieve``, and again after one line: ``accelerate(rag)``.
+"""Speed up ``retrieve`` of a HippoRAG 2 memory by one line: ``accelerate(rag)``.
 
-Run it with ``python examples/hipporag_drop_in.py FOLDER --questions FILE``, where hipporag 2.0.0a4 is installed.
-FOLDER is what HippoRAG wrote for these models; FILE has a question a line. The models' endpoint is OPENAI_BASE_URL, or
-OpenAI's own.
+Run ``python examples/hipporag_drop_in.py FOLDER --questions FILE`` with hipporag 2.0.0a4 installed. FOLDER is what
+HippoRAG wrote for these models; FILE has one question per line. The models' endpoint is OPENAI_BASE_URL, by default
+OpenAI's.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ rag = HippoRAG(
     embedding_base_url=endpoint,
 )
 questions = given.questions.read_text(encoding="utf-8").splitlines()
-rag.retrieve(questions)  # loads the memory, encodes the questions, and has the language model's answers cached
+rag.retrieve(questions)  # loads the memory, encodes the questions, and caches the language model's answers
 
 
 def timed() -> tuple[float, list[Any]]:
-    """Return the milliseconds for each question, and what was found."""
+    """Return the milliseconds per question, and the solutions."""
     start = time.perf_counter()
     found = rag.retrieve(questions)
     return 1e3 * (time.perf_counter() - start) / len(questions), found
@@ -48,7 +48,7 @@ by_hopfuse, found = timed()
 
 for solution in found:
     print(f"{solution.question}\n  {solution.docs[0].splitlines()[0]}")
-print(f"{len(questions)} questions, milliseconds a question, language model's answers from its cache")
+print(f"{len(questions)} questions, milliseconds per question, with cached answers of the language model")
 print(f"  HippoRAG              {by_hipporag:8.2f}")
 print(f"  accelerate(rag)       {by_hopfuse:8.2f}   {by_hipporag / by_hopfuse:5.1f} times as fast")
 gaps = (abs(one.doc_scores - other.doc_scores).max() for one, other in zip(found, expected, strict=True))

@@ -1,6 +1,6 @@
-"""Speed up code that calls igraph's personalized_pagerank in a loop: by one line, and by one call for all questions.
+"""Speed up code that calls igraph's personalized_pagerank in a loop: by one line, or by one call for all questions.
 
-Run it with ``python examples/igraph_drop_in.py``, where hopfuse and igraph are installed.
+Run ``python examples/igraph_drop_in.py`` with hopfuse and igraph installed.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ OPTIONS = {"damping": 0.5, "weights": "weight"}
 
 
 def timed(run: Callable[[], Any]) -> tuple[float, np.ndarray]:
-    """Return the milliseconds for each question, and the scores."""
+    """Return the milliseconds per question, and the scores."""
     start = time.perf_counter()
     scores = run()
     return 1e3 * (time.perf_counter() - start) / QUESTIONS, np.asarray(scores)
 
 
-random.seed(0)  # igraph draws its graph with it
+random.seed(0)  # used by igraph
 draw = np.random.default_rng(0)
 graph = igraph.Graph.Barabasi(NODES, 5)
 graph.es["weight"] = draw.uniform(0.5, 1.5, graph.ecount()).tolist()
-questions = draw.integers(0, NODES, (QUESTIONS, 3)).tolist()  # three vertices to restart at for each
+questions = draw.integers(0, NODES, (QUESTIONS, 3)).tolist()  # three restart vertices each
 
 
 def loop() -> list[list[float]]:
-    """Call igraph's method for one question after another."""
+    """Call igraph's method for each question."""
     return [graph.personalized_pagerank(reset_vertices=vertices, **OPTIONS) for vertices in questions]
 
 
@@ -46,7 +46,7 @@ by_loop, scores = timed(loop)
 restarts = [dict.fromkeys(vertices, 1.0) for vertices in questions]
 by_batch, together = timed(lambda: personalized_pagerank_batch(graph, restarts, **OPTIONS))
 
-print(f"{QUESTIONS} questions over {graph.vcount():,} nodes and {graph.ecount():,} edges, milliseconds a question")
+print(f"{QUESTIONS} questions over {graph.vcount():,} nodes and {graph.ecount():,} edges, milliseconds per question")
 print(f"  igraph, in a loop     {by_igraph:8.2f}")
 print(f"  accelerate(graph)     {by_loop:8.2f}   {by_igraph / by_loop:5.1f} times as fast")
 print(f"  all in one call       {by_batch:8.2f}   {by_igraph / by_batch:5.1f} times as fast")

@@ -1,6 +1,6 @@
-"""Index your own passages, ask, read what was found.
+"""Index passages and search them.
 
-Run it with ``python examples/quickstart.py``, where hopfuse and its extra ``demo`` are installed.
+Run ``python examples/quickstart.py`` with hopfuse's extra ``demo`` installed.
 """
 
 import hopfuse as hf

