@@ -102,7 +102,7 @@ def module_name(path: Path, base: Path) -> str:
 
 
 def imports_of(source: str, module: str, is_package: bool) -> Iterator[Import]:
-    """Every import statement, and every import_module("a name")."""
+    """Yield every import statement, and every import_module("a name")."""
     yield from _walk(ast.parse(source), module.split(".") if is_package else module.split(".")[:-1], False, False)
 
 
@@ -187,7 +187,7 @@ def unsafe_calls(source: str, room: str) -> Iterator[tuple[int, str]]:
 
 
 def private_names(source: str, module: str, is_package: bool = False) -> list[str]:
-    """Private names of another room: imported, or read from what was imported from it."""
+    """Return private names of another room that are imported, or read from imported names."""
     room, found = room_of(module), []
     bound: dict[str, str] = {}
     for one in imports_of(source, module, is_package):
@@ -214,7 +214,7 @@ def is_private(dotted: str) -> bool:
 
 
 def attributes(node: ast.AST) -> list[str]:
-    """["a", "b", "c"] for a.b.c; empty where it does not begin with a name."""
+    """Return ["a", "b", "c"] for a.b.c; an empty list if it does not begin with a name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -304,7 +304,7 @@ def test_every_room_is_in_the_table() -> None:
 
 
 def design_table() -> dict[str, str]:
-    """What docs/design.md says that each room may import."""
+    """Return the rooms that each room may import by docs/design.md."""
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[^|]+) \|[^|]*\| ([^|]+) \|$", page.split("| room |")[1].split("\n\n")[0], re.MULTILINE)
     return {room: may for named, may in rows for room in re.findall(r"`([\w/]+)`", named)}
@@ -489,7 +489,7 @@ def test_planted_circles_are_found(files: dict[str, str], expected: list[list[st
         ("hopfuse.recipes.phase_graph.walk", "async def walk(one: 'hf.recipes.PolicyRAG'): ..."),
         ("hopfuse.recipes.phase_graph.walk", "walk = lambda recipe: recipe.index"),
         ("hopfuse.diagnose.stability", "def stability(recipe: HybridRRF): ..."),
-        ("hopfuse.cli.judge", "def judge(recipe: Sequence[TripleHybrid]): ..."),
+        ("hopfuse.cli.evaluate", "def judge(recipe: Sequence[TripleHybrid]): ..."),
     ],
 )
 def test_a_planted_recipe_among_parameters_is_caught(module: str, source: str) -> None:
@@ -501,7 +501,7 @@ def test_a_planted_recipe_among_parameters_is_caught(module: str, source: str) -
     ("module", "source"),
     [
         ("hopfuse.recipes.phase_graph.core", "class PhaseGraph:\n    def search(self, config: PhaseGraphConfig): ..."),
-        ("hopfuse.cli.judge", "def judge(recipe: Recipe): ..."),
+        ("hopfuse.cli.evaluate", "def judge(recipe: Recipe): ..."),
         ("hopfuse.recipes.phase_graph.core", "def rank(index: Index, config: PhaseGraphConfig) -> PhaseGraph: ..."),
     ],
 )

@@ -67,7 +67,7 @@ def test_numbers_tables_and_files(judged, tmp_path, monkeypatch):
 
 
 class Page(HTMLParser):
-    """Which elements are open at the end, what refers elsewhere, and how often each occurs."""
+    """A parser that records elements left open, references to other files, and the number of each element."""
 
     def __init__(self, text):
         super().__init__()
@@ -243,7 +243,7 @@ def test_without_a_page_there_is_no_json_either(refused_here, judged, tmp_path, 
     def fails(*_, **__):
         raise InputError("no page can be made")
 
-    monkeypatch.setattr(import_module("hopfuse.cli.judge.results"), "evaluation_page", fails)
+    monkeypatch.setattr(import_module("hopfuse.cli.evaluate.results"), "evaluation_page", fails)
     args = (command, *arguments(judged)[1:], "--metric", "mrr", "--baseline", "dense")
     assert "no page can be made" in refused_here(*args, "--out", tmp_path / "r.json", "--html", tmp_path / "r.html")
     assert list(tmp_path.iterdir()) == []

@@ -204,7 +204,7 @@ def test_other_metrics_are_checked_before_the_sweep(refused_here, legs, monkeypa
     def never(*_, **__):
         raise AssertionError("swept")
 
-    monkeypatch.setattr(import_module("hopfuse.cli.judge.sweep"), "sweep", never)
+    monkeypatch.setattr(import_module("hopfuse.cli.evaluate.sweep"), "sweep", never)
     assert "metric is 'recal@5'" in refused_here(*arguments(legs), "--also", "recal@5")
     said = refused_here(*arguments(legs), "--also", "answer_em")
     assert "options leg='dense', answer_em: the run has no answers" in said

@@ -18,8 +18,8 @@ from .change.commands import add, compact, delete, log_command
 from .change.follow import follow
 from .diagnose.compare import compare
 from .diagnose.diagnose import diagnose
-from .judge.eval import evaluate_runs
-from .judge.sweep import sweep_command
+from .evaluate.eval import evaluate_runs
+from .evaluate.sweep import sweep_command
 from .run.mcp import mcp_command
 from .run.policy import policy
 from .run.score import score

@@ -26,7 +26,10 @@ from ..options import DIRECTORY
 @click.option("--verify", is_flag=True, help="Read the whole index and verify its checksums.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(directory: Path | None, verify: bool, as_json: bool) -> None:
-    """Describe the index in DIRECTORY or, without one, this machine and its backends."""
+    """Describe an index, or this machine and its backends.
+
+    DIRECTORY is the index; without it, the machine is described.
+    """
     if directory is None:
         if verify:
             raise click.UsageError("--verify needs the DIRECTORY of an index")

@@ -46,12 +46,13 @@ def add(
     batch: int,
     **reading: Any,
 ) -> None:
-    """Add passages to an index, or replace some, while it is searched.
+    """Add passages to an index, or replace some.
 
     PASSAGES has rows of id, title, text and metadata: .jsonl, .tsv or .parquet; also document and position, if the
     index was built with --reader. The index's own encoder makes their vectors, BM25 is updated, and words are read as
-    they were at the build. To add edges between entities, use Python: Index.open(..., writable=True). Each batch is on
-    disk before the next one begins, so an interrupted run keeps its finished batches.
+    they were at the build. The index can be searched meanwhile. Each batch is on disk before the next one begins, so an
+    interrupted run keeps its finished batches. To add edges between entities, use Python: Index.open(...,
+    writable=True).
     """
     index = Index.open(directory)
     if index.dim is None and vectors is not None:
@@ -100,9 +101,9 @@ def _reached(progress: Progress, task: TaskID, first: int, done: int, _: int) ->
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--entities", is_flag=True, help="IDS are names of entities instead.")
 def delete(directory: Path, ids: Sequence[str], entities: bool) -> None:
-    """Delete passages and what they state from an index while it is searched.
+    """Delete passages, and the edges and facts that they state.
 
-    IDS are ids of passages.
+    IDS are ids of passages. The index can be searched meanwhile.
     """
     with Index.open(directory, writable=True) as live, live.change() as change:
         if entities:
@@ -115,7 +116,10 @@ def delete(directory: Path, ids: Sequence[str], entities: bool) -> None:
 @click.command()
 @index_argument
 def compact(directory: Path) -> None:
-    """Write the changes to an index into a new generation, while it is searched."""
+    """Write an index's changes into a new generation.
+
+    The index can be searched meanwhile.
+    """
     with Index.open(directory, writable=True) as live:
         generation = live.compact()
     note(f"Saved generation {generation} in {directory}, at seq {live.seq}")

@@ -17,11 +17,11 @@ from ...errors import InputError
 from ...io.queries import count_queries
 from ...report import Table, printable, table
 from ..about.info import machine
+from ..evaluate.inputs import qrels_files
+from ..evaluate.questions import judged_questions
 from ..files import check_outputs, strict_json, write_all
-from ..judge.inputs import qrels_files
-from ..judge.questions import judged_questions
 from ..options import DIRECTORY, FILE, case_option, encoder_for, encoder_option, index_argument
-from ..recipes import LEGS, words_of
+from ..recipes import LEGS, threads_option, words_of
 from ..run.queries import QueryInputs
 
 METRICS = "recall@2,recall@5,recall@10,last_hop@5,last_hop@10,full_support@10,mrr,ndcg@10"
@@ -58,7 +58,7 @@ MEASURED = (
 @click.option("--cache", type=DIRECTORY, help="Folder that keeps the encoder's vectors of questions and facts.")
 @click.option("--lexical", "words", type=click.Choice(LEGS[:3]), default="auto", help="The lexical ranking.")
 @case_option
-@click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
+@threads_option
 @click.option("--out", type=FILE, help="Also write the numbers here, as JSON.")
 @click.option("--overwrite", is_flag=True, help="Replace the file of --out if it exists.")
 def compare(

@@ -20,7 +20,7 @@ from ...recipes import RECIPES
 from ...report import section_tables
 from ..console import json_text
 from ..options import DIRECTORY, FILE, case_option, encoder_for, encoder_option
-from ..recipes import BoundRecipe, bind
+from ..recipes import BoundRecipe, bind, threads_option
 from ..run.queries import QueryInputs, check_one_source, chunks, text_of
 
 CHUNK = 256
@@ -51,7 +51,7 @@ STABILITY_RECIPES = tuple(name for name in RECIPES if name != "triple-hybrid")
 )
 @click.option("--policy", type=FILE, help="Policy of --stability policy-rag; see hopfuse policy.")
 @case_option
-@click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
+@threads_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def diagnose(
     directory: Path,
@@ -68,7 +68,7 @@ def diagnose(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Show whether the graph of an index helps with a set of questions.
+    """Show whether an index's graph helps with a set of questions.
 
     Prints the graph's components and names, the questions' seeds, how far their walks spread, and how far the dense
     and the graph leg agree; with --qrels also whether they fail on the same questions, and what is lost by pools of

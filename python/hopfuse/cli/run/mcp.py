@@ -38,7 +38,7 @@ def mcp_command(
     public: bool,
     **options: Any,
 ) -> None:
-    """Offer indexes to language models as tools of the Model Context Protocol.
+    """Offer indexes to language models as tools, over MCP.
 
     The client starts this command and talks to it over standard input and output; if the file of --config has keys,
     HOPFUSE_KEY is the client's. With --http the command is a server that clients connect to. The tools search,

@@ -21,7 +21,7 @@ from ..options import FILE
 @click.option("--check", "checked", type=FILE, help="Validate this file, and print its differences from the defaults.")
 @click.option("--overwrite", is_flag=True, help="Replace the file of --out if it exists.")
 def policy(out: Path | None, paper: bool, checked: Path | None, overwrite: bool) -> None:
-    """Print PolicyRAG's default policy as TOML, or check a policy file.
+    """Print PolicyRAG's default policy, or check a policy file.
 
     A comment above each key explains it. An edited file needs only the keys that differ from the defaults.
     """

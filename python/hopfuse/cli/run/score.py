@@ -218,7 +218,10 @@ def plan(directory: Path, queries: Path, folder: Path, kind: str, part_rows: int
 @click.option("--shard", metavar="I/N", default="1/1", help="Make the I-th of N shares of the parts, counting from 1.")
 @engine_options
 def run_command(folder: Path, shard: str, **engine: Any) -> None:
-    """Make the missing parts of a plan; machines that share the folder may run this at once."""
+    """Make the missing parts of a plan.
+
+    Several processes, and machines that share the folder, may run this at once.
+    """
     place, (number, shares), start = Folder(folder), _shard(shard), time.monotonic()
     parts = range(number - 1, place.plan.num_parts, shares)
     made = _made(place, parts, open_scorer, _runner(**engine), shard=(number, shares), alone=False)
@@ -246,7 +249,10 @@ def merge_command(folder: Path, out: Path, tag: str, overwrite: bool) -> None:
 @chunk_option
 @threads_option
 def verify_command(folder: Path, sample: int, chunk: int, threads: int | None) -> None:
-    """Check that all parts are complete, and that some of them are reproduced byte for byte."""
+    """Check that all parts are complete and reproducible.
+
+    Some of the parts are made again, and must have the same bytes.
+    """
     checked = _verified(Folder(folder), open_scorer, sample, threads, chunk)
     again = f"; parts {', '.join(map(str, checked))} were made again, with equal bytes" if checked else ""
     note(f"All {Folder(folder).plan.num_parts:,} parts of {folder} are complete{again}")

@@ -101,7 +101,7 @@ def sweep_command(
     threads: int | None,
     **given: Any,
 ) -> None:
-    """Choose how to fuse runs, and test the choice on held-out queries.
+    """Choose how to fuse runs, and test it on held-out queries.
 
     Each run by itself, and each method with every combination of the given options, is tried on the tune half of the
     queries. The best one and the baseline are then run once on the test half.
