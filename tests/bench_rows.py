@@ -1,4 +1,4 @@
-"""Rows as the bench writes them, made up."""
+"""Made-up rows of the bench."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ QUIET = {"average_before": 0.0, "other_cores": 0.0}
 def row(
     case: str, peer: str | None, batch: int, ratio: float | None, ours: float = 0.01, data: str = "made up"
 ) -> dict:
-    """A measured row in which the peer took ``ratio`` times as long."""
+    """Return a measured row in which the peer took ``ratio`` times as long."""
     theirs = None if ratio is None else ratio * ours
     return {
         "case": case, "peer": peer, "status": "ok", "data": data, "threads": 2, "quick": False,
@@ -30,7 +30,7 @@ def row(
 
 
 def limit(level: str, access: str, holds: int, rate: float) -> dict:
-    """A measured ceiling in GB/s."""
+    """Return a measured bandwidth in GB/s."""
     return {
         "case": "limits", "peer": None, "status": "ok", "level": level, "access": access, "quick": False,
         "sizes": {"holds": holds, "array": 1024}, "rate": summary([rate]), "load": QUIET, "threads": 2,

@@ -1,4 +1,4 @@
-"""Graphs, query batches and ranked lists that the tests of several rooms draw from."""
+"""Graphs, query batches and ranked lists that the tests of several packages share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def random_graph(
     types: int = 1,
     hub: int | None = None,
 ) -> hf.Graph:
-    """Random edges with self-loops and parallels; a sixth of the nodes stay isolated.
+    """Return random edges with self-loops and parallel edges; a sixth of the nodes are isolated.
 
     ``weights`` is "none", "ones", "integer", "random", "spread" (1e-6 .. 1e6) or "extreme" (1e-30 .. 1e30).
     ``hub`` is a node that is joined to every third of the nodes.
@@ -50,7 +50,7 @@ def random_graph(
 
 
 def awkward_graph(directed: bool) -> hf.Graph:
-    """Two components, dangling and isolated nodes, self-loops, parallel edges, three types."""
+    """Return a graph of two components with dangling and isolated nodes, self-loops, parallel edges and three types."""
     rows = [
         (0, 1, 1.0, 0),
         (0, 1, 0.5, 0),
@@ -71,7 +71,7 @@ def awkward_graph(directed: bool) -> hf.Graph:
 
 
 def grid_graph(side: int) -> hf.Graph:
-    """A torus of side x side nodes: every score has ties."""
+    """Return a torus of side x side nodes, where every score has ties."""
     node = np.arange(side * side).reshape(side, side)
     src = np.concatenate([node.ravel(), node.ravel()])
     dst = np.concatenate([np.roll(node, -1, 0).ravel(), np.roll(node, -1, 1).ravel()])
@@ -81,7 +81,7 @@ def grid_graph(side: int) -> hf.Graph:
 def random_restart(
     rng: np.random.Generator, n: int, batch: int, allowed: NDArray[np.bool_] | None = None, most: int = 4
 ) -> list[dict[int, float]]:
-    """``batch`` rows of 1 to ``most`` weighted seeds, inside ``allowed`` (N,) or (B, N) where given."""
+    """Return ``batch`` rows of 1 to ``most`` weighted seeds, within ``allowed`` (N,) or (B, N) if given."""
     rows = []
     for b in range(batch):
         pool = np.arange(n) if allowed is None else np.flatnonzero(allowed if allowed.ndim == 1 else allowed[b])
@@ -100,7 +100,7 @@ def to_dense(rows: list[dict[int, float]], n: int) -> NDArray[np.float64]:
 
 @dataclass
 class PprCase:
-    """A graph and a batch; ``options`` suit hopfuse.ppr and hopfuse.reference.ppr alike."""
+    """A graph, a batch of restarts, and options of both hopfuse.ppr and hopfuse.reference.ppr."""
 
     graph: hf.Graph
     restart: list[dict[int, float]]
@@ -112,7 +112,7 @@ SIZES = st.one_of(st.integers(1, 12), st.sampled_from([63, 64, 65, 127, 128, 129
 
 @st.composite
 def ppr_cases(draw: st.DrawFn, batches: tuple[int, ...] = (1, 2, 3, 4, 5, 8, 9, 17)) -> PprCase:
-    """Every kind of graph with every kind of option."""
+    """Return cases of every kind of graph with every kind of option."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, batch = draw(SIZES), draw(st.sampled_from(batches))
     types = draw(st.sampled_from([1, 1, 2, 3]))
@@ -152,7 +152,7 @@ def ppr_cases(draw: st.DrawFn, batches: tuple[int, ...] = (1, 2, 3, 4, 5, 8, 9, 
 def random_incidence(
     rng: np.random.Generator, rows: int, columns: int, entries: int, *, weighted: bool = False, hub: int | None = None
 ) -> hf.Incidence:
-    """About so many entries at random, with rows of any length; row ``hub`` holds every column."""
+    """Return about so many random entries in rows of various lengths; row ``hub`` has every column."""
     pairs = rng.integers(0, max(1, rows * columns), entries if rows * columns else 0)
     if hub is not None:
         pairs = np.concatenate([pairs, hub * columns + np.arange(columns)])
@@ -170,7 +170,7 @@ def random_lists(
     ids: int = 20,
     grid: int | Sequence[int | None] | None = None,
 ) -> list[hf.Hits]:
-    """Lists of 0 .. width hits; ``grid`` draws scores from so many values, which makes ties; of several, row by row."""
+    """Return lists of 0 .. width hits; ``grid``, also per row, is the number of distinct scores, which makes ties."""
     grids = grid if isinstance(grid, Sequence) else [grid]
     out = []
     for _ in range(lists):
@@ -188,7 +188,7 @@ def random_lists(
 def drawn_vectors(
     rng: np.random.Generator, count: int, dim: int, batch: int, metric: str, dtype: str, grid: int, spread: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Rows and queries, on a grid (ties) where ``grid`` is not 0, with norms that spread over decades."""
+    """Return rows and queries with norms over several decades, on a grid (with ties) if ``grid`` is not 0."""
     x, q = rng.standard_normal((count, dim)), rng.standard_normal((batch, dim))
     if grid:
         x, q = np.round(x * grid) / grid, np.round(q * grid) / grid
@@ -200,7 +200,7 @@ def drawn_vectors(
     return x, q
 
 
-#: Rows that break a search which is nearly right. "Norms" are of standard normal rows times so much.
+#: Rows on which an almost correct search fails. "Norms" is the factor of standard normal rows.
 ADVERSARIAL_ROWS = [
     "all equal rows",
     "duplicates",
@@ -222,12 +222,12 @@ ADVERSARIAL_ROWS = [
 ]
 
 
-#: The least positive bfloat16.
+#: The smallest positive bfloat16.
 BFLOAT16_TINY = 2.0**-133
 
 
 def bfloat16_extremes(rng: np.random.Generator, n: int, d: int) -> NDArray[np.float64]:
-    """Subnormal bfloat16 numbers are subnormal in float32 too; the largest that can be scored beside them."""
+    """Return bfloat16 numbers that are subnormal in float32 too, and the largest that can be scored with them."""
     tiny, largest = BFLOAT16_TINY, 2.0**60
     levels = np.array([0.0, -0.0, tiny, -tiny, 3 * tiny, 2.0**-126, 1.0, -1.0, largest, -largest, 0.333])
     x: NDArray[np.float64] = rng.choice(levels, (n, d))
@@ -236,7 +236,7 @@ def bfloat16_extremes(rng: np.random.Generator, n: int, d: int) -> NDArray[np.fl
 
 
 def adversarial_rows(name: str, rng: np.random.Generator, n: int, d: int) -> NDArray[np.float32]:
-    """One of ADVERSARIAL_ROWS: n rows, at least 124, of d dimensions, at least 8."""
+    """Return one of ADVERSARIAL_ROWS: n >= 124 rows of d >= 8 dimensions."""
     x = rng.standard_normal((n, d)).astype(np.float32)
     if name == "all equal rows":
         x[:] = x[0]

@@ -1,4 +1,4 @@
-"""How tests compare results. Every comparison refuses NaN; test_compare.py plants wrong answers in each."""
+"""Comparisons of results. Every one fails for NaN; test_compare.py gives each of them wrong results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ORACLE_SLACK = 1e-13
 
 
 def assert_bitwise(actual: Any, expected: Any, what: str = "array") -> None:
-    """Same dtype, same shape, same bits (0.0 is not -0.0), no NaN on either side."""
+    """Check for the same dtype, shape and bits (0.0 is not -0.0), without NaN on either side."""
     a, b = np.asarray(actual), np.asarray(expected)
     assert a.dtype == b.dtype, f"{what}: dtype {a.dtype}, expected {b.dtype}"
     assert a.shape == b.shape, f"{what}: shape {a.shape}, expected {b.shape}"
@@ -25,7 +25,7 @@ def assert_bitwise(actual: Any, expected: Any, what: str = "array") -> None:
 
 
 def assert_hits_wellformed(hits: Any) -> None:
-    """Shapes agree; counts in 0..k; padding is -1/-inf; ids unique; scores finite and in total order."""
+    """Check that shapes agree, counts are in 0 .. k, padding is -1/-inf, ids are unique, scores finite and in order."""
     ids, scores, counts = np.asarray(hits.ids), np.asarray(hits.scores), np.asarray(hits.counts)
     assert ids.ndim == 2, f"ids have shape {ids.shape}"
     assert ids.shape == scores.shape, f"ids {ids.shape}, scores {scores.shape}"
@@ -37,7 +37,7 @@ def assert_hits_wellformed(hits: Any) -> None:
 
 
 def assert_rows_equal(actual: Any, expected: Any) -> None:
-    """Both well-formed, and the same hits in each row, bit for bit; one may have more room for padding."""
+    """Check that both are well-formed with the same hits in each row, bit for bit; the padding may differ."""
     width = max(actual.ids.shape[1], expected.ids.shape[1])
     assert_hits_equal(*(_Widened(hits, width) for hits in (actual, expected)))
 
@@ -52,7 +52,7 @@ class _Widened:
 
 
 def assert_hits_equal(actual: Any, expected: Any) -> None:
-    """Both well-formed, and the same bits in ids, scores and counts, padding included."""
+    """Check that both are well-formed with the same bits in ids, scores and counts, including the padding."""
     for name in ("counts", "ids", "scores"):
         assert_bitwise(getattr(actual, name), getattr(expected, name), name)
     assert_hits_wellformed(actual)
@@ -61,7 +61,7 @@ def assert_hits_equal(actual: Any, expected: Any) -> None:
 def assert_hits_close(
     hits: Any, oracle_scores: Any, *, atol: float, rtol: float = 0.0, may_miss_below: float = -np.inf
 ) -> None:
-    """A ranking is right up to the tolerance tol(v) = atol + rtol |oracle_scores(v)|.
+    """Check that a ranking is correct within the tolerance tol(v) = atol + rtol |oracle_scores(v)|.
 
     Every returned score is within tol of the oracle's for that id; no candidate that was left out
     beats the last returned one by more than the two tolerances; and a row is shorter than
@@ -94,7 +94,7 @@ def assert_hits_close(
 def assert_ppr(
     result: Any, x_exact: Any, *, residual: Any = None, tol: float | None = None, sum_tol: float = 1e-5
 ) -> None:
-    """A PPR result is a distribution, and its certificate is true.
+    """Check that a PPR result is a distribution, and that its certificate is true.
 
     For every row: entries finite and >= 0, sum 1 within `sum_tol`, |x - x*|_1 <= bound, bound and
     residual finite and >= 0. Given the oracle's `residual` of the returned scores, the claimed one is no
@@ -124,7 +124,7 @@ def assert_ppr(
 
 
 def assert_ppr_hits(hits: Any, x_exact: Any) -> None:
-    """Scores are within their stated bounds, and rows that claim proof hold the exact ids in order.
+    """Check that scores are within their bounds, and that proven rows have the exact ids in order.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Fixtures and settings that all tests share.
 
-Two tiers. The quick one, by default: property tests draw 25 examples each, the same in every run, a test of every
-variant takes one case in eight to the emulator (none if it is marked ``emulator_full``), and tests marked ``full`` are
-left out. ``HOPFUSE_TESTS=full`` takes every case, and draws 400.
+There are two tiers. In the quick one, the default, property tests draw 25 examples, the same in every run; tests of
+every variant run one case in eight on the emulator (none if marked ``emulator_full``); and tests marked ``full`` do not
+run. ``HOPFUSE_TESTS=full`` runs every case, with 400 examples.
 
-Calls run on one thread unless a test says ``threads=``, so that tests may run side by side.
+Calls run on one thread unless a test sets ``threads=``, so that tests may run in parallel.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ os.environ["COLUMNS"] = "80"  # a terminal's width and colours, wherever the tes
 for _name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
     os.environ.pop(_name, None)
 
-# The only function-scoped fixture beside @given is the kernel variant, which examples do not change.
+# The only function-scoped fixture used with @given is the kernel variant, which examples do not change.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=25, derandomize=True, **_common)
 settings.register_profile("full", max_examples=400, **_common)
 FULL = os.environ.get("HOPFUSE_TESTS") == "full"
 settings.load_profile("full" if FULL else "quick")
-#: Of so many cases of a test, the quick tier takes one to the emulator.
+#: The quick tier runs one in this many cases of a test on the emulator.
 EMULATED = 8
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The quick tier's selection; what is left out is reported as deselected."""
+    """Deselect the tests that the quick tier leaves out."""
     if FULL:
         return
     kept, left_out, cases = [], [], Counter[str]()
@@ -82,7 +82,7 @@ def variant(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def every_isa() -> Iterator[list[str]]:
-    """The runnable CPU variants, best first; the test switches among them, and the first choice is restored."""
+    """The CPU variants that can run, best first; the choice is restored after a test that changes it."""
     before = _native.isa()
     yield _native.runnable_isas()
     variants.use(before)
@@ -90,7 +90,7 @@ def every_isa() -> Iterator[list[str]]:
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The real data sets beside the repository, or where HOPFUSE_DATA says; a skip where there are none."""
+    """The folder of real data sets, beside the repository or as HOPFUSE_DATA says; skips if there is none."""
     folder = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).parents[2] / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"the real data is not at {folder}; set HOPFUSE_DATA")

@@ -1,4 +1,4 @@
-"""Arrays on the emulator's device, as a caller with a GPU has them."""
+"""Arrays on the emulator's device, like those of a caller with a GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from variants import simt_runtime
 
 
 def on_device(value: Any) -> Any:
-    """A copy of an array, Hits or Seeds there."""
+    """Return a copy of an array, Hits or Seeds on the device."""
     simt_runtime()
     if isinstance(value, hf.Hits):
         parts = {field.name: on_device(getattr(value, field.name)) for field in fields(value)}
@@ -23,14 +23,14 @@ def on_device(value: Any) -> Any:
 
 
 def recording_of(captured: hf.Captured) -> Any:
-    """The one recording that a captured core has made."""
+    """Return the only recording that a captured core has made."""
     (recordings,) = captured._recordings.values()
     (recorded,) = recordings._made.values()
     return recorded._recording
 
 
 def on_host(value: Any) -> Any:
-    """The same back."""
+    """Return a copy of it on the host."""
     if isinstance(value, hf.Hits):
         parts = {field.name: on_host(getattr(value, field.name)) for field in fields(value)}
         return type(value).unchecked(**parts)

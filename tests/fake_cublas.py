@@ -1,4 +1,4 @@
-"""cuBLAS on the devices of :mod:`fake_cuda`: what a product calls, with its handle's device, stream and mode."""
+"""cuBLAS on the devices of :mod:`fake_cuda`: the calls of a product, with its handle's device, stream and mode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PEDANTIC = 2
 
 
 class FakeCublas:
-    """``fail`` holds statuses that the next calls return: [("Create", 3)] say."""
+    """``fail`` has statuses that the next calls return, such as [("Create", 3)]."""
 
     def __init__(self) -> None:
         self.handles: dict[int, dict[str, Any]] = {}
@@ -50,7 +50,7 @@ class FakeCublas:
         return self._failed("SetWorkspace")
 
     def cublasSgemm_v2(self, handle: Any, *given: Any) -> int:  # noqa: N802
-        """Compute out (n, m) by columns = bᵀ a, as the caller asks for row-major out = a bᵀ."""
+        """Compute out (n, m) in column-major order = bᵀ a, for the caller's row-major out = a bᵀ."""
         transposed, plain, n, m, d, one, b, b_rows, a, a_rows, zero, out, out_rows = given
         state = self.handles[handle.value]
         assert (transposed, plain, one._obj.value, zero._obj.value) == (1, 0, 1.0, 0.0)

@@ -1,8 +1,8 @@
-"""Two CUDA devices on the host, as unkind as real ones may be: the part of CUDA that the runtime leans on.
+"""Two strict CUDA devices on the host: the part of CUDA that the runtime uses.
 
-Queued work runs when something waits for it, and no more than it waits for. Memory is poison when it is given out and
-when it is given back, what touches it after cudaFree is an error, and so are two accesses, one a write, that no stream,
-event or wait puts in order. Each thread has a current device, and everything is of one device.
+Queued work runs only when something waits for it, and only as far as needed. Memory is filled with a pattern when it
+is allocated and when it is freed. Errors are accesses after cudaFree, and two accesses, one of them a write, that no
+stream, event or wait orders. Each thread has a current device, and every object belongs to one device.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CUDARuntimeError(RuntimeError):
 
 
 class RaceError(AssertionError):
-    """Two pieces of queued work touch the same memory, and nothing says which comes first."""
+    """Two pieces of queued work use the same memory without an order between them."""
 
 
 class Touch(NamedTuple):
@@ -41,7 +41,7 @@ class Touch(NamedTuple):
 
 
 class Operation:
-    """Queued work, what must be over before it, and what is known to be: of each queue so many operations."""
+    """Queued work, and the operations of each queue that must end before it and that are known to have ended."""
 
     def __init__(self, queue: Queue, work: Callable[[], None], touches: tuple[Touch, ...]) -> None:
         self.queue, self.work, self.touches = queue, work, touches
@@ -54,7 +54,7 @@ class Operation:
 
 
 class Queue:
-    """A stream's work."""
+    """The work of a stream."""
 
     def __init__(self, number: int, device: int, is_blocking: bool) -> None:
         self.number, self.device, self.is_blocking = number, device, is_blocking
@@ -65,14 +65,14 @@ class Queue:
 
 
 class Calls:
-    """How many calls a thread has made that queue work or wait for it."""
+    """The number of calls of a thread that queue work or wait for it."""
 
     def __init__(self) -> None:
         self.count = 0
 
 
 class Block:
-    """An allocation. Its bytes stay the test's own for good, so that a late access is an error and no crash."""
+    """An allocation. Its bytes are never freed, so that a late access is an error, not a crash."""
 
     def __init__(self, device: int, nbytes: int) -> None:
         self.device, self.nbytes = device, nbytes
@@ -124,7 +124,7 @@ class Cuda:
             return block
 
     def free(self, block: Block) -> None:
-        """Wait for all that is queued on the device, as cudaFree does."""
+        """Wait for all queued work of the device, as cudaFree does."""
         with self.lock:
             if self.block_of(Touch(block.begin, 1, False)) is not block:
                 return  # of an earlier machine
@@ -136,13 +136,13 @@ class Cuda:
             ctypes.memset(block.begin, POISON, block.nbytes)
 
     def poison(self, queue: Queue, block: Block) -> None:
-        """Queue it, also beside a recording: what a pool gives out or has back has no content."""
+        """Queue it, even during a recording: memory that a pool gives out or gets back has no content."""
         work = lambda: ctypes.memset(block.begin, POISON, block.nbytes) and None  # noqa: E731
         with self.lock:
             self._queue(queue, work, (Touch(block.begin, block.nbytes, True),))
 
     def block_of(self, touch: Touch) -> Block | None:
-        """Return the allocation; None of memory that is another library's."""
+        """Return the allocation, or None for another library's memory."""
         at = bisect.bisect(self.begins, touch.begin) - 1
         block = self.blocks[at] if at >= 0 else None
         return block if block is not None and touch.begin < block.begin + block.nbytes else None
@@ -199,7 +199,7 @@ class Cuda:
             self._access(operation, touch)
 
     def _legacy(self, queue: Queue) -> list[Operation | None]:
-        """Return what the legacy stream has to do with: it and the streams that block wait for each other."""
+        """Return the queues that the legacy stream and the blocking streams wait for."""
         if not queue.is_blocking:
             return []
         legacy = self.queues.get((queue.device, 0))
@@ -247,7 +247,7 @@ class Cuda:
     # ---- Copies --------------------------------------------------------------------------------------------------
 
     def copy(self, to: int, source: int, nbytes: int, kind: int, address: int, is_pinned: bool) -> None:
-        """Queue a copy. From pageable memory it is only done if the host waits at once: the source may be gone else."""
+        """Queue a copy. From pageable memory, the host must wait at once, since the source may be freed."""
         if kind == DEVICE_TO_DEVICE:
             touches = (Touch(to, nbytes, True), Touch(source, nbytes, False))
             self.submit(address, lambda: _move(to, source, nbytes), touches)
@@ -262,7 +262,7 @@ class Cuda:
         submitted = calls.count + 1
 
         def at_once() -> None:
-            # Another thread's cudaFree may come between the copy and the wait; the source is still there then.
+            # Another thread's cudaFree may run between the copy and the wait, while the source still exists.
             in_between = calls is not self.calls and calls.count == submitted
             if in_between or calls.count == submitted + 1:
                 _move(to, source, nbytes)
@@ -282,7 +282,7 @@ def _move(to: int, source: int, nbytes: int) -> None:
 
 
 def _nothing() -> None:
-    """What is done need not be kept."""
+    """Drop the operations that are done."""
 
 
 def view_of(address: int, shape: Any, dtype: Any) -> np.ndarray[Any, Any]:

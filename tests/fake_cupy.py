@@ -1,8 +1,8 @@
-"""As much of CuPy as the runtime calls, on the devices of :mod:`fake_cuda`; kernels run on the SIMT emulator.
+"""The part of CuPy that the runtime calls, on the devices of :mod:`fake_cuda`; kernels run on the SIMT emulator.
 
-Pools do as those of CuPy 14.2.0: blocks go back to the stream that they were taken on, what is free when a pool dies
-stays taken, and what is in use is freed under its arrays. What this cannot show is CUDA's own behaviour; the names and
-arguments are held against the real CuPy in tests/cuda/test_cupy_without_device.py.
+Pools behave like those of CuPy 14.2.0: blocks return to the stream on which they were allocated; when a pool is
+deleted, its free blocks stay allocated, and its used blocks are freed under their arrays. This does not model CUDA's
+own behaviour. tests/cuda/test_cupy_without_device.py compares the names and arguments with the real CuPy.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from fake_cuda import (
 )
 
 cuda = Cuda()
-#: Free blocks of pools, by pool, device, stream and size: nothing frees them but the pool's own call.
+#: Free blocks of pools, by pool, device, stream and size; only the pool's own call frees them.
 _kept: dict[int, dict[tuple[int, int, int], list[Memory]]] = {}
-#: Pools that live, by number: a garbage collection clears a weak reference that is itself part of the garbage.
+#: Living pools, by number, since garbage collection clears weak references that are themselves garbage.
 _pools: weakref.WeakValueDictionary[int, MemoryPool] = weakref.WeakValueDictionary()
 _numbers = itertools.count(4096, 8)
 
@@ -74,7 +74,7 @@ class Device:
 
 
 class Event:
-    """``passed`` is when the host's clock saw it pass; a recording's event never does."""
+    """``passed`` is the host's time at which it passed; an event of a recording never passes."""
 
     def __init__(self, disable_timing: bool = False) -> None:
         self.operation: Operation | None = None
@@ -95,7 +95,7 @@ class Event:
 
 
 def get_elapsed_time(begin: Event, end: Event) -> float:
-    """Milliseconds, as cudaEventElapsedTime gives them."""
+    """Return the milliseconds between them, as cudaEventElapsedTime does."""
     if not (begin.has_time and end.has_time and begin.operation and end.operation):
         raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle")
     if begin.passed is None or end.passed is None:
@@ -191,7 +191,7 @@ def queue(work: Callable[[], None], *touches: Touch) -> None:
 
 
 class Memory:
-    """An allocation by cudaMalloc, freed when it is dropped."""
+    """An allocation by cudaMalloc, freed when the object is deleted."""
 
     def __init__(self, nbytes: int) -> None:
         self.block: Block = cuda.malloc(nbytes)
@@ -214,7 +214,7 @@ class MemoryPointer:
 
 
 class _Pooled:
-    """A block that a pool lent out."""
+    """A block in use of a pool."""
 
     def __init__(self, pool: MemoryPool, memory: Memory, key: tuple[int, int, int]) -> None:
         self.ptr, self.size, self._pool, self._key = memory.ptr, memory.size, pool.number, key
@@ -226,7 +226,7 @@ class _Pooled:
 
 
 class MemoryPool:
-    """Gives blocks that came back out again, for the same size, stream and device."""
+    """A pool that reuses blocks for the same size, stream and device."""
 
     def __init__(self) -> None:
         self.number = next(_numbers)
@@ -282,13 +282,13 @@ class MemoryPool:
         return self.limit or 0
 
     def free_all_blocks(self) -> None:
-        """Free those of the current device."""
+        """Free the blocks of the current device."""
         for key in [key for key in self.free if key[0] == cuda.device]:
             del self.free[key]
 
 
 def _pinned(nbytes: int) -> Any:
-    """Return memory whose content is gone when it is dropped, as another allocation's would be there."""
+    """Return memory whose content is overwritten when it is freed, as by another allocation."""
     buffer = (ctypes.c_char * nbytes)()
     _pinned_buffers.append(buffer)
     begin = ctypes.addressof(buffer)
@@ -306,7 +306,7 @@ runtime_pinned: set[int] = set()
 
 
 class FakeArray:
-    """A cupy.ndarray. ``host`` is its memory as the host sees it, whatever is queued."""
+    """A cupy.ndarray. ``host`` is its memory as the host sees it, regardless of queued work."""
 
     def __init__(self, shape: Any, dtype: Any = float, memptr: Any = None, host: Any = None) -> None:
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -391,7 +391,7 @@ class Runtime:
 
 
 class FakeCupy:
-    """The module ``cupy``; ``simt`` is the emulator's module, ``refuse_fatbins`` a driver that is too old for them.
+    """The module ``cupy``; ``simt`` is the emulator's module, ``refuse_fatbins`` models a driver too old for them.
 
     Making one makes a new machine: what an earlier test left queued or taken is not there.
     """
@@ -439,7 +439,7 @@ class FakeCupy:
         return SimpleNamespace(free_all_blocks=lambda: None)
 
     def taken(self, device: int = 1) -> int:
-        """Bytes that a device cannot give to others, cached ones aside: what leaks stays in."""
+        """Return the bytes in use on a device, without cached ones; leaks are included."""
         return cuda.used[device] - sum(
             size * len(kept) for (at, _, size), kept in self.pool.free.items() if at == device
         )
@@ -459,7 +459,7 @@ class _Module:
 
 
 class _Function:
-    """A kernel. Queued, it has its arrays' addresses and no hold on them."""
+    """A kernel. When queued, it has its arrays' addresses, but no references to the arrays."""
 
     def __init__(self, module: _Module, name: str) -> None:
         self.module, self.name, self.ptr = module, name, id(self)
@@ -491,7 +491,7 @@ class _Function:
 
 
 def _touches(struct: Any) -> list[Touch]:
-    """What a struct's pointers may reach: their blocks, from there on."""
+    """Return the memory that a struct's pointers may reach: their blocks, from the pointers on."""
     touches = []
     for name, (kind, _) in struct.dtype.fields.items():
         code, address = (kind.metadata or {}).get("pointer"), int(struct[name])

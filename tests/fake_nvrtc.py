@@ -1,4 +1,4 @@
-"""``cupy.cuda.nvrtc`` without a compiler: the code of a file is the list of its kernels, as the emulator has them."""
+"""``cupy.cuda.nvrtc`` without a compiler: the code of a file is the list of the emulator's kernels of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CuPy runtime on :mod:`fake_cupy`: of one of two devices, and the other is current."""
+"""The CuPy runtime on :mod:`fake_cupy`, for one of two devices while the other is current."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hopfuse.backends.cuda.kernel_cache import KernelCache
 from hopfuse.backends.cuda.kernel_code import KernelCode
 from hopfuse.backends.cuda.kernel_sources import find_sources
 
-#: The device of the runtime. A call that does not make it current works on device 0, and fails there.
+#: The device of the runtime. A call that does not make it current runs on device 0, where it fails.
 DEVICE = 1
 
 
 class NamesOnly:
-    """A compiler whose code is the list of the kernels that the emulator has of the file."""
+    """A compiler whose code is the list of the emulator's kernels of the file."""
 
     def __init__(self, module: Any) -> None:
         self.units = {unit.source.name: [kernel.name for kernel in unit.kernels] for unit in module.units}

@@ -1,4 +1,4 @@
-"""Six judged queries and two runs, small enough to reckon by hand."""
+"""Six judged queries and two runs, small enough to compute by hand."""
 
 import hopfuse as hf
 from hopfuse.evaluate import Qrels

@@ -1,4 +1,4 @@
-"""Bugs planted in the host side of a device's backend: a piece of its source, what stands there instead, who finds it.
+"""Bugs planted in the host code of a device backend: a piece of source, its replacement, and the test that finds it.
 
 Kinds: ``order`` of streams, ``lifetime`` of memory, ``race`` of threads, ``device`` that is current.
 """
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import hopfuse.backends.cuda as package
 import pytest
 
-#: The modules that are loaded anew with a bug in one, each after those that it imports.
+#: The modules to reload with a bug in one of them, each after those that it imports.
 MODULES = (
     "recording_memory", "cublas", "cupy_errors", "cupy_modules", "cupy_interop", "cupy_capture", "cupy_runtime",
     "device_ops", "recordings",

@@ -1,4 +1,4 @@
-"""Planted wrong answers: every comparator must catch them."""
+"""Every comparison finds planted errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXACT = np.array([[0.9, 0.5, 0.5, 0.3, 0.1], [0.2, -np.inf, 0.7, -np.inf, -np.in
 
 
 def hits(**changes: Any) -> SimpleNamespace:
-    """The right top 3 of EXACT, with arrays that a test may spoil."""
+    """Return the correct top 3 of EXACT, in arrays that a test may change."""
     right = {
         "ids": np.array([[0, 1, 2], [2, 0, -1]], np.int64),
         "scores": np.array([[0.9, 0.5, 0.5], [0.7, 0.2, -np.inf]], np.float32),

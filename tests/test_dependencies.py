@@ -1,4 +1,4 @@
-"""docs/dependencies.md lists every package that pyproject.toml names, beside the extra that needs it."""
+"""docs/dependencies.md lists every package in pyproject.toml with the extra that needs it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def modules_of(room: str) -> list[str]:
 
 
 def load(name: str) -> ModuleType | None:
-    """None where the module needs an extra that is not installed."""
+    """Return the module, or None if it needs an extra that is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -58,7 +58,7 @@ def load(name: str) -> ModuleType | None:
 
 
 def failures(module: ModuleType) -> list[str] | None:
-    """Reports of the examples that failed; None where one needs an extra that is not installed."""
+    """Return the reports of failed examples, or None if one needs an extra that is not installed."""
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     reports: list[str] = []
     with np.printoptions(threshold=1000, precision=8, suppress=False):
@@ -84,13 +84,13 @@ def test_examples_run(room: str, tmp_path: os.PathLike[str], monkeypatch: pytest
 
 
 def is_result(made: type) -> bool:
-    """A type that functions return and nobody constructs: fields, and no Parameters to give."""
+    """Return whether functions return the type and callers do not construct it: it has fields but no Parameters."""
     fields = dataclasses.is_dataclass(made) or hasattr(made, "_fields")
     return fields and "Parameters\n" not in str(made.__doc__)
 
 
 def lacks(module: str, name: str) -> Iterator[str]:
-    """Yield what a public name lacks."""
+    """Yield what is missing in the documentation of a public name."""
     if not hasattr(importlib.import_module(module), name):
         yield f"{module}.{name} is in __all__ and does not exist"
         return

@@ -1,4 +1,4 @@
-"""The Python of README.md and docs/ runs as it stands there; every page with Python has a test that runs it."""
+"""The Python code of README.md and docs/ runs as written; every page with Python has a test that runs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import pytest
 import tiny_cross_encoder
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Pages whose Python is run here; a test of its own runs that of each other page.
+#: Pages whose Python is run here; each other page has its own test.
 HERE = {"diagnose.md", "evaluation.md", "fusion.md", "operate.md", "serving.md", "sweep.md"}
 
 
@@ -29,7 +29,7 @@ def blocks(page: str) -> list[str]:
 
 
 def run(page: str, number: int, known: dict[str, Any], changes: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Run a block of a page with what those before it left; ``changes`` puts a test's addresses in."""
+    """Run a block of a page with the names of the blocks before it; ``changes`` replaces addresses."""
     text = blocks(page)[number]
     for old, new in (changes or {}).items():
         assert old in text

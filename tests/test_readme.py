@@ -1,4 +1,4 @@
-"""README.md names every operation, every extra of pyproject.toml and a page for each recipe; its links are good."""
+"""README.md names every operation, every extra and a page for each recipe; its links are valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of docs/: Python of the guides runs, links and anchors lead somewhere, commands have their options."""
+"""Pages of docs/: Python code of the guides runs, links and anchors are valid, commands and options exist."""
 
 from __future__ import annotations
 

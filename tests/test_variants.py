@@ -1,4 +1,4 @@
-"""The comparison that every test on the CPU makes: an instruction set with other bits is caught."""
+"""The comparison of instruction sets in every test on the CPU finds different bits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_kernel_that_a_variant_has_from_another_is_called_once(every_isa: list
 
 
 def test_every_kernel_of_the_native_module_is_compared() -> None:
-    """A kernel is what takes a number of threads; the check of vectors does too, and is compiled once."""
+    """Kernels take a number of threads; so does the check of vectors, which is compiled once."""
     kernels = {name for name in dir(_native) if "threads: int" in str(getattr(_native, name).__doc__)}
     assert kernels - {"first_unscorable"} == set(variants.KERNELS)
 

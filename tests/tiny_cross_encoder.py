@@ -1,4 +1,4 @@
-"""A real CrossEncoder, tiny and of random weights, saved by transformers."""
+"""A tiny real CrossEncoder with random weights, saved by transformers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "who", "founded", "rome", "romulus"
 
 
 def save(folder: Path, outputs: int, torch: Any, tokenizers: Any) -> None:
-    """Save one of so many outputs; the modules come from the test that skips without them."""
+    """Save one with so many outputs; the modules come from the test, which skips without them."""
     from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel({w: i for i, w in enumerate(WORDS)}, "[UNK]"))

@@ -28,7 +28,7 @@ from hopfuse_simt.runtime import SimtRuntime
 CPU = "cpu"
 SIMT = "simt"
 CUDA = "cuda"
-#: Builds of the emulator that see what a plain one does not; they are slow, and the full tier's.
+#: Builds of the emulator that find more than the plain one; they are slow, and only in the full tier.
 SANITIZERS = [pytest.param(build, marks=pytest.mark.full) for build in ("asan", "tsan")]
 #: The native functions that are compiled once per instruction set.
 KERNELS = (
@@ -44,12 +44,12 @@ KERNELS = (
     "project_topk",
     "similarity",
 )
-#: Outputs that tell what a call cost, which instruction sets may differ in (kernels/include/hopfuse/dense_topk.h).
+#: Outputs about a call's cost, in which instruction sets may differ (kernels/include/hopfuse/dense_topk.h).
 COSTS = {"rescored"}
 
 
 class EveryInstructionSet:
-    """The native module, each kernel called on every instruction set: all must leave the same bits.
+    """The native module, with each kernel called on every instruction set: all must give the same bits.
 
     A test that compares an answer with the oracle on this module has compared it on every instruction set, at the
     oracle's cost for one.
@@ -81,14 +81,14 @@ class EveryInstructionSet:
 
 
 def _compiled_for(isa: str, kernel: str) -> bool:
-    """Return whether the variant has a kernel of its own, not that of another variant."""
+    """Return whether the variant has its own kernel, not that of another variant."""
     use(isa)
     return _native.isa_of(kernel) == isa
 
 
 @contextmanager
 def every_instruction_set() -> Iterator[None]:
-    """Calls on the CPU run on every instruction set and must agree."""
+    """Run calls on the CPU on every instruction set, and check that they agree."""
     every, native = EveryInstructionSet(_native), codes.native
     cpu._native = every  # type: ignore[assignment]
     codes.native = lambda: every
@@ -100,7 +100,7 @@ def every_instruction_set() -> Iterator[None]:
 
 @functools.cache
 def simt_runtime() -> Any:
-    """The emulator as a runtime of the device backend; from the first call on, ``backend="simt"`` is known."""
+    """Return the emulator as a runtime of the device backend, and register ``backend="simt"`` at the first call."""
     runtime = SimtRuntime()
     backends.register(SIMT, DeviceOps(runtime))
     return runtime
@@ -108,7 +108,7 @@ def simt_runtime() -> Any:
 
 @contextmanager
 def registered(name: str, build: str, **options: Any) -> Iterator[Any]:
-    """``backend=name`` on a runtime of its own, in another build of the emulator."""
+    """Register ``backend=name`` with its own runtime, in another build of the emulator."""
     runtime = SimtRuntime(build, **options)
     backends.register(name, DeviceOps(runtime))
     try:
@@ -119,7 +119,7 @@ def registered(name: str, build: str, **options: Any) -> Iterator[Any]:
 
 
 def missing(variant: str) -> str | None:
-    """Why a variant cannot run here; None if it can."""
+    """Return why a variant cannot run here, or None if it can."""
     if variant == CUDA:
         try:
             backends.untested(CUDA)
@@ -134,7 +134,7 @@ def missing(variant: str) -> str | None:
 
 
 def use(variant: str) -> None:
-    """Calls with ``backend="auto"`` run this variant from now on."""
+    """Run calls with ``backend="auto"`` on this variant from now on."""
     if variant == SIMT:
         simt_runtime()
         os.environ["HOPFUSE_BACKEND"] = SIMT

@@ -1,4 +1,4 @@
-"""What the bench's tests share."""
+"""Fixtures of the bench's tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inputs of cases are what their docstrings say, and the same in every run."""
+"""The inputs of cases agree with their docstrings, and are the same in every run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An earlier commit answers in a process of its own; programs that keep the cores busy end with the bench."""
+"""An earlier commit runs in its own process; programs that keep the cores busy end with the bench."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUICK = Settings(quick=True, repeats=1, threads=1)
 
 @pytest.fixture
 def this_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hopfuse of these tests stands in for the earlier one."""
+    """Use this hopfuse instead of an earlier one."""
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH={Path(hf.__file__).parents[1]} exec {sys.executable} "$@"\n')
     python.chmod(0o700)

@@ -1,4 +1,4 @@
-"""Wrong answers are caught, and nothing of their case is timed."""
+"""Wrong answers are found, and their case is not timed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUICK = Settings(quick=True, repeats=1, threads=1)
 
 
 class SwappedIds(NumpyMatmul):
-    """Two neighbouring hits of one query change places; the scores stay."""
+    """Two adjacent hits of a query are swapped; the scores stay."""
 
     def run(self, batch: int) -> gate.Rankings:
         found = super().run(batch)

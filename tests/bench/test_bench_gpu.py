@@ -1,4 +1,4 @@
-"""Rows of hopfuse on a device, and peers on a GPU: skipped with a reason here, and right where they can be followed."""
+"""Rows of hopfuse on a device, and peers on a GPU: correct on the emulator, else skipped with a reason."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DEVICE = {
 
 @pytest.fixture(scope="module")
 def on_device() -> list[dict]:
-    """A row of hopfuse on a device: the emulator, for its fields, with a GPU's name and no meaning in its times."""
+    """Return a row of hopfuse on the emulator with a GPU's name; its times have no meaning."""
     reason = missing(SIMT)
     if reason is not None:
         pytest.skip(reason)
@@ -44,7 +44,7 @@ def on_device() -> list[dict]:
 
 
 def bench_on_gpu(root: Path, file: Path, *cases: str) -> tuple[list[dict], str]:
-    """Rows and standard output of ``python -m bench --backend cuda``."""
+    """Return rows and standard output of ``python -m bench --backend cuda``."""
     arguments = ("--backend", "cuda", "--quick", "--repeats", "1", "--case", *cases, "--out", str(file))
     done = subprocess.run(
         (sys.executable, "-m", "bench", *arguments), cwd=root, env=os.environ, capture_output=True, text=True

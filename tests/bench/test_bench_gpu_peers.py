@@ -1,4 +1,4 @@
-"""The adapters of peers on a GPU, with stand-ins for their libraries on the host: their answers pass the gate.
+"""Adapters of peers on a GPU, with stand-ins for their libraries on the host: their answers pass the gate.
 
 The stand-ins have the signatures of the real functions, and CuPy's arrays do not turn into NumPy's unasked. What the
 real ones compute, and how fast, a GPU must say.
@@ -75,7 +75,7 @@ def on_host(value: Any) -> Any:
 
 
 def calls(function: Any) -> Any:
-    """The function on the host for arrays on the device."""
+    """Return the host's function for arrays on the device."""
     return lambda *inputs, **options: on_device(function(*on_host(inputs), **on_host(options)))
 
 

@@ -1,4 +1,4 @@
-"""Ceilings: the levels they are measured in, and the times that follow from them; what a pass moves."""
+"""Bandwidths: their levels, the times computed from them, and the bytes that a pass moves."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_bytes_become_seconds_by_the_level_that_they_fit_in() -> None:
     assert [ceilings.level(size) for size in (1, 1_000, 1_001, 20_000, 20_001)] == ["L2", "L2", "L3", "L3", "memory"]
     moved = {"gathered": 2_000_000, "streamed": 1_000_000, "state": 900, "touched": 30_000}
     assert ceilings.seconds(moved) == pytest.approx(2e6 / 40e9 + 1e6 / 10e9)
-    assert ceilings.seconds(moved | {"products": 10**9}) == ceilings.seconds(moved)  # their rate was not measured
+    assert ceilings.seconds(moved | {"products": 10**9}) == ceilings.seconds(moved)  # without a measured rate
 
 
 def test_single_numbers_and_products_have_rates_of_their_own() -> None:

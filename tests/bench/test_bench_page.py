@@ -1,4 +1,4 @@
-"""docs/performance.md is what the committed rows give."""
+"""docs/performance.md is the report of the committed rows."""
 
 from __future__ import annotations
 

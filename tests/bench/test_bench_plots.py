@@ -1,4 +1,4 @@
-"""Plots show what rows say; the same rows give the same files."""
+"""Plots show the rows' values; the same rows give the same files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quick mode, end to end, in processes of its own."""
+"""The quick mode, end to end, in its own processes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_pair_is_measured_or_skipped_for_a_missing_peer(quick: tuple[list[
 
 
 def is_there(peer: str) -> bool:
-    """Whether its modules are installed, and where it is an earlier commit, a Python of it is named."""
+    """Return whether its modules are installed, or, for an earlier commit, its Python is set."""
     installed = all(find_spec(module.split(".")[0]) for module in PEERS[peer].modules)
     return installed and (peer != "earlier-commit" or bool(os.environ.get(VARIABLE)))
 

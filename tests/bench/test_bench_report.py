@@ -1,4 +1,4 @@
-"""The report is a function of the rows; summaries are what they say."""
+"""The report depends on the rows alone, and summaries are correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/gpu.md is what its formulas give, and the formulas are those that the kernels' comments state."""
+"""docs/gpu.md is the output of its formulas, which are those in the kernels' comments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cases of scores by node and by label: what is timed is right on both sides, and a wrong score stops them."""
+"""The cases of scores by node and by label: both sides give correct results, and a wrong score stops them."""
 
 from __future__ import annotations
 

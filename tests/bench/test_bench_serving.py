@@ -1,4 +1,4 @@
-"""``python -m bench.serving``: its clients against small servers, its sums, its tables; and whole in the full tier."""
+"""``python -m bench.serving``: its clients with small servers, its figures and tables; in full in the full tier."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from bench.serving.wrk import Bodies, closed, parsed
 
 @contextmanager
 def answering(loop: asyncio.AbstractEventLoop, statuses: list[int], rest: float = 0.0) -> Iterator[tuple[int, list]]:
-    """A server that answers by these statuses in turn, 0: hangs up; its port, and the bodies that it got."""
+    """Run a server that answers with these statuses in turn (0: closes); yield its port and received bodies."""
     got: list[bytes] = []
     tasks: list[asyncio.Task] = []
 
@@ -224,7 +224,7 @@ def test_the_quick_mode_measures_everything(tmp_path):
 
 
 def lacking(rows):
-    """Bars of what is not installed here."""
+    """Return the bars that need packages not installed here."""
     skipped = next(row for row in rows if row["measure"] == "throughput")["figures"]["skipped"]
     named = {"arrow": BARS[1].says, "fastapi": BARS[2].says, "mosec": ""}
     return {named[name] for name in skipped}

@@ -1,4 +1,4 @@
-"""Other ways to write a pass: measured beside what hopfuse has, after their sums are compared."""
+"""Variants of a pass: compared with hopfuse's results, then measured beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m bench.drop_ins``: rows are proven before they are timed."""
+"""``python -m bench.drop_ins``: results are checked before they are timed."""
 
 from __future__ import annotations
 

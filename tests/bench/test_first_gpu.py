@@ -1,4 +1,4 @@
-"""The script for a card that nobody has tried yet: on planted parts, and whole on the stand-in for CuPy."""
+"""The script for the first run on a GPU, with made-up parts, and in full on the stand-in for CuPy."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ EXPECTED = {
 
 
 def is_running(pid: int) -> bool:
-    """Whether it is more than a process that nobody has asked for its end."""
+    """Return whether the process runs, and is not a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -83,7 +83,7 @@ def test_a_part_may_fail_crash_or_hang_and_the_next_goes_on(tmp_path: Path, monk
     assert {name: (outcome["status"], outcome["about"]) for name, outcome in found.items()} == EXPECTED
     assert written["ended"] is not None
     assert not report.is_clean()
-    for how in EXPECTED.keys() - {"hangs"}:  # which may be ended before it begins
+    for how in EXPECTED.keys() - {"hangs"}:  # which may be killed before it starts
         assert found[how]["details"]["how"] == how
         assert found[how]["output"].startswith(f"this is {how}")
     while is_running(found["dies"]["details"]["left"]):
@@ -155,7 +155,7 @@ on_stand_in = pytest.mark.skipif(missing(SIMT) is not None, reason=str(missing(S
 
 
 def first_gpu(out: Path, *more: str, before: Path | None = None) -> tuple[int, dict[str, Any]]:
-    """The exit status and the report of the program on the stand-in; modules in ``before`` come first."""
+    """Return the program's exit status and report on the stand-in; modules in ``before`` are found first."""
     folders = [*([] if before is None else [before]), STAND_IN]
     path = os.pathsep.join([*map(str, folders), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"PYTHONPATH": path, "PATH": f"{STAND_IN / 'bin'}{os.pathsep}{os.environ['PATH']}"}
@@ -235,7 +235,7 @@ IN_THREADS = WRONG.replace("IS_WRONG", "threading.current_thread() is not thread
      (ALWAYS, "selftest", "differ from the CPU"), (IN_THREADS, "threads", "the call differs")],
 )  # fmt: skip
 def test_what_is_wrong_on_a_card_fails_its_part(tmp_path: Path, planted: str, part: str, said: str) -> None:
-    """A module that Python loads at its start stands for a card that does not do what it should."""
+    """A module that Python loads at its start simulates a faulty GPU."""
     (tmp_path / "sitecustomize.py").write_text(planted)
     status, report = first_gpu(tmp_path / "report.json", "--only", part, before=tmp_path)
     (outcome,) = report["parts"]

@@ -1,4 +1,4 @@
-"""Every C++ file is as clang-format writes it."""
+"""Every C++ file is formatted by clang-format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILES = sorted(
 
 
 def clang_format() -> str:
-    """The pinned version; another one would write other lines."""
+    """Return the pinned version; others format differently."""
     beside = Path(sys.executable).with_name("clang-format")
     tool = str(beside) if beside.exists() else shutil.which("clang-format")
     if tool is None:

@@ -1,4 +1,4 @@
-"""No function of the AVX2, AVX-VNNI and AVX-512 objects can be taken for one of the baseline.
+"""The linker cannot confuse functions of the AVX2, AVX-VNNI and AVX-512 objects with the baseline's.
 
 Every kernel file is compiled once per instruction set. An inline function or template instance that two of the
 objects define under one name is kept once, by the linker's choice: if that were the AVX-512 one, the baseline would
@@ -19,12 +19,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CMAKE = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
-# Clang's helper that ends the program: two calls and no arithmetic, the same in every object.
+# Clang's helper that terminates the program: two calls without arithmetic, the same in every object.
 HARMLESS = {"__clang_call_terminate"}
 
 
 def shared_weak_symbols(listing: str, isa: str) -> list[str]:
-    """Weak code in the output of nm (mangled names) that does not name the instruction set."""
+    """Return the weak symbols in nm's output (mangled names) without the name of the instruction set."""
     own = [f"7hopfuse{len(space)}{space}" for space in (isa, f"shared_{isa}")]
     found = []
     for line in listing.splitlines():
@@ -64,7 +64,7 @@ def flags_of(isa: str) -> list[str]:
 
 
 def kernel_sources(isa: str) -> list[str]:
-    """The files that are compiled for a set: all, or those that CMakeLists.txt lists for it."""
+    """Return the files that are compiled for an instruction set: all, or those listed in CMakeLists.txt."""
     sources = re.search(rf"set\(sources_{isa} ([^)]*)\)", CMAKE) or re.search(r"set\(kernel_sources ([^)]*)\)", CMAKE)
     assert sources is not None
     return sources[1].split()

@@ -1,4 +1,4 @@
-"""The proof that a variant's dot products of codes are exact: right instructions pass it, wrong ones do not.
+"""The proof that dot products of codes are exact passes for correct instructions and fails for wrong ones.
 
 AVX-VNNI's loop is compiled as that set encodes its one instruction, as AVX-512 does, and with AVX2 standing in for it,
 so that a machine with any of the three tests it.
@@ -43,7 +43,7 @@ static inline __m256i right(__m256i x, __m256i q) {
 
 
 def flags_here() -> set[str]:
-    """The processor's flags as Linux names them."""
+    """Return the processor's flags, as Linux names them."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -77,7 +77,7 @@ def test_each_encoding_of_the_byte_product_is_exact(tmp_path: Path, encoding: st
 
 
 def instead(folder: Path, expression: str) -> bool:
-    """The proof, with an expression of AVX2 in the instruction's place."""
+    """Return the proof with an AVX2 expression instead of the instruction."""
     header = folder / "instead.h"
     defined = "#define _mm256_dpbusd_avx_epi32 instead\n"
     function = f"static inline __m256i instead(__m256i s, __m256i x, __m256i q) {{ return {expression}; }}\n"

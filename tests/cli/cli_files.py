@@ -1,4 +1,4 @@
-"""The real command, and the small files that it is run on."""
+"""The real command, and small files for it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def command(*args):
 
 
 def run(*args):
-    """Run a command, and return what it printed and its exit code."""
+    """Run a command, and return its output and exit code."""
     if IN_PROCESSES:
         return subprocess.run(command(*args), capture_output=True, text=True, check=False)
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
@@ -61,12 +61,12 @@ def hopfuse(*args):
 
 
 def refused(*args):
-    """Run a command that must fail with one line, exit code 2 and no traceback; gives the line."""
+    """Run a command that must fail with exit code 2 and one line without a traceback; return the line."""
     return said_error(run(*args))
 
 
 def said_error(done):
-    """The line of an error that the program explains; above it may stand a progress bar."""
+    """Return the line of an error; a progress bar may come before it."""
     assert done.returncode == 2, done
     assert "Traceback" not in done.stderr
     *bars, line = done.stderr.strip().splitlines()
@@ -96,7 +96,7 @@ hopfuse.cli.main(sys.argv[4:])
 
 
 def killed(moment, *args):
-    """Run a command that is killed, without mercy, where it calls ``module.name`` for the nth time."""
+    """Run a command that is killed by SIGKILL when it calls ``module.name`` for the nth time."""
     program = [sys.executable, "-c", DYING, *map(str, moment), *map(str, args)]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done
@@ -112,7 +112,7 @@ def read_jsonl(path):
 
 
 def write_files(folder):
-    """What a tiny index is built from, and a few hundred queries for it."""
+    """A folder with the inputs of a tiny index, and a few hundred queries."""
     rng = np.random.default_rng(0)
     rows = [{"id": f"p{i}", "title": text.split()[0], "text": text} for i, text in enumerate(TEXTS)]
     write_jsonl(folder / "passages.jsonl", rows)

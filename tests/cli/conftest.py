@@ -36,7 +36,7 @@ def memory(tmp_path_factory):
 
 @pytest.fixture
 def said(capsys):
-    """What a command prints that works; in this process."""
+    """Return a function that runs a command in this process and returns its output."""
 
     def run(*args):
         with pytest.raises(SystemExit) as left:
@@ -50,7 +50,7 @@ def said(capsys):
 
 @pytest.fixture
 def refused_here(capsys):
-    """As ``cli_files.refused``, but in this process: for the many ways to be wrong."""
+    """Like ``cli_files.refused``, but in this process, for many wrong arguments."""
 
     def run(*args):
         with pytest.raises(SystemExit) as left:

@@ -1,4 +1,4 @@
-"""A small index of facts with vectors of its entities, questions for it, and what the recipes themselves find."""
+"""A small index of facts with vectors of its entities, questions for it, and the recipes' own results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = [
 
 
 def write_memory(folder: Path, encoder: Any = None) -> Path:
-    """A folder with an index, queries and their vectors: drawn, or an encoder's."""
+    """Return a folder with an index, queries and their vectors: random ones, or an encoder's."""
     draw, made = np.random.default_rng(3), build_memory(ROWS)
 
     def vectors(texts: Any) -> Any:
@@ -52,12 +52,12 @@ def scoring(memory: Path, recipe: str, out: Path, *more: Any) -> tuple[Any, ...]
 
 
 def words_here(texts: list[str]) -> BM25 | FTS5:
-    """What counts words where an index has no lexical part, by the packages of this Python."""
+    """Return the searcher of words for an index without a lexical part, by the installed packages."""
     return BM25.build(texts) if find_spec("bm25s") and find_spec("Stemmer") else FTS5.build(texts)
 
 
 def by_hand(memory: Path, recipe: str, policy: Any = None, **options: Any) -> tuple[Any, Any]:
-    """The recipe's own result for the three questions, and what its hits are called."""
+    """Return the recipe's own result for the three questions, and the names of its hits."""
     index = hf.Index.open(memory / "index")
     texts, names = [text for text, _ in ASKED], [names for _, names in ASKED]
     vectors = np.load(memory / "vectors.npy")
@@ -79,5 +79,5 @@ def by_hand(memory: Path, recipe: str, policy: Any = None, **options: Any) -> tu
 
 
 def rows_of(found: Any, names: Any) -> list[list[dict[str, Any]]]:
-    """A result as ``hopfuse score`` writes it."""
+    """Return a result in the format of ``hopfuse score``."""
     return [[{"id": names[hit], "score": score} for hit, score in found.hits.row(b)] for b in range(len(ASKED))]

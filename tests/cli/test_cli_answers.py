@@ -1,4 +1,4 @@
-"""``--model`` of ``score`` and ``explain``: the gate and the grounded answers, over HTTP, as the recipe has them."""
+"""``--model`` of ``score`` and ``explain``: the gate and the grounded answers over HTTP are the recipe's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_FOUND = Policy().answers.not_found
 
 
 def reader(request: dict[str, Any]) -> dict[str, Any]:
-    """Keeps the facts that share a verb with the question; answers with who directed, or where one was born."""
+    """A model that keeps facts with the question's verb, and answers with the director or the place of birth."""
     prompt = request["messages"][0]["content"]
     asked = re.search(r"Question: (.*)", prompt)
     assert asked is not None
@@ -43,7 +43,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answered(memory: Any, url: str, text: str = "version = 1\n") -> tuple[Any, Any, list[str]]:
-    """The recipe's result with this model, what its hits are called, and its answers."""
+    """Return the recipe's result with this model, the names of its hits, and its answers."""
     index = hf.Index.open(memory / "index")
     recipe = PolicyRAG(index, Policy.from_toml(text), llm=ChatEndpoint(url, model="m"))
     texts = [text for text, _ in ASKED]

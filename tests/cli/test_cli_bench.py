@@ -1,4 +1,4 @@
-"""``hopfuse bench`` hands over to the bench of the checkout that it is started in."""
+"""``hopfuse bench`` runs the bench of the checkout in the working directory."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_info_of_the_machine():
     assert {"hopfuse", "processor", "cores", "python", "numpy"} <= set(found)
     assert found["backends"]["cpu"]["variant"] in hopfuse("info").stdout
     error = found["backends"]["cuda"]["error"]
-    if error is not None:  # an extra's square brackets among it
+    if error is not None:  # also of an extra's square brackets
         shown = "".join(character for character in hopfuse("info").stdout if character not in "│ \n")
         assert error.replace(" ", "") in shown
 

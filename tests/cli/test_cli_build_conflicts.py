@@ -1,4 +1,4 @@
-"""``hopfuse build --conflicts``: a record of what passages disagree about."""
+"""``hopfuse build --conflicts``: a file of the facts that passages disagree about."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def disagreeing(tmp_path):
 
 @pytest.fixture
 def failed(capsys):
-    """The error of a command that fails after it said what was made of the facts; in this process."""
+    """Return a function that runs a command in this process that fails after its note about the facts."""
 
     def run(*args):
         with pytest.raises(SystemExit, match="2"):
@@ -70,7 +70,7 @@ def test_conflicts_are_written(disagreeing, tmp_path):
     assert read_jsonl(file) == EXPECTED
     assert "Émile" in file.read_text(encoding="utf-8")
     facts = Index.open(tmp_path / "index").facts
-    assert len(facts.rows) == 3  # two that were kept, and Bob's
+    assert len(facts.rows) == 3  # two unchanged ones, and Bob's
     assert not list(tmp_path.glob("*.unfinished"))
 
 
@@ -169,7 +169,7 @@ def test_a_kill_while_it_is_written_leaves_the_old_file(disagreeing, tmp_path):
 
 
 def replaces(args, folder):
-    """Which call of os.replace gives the record its name: the one after those that save an index."""
+    """Return the number of the os.replace call that renames the file: the one after those of saving an index."""
     calls, replace = [], os.replace
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "replace", lambda *paths: (calls.append(paths), replace(*paths)))

@@ -1,4 +1,4 @@
-"""Facts on the command line: kept by name or by node, shown, and refused where they fit nothing."""
+"""Facts on the command line: given by name or by node, shown; and the errors."""
 
 import json
 

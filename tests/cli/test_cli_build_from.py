@@ -1,4 +1,4 @@
-"""``hopfuse build --from``: OpenIE files and triples become an index that answers."""
+"""``hopfuse build --from``: an index of OpenIE files or triples, and searches of it."""
 
 import json
 

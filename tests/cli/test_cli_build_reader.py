@@ -40,7 +40,7 @@ def run(*args: Any, key: str = KEY) -> subprocess.CompletedProcess[str]:
 
 
 def third_hop(directory: Any) -> list[str]:
-    """What PhaseGraph finds from Alien by the graph alone: the film, its director, where he was born."""
+    """Return PhaseGraph's hits from Alien by the graph alone: the film, its director, his place of birth."""
     index, encoder = Index.open(directory, verify="full"), WordLlamaEncoder(64)
     found = PhaseGraph(index, encoder=encoder, alpha=0.0).search(["Alien?"], entities=[["Alien"]], k=3)
     return [index.passage_ids[passage] for passage, _ in found.hits.row(0)]

@@ -1,4 +1,4 @@
-"""``hopfuse build chunks.jsonl --reader words``, and a search in what it makes: what a newcomer types."""
+"""``hopfuse build chunks.jsonl --reader words``, and a search of its index, as a newcomer types them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hopfuse compare``: the table is the recipes' own, by hand; what cannot be compared is refused."""
+"""``hopfuse compare``: the table equals the recipes' own results; and the errors."""
 
 import json
 

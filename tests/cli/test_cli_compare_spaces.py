@@ -1,4 +1,4 @@
-"""``hopfuse compare`` where passages and entities have vectors of two spaces."""
+"""``hopfuse compare`` if passages and entities have vectors of different spaces."""
 
 import json
 

@@ -32,7 +32,7 @@ ON_A_CLUSTER = ("--engine ray",)
 
 
 def commands(page: str) -> list[list[str]]:
-    """The commands of a page's shell blocks, comments apart."""
+    """Return the commands of a page's shell blocks, without comments."""
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     found = [shlex.split(line, comments=True) for line in lines if line.startswith("hopfuse ")]

@@ -1,4 +1,4 @@
-"""``eval`` and ``sweep`` by what became of the baseline's wrong passages."""
+"""``eval`` and ``sweep`` by the baseline's distractors."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""``eval`` and ``sweep`` on what the passages say: answers that the first ones hold."""
+"""``eval`` and ``sweep`` with passages' texts: answers in the first passages."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The pages on evaluation: their commands have the options that they show, their code the names that it imports."""
+"""The pages on evaluation: the options of their commands and the imports of their code exist."""
 
 import ast
 import re

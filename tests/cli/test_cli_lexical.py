@@ -1,4 +1,4 @@
-"""The lexical part on the command line: built, shown, fused, explained, and refused where it cannot be."""
+"""The lexical part on the command line: built, shown, fused, explained; and the errors."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""``--option NAME=VALUE``: fields of the recipes' configs, by their types; what they do not have is refused."""
+"""``--option NAME=VALUE``: fields of the recipes' configs, by their types; and the errors."""
 
 from __future__ import annotations
 

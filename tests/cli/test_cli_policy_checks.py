@@ -1,4 +1,4 @@
-"""A policy that ``diagnose`` cannot follow to the end is refused before any search."""
+"""``diagnose`` refuses a policy that it cannot apply before any search."""
 
 from __future__ import annotations
 

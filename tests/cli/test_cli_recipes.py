@@ -1,4 +1,4 @@
-"""``--recipe`` of ``score`` and ``trace``, and ``hopfuse policy``: what the recipes themselves say."""
+"""``--recipe`` of ``score`` and ``trace``, and ``hopfuse policy``: the results are the recipes' own."""
 
 from __future__ import annotations
 

@@ -324,7 +324,7 @@ def test_k_may_be_larger_than_what_there_is(scoring, said, tmp_path):
 
 
 def test_own_vectors_beside_an_encoder_of_the_names(files, said, tmp_path):
-    """Passages by vectors of a file; a name that the index does not have goes to the entity that is nearest to it."""
+    """Passages by a file's vectors; a name that the index lacks is mapped to the nearest entity."""
     pytest.importorskip("wordllama")
     from hopfuse.encoders import WordLlamaEncoder
 

@@ -1,4 +1,4 @@
-"""``hopfuse score`` in stages, by several processes, from and to pipes, and to the files that other programs read."""
+"""``hopfuse score`` in stages, with several processes, from and to pipes, and to files for other programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPTIONS = ("--k", 3, "--part-rows", 40)
 
 @pytest.fixture(scope="module")
 def expected(files, index, tmp_path_factory):
-    """The bytes that ``hopfuse score`` writes in one go."""
+    """The bytes that ``hopfuse score`` writes in a single call."""
     out = tmp_path_factory.mktemp("whole") / "out.jsonl"
     given = ["--queries", files / "queries.jsonl", "--vectors", files / "query_vectors.npy"]
     hopfuse("score", index, *given, *OPTIONS, "--out", out)
@@ -84,7 +84,7 @@ def test_ranx_reads_the_json(folder, said, tmp_path) -> None:
     said("score", "run", folder)
     said("score", "merge", folder, "--out", tmp_path / "out.json")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # it leaves the file open
+        warnings.simplefilter("ignore", ResourceWarning)  # the file stays open
         read = ranx.Run.from_file(str(tmp_path / "out.json"), kind="json").to_dict()
     assert read == json.loads((tmp_path / "out.json").read_text())
 
@@ -98,7 +98,7 @@ def test_from_a_pipe_to_a_pipe(files, index, expected) -> None:
 
 def test_a_plan_keeps_what_standard_input_gave(files, index, expected, said, tmp_path, monkeypatch) -> None:
     given = ["--queries", "-", "--vectors", files / "query_vectors.npy", *OPTIONS, "--out", tmp_path / "run"]
-    for _ in range(2):  # the second time, the same plan is there
+    for _ in range(2):  # the second time, the same plan exists
         asked = SimpleNamespace(buffer=io.BytesIO((files / "queries.jsonl").read_bytes()))
         monkeypatch.setattr(sys, "stdin", asked)
         said("score", "plan", index, *given)

@@ -21,7 +21,7 @@ CHUNKS = [
 
 @pytest.fixture
 def plain(tmp_path):
-    """Two passages, and nothing else."""
+    """Return an index of only two passages."""
     hf.Index.build(passages=CHUNKS).save(tmp_path / "plain")
     return tmp_path / "plain"
 

@@ -1,4 +1,4 @@
-"""``hopfuse sweep --sets``: a recipe's options, chosen on two small indexes; what is refused before any work."""
+"""``hopfuse sweep --sets``: a recipe's options, chosen on two small indexes; and the errors before any work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def by_hand(sets: Path, name: str, half: str, **options: Any) -> float:
-    """The recipe's mean on one half of a set."""
+    """Return the recipe's mean on one half of a set."""
     rows = [json.loads(line) for line in sets.with_name(f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
     qrels = Qrels([row["id"] for row in rows], [row["gold"] for row in rows])
     at = split_rows(qrels, half)

@@ -81,7 +81,7 @@ def test_what_cannot_be_explained_is_said(refused_here, explaining, index, files
 
 @pytest.mark.parametrize("recipe", ["guided-walk", "phase-graph", "hybrid-rrf"])
 def test_a_passage_without_a_title_is_shown_by_its_id_in_every_list(tmp_path, recipe):
-    """Ids that are not the rows, so that one cannot stand for the other."""
+    """Ids differ from the rows, so that neither can be confused with the other."""
     passages = [{"id": f"p-{at}", "text": f"Passage {at} of London."} for at in range(3)]
     graph = [{"src": at, "dst": 3} for at in range(3)]
     Index.build(passages=passages, vectors=np.eye(3), entities=["London"], graph=graph).save(tmp_path / "index")

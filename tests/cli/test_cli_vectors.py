@@ -1,4 +1,4 @@
-"""``score`` and ``trace`` need vectors of the questions where the recipe, its mode or its policy reads them."""
+"""``score`` and ``trace`` need vectors of the questions if the recipe, its mode or its policy reads them."""
 
 from __future__ import annotations
 

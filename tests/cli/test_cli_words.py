@@ -1,4 +1,4 @@
-"""``--lexical``: BM25 of the index or counted at the start, SQLite's where it is asked for or there is nothing else."""
+"""``--lexical``: BM25 of the index or computed at the start, SQLite's if chosen or if there is no other."""
 
 from __future__ import annotations
 

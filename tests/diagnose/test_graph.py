@@ -1,4 +1,4 @@
-"""What says when a graph helps: components, spread, legs and names."""
+"""Indicators of when a graph helps: components, spread, legs and names."""
 
 import hopfuse as hf
 import numpy as np

@@ -1,4 +1,4 @@
-"""Rank-biased overlap, and how rankings change when questions are asked in another way."""
+"""Rank-biased overlap, and changes of rankings if questions are reworded."""
 
 import math
 
@@ -15,7 +15,7 @@ NAN = math.nan
 
 
 def ranked(*rows):
-    """Hits with the ids in the order given."""
+    """Return hits with the ids in the given order."""
     return hf.Hits.from_lists([[(i, 1 - at / 100) for at, i in enumerate(row)] for row in rows])
 
 
@@ -48,7 +48,7 @@ def test_overlap_by_hand(a, b, expected):
 
 
 def by_definition(a, b, p):
-    """The infinite sum of agreements, with what equation 32 of the source assumes below the ends."""
+    """Return the infinite sum of agreements, extrapolated below the ends by equation 32 of the source."""
     short, long = sorted((a, b), key=len)
     s, length, total, agreement = len(short), len(long), 0.0, 0.0
     at_end = len(set(short) & set(long[:s])) / s
@@ -107,7 +107,7 @@ REWRITING = Rewriting(["same"] * 5, ["same", "down one", "down two", "lost", "no
 
 
 def sought(questions, entities):
-    """Lists of width 4 for any questions."""
+    """Return lists of width 4 for any questions."""
     width = [[(9 + at, -float(at)) for at in range(4)]]
     rows = [[(p, -float(at)) for at, p in enumerate(LISTS[q])] for q in questions]
     found = hf.Hits.from_lists([*rows, *width])

@@ -1,4 +1,4 @@
-"""Questions asked in another way: paraphrases, aliases, and what a rewriting may be."""
+"""Reworded questions: paraphrases, aliases, and valid rewritings."""
 
 import hopfuse as hf
 import numpy as np
@@ -155,7 +155,7 @@ TEXTS = [
 
 
 def memory(*, names=PLACES, texts=TEXTS, joined=JOINED):
-    """Entities that synonym edges join, beside a passage that mentions them all, by an edge of another type."""
+    """Return entities with synonym edges, and a passage that mentions them all, by edges of another type."""
     first = len(texts)
     edges = [{"src": first + a, "dst": first + b, "type": "synonym", "weight": w} for a, b, w in joined]
     edges += [{"src": 0, "dst": first + e, "type": "context", "weight": 1.0} for e in range(len(names))]

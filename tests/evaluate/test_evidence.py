@@ -1,4 +1,4 @@
-"""What the first passages hold: hops, answers, and what became of a baseline's distractors."""
+"""The contents of the first passages: hops, answers, and the baseline's distractors."""
 
 import math
 
@@ -28,7 +28,7 @@ NAN = math.nan
 
 
 def ranked(*rows):
-    """Hits with the ids in the order given."""
+    """Return hits with the ids in the given order."""
     return hf.Hits.from_lists([[(i, 1 - at / 100) for at, i in enumerate(row)] for row in rows])
 
 

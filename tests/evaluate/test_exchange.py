@@ -1,4 +1,4 @@
-"""Judgements and runs of other libraries in memory, and back: by their forms, and by the libraries themselves."""
+"""Judgements and runs of other libraries in memory, and back: with stand-ins, and with the libraries themselves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCORES = {"q1": {"c": 3.0, "a": 2.5, "b": 0.125}, "q2": {"a": 1.0, "b": 0.5, "d"
 
 
 class TrecQrel(NamedTuple):
-    """As ir_datasets has it."""
+    """The same type as in ir_datasets."""
 
     query_id: str
     doc_id: str
@@ -36,7 +36,7 @@ class TrecQrel(NamedTuple):
 
 
 class ScoredDoc(NamedTuple):
-    """As ir_datasets has it."""
+    """The same type as in ir_datasets."""
 
     query_id: str
     doc_id: str
@@ -44,7 +44,7 @@ class ScoredDoc(NamedTuple):
 
 
 class Query(NamedTuple):
-    """As ir_datasets has it."""
+    """The same type as in ir_datasets."""
 
     query_id: str
     text: str

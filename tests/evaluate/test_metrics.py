@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 
 def ranked(*rows):
-    """Hits with the ids in the order given."""
+    """Return hits with the ids in the given order."""
     return hf.Hits.from_lists([[(i, 1 - at / 100) for at, i in enumerate(row)] for row in rows])
 
 

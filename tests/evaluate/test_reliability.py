@@ -1,4 +1,4 @@
-"""Reliability: bins by hand, the error by its definition, the picture."""
+"""Reliability: bins by hand, the error by its definition, the plot."""
 
 from __future__ import annotations
 

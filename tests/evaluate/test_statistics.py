@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 
 def all_means(values):
-    """Means of every way to draw as many values as there are, with replacement."""
+    """Return the means of all resamples with replacement."""
     return [sum(drawn) / len(values) for drawn in product(values, repeat=len(values))]
 
 
@@ -68,7 +68,7 @@ def test_bootstrap_of_many_distinct_values_is_drawn_in_parts():
 
 
 def by_enumeration(differences):
-    """The share of all assignments of signs with a sum as far from 0."""
+    """Return the share of all sign assignments with a sum at least as far from 0."""
     exact = [Fraction(d) for d in differences]
     sums = [abs(sum(s * d for s, d in zip(signs, exact, strict=True))) for signs in product((-1, 1), repeat=len(exact))]
     return sum(s >= abs(sum(exact)) for s in sums) / len(sums)
@@ -157,7 +157,7 @@ def test_odds_ratio_turns_over_with_the_runs():
 
 
 def power_by_enumeration(n, won, lost, significance):
-    """Over all numbers of wins and losses of n queries."""
+    """Sum over all numbers of wins and losses of n queries."""
     total = 0.0
     for wins in range(n + 1):
         for losses in range(n + 1 - wins):

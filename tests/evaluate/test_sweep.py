@@ -45,7 +45,7 @@ def test_rows_of_a_split():
 
 
 class System:
-    """Finds a share of the passages, the same for all metrics, and notes what it was asked."""
+    """A run that finds a share of the passages, the same for all metrics, and records its calls."""
 
     def __init__(self):
         self.asked = []

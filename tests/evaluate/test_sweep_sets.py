@@ -1,4 +1,4 @@
-"""Options chosen on several sets at once: the least worst loss, the test halves read once, and what is refused."""
+"""Options chosen on several sets: the smallest worst loss, test halves read once, and the errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRID = {"way": [0, 1, 2, 3]}
 
 
 class System:
-    """Answers a share of the questions right, and notes what it was asked."""
+    """A system that answers a share of the questions correctly, and records its calls."""
 
     def __init__(self, name: str) -> None:
         self.right, self.size = RIGHT[name], SIZES[name]

@@ -1,4 +1,4 @@
-"""Share a folder in MetaQA's form."""
+"""A folder in the format of MetaQA."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METAQA = {
 
 @pytest.fixture
 def metaqa_folder(tmp_path: Path) -> Path:
-    """A folder in MetaQA's form: three films and their questions."""
+    """Return a folder in the format of MetaQA: three films and their questions."""
     for name, lines in METAQA.items():
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return tmp_path

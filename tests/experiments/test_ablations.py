@@ -1,4 +1,4 @@
-"""PolicyRAG taken apart: a tiny folder end to end."""
+"""Ablations of PolicyRAG on a tiny folder, end to end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ["Ada Lovelace", "Charles Babbage", "London", "Analytical Engine", "Luig
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A folder in musique-openie's form; one of its texts explains an abbreviation."""
+    """Return a folder in the format of musique-openie; one of its texts explains an abbreviation."""
     for module in ("wordllama", "bm25s", "ahocorasick"):
         pytest.importorskip(module, reason="the build counts words, and names are found in the questions")
     folder = tmp_path / "musique-openie"

@@ -1,4 +1,4 @@
-"""The experiments: what is chosen where, what is compared and corrected, and the committed page."""
+"""The experiments: choices, comparisons with corrections, and the committed page."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_halves_are_those_of_the_ids(legs: Legs) -> None:
 
 
 def test_options_are_chosen_on_the_tune_half_alone(legs: Legs) -> None:
-    """The test half is run once, with what was best on the other."""
+    """The test half is run once, with the best options of the tune half."""
     tune, test = legs.halves()
     calls: list[tuple[str, Any]] = []
 
@@ -194,7 +194,7 @@ def test_every_question_has_an_answer_and_a_place_on_the_page(legs: Legs) -> Non
 
 
 class Knowing:
-    """Gold passages above others."""
+    """A model that scores gold passages above others."""
 
     def __init__(self, legs: Legs) -> None:
         self.gold = {q: {legs.passages[i] for i in row} for q, row in zip(legs.questions, legs.qrels.gold, strict=True)}

@@ -1,4 +1,4 @@
-"""GuidedWalk taken apart: its runs are the recipe's, title edges are what they say, and the page has the numbers."""
+"""Ablations of GuidedWalk: the runs are the recipe's, title edges are correct, and the page has the numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report on MetaQA: on a knowledge graph of three films, and on the real one where it is."""
+"""The report on MetaQA: for a knowledge graph of three films, and for the real one if it exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of the readers: its walk against a dense solve, its choice, its seeds, and the page of its numbers."""
+"""The study of readers: its walk compared with a dense solve, its choice, its seeds, and the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes side by side, by the program: a tiny folder end to end; the choice of their defaults."""
+"""The comparison of the recipes on a tiny folder, end to end, and the choice of their defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ["Ada Lovelace", "Charles Babbage", "London", "Analytical Engine", "Luig
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder in musique-openie's form."""
+    """Return a folder in the format of musique-openie."""
     made = tmp_path / "musique-openie"
     made.mkdir()
     rows = [(i, NAMES[i % 6], NAMES[(i + 1) % 6]) for i in range(12)]
@@ -135,7 +135,7 @@ def test_a_passage_states_and_mentions_what_its_text_has_room_for(
 
 
 def drawn_lists(seed: int, good: float) -> tuned.Lists:
-    """Lists of which the walk's is right for a share of the questions, and the others for a third."""
+    """Return lists: the walk's is correct for a share of the questions, the others for a third."""
     draw, ids = np.random.default_rng(seed), [f"{seed}, q{i}" for i in range(60)]
 
     def leg(share: float) -> hf.Hits:

@@ -1,4 +1,4 @@
-"""The study of tau's unit: its walk is the library's, a unit that fits loses nothing, and the page has its tables."""
+"""The study of tau's unit: its walk is the library's, the right unit loses nothing, and the page has its tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_its_walk_is_the_librarys_with_node_weights() -> None:
 
 
 def dense_matrix(graph: hf.Graph) -> object:
-    """Its weights by the caller's nodes."""
+    """Return its weights by the caller's nodes."""
     length = np.diff(graph.indptr)
     row, column = np.repeat(graph.node_of, length), graph.node_of[graph.indices]
     data = np.ones(column.size, np.float32) if graph.weight is None else graph.weight
@@ -40,7 +40,7 @@ def dense_matrix(graph: hf.Graph) -> object:
 
 
 def measured(spread: NDArray[np.float32], best: float) -> Measured:
-    """Recall falls from the temperature that is ``best`` times a question's spread."""
+    """Return recall that is highest at a temperature of ``best`` times a question's spread."""
     at = np.log2(best * spread[:, None] / TEMPERATURES)
     spreads = {name: spread if name == "standard deviation" else np.ones_like(spread) for name in UNITS}
     return Measured(1 - np.abs(at) / 10, spreads, np.arange(spread.size) % 2 == 0)

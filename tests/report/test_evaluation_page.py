@@ -1,4 +1,4 @@
-"""The parts of the page that no command draws by itself, and what it refuses."""
+"""The parts of the page that no command shows, and the errors."""
 
 import re
 

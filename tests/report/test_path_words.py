@@ -1,4 +1,4 @@
-"""Paths in words: which way a fact goes, what an edge is called without one, who states it."""
+"""Paths in words: a fact's direction, the name of an edge without facts, the passages that state it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test what plots show and where, what their text may hold, and that a page needs nothing else for them."""
+"""Plots have the right marks in the right places, escape their text, and need no other files."""
 
 import html
 import re
@@ -17,14 +17,14 @@ HOSTILE = "<script>alert('x')</script> $x^{ \x1b[31m &amp; 中🚀"
 
 
 def shapes(svg):
-    """The corners of what each tooltip stands on, by the tooltip's text."""
+    """Return the corners of the mark of each tooltip, by the tooltip's text."""
     found = re.findall(r'<title>([^<]*)</title>\s*<path d="([^"]*)"', svg)
     pairs = re.compile(r"(-?[\d.]+) (-?[\d.]+)")
     return {html.unescape(title): np.array(pairs.findall(path), float) for title, path in found}
 
 
 def markers(svg):
-    """Return where the marker of each tooltip is."""
+    """Return the position of the marker of each tooltip."""
     found = re.findall(r'<title>([^<]*)</title>.*?<use [^>]*x="([\d.]+)" y="([\d.]+)"', svg, re.DOTALL)
     return {title: (float(x), float(y)) for title, x, y in found}
 

@@ -1,4 +1,4 @@
-"""The page of one question: a real trace, drawn whole, escaped, the same each time; and what it refuses."""
+"""The page of a question: a real trace, complete, escaped and reproducible; and the errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def trace() -> dict[str, Any]:
 
 
 class Balanced(HTMLParser):
-    """Reads a page, and fails where an element is closed that is not open."""
+    """A parser that fails if an element is closed that is not open."""
 
     def __init__(self) -> None:
         super().__init__()

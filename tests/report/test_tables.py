@@ -1,4 +1,4 @@
-"""Tables of an evaluation, in a terminal, a page and JSON; text that could steer a terminal."""
+"""Tables of an evaluation in a terminal, a page and JSON; text with control characters."""
 
 import io
 import json
