@@ -1,4 +1,4 @@
-// Arrays to views, Status to exceptions. No arithmetic here.
+// Converts arrays to views and Status to exceptions. There is no arithmetic here.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -16,7 +16,7 @@
 
 namespace nb = nanobind;
 
-// C-contiguous host arrays; nothing is converted or copied on the way in.
+// C-contiguous host arrays, which are not converted or copied.
 template <class T>
 using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 template <class T>
@@ -35,7 +35,7 @@ inline void raise_unless_ok(hopfuse::Status status) {
     }
 }
 
-// The kernels that calls use; set at import, changed by use_isa.
+// The kernels that calls use, set at import and changed by use_isa.
 const hopfuse::CpuKernels& kernels();
 
 void bind_inputs(nb::module_& m);

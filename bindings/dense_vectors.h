@@ -1,11 +1,11 @@
-// Vectors as arrays: a view of them by their type's number.
+// Makes a view of an array of vectors, from the number of their type.
 #pragma once
 
 #include "common.h"
 
 using Vectors = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
-// Rows as stored: float32, or float16 and bfloat16 seen as their 16-bit patterns.
+// Rows as stored: float32, or the 16-bit patterns of float16 and bfloat16.
 inline hopfuse::DenseVectors view_of(const Vectors& vectors, int type, bool cosine, int32_t threads) {
     const hopfuse::DenseType known = static_cast<hopfuse::DenseType>(type);
     const bool is_wide = known == hopfuse::DenseType::float32;

@@ -8,7 +8,7 @@ using hopfuse::NodeWeightFault;
 using hopfuse::RestartFault;
 using hopfuse::VectorFault;
 
-// What is wrong with the restarts, and where; None where nothing is.
+// The fault of the restarts and its place, or None.
 std::optional<nb::tuple> read_restarts(In<int64_t> indptr, In<int64_t> node, In<double> weight, In<int32_t> internal_of,
                                        bool may_be_empty, Out<int64_t> out_indptr, Out<int32_t> out_node,
                                        Out<double> out_weight) {
@@ -26,7 +26,7 @@ std::optional<nb::tuple> read_restarts(In<int64_t> indptr, In<int64_t> node, In<
     return nb::make_tuple(static_cast<int>(found.fault), found.at);
 }
 
-// What is wrong with the weights, and in which row and column; None where nothing is.
+// The fault of the weights with its row and column, or None.
 std::optional<nb::tuple> read_node_weights(std::optional<In<float>> single, std::optional<In<double>> wide,
                                            In<int32_t> node, In<uint8_t> is_weighted, In<uint8_t> has_entries,
                                            std::optional<In<uint8_t>> allow, Out<float> weight,
@@ -48,7 +48,7 @@ std::optional<nb::tuple> read_node_weights(std::optional<In<float>> single, std:
     return nb::make_tuple(static_cast<int>(found.fault), found.row, found.column);
 }
 
-// The row of the first vector that has no score, and whether it is too small; None where all have one.
+// The row of the first vector that cannot be scored, and whether it is too small; None if all can.
 std::optional<nb::tuple> first_unscorable(In<float> vectors, bool needs_length, int threads) {
     hopfuse::VectorFinding found;
     {

@@ -1,5 +1,5 @@
-// The proof that this variant's dot products of codes are exact on the processor at hand: every block of them that a scan
-// may take, against sums in plain arithmetic.
+// Verifies that this variant's dot products of codes are exact on this processor: compares every kind of block that a scan
+// may use with sums in plain arithmetic.
 #include "code_dots.h"
 
 #include "kernels.h"
@@ -8,7 +8,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
 
-constexpr int32_t GROUPS = 8;  // two of the registers' widths, and more than a loop's unrolling
+constexpr int32_t GROUPS = 8;  // two register widths, and more than the unrolling of any loop
 constexpr int TILES = DENSE_BLOCK_STEP, QUERIES = 12, DIM = GROUPS * DENSE_GROUP;
 
 enum class Fill { highest, opposite, drawn };
@@ -18,7 +18,7 @@ struct Block {
     QueryElement queries[QUERIES * DIM];
 };
 
-// Codes and levels at the ends of their ranges, where sums are largest in size, or drawn, with every end among them.
+// Codes and levels at the ends of their ranges, where sums are largest, or random ones that include all ends.
 Block filled(Fill fill) {
     Block block;
     uint32_t state = 1;

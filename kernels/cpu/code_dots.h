@@ -1,8 +1,8 @@
 // Dot products of 8-bit codes of rows with codes of queries, exact in int32. Included once per instruction set.
 //
-// Products says what a set does with one group of DENSE_GROUP dimensions: for ROWS rows of a tile, which have a vector or
-// several of int32 sums, and one query. Its Shapes are the blocks whose sums fit the registers, the widest first: P parts
-// of ROWS rows, Q queries. Blocks of few queries wait for memory, which gives one tile at a time sooner than several.
+// Products implements one group of DENSE_GROUP dimensions on an instruction set, for ROWS rows of a tile, whose int32 sums are
+// one or several vectors, and one query. Its Shapes are the blocks whose sums fit the registers, widest first: P parts of ROWS
+// rows by Q queries. Blocks of few queries are limited by memory, which delivers one tile at a time faster than several.
 #pragma once
 
 #include <cstring>
@@ -19,7 +19,7 @@ struct Shape {
 
 template <class... S>
 struct ShapeList {
-    // use(shape) for each of them.
+    // Calls use(shape) for each shape.
     template <class Use>
     static void each(const Use& use) {
         (use(S{}), ...);
@@ -28,11 +28,11 @@ struct ShapeList {
 
 #if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVXVNNI)
 
-// The set multiplies bytes: codes of queries are bytes.
+// This instruction set multiplies bytes, so query codes are bytes.
 using QueryElement = int8_t;
 constexpr int32_t QUERY_LEVELS = DENSE_LEVELS;
 
-// Where a group's dimension i stands among its codes.
+// The position of dimension i of a group among the group's codes.
 HF_INLINE int place_in_group(int i) { return i; }
 
 HF_INLINE int32_t four_bytes(const int8_t* group) {
@@ -43,8 +43,8 @@ HF_INLINE int32_t four_bytes(const int8_t* group) {
 
 #else
 
-// The set multiplies 16-bit numbers: codes of queries have up to 15 bits and a sign. Rows' codes come apart into even and
-// odd bytes, so the even dimensions of a group stand first.
+// This instruction set multiplies 16-bit numbers, so query codes have up to 15 bits and a sign. Row codes are split into even
+// and odd bytes, so the even dimensions of a group come first.
 using QueryElement = int16_t;
 constexpr int32_t QUERY_LEVELS = DENSE_WIDE_LEVELS;
 
@@ -76,7 +76,7 @@ struct Products {
 
 #elif defined(HOPFUSE_ISA_AVX2)
 
-// Eight rows to a register, whatever multiplies them.
+// Eight rows per register, for both kinds of multiplication.
 struct EightRows {
     static constexpr int ROWS = 8;
     using Sums = __m256i;
@@ -91,8 +91,8 @@ struct EightRows {
 
 #if defined(HOPFUSE_ISA_AVXVNNI)
 
-// vpdpbusd in 256 bits: sums + the four products of unsigned and signed bytes beside each other, in int32. As AVX-VNNI
-// encodes it, or AVX-512, or, for tests on a processor that has neither, by AVX2.
+// vpdpbusd in 256 bits: adds the four products of adjacent unsigned and signed bytes to int32 sums. With the encoding of
+// AVX-VNNI or AVX-512 or, for tests on a processor with neither, emulated with AVX2.
 HF_INLINE __m256i add_byte_products(__m256i sums, __m256i x, __m256i q) {
 #if defined(__AVXVNNI__)
     return _mm256_dpbusd_avx_epi32(sums, x, q);
@@ -117,7 +117,7 @@ struct Products : EightRows {
 
 #else
 
-// Without a dot product of bytes: pairs of 16-bit numbers, which multiply and add exactly.
+// Without a dot product of bytes: pairs of 16-bit numbers, multiplied and added exactly.
 struct Products : EightRows {
     struct Rows {
         __m256i even, odd;
@@ -143,7 +143,7 @@ struct Products : EightRows {
 
 #elif defined(HOPFUSE_ISA_NEON)
 
-// Four rows to a vector of bytes; two vectors of sums for them, each with two sums of a row.
+// Four rows per vector of bytes, with two vectors of sums, each with two sums per row.
 struct Products {
     static constexpr int ROWS = 8;
     struct Sums {
@@ -218,12 +218,12 @@ constexpr int TILE_PARTS = DENSE_TILE / Products::ROWS;
 
 constexpr int tiles_of(int parts) { return parts < TILE_PARTS ? 1 : parts / TILE_PARTS; }
 
-// Asks for what lies `bytes` after p, which may be nothing.
+// Prefetches the address `bytes` after p, which may be outside the array.
 HF_INLINE void prefetch_beyond(const void* p, int64_t bytes) {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + uintptr_t(bytes)), 0, 2);
 }
 
-// As code_dots, for P parts that begin at `codes`.
+// Like code_dots, for P parts that begin at `codes`.
 template <int P, int Q>
 HF_INLINE void part_dots(const uint8_t* codes, int32_t groups, const QueryElement* queries, int64_t query_stride,
                          int32_t* dots) {

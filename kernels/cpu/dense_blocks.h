@@ -1,6 +1,6 @@
-// Canonical scores in register blocks: a matrix product whose sums are those of dense_topk.h. Rows and queries are packed
-// as float32, 16 dimensions of each at a time, and long vectors go in pieces: a piece of a block stays in the first-level
-// cache, and its sums rest in memory until the next. Included once per instruction set.
+// Canonical scores in register blocks: a matrix product whose sums are those of dense_topk.h. Rows and queries are packed as
+// float32, 16 dimensions at a time. Long vectors are divided into pieces, so that a piece of a block stays in the L1 cache;
+// sums are kept in memory between pieces. Included once per instruction set.
 #pragma once
 
 #include "code_dots.h"
@@ -8,7 +8,7 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// A block is BLOCK_ROWS x BLOCK_QUERIES scores, as many as registers hold with one vector of a score's 16 sums each.
+// A block has BLOCK_ROWS x BLOCK_QUERIES scores, as many as fit in registers with one vector of the 16 sums of each.
 #if defined(HOPFUSE_ISA_AVX512)
 constexpr int BLOCK_LANES = 16, BLOCK_QUERIES = 8;
 #elif defined(HOPFUSE_ISA_AVX2)
@@ -19,12 +19,12 @@ constexpr int BLOCK_LANES = 4, BLOCK_QUERIES = 8;
 constexpr int BLOCK_LANES = 4, BLOCK_QUERIES = 4;
 #endif
 constexpr int BLOCK_ROWS = 3;
-constexpr int PIECE_STEPS = 48;  // of 16 dimensions
+constexpr int PIECE_STEPS = 48;  // steps of 16 dimensions per piece
 
 HF_INLINE int32_t step_count(int32_t dim) { return (dim + 15) / 16; }
 HF_INLINE int32_t piece_count(int32_t steps) { return (steps + PIECE_STEPS - 1) / PIECE_STEPS; }
 
-// Keeps a vector in a register: compilers fold a load into each of its uses, and read it once for each.
+// Keeps a vector in a register; otherwise compilers fold the load into each use and repeat it.
 HF_INLINE void hold(F<BLOCK_LANES>& a) {
 #if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVX2)
     asm("" : "+v"(a.v));
@@ -35,8 +35,8 @@ HF_INLINE void hold(F<BLOCK_LANES>& a) {
 #endif
 }
 
-// Continues BLOCK_LANES of the 16 sums of each score, from `lane` on. Each row is (steps, 16), queries are (steps, Q, 16),
-// sums (BLOCK_ROWS, Q, 16).
+// Continues BLOCK_LANES of the 16 sums of each score, from `lane` on. Rows are (steps, 16) each, queries (steps, Q, 16), sums
+// (BLOCK_ROWS, Q, 16).
 template <int Q>
 HF_INLINE void block_lanes(const float* const* rows, const float* queries, int32_t steps, int lane, bool is_first,
                            float* sums) {
@@ -61,7 +61,7 @@ HF_INLINE void block_lanes(const float* const* rows, const float* queries, int32
         V::store(sums + (r * Q + j) * 16, acc[r][j]);
 }
 
-// The same of all 16 sums, for 1 .. Q queries.
+// Continues all 16 sums, for 1 .. Q queries.
 template <int Q>
 void block_sums(int count, const float* const* rows, const float* queries, int32_t steps, bool is_first, float* sums) {
     if constexpr (Q > 1)
@@ -69,7 +69,7 @@ void block_sums(int count, const float* const* rows, const float* queries, int32
     for (int lane = 0; lane < 16; lane += BLOCK_LANES) block_lanes<Q>(rows, queries, steps, lane, is_first, sums);
 }
 
-// The trees of four scores, from their 16 sums each.
+// Adds the trees of four scores, from their 16 sums each.
 HF_INLINE F<4> add_trees(const float* sums) {
 #if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVX2)
     __m128 four[4];
@@ -87,7 +87,7 @@ HF_INLINE F<4> add_trees(const float* sums) {
 #endif
 }
 
-// Sixteen dimensions from p on, of which `present` are there.
+// Loads 16 dimensions from p on, of which `present` exist; the others are 0.
 template <class Row>
 HF_INLINE F<16> load_some(const typename Row::Element* p, int32_t present) {
     if (present >= 16) return Row::load(p);
@@ -96,8 +96,8 @@ HF_INLINE F<16> load_some(const typename Row::Element* p, int32_t present) {
     return Row::load(tail);
 }
 
-// Steps begin .. end of a vector: copies them as float32, every `stride` floats, where `out` is given, and continues the
-// vector's sums of squares. What lies `ahead` bytes on is asked for.
+// Reads steps begin .. end - 1 of a vector: copies them as float32 to `out`, if given, `stride` floats apart, and continues
+// the vector's sums of squares. Prefetches `ahead` bytes on.
 template <class Row>
 HF_INLINE void read_steps(const typename Row::Element* x, int32_t dim, int32_t begin, int32_t end, int64_t stride,
                           int64_t ahead, float* out, float* squares) {
@@ -111,15 +111,15 @@ HF_INLINE void read_steps(const typename Row::Element* x, int32_t dim, int32_t b
     F<16>::store(squares, sum);
 }
 
-// The 16 sums of one row with each of 1 .. ROW_QUERIES queries, (Q, 16), as few queries leave nothing to read again. With
-// `has_squares`, the row's own follow.
+// The 16 sums of one row with each of 1 .. ROW_QUERIES queries, (Q, 16), for few queries, where blocks reuse nothing. With
+// `has_squares`, the row's sums of squares follow.
 #if defined(HOPFUSE_ISA_AVX512)
 constexpr int ROW_QUERIES = 8;
 #else
 constexpr int ROW_QUERIES = 4;
 #endif
 
-// Queries side by side, (steps, Q, 16), or each where it lies.
+// Queries packed as (steps, Q, 16), or each in its own place.
 struct PackedQueries {
     const float* packed;
     HF_MEMBER F<16> load(int queries, int j, int32_t i, int32_t) const {

@@ -26,7 +26,7 @@ struct Float32Row {
     HF_INLINE float widen(float x) { return x; }
     HF_INLINE F<16> load(const float* p) {
 #if defined(HOPFUSE_ISA_AVX512)
-        // Halves: arrays are rarely aligned to 64 bytes, and a load of two lines at once waits for both.
+        // Two halves: arrays are rarely aligned to 64 bytes, and a load across two cache lines waits for both.
         return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p)), _mm256_loadu_ps(p + 8), 1)};
 #else
         return F<16>::load(p);
@@ -84,8 +84,8 @@ HF_INLINE float add_tree(F<16> acc) {
     return a[0];
 }
 
-// Canonical q . x of two rows; their tails are padded with zeros here. `soon` is the row that is read next: rows that
-// are far apart start their pages cold.
+// The canonical q . x of two rows, whose tails are padded with zeros. `soon` is the row that is read next, for a prefetch:
+// distant rows are not prefetched by hardware.
 template <class RowA, class RowB>
 float canonical_dot(const typename RowA::Element* q, const typename RowB::Element* x, int32_t dim,
                     const typename RowB::Element* soon) {

@@ -1,5 +1,5 @@
-// Every allowed row scored, in register blocks: small corpora, large k, short id lists, arrays without codes. Included once
-// per instruction set.
+// Scores every allowed row in register blocks, for small corpora, large k, short id lists and arrays without codes. Included
+// once per instruction set.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// Rows that are packed together, in panels of BLOCK_ROWS: the more, the fewer times queries are read; the fewer, the nearer
-// rest the sums of long vectors.
+// Panels of BLOCK_ROWS rows that are packed together. With more panels queries are read less often; with fewer the sums of
+// long vectors stay in a nearer cache.
 constexpr int MOST_PANELS = 16;
-// Bytes from what is read, row by row, to what is asked for.
+// Distance in bytes from a row that is read to the row that is prefetched.
 constexpr int64_t AHEAD = 8192;
 
 inline int64_t panels_at_once(const QueryPanels& queries) {
@@ -29,18 +29,18 @@ inline int64_t panels_at_once(const QueryPanels& queries) {
     return fit < least ? least : fit > MOST_PANELS ? MOST_PANELS : fit;
 }
 
-// What a thread has of a pass: a piece of some rows, the sums that rest between pieces, and each query's best so far.
+// A thread's buffers: a piece of some rows, the sums that are kept between pieces, and each query's best rows so far.
 struct BlockRoom {
     float* packed;   // (panels, BLOCK_ROWS, steps of a piece, 16)
-    float* squares;  // (panels, BLOCK_ROWS, 16) and some to read over
-    float* sums;     // (panels, queries, BLOCK_ROWS, 16) and some to read over
-    float* least;    // (queries,) and some to read over: a score below is not among the best
+    float* squares;  // (panels, BLOCK_ROWS, 16) and padding for reads past the end
+    float* sums;     // (panels, queries, BLOCK_ROWS, 16) and the same padding
+    float* least;    // (queries,) and the same padding; lower scores are not among the best
     TopkBuffer* best;
     bool is_sound;
-    const float* rows[MOST_PANELS * BLOCK_ROWS];  // the piece of each row: packed, or where it lies
+    const float* rows[MOST_PANELS * BLOCK_ROWS];  // the piece of each row: packed, or in place
 };
 
-// The rooms of all threads, in a workspace.
+// The buffers of all threads, in a workspace.
 class BlockRooms {
 public:
     BlockRooms(const QueryPanels& queries, int64_t k, int64_t rows, int threads)
@@ -67,7 +67,7 @@ public:
 
     BlockRoom& operator[](int thread) { return rooms_[size_t(thread)]; }
 
-    // A query's best of all threads, one after another from the first of them on; returns how many.
+    // Puts a query's best rows of all threads one after another, starting at `first`; returns how many there are.
     int64_t gather(int64_t query, Ranked** first) {
         Ranked* all = ranked_ + query * threads_ * best_;
         int64_t total = 0;
@@ -111,14 +111,14 @@ public:
     void run(int64_t part, BlockRoom& room) const {
         const int64_t begin = part * at_once_ * BLOCK_ROWS;
         const int64_t end = std::min(begin + at_once_ * BLOCK_ROWS, rows_.count);
-        constexpr int64_t near = 24 << 10;  // bytes of queries that a first-level cache holds beside a row
+        constexpr int64_t near = 24 << 10;  // bytes of queries that fit a first-level cache beside a row
         if (panels_.count <= ROW_QUERIES && panels_.count * panels_.steps * 64 <= near)
             return run_rows(begin, end, room);
         run_blocks(begin, end, room);
     }
 
 private:
-    // Few queries: each row is read once, where it lies.
+    // For few queries: each row is read once, in place.
     void run_rows(int64_t begin, int64_t end, BlockRoom& room) const {
         const DenseVectors& v = search_.corpus.vectors;
         const int count = static_cast<int>(panels_.count);
@@ -132,7 +132,7 @@ private:
         }
     }
 
-    // Bytes from a row to one `rows` later in the list.
+    // The bytes from a row to the one `rows` places later in the list.
     int64_t ahead(int64_t i, int64_t rows) const {
         return row_bytes<Row>(search_.corpus.vectors) * (rows_.at(std::min(i + rows, rows_.count - 1)) - rows_.at(i));
     }
@@ -159,14 +159,14 @@ private:
         return (panel * panels_.count + panels_.first(group)) * BLOCK_ROWS * 16;
     }
 
-    // Whether rows are used where they lie. Long ones that are read for several groups are not: they lie apart by a power
-    // of two, often, and would share the same few sets of a cache.
+    // Whether rows are read in place. Long rows that are read for several groups are not: their distance is often a power
+    // of two, so they would compete for the same few sets of a cache.
     bool is_read_in_place() const {
         const bool is_wide = std::is_same_v<Row, Float32Row> && search_.corpus.vectors.dim % 16 == 0;
         return is_wide && (panels_.steps <= PIECE_STEPS || panels_.groups() == 1);
     }
 
-    // A panel's missing rows are the last one again.
+    // The last row is repeated to fill a panel.
     void read_panel(int64_t first, int64_t end, int64_t panel, int32_t step, int32_t stop, BlockRoom& room) const {
         const DenseVectors& v = search_.corpus.vectors;
         for (int64_t r = 0; r < BLOCK_ROWS; ++r) {
@@ -185,7 +185,7 @@ private:
         if ((F<4>::ge(F<4>::all(DENSE_SOUND), squares) & all) != all) room.is_sound = false;
     }
 
-    // The scores of a panel with a group, and those that may be among a query's best.
+    // Computes the scores of a panel with a group and keeps those that may be among a query's best.
     void take(int64_t group, int64_t row, int64_t end, const float* sums, const BlockRoom& room) const {
         const int size = panels_.size(group);
         const int64_t first = panels_.first(group);
@@ -213,7 +213,7 @@ private:
     const int64_t at_once_;
 };
 
-// The best rows of a list for some queries, all of which may have any of them but for their masks.
+// The best rows of a list for some queries. Each query may use all rows of the list that its mask allows.
 template <class Row>
 bool score_list(const Search& search, const int64_t* queries, int64_t count, const RowList& rows, int threads) {
     const int32_t steps = step_count(search.corpus.vectors.dim);
@@ -235,7 +235,7 @@ bool score_list(const Search& search, const int64_t* queries, int64_t count, con
     return rooms.is_sound();
 }
 
-// Queries that read the rows together: as many as there is room for their best.
+// The number of queries that read the rows together: as many as the buffers of their best rows allow.
 inline int64_t queries_at_once(const Search& search, int64_t rows) {
     constexpr int64_t bytes = 1 << 26, most = 512;
     const int64_t fit =
@@ -254,7 +254,7 @@ bool score_list_in_turns(const Search& search, const Vec<int64_t>& chosen, const
     return is_sound;
 }
 
-// Each query's own list. Threads share a list's rows where there are fewer queries than threads.
+// Searches each query's own list. With fewer queries than threads, threads divide the rows of a list.
 template <class Row>
 void score_own_lists(const Search& search, const Vec<int64_t>& chosen) {
     const int64_t batch = int64_t(chosen.size());
@@ -272,7 +272,7 @@ void score_own_lists(const Search& search, const Vec<int64_t>& chosen) {
     if (failed) throw std::bad_alloc();
 }
 
-// Every allowed row is scored: small corpora, large k, short id lists, arrays without codes.
+// Scores every allowed row, for small corpora, large k, short id lists and arrays without codes.
 template <class Row>
 void exhaustive(const Search& search, const Vec<int64_t>& chosen) {
     const int64_t n = search.corpus.vectors.count;

@@ -1,4 +1,4 @@
-// What register blocks take: rows of a list, and queries side by side. Included once per instruction set.
+// The inputs of register blocks: rows of a list, and queries packed side by side. Included once per instruction set.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ struct RowList {
     int64_t at(int64_t i) const { return ids == nullptr ? i : ids[i]; }
 };
 
-// Some queries, packed for blocks: groups of nearly equal size, one after another, each (steps, its queries, 16).
+// Queries packed for blocks, in consecutive groups of nearly equal size, each (steps, queries of the group, 16).
 struct QueryPanels {
     const int64_t* queries;  // their numbers, or null: 0 .. count - 1
     int64_t count;
@@ -31,7 +31,7 @@ struct QueryPanels {
 
     int64_t number(int64_t j) const { return queries == nullptr ? j : queries[j]; }
 
-    // A group's queries from the rows of a call, with their canonical norms.
+    // Packs a group's queries from the rows of a call and computes their canonical norms.
     void pack(const float* data, int32_t dim, int64_t group) const {
         const int size = this->size(group);
         float squares[16];

@@ -1,4 +1,4 @@
-// Candidates rescored by rows: a row is read once for all queries that want it. Included once per instruction set.
+// Rescores candidates row by row: a row is read once for all queries that have it. Included once per instruction set.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// A row, a query that wants it (its place among the chosen), and the score.
+// A row, a query that has it as a candidate (its place among the chosen queries), and the score.
 struct WantedRow {
     int64_t row;
     int32_t query;
@@ -33,7 +33,7 @@ public:
         for (size_t i = 0; i < chosen.size(); ++i) norms_[i] = search.query_norm(chosen[i]);
     }
 
-    // Scores rows begin .. end of each query's candidates, and adds them to what was found.
+    // Scores candidates begin .. end of each query and adds them to the query's best.
     template <class Range>
     void score(const Vec<Candidate>* candidates, const Range& range) {
         wanted_.clear();
@@ -79,8 +79,8 @@ private:
     Vec<WantedRow> wanted_;
 };
 
-// Rescores the candidates of queries. Their k most promising rows come first: the k-th exact score rules out most others.
-// candidates[i], of the i-th of those chosen, is reordered.
+// Rescores the candidates of queries, the k most promising rows first: the k-th exact score rules out most others.
+// Reorders candidates[i], those of the i-th chosen query.
 template <class Row>
 void rescore(const Search& search, const Vec<int64_t>& chosen, Vec<Vec<Candidate>>& candidates) {
     const size_t k = size_t(search.queries.k);

@@ -1,4 +1,4 @@
-// The scan over codes: every row that the bound cannot rule out of a query's best k. Included once per
+// The scan over codes. It finds every row that the bound cannot exclude from a query's best k. Included once per
 // instruction set.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 struct QueryCode {
     const QueryElement* codes;  // padded to whole groups
     float scale, norm, error;
-    int32_t offset;       // 128 * sum of the codes: what the + 128 of the rows' codes adds
+    int32_t offset;       // 128 * sum of the codes, the contribution of the + 128 in row codes
     const uint8_t* mask;  // rows that may be hits, or null
 };
 
@@ -66,7 +66,7 @@ private:
     Vec<Candidate> kept_;
 };
 
-// The levels of a query's codes: as many as its sums of products leave int32 room for (hopfuse/dense_topk.h).
+// The levels of a query's codes: as many as keep its sums of products within int32 (hopfuse/dense_topk.h).
 HF_INLINE int32_t query_levels(const float* q, int32_t dim) {
     if (QUERY_LEVELS == DENSE_LEVELS) return DENSE_LEVELS;
     double sum = 0.0, largest = 0.0;
@@ -80,14 +80,14 @@ HF_INLINE int32_t query_levels(const float* q, int32_t dim) {
     return fit < QUERY_LEVELS ? static_cast<int32_t>(fit) : QUERY_LEVELS;
 }
 
-// c_q . c_x of a tile's rows, without what the rows' + 128 adds.
+// c_q . c_x of a tile's rows, without the contribution of the + 128 in row codes.
 HF_INLINE F<16> without_offset(const int32_t* dots, int32_t offset) {
     alignas(64) float real[16];
     for (int r = 0; r < 16; ++r) real[r] = static_cast<float>(dots[r] - offset);
     return F<16>::load(real);
 }
 
-// Rows first .. end - 1 of a corpus, by the codes of their tiles.
+// Rows first .. end - 1 of a corpus, and the codes of their tiles.
 struct CodedRows {
     DenseCodes codes;
     int64_t first, end;
@@ -128,8 +128,8 @@ void scan_tiles(const CodedRows& rows, const QueryCode* queries, int64_t query_s
     }
 }
 
-// Tiles begin .. end (whole block steps) against all queries, in the widest groups that the registers hold: the wider, the
-// fewer times are codes read.
+// Tests tiles begin .. end (whole block steps) against all queries, in the widest groups that fit the registers: with wider
+// groups codes are read less often.
 inline void scan_block(const CodedRows& rows, const QueryCode* queries, int64_t batch, int64_t query_stride,
                        int64_t begin, int64_t end, int32_t groups, Candidates* candidates) {
     int64_t j = 0;

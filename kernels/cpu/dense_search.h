@@ -1,4 +1,4 @@
-// What the parts of a dense search share: its inputs and outputs, and the rows. Included once per instruction set.
+// The inputs, outputs and rows that all parts of a dense search use. Included once per instruction set.
 #pragma once
 
 #include <cmath>
@@ -29,7 +29,7 @@ struct Search {
         const float* q = query(b);
         return std::sqrt(canonical_dot<Float32Row, Float32Row>(q, q, corpus.vectors.dim, q));
     }
-    // A score from q . x and, for cosine, the norms.
+    // The score, from q . x and for cosine the norms.
     float score(float dot, float query_norm, int64_t row) const {
         return corpus.vectors.cosine ? dot / (query_norm * corpus.codes.norm[row]) : dot;
     }
@@ -46,7 +46,7 @@ struct Search {
         return queries.allow_indptr[at + 1] - queries.allow_indptr[at];
     }
 
-    // Whether an array without codes is worth to be coded for these queries alone.
+    // Whether coding an array without codes pays off for these queries alone.
     bool is_worth_coding() const {
 #if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVXVNNI)
         constexpr int64_t least = 20;
@@ -56,8 +56,8 @@ struct Search {
         return queries.batch >= least && corpus.vectors.dim >= 64;
     }
 
-    // Whether a query's rows are found by codes. k, the corpus and the query's own list decide; for an array without codes,
-    // the number of queries and dimensions as well.
+    // Whether a query scans codes. This depends on k, the corpus and the query's own list; for an array without codes also
+    // on the number of queries and dimensions.
     bool is_scanned(int64_t b) const {
         const int64_t n = corpus.vectors.count;
         const bool is_coded = corpus.codes.codes != nullptr || is_worth_coding();

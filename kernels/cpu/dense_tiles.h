@@ -1,5 +1,5 @@
-// 8-bit codes of rows, a tile at a time, with the norms that bound what they leave out (hopfuse/dense_topk.h, ROW CODES).
-// Included once per instruction set.
+// 8-bit codes of rows, one tile at a time, with the norms that bound their error (hopfuse/dense_topk.h, ROW CODES). Included
+// once per instruction set.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,11 @@ HF_INLINE int64_t tile_count(int64_t rows) {
     return (tiles + DENSE_STEP - 1) / DENSE_STEP * DENSE_STEP;
 }
 
-// Rows whose codes are made together: a group of dimensions of each is a word, and four words are 16 bytes of a tile.
+// Rows that are coded together: a group of dimensions of one row is a word, and four words are 16 bytes of a tile.
 constexpr int QUAD = 4;
 
-// Puts codes of 16 dimensions of a quad, c + 128, at (group, row, dimension), for `groups` groups, and adds their squares
-// to (4 groups, row). `scaled` are the values in units of a code, which become the nearest codes, as floats.
+// Writes the codes c + 128 of 16 dimensions of a quad to (group, row, dimension), for `groups` groups, and adds their
+// squares to (4 groups, row). `scaled` has the values divided by the scale and receives the nearest codes, as floats.
 HF_INLINE void put_codes(F<16>* scaled, int groups, uint8_t* out, int32_t* squares) {
 #if defined(HOPFUSE_ISA_AVX512)
     __m512i whole[QUAD];
@@ -50,7 +50,7 @@ HF_INLINE void put_codes(F<16>* scaled, int groups, uint8_t* out, int32_t* squar
         const __m256i codes = _mm256_packs_epi16(_mm256_packs_epi32(whole[0][half], whole[1][half]),
                                                  _mm256_packs_epi32(whole[2][half], whole[3][half]));
         const __m256i size = _mm256_abs_epi8(codes);
-        // Two squares of at most 128 x 127 are within 16 bits.
+        // Two squares of at most 128 x 127 fit 16 bits.
         const __m256i four = _mm256_madd_epi16(_mm256_maddubs_epi16(size, size), _mm256_set1_epi16(1));
         __m256i* sums = reinterpret_cast<__m256i*>(squares) + half;
         _mm256_storeu_si256(sums, _mm256_add_epi32(_mm256_loadu_si256(sums), four));
@@ -73,15 +73,15 @@ HF_INLINE void put_codes(F<16>* scaled, int groups, uint8_t* out, int32_t* squar
 #endif
 }
 
-// What a tile's rows are coded with, and what their codes leave out.
+// The scales of a tile's rows and the error of their codes.
 struct TileNorms {
     float scale[DENSE_TILE], inverse[DENSE_TILE];
     float dot[DENSE_TILE];                     // x . x, canonical
-    alignas(64) float errors[DENSE_TILE][16];  // of (x - s c)^2, as the sums of a canonical score
-    double squares[DENSE_TILE];                // of c, exactly
+    alignas(64) float errors[DENSE_TILE][16];  // sums of (x - s c)^2, in the order of a canonical score
+    double squares[DENSE_TILE];                // sums of c^2, exact
 };
 
-// An upper bound of the root of a sum of squares of float32 numbers, from their canonical sum.
+// An upper bound of the root of a sum of squares of float32 numbers, from its canonical value.
 HF_INLINE double root_above(float sum, int32_t dim) {
     constexpr double unit = 5.9604644775390625e-8, least = 2.8e-45;  // 2^-24, 2^-148
     return std::sqrt((double(sum) + dim * least) / (1.0 - (step_count(dim) + 6) * unit));
@@ -106,7 +106,7 @@ public:
         for (int r = 0; r < DENSE_TILE; ++r) {
             x[r] = row_of<Row>(v_, std::min(first + r, v_.count - 1));
             measure(x[r], norms, r);
-            if (first + r >= v_.count) norms.scale[r] = norms.inverse[r] = 0.0f;  // codes of zero
+            if (first + r >= v_.count) norms.scale[r] = norms.inverse[r] = 0.0f;  // all codes 0
         }
         if (!put_norms(first, norms)) return;
         const int32_t steps = step_count(v_.dim);
@@ -117,7 +117,7 @@ public:
     }
 
 private:
-    // Steps of 16 dimensions that all rows of a tile take before the next, so that the tile's lines are written while near.
+    // All rows of a tile take this many steps of 16 dimensions before the next ones, so that its lines stay in cache.
     static constexpr int32_t NEAR_STEPS = 16;
 
     void measure(const Element* x, TileNorms& norms, int r) const {
@@ -133,14 +133,14 @@ private:
         float sizes[16];
         F<16>::store(sizes, largest);
         for (int i = 1; i < 16; ++i) sizes[0] = sizes[i] > sizes[0] ? sizes[i] : sizes[0];
-        // A scale too small to divide by codes nothing: all of x is then error, which is a bound as well.
+        // With a scale too small to divide by, all codes are 0 and all of x is error, which is still a valid bound.
         const float scale = sizes[0] / float(DENSE_LEVELS);
         norms.scale[r] = scale >= 1e-37f ? scale : 0.0f;
         norms.inverse[r] = scale >= 1e-37f ? 1.0f / scale : 0.0f;
         norms.squares[r] = 0.0;
     }
 
-    // Whether all are finite: else the tile has no codes.
+    // Whether all norms are finite; otherwise the tile has no codes.
     bool put_norms(int64_t first, const TileNorms& norms) const {
         constexpr float infinity = std::numeric_limits<float>::infinity();
         bool are_finite = true;
@@ -197,14 +197,14 @@ void encode_all(const DenseVectors& v, const DenseCodes& out) {
     parallel_for(tile_count(v.count), v.threads, [&](int64_t tile, int) { encoder.encode(tile); });
 }
 
-// Codes from a tile on.
+// The codes that start at a tile.
 HF_INLINE DenseCodes codes_from(const DenseCodes& codes, int64_t tile, int32_t dim) {
     const int64_t row = tile * DENSE_TILE;
     return {codes.codes + row * group_count(dim) * DENSE_GROUP, codes.scale + row, codes.error + row,
             codes.norm_code + row, codes.norm + row};
 }
 
-// Codes tiles begin .. end of an array into room for as many; returns whether its rows are sound.
+// Codes tiles begin .. end of an array into a buffer of that size; returns whether the rows can be scored.
 template <class Row>
 bool encode_some(const DenseVectors& v, int64_t begin, int64_t end, const DenseCodes& room) {
     DenseVectors some = v;

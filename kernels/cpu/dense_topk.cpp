@@ -20,7 +20,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
 
-// Codes of queries; for cosine, of q / ||q||.
+// Codes the queries; for cosine, q / ||q||.
 void encode_queries(const Search& search, const Vec<int64_t>& chosen, Vec<QueryElement>& codes, Vec<QueryCode>& out) {
     const DenseVectors& v = search.corpus.vectors;
     const size_t stride = size_t(group_count(v.dim)) * DENSE_GROUP;
@@ -45,7 +45,7 @@ void encode_queries(const Search& search, const Vec<int64_t>& chosen, Vec<QueryE
     });
 }
 
-// Id lists as masks of the scan: one that all share, or one for each query.
+// Converts id lists to masks for the scan: one for all queries, or one per query.
 void mask_lists(const Search& search, const Vec<int64_t>& chosen, Vec<uint8_t>& masks, Vec<QueryCode>& queries) {
     const int64_t n = search.corpus.vectors.count;
     const size_t lists = search.queries.allow_shared ? 1 : chosen.size();
@@ -59,14 +59,14 @@ void mask_lists(const Search& search, const Vec<int64_t>& chosen, Vec<uint8_t>& 
     }
 }
 
-// Tiles that are scanned for all queries before the next: their codes stay in a core's own cache.
+// The number of tiles that are scanned for all queries before the next ones, so that their codes stay in a core's cache.
 int64_t tiles_in_block(int32_t groups) {
     constexpr int64_t bytes = 384 << 10, most = 5 * DENSE_STEP, least = DENSE_BLOCK_STEP;
     const int64_t fit = bytes / (int64_t{groups} * DENSE_TILE * DENSE_GROUP) / least * least;
     return fit < least ? least : fit > most ? most : fit;
 }
 
-// Room for the codes of some tiles, for each thread.
+// Buffers for the codes of some tiles, one per thread.
 class CodeRoom {
 public:
     CodeRoom(int64_t tiles, int32_t dim, int threads) : tiles_(tiles), dim_(dim) {
@@ -91,8 +91,8 @@ private:
     float* floats_;
 };
 
-// Finds the candidates of queries, of each thread: (threads, batch). An array without codes is coded block by block, and
-// each block is scanned while it is near; false if it is not sound.
+// Finds the candidates of queries per thread: (threads, batch). An array without codes is coded block by block, and each
+// block is scanned while in cache; false if a row cannot be scored.
 template <class Row>
 bool find_candidates(const Search& search, const Vec<int64_t>& chosen, Vec<Candidates>& candidates) {
     const DenseVectors& v = search.corpus.vectors;
@@ -145,7 +145,7 @@ void scan(const Search& search, const Vec<int64_t>& chosen) {
     rescore<Row>(search, chosen, rows);
 }
 
-// Scanned queries go together, as many as there is room for masks of their lists.
+// Scans queries together, as many as the masks of their lists allow.
 template <class Row>
 void search_with(const Search& search) {
     constexpr int64_t mask_bytes = 1 << 26;

@@ -11,7 +11,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
 
-// A query's elements among those that labels have, marked while its candidates are scored.
+// Marks (or unmarks) those elements of a query that occur in labels, while its candidates are scored.
 void mark_query(const DiceArgs& args, int64_t b, uint8_t value, uint8_t* marks) {
     for (int64_t i = args.queries.indptr[b]; i < args.queries.indptr[b + 1]; ++i)
         if (args.queries.units[i] < args.units) marks[args.queries.units[i]] = value;

@@ -1,4 +1,4 @@
-// Which variants this build has, and which of them this machine can run. Compiled for the baseline.
+// The variants of this build, and those that this machine can run. Compiled for the baseline.
 #include "kernels.h"
 
 #if defined(HOPFUSE_X86)
@@ -35,7 +35,7 @@ namespace {
 
 #if defined(HOPFUSE_X86)
 
-// What the processor and the system offer, by CPUID alone.
+// What the processor and the operating system support, from CPUID alone.
 struct Offer {
     bool avx2, avxvnni, avx512;
 
@@ -61,7 +61,7 @@ struct Offer {
     }
 };
 
-// AVX2 and one instruction more, which only dense search has a use for.
+// AVX2 plus one instruction that only dense search uses.
 CpuVariant avxvnni_variant() {
     CpuVariant made{avx2::kernels, "avxvnni", "avx2"};
     made.dense_encode = avxvnni::dense_encode;
@@ -72,7 +72,7 @@ CpuVariant avxvnni_variant() {
 
 #endif
 
-// Each list ends with a null.
+// Each list ends with null.
 struct Variants {
     static constexpr int MOST = 4;
     CpuVariant kept[MOST];
@@ -96,7 +96,7 @@ struct Variants {
 private:
     int built_count = 0, runnable_count = 0, refused_count = 0;
 
-    // A variant that is offered has to prove itself before it may be chosen.
+    // A supported variant is verified before it may be chosen.
     void add(const CpuVariant& variant, bool is_offered) {
         built[built_count++] = variant.isa;
         if (!is_offered) return;

@@ -17,7 +17,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
 
-// Values that positions alone decide are made here, and terms of folds with them where the weights are all queries'.
+// Computes list values that depend on positions only, and with them the terms of folds if all queries have the same weights.
 template <class Method>
 ListPlan make_plan(const FuseArgs& args) {
     ListPlan plan(args);
@@ -39,10 +39,10 @@ ListPlan make_plan(const FuseArgs& args) {
 template <class Method>
 Status fuse(const FuseArgs& args) {
     using Room = std::conditional_t<is_fold<Method>, FoldRoom, GroupRoom>;
-    constexpr int64_t grain = 1 << 10;  // entries of lists
+    constexpr int64_t grain = 1 << 10;  // in entries of lists
     const ListPlan plan = make_plan<Method>(args);
     const int threads = threads_worth(args.batch * int64_t(plan.most), grain, args.threads);
-    Vec<Room> rooms;  // each made in place: a copy would lose its reserved room
+    Vec<Room> rooms;  // each constructed in place: a copy would lose its reserved capacity
     rooms.reserve(size_t(threads));
     while (rooms.size() < size_t(threads)) rooms.emplace_back(args, plan);
     parallel_for(args.batch, 16, threads,
@@ -79,7 +79,7 @@ Status calibrate_f32(const CalibrateArgs& args) {
 Status fuse_f32(const FuseArgs& args) {
     if (args.num_lists < 1 || args.threads < 1) return Status::bad_argument;
     if (width_of_all(args) >= size_t{0x7fffffff})
-        return Status::bad_argument;  // of one query: entries are counted in int32
+        return Status::bad_argument;  // in one query: entries are counted in int32
     if (args.k == 0) return std::fill_n(args.counts, args.batch, 0), Status::ok;
     try {
         return fuse_by_method(args);

@@ -1,5 +1,5 @@
-// Fusion by folds: documents' scores grow in one table, list by list, and of long lists no more documents are looked at
-// than can be hits. Included once per instruction set.
+// Fusion by folds: a table accumulates the documents' scores list by list, and in long lists only documents that can be hits
+// are visited. Included once per instruction set.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// A thread's own room for one query, made before the loop so that nothing allocates inside it.
+// A thread's buffers for one query, allocated before the loop.
 struct FoldRoom {
     QueryLists lists;
     DocumentTable<float> table;  // scores so far
     BestKeys best;
-    Vec<uint64_t> filter;  // a bit for each value of the upper bits of an id's hash
+    Vec<uint64_t> filter;  // one bit per value of the upper bits of an id's hash
 
     FoldRoom(const FuseArgs& args, const ListPlan& plan)
         : lists(args, plan), table(plan.most), best(args.k, plan.most), filter(size_t{1} << (FILTER_BITS - 6)) {}
@@ -22,7 +22,7 @@ struct FoldRoom {
     static constexpr int FILTER_BITS = 16;
 };
 
-// List l's first n entries, to the scores of their documents.
+// Adds the first n entries of list l to the scores of their documents.
 template <class Method>
 void fold_list(const QueryLists& lists, int32_t l, int64_t n, const Union& of, DocumentTable<float>& table) {
     const int64_t* const ids = lists.ids(l);
@@ -34,7 +34,7 @@ void fold_list(const QueryLists& lists, int32_t l, int64_t n, const Union& of, D
     }
 }
 
-// All lists' entries, as far as they are of documents in the table. Most are not, which the filter sees without the table.
+// Adds the entries of all lists whose documents are in the table. The filter rejects most others without a table access.
 template <class Method>
 void fold_opened(const Union& of, FoldRoom& room) {
     const auto bit = [](uint64_t hash) { return hash >> (64 - FoldRoom::FILTER_BITS); };
@@ -59,7 +59,7 @@ void fold_opened(const Union& of, FoldRoom& room) {
     }
 }
 
-// The best of the documents in the table, by the entries that they got.
+// The best documents in the table, from the entries added so far.
 template <class Method>
 void rank_opened(const FuseArgs& args, const Union& of, FoldRoom& room) {
     room.best.clear();
@@ -77,7 +77,7 @@ inline int64_t entries_above(const QueryLists& lists, int64_t depth, int32_t num
     return entries;
 }
 
-// Whether unseen_bound() holds: the method rises, and no list's terms do.
+// Whether unseen_bound() holds: the method is increasing, and no list's terms are.
 template <class Method>
 bool is_bounded(const QueryLists& lists, const Union& of) {
     bool bounded = Method::rises(of);
@@ -91,7 +91,7 @@ bool is_bounded(const QueryLists& lists, const Union& of) {
     return bounded;
 }
 
-// The first depth, from `depth` on, at which no unseen document scores as much as `score`: the bound never grows.
+// The first depth, from `depth` on, at which no unseen document can reach `score`; the bound never grows.
 template <class Method>
 int64_t sure_depth(const QueryLists& lists, int64_t depth, float score, const Union& of, const Finish& finish) {
     int64_t end = depth;
@@ -105,9 +105,9 @@ int64_t sure_depth(const QueryLists& lists, int64_t depth, float score, const Un
     return end;
 }
 
-// The threshold algorithm: opens documents from the tops of the lists until no other can be a hit. Tops of unknown worth
-// are at most a quarter of all entries, those that will do at most a half: otherwise, and where no bound holds, it returns
-// false, and nothing is known.
+// The threshold algorithm: opens documents from the tops of the lists until no other can be a hit. It opens at most a
+// quarter of all entries while it is unknown whether they suffice, and at most half when it is known. Beyond that, or where
+// no bound holds, it returns false and the table's content is unspecified.
 template <class Method>
 bool fold_tops(const FuseArgs& args, const Union& of, FoldRoom& room) {
     const QueryLists& lists = room.lists;

@@ -1,4 +1,4 @@
-// Fusion by methods that want all entries of a document at once. Included once per instruction set.
+// Fusion by methods that need all entries of a document together. Included once per instruction set.
 #pragma once
 
 #include "fuse_lists.h"
@@ -8,10 +8,10 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// A thread's own room for one query, made before the loop so that nothing allocates inside it.
+// A thread's buffers for one query, allocated before the loop.
 struct GroupRoom {
     QueryLists lists;
-    DocumentTable<int32_t> table;  // documents' numbers
+    DocumentTable<int32_t> table;  // document numbers
     Vec<int32_t> document;         // of each entry, list after list
     Vec<int32_t> end;              // of each document's entries
     Vec<Entry> entries;            // document after document, each in list order
@@ -50,7 +50,7 @@ inline void group_entries(int32_t num_lists, GroupRoom& room) {
         }
 }
 
-// How far the lists agree on the documents that two of them hold.
+// How far the lists agree, over the documents that each two of them share.
 inline Concordance concordance(int32_t num_lists, GroupRoom& room) {
     Concordance total{0, 0};
     size_t begin = 0;  // of list a's entries
@@ -75,7 +75,7 @@ inline Concordance concordance(int32_t num_lists, GroupRoom& room) {
     return total;
 }
 
-// What condorcet.h asks for, in place of each document's first position.
+// Replaces the value of each document's first entry by the score that condorcet.h reads there.
 inline void count_majorities(const FuseArgs& args, const float* weights, GroupRoom& room) {
     const int32_t found = int32_t(room.table.count());
     room.majorities.start(found, args.num_lists, weights);

@@ -1,4 +1,4 @@
-// The lists of a query: ids, list values, and where hits go. Included once per instruction set.
+// The lists of a query: ids, list values, and where its hits are written. Included once per instruction set.
 #pragma once
 
 #include <algorithm>
@@ -22,12 +22,12 @@ inline const float* query_weights(const FuseArgs& args, int64_t b) {
     return args.weights_shared ? args.weights : args.weights + b * args.num_lists;
 }
 
-// What all queries of a call share.
+// What is the same for all queries of a call.
 struct ListPlan {
-    size_t most = 0;     // entries of a query
-    Vec<size_t> begin;   // where a list's values stand
-    Vec<float> values;   // of positions, where they say all; else empty
-    bool terms = false;  // whether those are a fold's terms already
+    size_t most = 0;     // largest number of entries of a query
+    Vec<size_t> begin;   // where a list's values start
+    Vec<float> values;   // by position, if they depend on nothing else; otherwise empty
+    bool terms = false;  // whether `values` already are the terms of a fold
 
     explicit ListPlan(const FuseArgs& args) : begin(size_t(args.num_lists)) {
         for (int32_t l = 0; l < args.num_lists; ++l) begin[size_t(l)] = most, most += size_t(most_of_list(args, l));
@@ -40,7 +40,7 @@ public:
     QueryLists(const FuseArgs& args, const ListPlan& plan)
         : args_(args), plan_(plan), counts_(plan.begin.size()), ids_(plan.begin.size()), own_(plan.most) {}
 
-    // Reads those of query b: calibrated, and made list values.
+    // Reads the lists of query b: calibrates the scores and computes the list values.
     void read(int64_t b) {
         entries_ = 0, owned_ = plan_.values.empty();
         for (int32_t l = 0; l < args_.num_lists; ++l) {
@@ -53,7 +53,7 @@ public:
         if (owned_) make_values();
     }
 
-    // Makes list values the terms of a fold.
+    // Converts list values to the terms of a fold.
     template <class Method>
     void make_terms(const Union& of) {
         if (plan_.terms) return;
@@ -65,7 +65,7 @@ public:
         owned_ = true;
     }
 
-    int64_t entries() const { return entries_; }  // of all lists
+    int64_t entries() const { return entries_; }  // in all lists
     const int64_t* counts() const { return counts_.data(); }
     int64_t count(int32_t l) const { return counts_[size_t(l)]; }
     const int64_t* ids(int32_t l) const { return ids_[size_t(l)]; }
@@ -88,7 +88,7 @@ private:
     Vec<const int64_t*> ids_;
     Vec<float> own_;
     int64_t entries_ = 0;
-    bool owned_ = true;  // the values are this query's own
+    bool owned_ = true;  // the values belong to this query alone
 };
 
 inline void write_hits(const FuseArgs& args, int64_t b, BestKeys& best) {

@@ -8,8 +8,8 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// Open addressing, at most half full, a slot of 16 bytes a document: its id, a value, and how many lists hold it, counted
-// on from the query's own stamp. Slots with a lower stamp are free, so that nothing is cleared between queries.
+// A hash table with open addressing, at most half full, with 16 bytes per document: its id, a value, and the query's stamp
+// plus the number of lists that contain it. Slots with a lower stamp are free, so nothing is cleared between queries.
 template <class Value>
 class DocumentTable {
 public:
@@ -27,7 +27,7 @@ public:
         mask_ = slots - 1;
     }
 
-    // Begins another query.
+    // Starts another query.
     void clear() {
         count_ = 0;
         const bool spent = stamp_ > ~uint32_t{0} - 2 * most_ - 1;
@@ -38,7 +38,7 @@ public:
     // Fibonacci hashing: ids in any arithmetic progression spread over the upper bits.
     static uint64_t hash(int64_t id) { return uint64_t(id) * 0x9e3779b97f4a7c15u; }
 
-    // A document's slot, with `value` where it is new. Whether it is, nothing foresees: no branch hangs on it.
+    // A document's slot, set to `value` if the document is new. There is no branch on that, as it is unpredictable.
     Slot& open(int64_t id, Value value) {
         const size_t at = place(id);
         Slot& slot = slots_[at];
@@ -58,11 +58,11 @@ public:
     static void hold(Slot& slot) { ++slot.stamp; }
     int held(const Slot& slot) const { return int(slot.stamp - stamp_); }
 
-    // Documents in the order in which they were opened.
+    // Documents 0 .. count() - 1, in the order in which they were opened.
     int64_t count() const { return count_; }
     Slot& operator[](int64_t document) { return slots_[opened_[size_t(document)]]; }
 
-    // No list holds this one any more.
+    // Marks a document as in no list any more.
     void release(Slot& slot, Value value) const { slot.stamp = stamp_, slot.value = value; }
 
 private:

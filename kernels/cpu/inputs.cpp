@@ -25,7 +25,7 @@ RestartFinding check_entries(const GivenRestarts& given) {
     return {};
 }
 
-// Copies the entries with weight; says whether the internal nodes of every row ascend.
+// Copies the entries with a weight above 0; returns whether the internal nodes of every row ascend.
 bool copy_rows(const GivenRestarts& given, const RestartRows& rows) {
     bool ascends = true;
     int64_t end = 0;
@@ -68,7 +68,7 @@ RestartFinding check_rows(const GivenRestarts& given, const RestartRows& rows) {
     return {};
 }
 
-// Whether each node has entries, and the query admits it.
+// Whether a node has entries and the query allows it.
 struct Reachable {
     const GivenNodeWeights& given;
     const uint8_t* allow;  // (N,) or null
@@ -114,7 +114,7 @@ NodeWeightFinding read_weights(const GivenNodeWeights& given, const T* all, floa
     return {};
 }
 
-// The sum of squares, NaN or infinite where an entry is: several sums side by side, so that none waits for the one before.
+// The sum of squares, NaN or infinite if an entry is. Several independent sums avoid one long chain of additions.
 double squared_norm(const float* vector, int64_t dim) {
     constexpr int lanes = 8;
     double sum[lanes] = {};
@@ -130,8 +130,8 @@ double squared_norm(const float* vector, int64_t dim) {
     return total;
 }
 
-// The same in float32, roughly. A sum of terms that are not negative is at most twice too large, whatever is rounded, and
-// with fewer than 2^31 of them six times too small.
+// The same in float32, roughly: for fewer than 2^31 nonnegative terms, rounding makes the sum at most twice too large or six
+// times too small.
 float rough_norm(const float* vector, int64_t dim) {
     constexpr int lanes = 16;
     float sum[lanes] = {};
@@ -146,10 +146,10 @@ float rough_norm(const float* vector, int64_t dim) {
 
 constexpr double largest_norm = 0.5 * double{std::numeric_limits<float>::max()};
 constexpr double smallest_norm = std::numeric_limits<float>::min();
-// A rough norm between these is within those; 2^31 squares that round to 0 come to 1.5e-36.
+// A rough norm between these is certainly within the limits; 2^31 squares that round to 0 add up to 1.5e-36.
 constexpr float surely_small = 2e37f, surely_large = 1e-35f;
 
-// The first vectors with a fault that threads have met.
+// The first vectors with a fault that threads have found.
 struct VectorCheck {
     const float* vectors;
     int64_t dim;
@@ -199,7 +199,7 @@ Status read_node_weights(const GivenNodeWeights& given, float* weight, float* ot
 }
 
 VectorFinding first_unscorable(const float* vectors, int64_t count, int64_t dim, bool needs_length, int threads) {
-    constexpr int64_t values = 1 << 16;  // of a chunk: what another thread is worth
+    constexpr int64_t values = 1 << 16;  // per chunk: enough work for another thread
     VectorCheck check{vectors, dim, needs_length, {count}, {count}};
     const ChunkBody body = [](const void* context, int64_t begin, int64_t end, int) {
         static_cast<const VectorCheck*>(context)->run(begin, end);

@@ -1,4 +1,4 @@
-// Checks of what callers give, in one pass and without temporaries. No answer is computed here.
+// Checks and converts inputs in one pass and without temporaries. No results are computed here.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace hopfuse {
 
-// Rows of (node, weight), nodes in any order and none twice in a row; node -1 stands for none.
+// Rows of (node, weight), nodes in any order and each at most once in a row; node -1 is padding.
 struct GivenRestarts {
     int64_t batch;
     const int64_t* indptr;  // (B + 1,)
@@ -18,20 +18,20 @@ struct GivenRestarts {
     bool may_be_empty;
 };
 
-// The same by internal node, ascending, weights above 0 alone: what PprQueries has (hopfuse/ppr.h).
+// The same by ascending internal node, with weights above 0 only, as PprQueries needs it (hopfuse/ppr.h).
 struct RestartRows {
     int64_t* indptr;  // (B + 1,)
-    int32_t* node;    // room for every entry given
+    int32_t* node;    // as large as the input
     double* weight;
 };
 
-// What is wrong, and the first entry or row of which it is; what stands further up here is looked for first.
+// The kinds of faults, in the order in which they are looked for. A finding names the first entry or row with the fault.
 enum class RestartFault : int {
     none = 0,
     outside,     // an entry's node is neither in the graph nor -1
     bad_weight,  // an entry's weight is NaN, infinite or negative
     empty_row,   // a row has no weight above 0, and may not be empty
-    sum_beyond,  // a row's weights sum beyond float64
+    sum_beyond,  // the sum of a row's weights overflows float64
 };
 
 struct RestartFinding {
@@ -39,16 +39,16 @@ struct RestartFinding {
     int64_t at = 0;
 };
 
-// Where a fault is found, what `rows` hold means nothing.
+// If a fault is found, the content of `rows` is unspecified.
 Status read_restarts(const GivenRestarts& given, const RestartRows& rows, RestartFinding& found);
 
-// Weights of nodes for each query, of float32 or float64. Where `allow` is given it excludes nodes.
+// Node weights of each query, float32 or float64. `allow`, if given, excludes nodes.
 struct GivenNodeWeights {
     int64_t batch, columns;
     const float* single;  // (B, columns), or null
     const double* wide;   // (B, columns), or null
     int64_t num_nodes;
-    const int32_t* node;         // (columns,) internal, none twice
+    const int32_t* node;         // (columns,) internal, each at most once
     const uint8_t* is_weighted;  // (N,) by internal node: has a column
     const uint8_t* has_entries;  // (N,) by internal node
     const uint8_t* allow;        // (B, N) or (1, N) by internal node, or null
@@ -66,11 +66,11 @@ struct NodeWeightFinding {
     int64_t row = 0, column = 0;
 };
 
-// The weights that PprQueries has, (B, columns), and that of each query's other nodes, (B,), which weigh 1: hopfuse/ppr.h,
-// NODE WEIGHTS. Finds the first fault; then what is written means nothing.
+// Computes the weights (B, columns) that PprQueries needs, and (B,) the weight of each query's other nodes, which is 1
+// before scaling: hopfuse/ppr.h, NODE WEIGHTS. Finds the first fault; the outputs are then unspecified.
 Status read_node_weights(const GivenNodeWeights& given, float* weight, float* other_weight, NodeWeightFinding& found);
 
-// What keeps a vector from having float32 scores.
+// Why a vector cannot be scored in float32.
 enum class VectorFault : int {
     none = 0,
     too_large,  // a NaN, an infinite entry, or a squared norm above half of float32's range

@@ -15,7 +15,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
 
-// A candidate and a neighbour of it.
+// A candidate and one of its neighbours.
 struct Incidence {
     int32_t node, candidate;
     double weight;
@@ -27,9 +27,9 @@ struct ByNode {
     }
 };
 
-constexpr size_t ISING_ROOM = size_t{1} << 30;  // bytes of all threads together, where more than one runs
+constexpr size_t ISING_ROOM = size_t{1} << 30;  // bytes for all threads together, if more than one runs
 
-// A thread's own room for one query, made before the loop so that nothing allocates inside it.
+// A thread's buffers for one query, allocated before the loop.
 struct Scratch {
     Vec<Incidence> incidences;
     Vec<double> shared;   // S, row after row
@@ -51,7 +51,7 @@ Row row_of(const IsingGraph& graph, int64_t id) {
     return {graph.indptr[node], graph.indptr[node + 1]};
 }
 
-// Stored entries of the candidates of any query, at most.
+// The largest number of stored entries that the candidates of a query have.
 int64_t most_entries(const IsingArgs& args) {
     int64_t most = 0;
     for (int64_t b = 0; b < args.batch; ++b) {
@@ -65,7 +65,7 @@ int64_t most_entries(const IsingArgs& args) {
     return most;
 }
 
-// S: neighbour by neighbour in ascending order, so that each entry is summed as the contract says.
+// Computes S, neighbour by neighbour in ascending order, so that each entry is summed in the order of the contract.
 void share_neighbours(const IsingGraph& graph, const int64_t* ids, int64_t n, Scratch& scratch) {
     Incidence* const first = scratch.incidences.data();
     Incidence* last = first;
@@ -124,7 +124,7 @@ Status rerank(const IsingArgs& args) {
     const size_t entries = size_t(most_entries(args)), width = size_t(std::max<int64_t>(args.width, 1));
     const size_t fit = ISING_ROOM / (entries * sizeof(Incidence) + width * width * (sizeof(double) + sizeof(float)));
     const int threads = size_t(args.threads) <= fit ? args.threads : fit > 1 ? int(fit) : 1;
-    Vec<Scratch> scratch;  // each made in place: a copy would lose its reserved room
+    Vec<Scratch> scratch;  // each constructed in place: a copy would lose its reserved capacity
     scratch.reserve(size_t(threads));
     while (scratch.size() < size_t(threads)) scratch.emplace_back(entries, width);
     parallel_for(args.batch, 4, threads,

@@ -9,7 +9,7 @@
 namespace hopfuse::HOPFUSE_ISA_NS {
 
 // Kendall's counts of a set of pairs, by a merge sort (Knight, Journal of the American Statistical Association 61,
-// 1966): whole numbers, and so the same as comparing every two.
+// 1966). The counts are integers, so they equal those of comparing all pairs.
 class Kendall {
 public:
     explicit Kendall(size_t most) : pairs_(most), merged_(most) {}
@@ -39,7 +39,7 @@ private:
 
     static int64_t two_of(int64_t n) { return n * (n - 1) / 2; }
 
-    // Pairs of pairs within runs of equal ones.
+    // The number of pairs of elements within runs of equal ones.
     template <class Equal>
     int64_t tied(Equal equal) const {
         int64_t total = 0, run = 1;
@@ -50,7 +50,7 @@ private:
         return total;
     }
 
-    // Sorts by the second; returns how many two stood in the other order before.
+    // Sorts by the second value; returns the number of inversions.
     int64_t exchanges() {
         int64_t total = 0;
         for (size_t run = 1; run < size_; run *= 2) {

@@ -1,4 +1,4 @@
-// The table of CPU kernels: one instance per instruction set, chosen once at load.
+// The table of CPU kernels. Each instruction set has one; it is chosen once at load.
 #pragma once
 
 #include "hopfuse/calibrate.h"
@@ -22,18 +22,18 @@ struct CpuKernels {
     Status (*dice_f32)(const DiceArgs&);
     Status (*project_f32)(const ProjectArgs&, float* out, const ProjectHits* hits);
     Status (*similarity_f32)(const SimilarityArgs&, float* out);
-    // Whether the dot products of codes, on which dense search's bound rests, are exact on this processor.
+    // Whether dot products of codes are exact on this processor; the bound of dense search relies on that.
     bool (*code_dots_are_exact)();
 };
 
-// Kernels under the name by which they are chosen. A set that serves dense search alone has the others from a second set.
+// Kernels and the name by which they are chosen. A set for dense search only takes the other kernels from a second set.
 struct CpuVariant : CpuKernels {
     const char* isa;
-    const char* isa_of_others;  // the set of all kernels but dense search: mostly the same
+    const char* isa_of_others;  // the set of all kernels except dense search; usually the same
 };
 
 #if defined(HOPFUSE_ISA_NS)
-// What is compiled once per instruction set.
+// Compiled once per instruction set.
 namespace HOPFUSE_ISA_NS {
 
 extern const CpuKernels kernels;
@@ -56,7 +56,7 @@ bool code_dots_are_exact();
 const CpuVariant* const* runnable_variants();
 // Every variant in this build, best first, for reports; null after the last.
 const char* const* built_isas();
-// Those whose instructions the machine says it has, but whose dot products of codes are wrong on it; null after the last.
+// Variants whose instructions this machine reports, but whose dot products of codes are wrong on it; null after the last.
 const char* const* refused_isas();
 
 }  // namespace hopfuse

@@ -1,4 +1,4 @@
-// The scores of fusion/condorcet.h: every two documents of a query, in every list. Included once per instruction set.
+// The scores of fusion/condorcet.h, from all pairs of documents of a query in all lists. Included once per instruction set.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// The ranks of all documents in all lists, and what follows from them; O(documents^2 lists).
+// The ranks of all documents in all lists, and the scores that follow from them, in O(documents^2 lists).
 class Majorities {
 public:
     Majorities(size_t most, size_t lists) : ranks_((most + BLOCK) * lists), weights_(lists) {}
 
-    // Before the ranks: how many there will be, and the weight of each list.
+    // Sets the number of documents, and the number of lists and their weights, before any ranks.
     void start(int32_t documents, int32_t lists, const float* weights) {
         documents_ = documents, lists_ = lists;
         stride_ = (size_t(documents) + BLOCK - 1) / BLOCK * BLOCK;
@@ -35,9 +35,9 @@ public:
 
     void rank(int32_t document, int32_t list, float position) { row(list)[document] = position; }
 
-    // Documents that this one wins against, and half of those that it ties with.
+    // The number of documents that this one beats, plus half of those that it ties with.
     float score(int32_t document) const {
-        // Of whole weights float32 holds all sums, as float64 does of others.
+        // float32 represents all sums of integer weights, and float64 those of other weights.
         return 0.5f * static_cast<float>(whole_ ? halves<float>(document) : halves<double>(document));
     }
 
@@ -51,7 +51,7 @@ private:
     int32_t halves(int32_t document) const {
         int32_t counts[BLOCK] = {};
         for (size_t begin = 0; begin < stride_; begin += BLOCK) {
-            Sum balance[BLOCK] = {};  // as hopfuse::majority, which adds nothing where a list says nothing
+            Sum balance[BLOCK] = {};  // as in hopfuse::majority, which adds nothing for a list without preference
             for (int32_t l = 0; l < lists_; ++l) {
                 const float* const others = row(l) + begin;
                 const float mine = row(l)[document];
@@ -65,7 +65,7 @@ private:
             for (size_t i = 0; i < BLOCK; ++i)
                 counts[i] += int32_t(balance[i] > Sum(0)) + int32_t(balance[i] >= Sum(0));
         }
-        // It ties with itself, and with what fills the last block.
+        // It ties with itself and with the padding of the last block.
         int32_t total = documents_ - 1 - static_cast<int32_t>(stride_);
         for (size_t i = 0; i < BLOCK; ++i) total += counts[i];
         return total;

@@ -1,5 +1,5 @@
-// From a block's lanes to the caller's arrays: all scores, or lists that are ranked and proven, with the evidence. Included
-// once per instruction set.
+// Copies results from a block's lanes to the caller's arrays: all scores, or ranked and proven lists with their evidence.
+// Included once per instruction set.
 #pragma once
 
 #include <algorithm>
@@ -29,13 +29,13 @@ void write_evidence(const PprBlock<L>& block, const bool* write, const PprCertif
     }
 }
 
-// Scores of the caller's nodes begin .. end - 1.
+// Writes the scores of the caller's nodes begin .. end - 1.
 template <int L>
 void write_nodes(const PprBlock<L>& block, const bool* write, int64_t begin, int64_t end, float* scores) {
     const int64_t n = block.graph.num_nodes;
     const int32_t* row_of = block.graph.row_of;
     int64_t v = begin;
-    if constexpr (L >= 16) {  // by squares of 16 nodes and 16 lanes; lanes that are not written go to a spare row
+    if constexpr (L >= 16) {  // transposes squares of 16 nodes by 16 lanes; unused lanes go to a spare row
         for (; v + 16 <= end; v += 16) {
             for (int64_t soon = v + 16; soon < v + 32 && soon < n; ++soon)
                 for (int line = 0; line < L; line += 16)
@@ -58,7 +58,7 @@ void write_nodes(const PprBlock<L>& block, const bool* write, int64_t begin, int
             if (write[lane]) scores[block.query[lane] * n + v] = block.result[int64_t{row_of[v]} * L + lane];
 }
 
-// Rows of `scores` from the block's lanes, in the caller's node order.
+// Writes rows of `scores` from the block's lanes, in the caller's node order.
 template <int L>
 void write_scores(const PprBlock<L>& block, const bool* write, float* scores) {
     parallel_for(block.num_tiles, block.queries.threads, [&](int64_t tile, int) {
@@ -66,20 +66,20 @@ void write_scores(const PprBlock<L>& block, const bool* write, float* scores) {
     });
 }
 
-// A block's lists, k + 1 hits of each lane, how many there are, their errors, and how far they are from being proven.
+// A block's lists: k + 1 hits of each lane, their number, their errors, and how far they are from being proven.
 template <int L>
 struct RankedLists {
     Vec<Ranked> selected;
     int64_t found[L] = {};
     NodeError error[L];
-    const float* local = nullptr;  // (N, L) what each node's error has for itself, or null
+    const float* local = nullptr;  // (N, L) the part of the error that is specific to each node, or null
     double shortfall[L] = {};
 
     explicit RankedLists(const PprTopk* top) : selected(top == nullptr ? 0 : size_t(L) * size_t(top->k + 1)) {}
 
     bool is_proven(int lane) const { return shortfall[lane] < 1.0; }
 
-    // Ranks and proves the lanes `used`. False: no memory.
+    // Ranks and proves the lanes in `used`. False: no memory.
     bool rank(const PprBlock<L>& block, const PprTopk& top, const bool* used) {
         const Ranking<L> ranking{block.result, true};
         if (!select_best<L>(block, top, ranking, used, top.k + 1, selected.data(), found)) return false;
@@ -87,7 +87,7 @@ struct RankedLists {
         return true;
     }
 
-    // Proves the lanes `used`, as they are ranked.
+    // Proves the lanes in `used` in their current ranking.
     void prove(const PprBlock<L>& block, const PprTopk& top, const bool* used) {
         double now[L];
         const Ranking<L> ranking{block.result, true};

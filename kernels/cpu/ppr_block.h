@@ -1,5 +1,5 @@
-// A block of L queries that walk together: state by stored row, a lane per query. Tiles of stored rows are the units of
-// work. Included once per instruction set.
+// A block of L queries that walk together. The state has a row per stored row and a lane per query; tiles of stored rows are
+// the units of work. Included once per instruction set.
 #pragma once
 
 #include <cstring>
@@ -14,7 +14,7 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// Where an internal node's row is stored, and the node of a stored row.
+// The stored row of an internal node, and the node of a stored row.
 HF_INLINE int64_t row_of_node(const PprGraph& graph, int64_t node) {
     return graph.place == nullptr ? node : graph.place[node];
 }
@@ -57,7 +57,7 @@ enum PprSlot {
 };
 static_assert(num_ppr_slots <= Workspace::max_slots);
 
-// Some of a block's lanes.
+// A subset of a block's lanes.
 template <int L>
 struct Lanes {
     bool has[L] = {};
@@ -70,7 +70,7 @@ struct Lanes {
         return lanes;
     }
     bool any() const { return count() > 0; }
-    // take(lane) of each.
+    // Calls take(lane) for each.
     template <class Take>
     void each(const Take& take) const {
         for (int lane = 0; lane < L; ++lane)
@@ -78,7 +78,8 @@ struct Lanes {
     }
 };
 
-// What loops over the rows of a block read and write. A loop holds its own copy, which no store of a row can change.
+// What loops over the rows of a block read and write. Each loop has its own copy, so that the compiler knows that storing a
+// row does not change it.
 template <int L>
 struct BlockRows {
     const PprGraph& graph;
@@ -89,18 +90,18 @@ struct BlockRows {
     float* next = nullptr;
     int64_t pass = 1;
     float* result = nullptr;
-    float* correction = nullptr;  // receives fl(r / deg) of `result` whenever r is measured, or null
+    float* correction = nullptr;  // if not null, receives fl(r / deg) of `result` whenever r is measured
 
-    // Degrees: shared by all lanes (stride 0) or a table with a value per lane (stride L).
+    // Degrees, shared by all lanes (stride 0) or with a value per lane (stride L).
     bool per_lane = false;
     const float* scale32 = nullptr;     // (N, T'[, L])
     const float* unscale32 = nullptr;   // (N[, L]); null for per_type
     const double* scale64 = nullptr;    // (N, T'[, L])
     const double* unscale64 = nullptr;  // (N[, L]); null for per_type
-    bool has_lone_seed = false;  // a lane with degrees of its own restarts at a node of degree 0, whose row has entries
+    bool has_lone_seed = false;  // some lane with its own degrees restarts at a node of degree 0 whose row has entries
     const float* mask32 = nullptr;      // (N, L) 1 where a lane may hold mass, else 0; null: everywhere
-    const float* attraction = nullptr;  // (N, L) node weights, 0 where a lane may hold no mass; null: all 1
-    uint64_t* weighted = nullptr;       // a bit per row: node weights of its own; else they are `other`
+    const float* attraction = nullptr;  // (N, L) node weights, 0 where a lane may not hold mass; null: all 1
+    uint64_t* weighted = nullptr;       // a bit per row: it has its own node weights; all others have `other`
     float* other = nullptr;             // (L,) powers of two
     float* other_inverse = nullptr;     // (L,)
 
@@ -111,25 +112,25 @@ struct BlockRows {
     // and their values, compact.
     uint64_t* words = nullptr;
     int32_t* rank = nullptr;
-    bool all_restart = false;     // every row may: the first two passes then read them all
-    uint64_t* near = nullptr;     // a bit per row: restarts, or has an entry of such a row
-    uint64_t* reach = nullptr;    // a bit per row: near, or has an entry of such a row; known where near_is_known()
+    bool all_restart = false;     // any row may; the first two passes then read all rows
+    uint64_t* near = nullptr;     // a bit per row: it restarts or has an entry of such a row
+    uint64_t* reach = nullptr;    // a bit per row: it is near or has an entry of such a row; valid if near_is_known()
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
 
-    float* partial = nullptr;        // what segments sum, in slices or tiles
-    double* unit_sums = nullptr;     // and what rows sum in float64 in tiles,
-    uint16_t* first_unit = nullptr;  // each at the first of its units
-    LaneSums<L>* sums = nullptr;     // (2 threads,) room for sum_tiles, or two sums at once
+    float* partial = nullptr;        // sums of segments, in slices or tiles
+    double* unit_sums = nullptr;     // float64 sums of rows in tiles,
+    uint16_t* first_unit = nullptr;  // each at the row's first unit
+    LaneSums<L>* sums = nullptr;     // (2 threads,) for sum_tiles, or for two sums at once
 
     BlockRows(const PprGraph& g, const PprQueries& q) : graph(g), queries(q), chebyshev(!q.per_type && !g.directed) {}
 
     int types_in_scale() const { return queries.per_type ? graph.num_types : 1; }
     bool has_restart(int64_t row) const { return (words[row >> 6] >> (row & 63)) & 1u; }
     bool is_weighted(int64_t row) const { return (weighted[row >> 6] >> (row & 63)) & 1u; }
-    bool near_is_known() const { return !graph.directed; }  // before pass 1, which else finds it
+    bool near_is_known() const { return !graph.directed; }  // before pass 1; otherwise pass 1 finds it
     bool is_near(int64_t row) const { return (near[row >> 6] >> (row & 63)) & 1u; }
-    // Whether a row is known to stay 0 in this pass, one of the first two.
+    // Whether a row is known to stay 0 in this pass, which is one of the first two.
     bool is_unreached(int64_t row) const {
         return near_is_known() && !(((pass == 1 ? near : reach)[row >> 6] >> (row & 63)) & 1u);
     }
@@ -151,13 +152,13 @@ struct PprBlock : BlockRows<L> {
     int64_t query[L];  // -1: an unused lane
     double damping[L];
     double volume[L];
-    int64_t longest_row[L];  // most entries that count in a row, or out of a node
-    double slack[L];         // the rounding of r, ppr_slack
-    double missed[L];        // what sums over nodes may miss, ppr_missed
-    bool keeps[L];           // no mass of the lane can be lost, so that the bound per node holds
-    bool all_keep;           // nor any of another lane
-    bool accelerates[L];     // by Chebyshev's recurrence
-    bool is_faint[L];        // factors of a row's sum underflow in float32: ppr_is_faint
+    int64_t longest_row[L];  // the most entries that count in a row, or out of a node
+    double slack[L];         // rounding of r, ppr_slack
+    double missed[L];        // error of sums over nodes, ppr_missed
+    bool keeps[L];           // the lane cannot lose mass, so the bound per node holds
+    bool all_keep;           // the same for all lanes
+    bool accelerates[L];     // uses Chebyshev's recurrence
+    bool is_faint[L];        // factors of some row's sum underflow in float32: ppr_is_faint
 
     PprBlock(const PprGraph& g, const PprQueries& q, Workspace& w)
         : BlockRows<L>(g, q), work(w), num_tiles((g.num_nodes + PPR_TILE - 1) / PPR_TILE) {}
@@ -176,7 +177,7 @@ struct PprBlock : BlockRows<L> {
     }
 };
 
-// Factors of Chebyshev's recurrence, pass by pass; 1 where a lane does without.
+// Factors of Chebyshev's recurrence, pass by pass; 1 for lanes without it.
 template <int L>
 double first_omega(const PprBlock<L>& block, int lane) {
     const double d = block.damping[lane];
@@ -189,7 +190,7 @@ double next_omega(const PprBlock<L>& block, int lane, double omega) {
     return block.accelerates[lane] ? 1.0 / (1.0 - 0.25 * d * d * omega) : 1.0;
 }
 
-// The value at `index` for all lanes: shared, or lane by lane.
+// The values at `index` for all lanes: one shared value, or one per lane.
 template <int L>
 HF_INLINE F<L> lanes32(const float* table, int64_t index, bool per_lane) {
     return per_lane ? F<L>::load(table + index * L) : F<L>::all(table[index]);
@@ -200,13 +201,13 @@ HF_INLINE D<L> lanes64(const double* table, int64_t index, bool per_lane) {
     return per_lane ? D<L>::load(table + index * L) : D<L>::all(table[index]);
 }
 
-// A row's node weights, where there are any.
+// A row's node weights, if there are any.
 template <int L>
 HF_INLINE const float* attraction_row(const BlockRows<L>& block, int64_t row) {
     return block.is_weighted(row) ? block.attraction + row * L : block.other;
 }
 
-// What is at least 0 and was measured of a row, over its node weight: 0 where that is 0.
+// A measured value of a row, which is at least 0, divided by its node weight; 0 where that is 0.
 template <int L>
 HF_INLINE D<L> over_attraction(const BlockRows<L>& block, int64_t row, D<L> measured) {
     if (block.attraction == nullptr) return measured;
@@ -237,8 +238,8 @@ void copy_lanes(const PprBlock<L>& block, const Lanes<L>& lanes, const float* fr
     });
 }
 
-// Takes the stopping lanes of `from` into `result`. Where no lane goes on, the lanes captured before are copied
-// the other way if they are fewer, and the buffers change places.
+// Copies the stopping lanes of `from` to `result`. If no lane continues and fewer lanes were captured before, those are
+// copied in the other direction instead, and the buffers are swapped.
 template <int L>
 void capture(PprBlock<L>& block, const Lanes<L>& stop, const Lanes<L>& active, float*& from) {
     if (!stop.any()) return;
@@ -253,7 +254,7 @@ void capture(PprBlock<L>& block, const Lanes<L>& stop, const Lanes<L>& active, f
     from = block.result, block.result = swap;
 }
 
-// deg_v, by which a row's state y_v counts in x: for per_type 1, or 0 in lanes that may not hold mass.
+// deg_v, the factor from a row's state y_v to x_v; for per_type it is 1, or 0 in lanes that may not hold mass.
 template <int L>
 HF_INLINE F<L> node_weight32(const BlockRows<L>& block, int64_t row) {
     return block.unscale32 == nullptr ? F<L>::all(1.0f) : lanes32<L>(block.unscale32, row, block.per_lane);

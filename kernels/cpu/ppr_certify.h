@@ -1,4 +1,4 @@
-// From captured iterates to returned scores and their certificate. Included once per instruction set.
+// Computes the returned scores and their certificate from captured iterates. Included once per instruction set.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ template <int L>
 struct PprCertificate {
     double residual[L];    // ||r||_1
     double bound[L];       // ||x^ - x*||_1 <= bound
-    double per_degree[L];  // |x^_v - x*_v| <= deg_v per_degree, or infinity where that bound does not hold
+    double per_degree[L];  // |x^_v - x*_v| <= deg_v per_degree; infinity if that bound does not hold
 };
 
-// 1 - (sum of row u of P): 1 at a dangling node, else what per_type weights leave out.
+// 1 - (sum of row u of P): 1 at a dangling node; otherwise the share that per_type weights lose.
 template <int L>
 D<L> lost_share(const PprBlock<L>& block, int64_t row) {
     const bool per_type = block.queries.per_type;
@@ -38,7 +38,7 @@ D<L> lost_share(const PprBlock<L>& block, int64_t row) {
     return D<L>::load(share);
 }
 
-// Adds the mass of x^ that a tile's rows lose; none where every lane keeps all of it.
+// Adds the mass of x^ that a tile's rows lose; it is 0 if every lane keeps all mass.
 template <int L>
 void add_lost(const PprBlock<L>& block, int64_t tile, LaneSums<L>& sums) {
     if (block.all_keep) return;
@@ -46,9 +46,8 @@ void add_lost(const PprBlock<L>& block, int64_t tile, LaneSums<L>& sums) {
         sums.add(D<L>::mul(D<L>::widen(block.result + row * L), lost_share<L>(block, row)));
 }
 
-// Clamp at 0, multiply by deg, normalise to sum 1, round: `result` becomes x^. Lanes that a proof stopped are neither
-// clamped nor normalised: their error is what the residual of the iterate itself says.
-// Leaves each lane's lost mass.
+// Clamps at 0, multiplies by deg, normalises to sum 1 and rounds: `result` becomes x^. Lanes that a proof stopped are
+// neither clamped nor normalised, since their error bound is that of the iterate itself. Computes each lane's lost mass.
 template <int L>
 void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     const PprQueries& q = block.queries;
@@ -76,14 +75,14 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     sum_tiles(block.num_tiles, 8, q.threads, block.sums, scale).value(lost);
 }
 
-// What the rows' float64 sums read, by value: no store can change it.
+// What the float64 sums of rows read, by value, so that the compiler knows that no store changes it.
 template <int L>
 struct ResidualRows {
     const float *x, *weight;
     const double *scale, *eta;
     const int64_t* indptr;
     const int32_t* indices;
-    const int32_t* later = nullptr;  // `indices`, some entries on
+    const int32_t* later = nullptr;  // `indices`, advanced by some entries
     const uint8_t* edge_type;
     int64_t types_in_scale, scale_stride;
     bool per_type, per_lane;
@@ -96,7 +95,7 @@ struct ResidualRows {
 
     HF_MEMBER D<L> add(int64_t e, D<L> acc) const { return add(e, indices[e], weight, edge_type, acc); }
 
-    // Adds what entry e of some order of entries gives, whose source is u.
+    // Adds the contribution of entry e, whose source is u, in whichever order entries are stored.
     HF_MEMBER D<L> add(int64_t e, int64_t u, const float* weights, const uint8_t* types, D<L> acc) const {
         const int type = types == nullptr ? 0 : types[e];
         const double w = weights == nullptr ? 1.0 : weights[e];
@@ -128,7 +127,7 @@ struct ResidualRows {
             }
     }
 
-    // Asks early, as a pass does, for what an entry of source u reads.
+    // Prefetches what an entry of source u reads, as a pass does.
     HF_MEMBER void look_ahead(int64_t u) const {
         for (int line = 0; line < L; line += 16) __builtin_prefetch(x + u * L + line);
         if (L >= 16 && !per_lane) return;
@@ -136,7 +135,7 @@ struct ResidualRows {
     }
 };
 
-// r = d P' x^ + (1 - d + d m) s - x^ in float64, row by row.
+// Computes r = d P' x^ + (1 - d + d m) s - x^ in float64, row by row.
 template <int L>
 struct Residual {
     const BlockRows<L> block;
@@ -144,7 +143,7 @@ struct Residual {
     const D<L> d, back;
     const bool masked_type;
     const D<L> grown_by;    // of |x|, in the bound per node
-    float* const improved;  // or null: receives fl(x^ + r), one power step in float64
+    float* const improved;  // if not null, receives fl(x^ + r), one power step in float64
     D<L> largest = D<L>::zero();
 
     Residual(const PprBlock<L>& shared, const double* restart_factor, float* step)
@@ -152,10 +151,10 @@ struct Residual {
           masked_type(block.queries.per_type && block.per_lane),
           grown_by(D<L>::mul(D<L>::all(2.0), D<L>::load(shared.slack))), improved(step) {}
 
-    // |r| of a row, from the sum of its entries.
+    // Returns |r| of a row, from the sum of its entries.
     HF_MEMBER D<L> of(int64_t row, D<L> sum) {
         D<L> walked = D<L>::mul(d, sum);
-        // Edges into nodes that may not hold mass do not exist.
+        // Edges into nodes that may not hold mass are ignored.
         if (block.attraction != nullptr) {
             walked = D<L>::mul(walked, D<L>::widen(attraction_row<L>(block, row)));
         } else if (masked_type) {
@@ -181,7 +180,7 @@ struct Residual {
     }
 };
 
-// Rows begin .. end, those of one length together: take(|r|).
+// Calls take(|r|) for rows begin .. end, rows of one length together.
 template <int L, class Take>
 HF_INLINE void residual_rows(Residual<L>& residual, int64_t begin, int64_t end, const Take& take) {
     constexpr int together = rows_together<L>;
@@ -198,7 +197,7 @@ HF_INLINE void residual_rows(Residual<L>& residual, int64_t begin, int64_t end, 
     }
 }
 
-// The first unit of the row of each unit of a block of tiles.
+// For each unit of a block of tiles, finds the first unit of its row.
 inline void find_first_units(const PprGraph& graph, int64_t begin, int64_t end, uint16_t* first_unit) {
     int64_t unit = 0;
     for (int64_t row = begin; row < end; ++row) {
@@ -208,7 +207,8 @@ inline void find_first_units(const PprGraph& graph, int64_t begin, int64_t end, 
     }
 }
 
-// The same from tiles, which have the entries of a row in its own order, too: all units of a row add to the sum of its first.
+// The same from tiles, which also store the entries of a row in its own order: all units of a row add to the sum of its
+// first unit.
 template <int L>
 LaneSums<L> sum_residual_of_tiles(PprBlock<L>& block, const Residual<L>& shared) {
     const PprGraph& graph = block.graph;
@@ -257,7 +257,7 @@ LaneSums<L> sum_residual(PprBlock<L>& block, const Residual<L>& shared) {
     return sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, take);
 }
 
-// The bounds that follow from r. Where `improved` is given it receives fl(x^ + r).
+// Computes the bounds that follow from r. `improved`, if not null, receives fl(x^ + r).
 template <int L>
 PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improved) {
     double restart_factor[L];
@@ -276,15 +276,15 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improve
     return out;
 }
 
-// Each lane's lost mass of x^.
+// Computes each lane's lost mass of x^.
 template <int L>
 void lost_mass(PprBlock<L>& block, double* lost) {
     const auto take = [&](int64_t tile, LaneSums<L>& sums) { add_lost<L>(block, tile, sums); };
     sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, take).value(lost);
 }
 
-// Power steps in float64 for lanes whose certificate misses tol, until it is met or a step gains less than 2 %:
-// then float32 cannot hold a better answer. Other lanes stay as they are. Adds each lane's steps to `passes`.
+// Makes power steps in float64 for lanes whose certificate exceeds tol, until it is met or a step gains less than 2 %, since
+// float32 then cannot represent a better answer. Other lanes do not change. Adds each lane's steps to `passes`.
 template <int L>
 void polish(PprBlock<L>& block, Lanes<L>& open, double* lost, PprCertificate<L>& certificate, int64_t* passes) {
     if (!open.any()) return;

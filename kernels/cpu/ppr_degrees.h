@@ -1,4 +1,4 @@
-// Degrees of each lane's own walk, where filters, node weights or weights of edge types make them its own. Included once per
+// Degrees per lane, for walks in which filters, node weights or weights of edge types change them. Included once per
 // instruction set.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// 1 where a lane may hold mass, else 0, (N, L).
+// Fills in 1 where a lane may hold mass, else 0, (N, L).
 template <int L>
 void spread_mask(const PprBlock<L>& block, float* mask) {
     const PprQueries& q = block.queries;
@@ -27,7 +27,7 @@ void spread_mask(const PprBlock<L>& block, float* mask) {
     });
 }
 
-// Each lane's node weights, (N, L), 1 in unused lanes; with `all` those of other nodes too.
+// Fills in each lane's node weights, (N, L), 1 in unused lanes; with `all` also those of other nodes.
 template <int L>
 void spread_weights(const PprBlock<L>& block, float* weights, bool all) {
     const PprQueries& q = block.queries;
@@ -48,7 +48,7 @@ void spread_weights(const PprBlock<L>& block, float* weights, bool all) {
     });
 }
 
-// Marks the rows whose nodes have weights of their own; the others' are known without a look at the table, unless lanes
+// Marks the rows whose nodes have their own weights. The weights of others are known without reading the table, unless lanes
 // exclude nodes.
 template <int L>
 bool mark_weighted(PprBlock<L>& block) {
@@ -84,7 +84,7 @@ bool weights_exclude(const PprBlock<L>& block) {
     return false;
 }
 
-// Makes weights 0 where the mask is, and the mask 0 where weights are.
+// Sets weights to 0 where the mask is 0, and the mask to 0 where weights are 0.
 template <int L>
 void join_mask(const PprBlock<L>& block, float* mask, float* weights) {
     parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
@@ -95,7 +95,7 @@ void join_mask(const PprBlock<L>& block, float* mask, float* weights) {
     });
 }
 
-// Fills in the block's mask and node weights where it has them. False: no memory.
+// Fills in the block's mask and node weights, if it has any. False: no memory.
 template <int L>
 bool setup_nodes(PprBlock<L>& block) {
     const PprQueries& q = block.queries;
@@ -110,19 +110,19 @@ bool setup_nodes(PprBlock<L>& block) {
     if (q.node_weight != nullptr) {
         weights = block.work.template reserve<float>(slot_attraction, nodes);
         if (weights == nullptr) return false;
-        spread_weights<L>(block, weights, L == 1 || excludes || q.per_type);  // where the whole table is read
+        spread_weights<L>(block, weights, L == 1 || excludes || q.per_type);  // if the whole table is read
     }
     if (mask != nullptr && weights != nullptr) join_mask<L>(block, mask, weights);
     block.mask32 = mask, block.attraction = weights;
     return weights == nullptr || mark_weighted<L>(block);
 }
 
-// What a lane's nodes count for: node weights, or 1, or 0 where it is excluded.
+// The factor of a lane's nodes: the node weight, or 1, or 0 for excluded nodes.
 template <int L>
 struct NodeShares {
     const float* table;        // (N, L)
-    const uint64_t* weighted;  // or null: all rows are in the table
-    float other[L] = {};       // else these are the others'
+    const uint64_t* weighted;  // null: all rows are in the table
+    float other[L] = {};       // the factors of rows that are not in the table
 
     NodeShares(const PprBlock<L>& block, const float* mask)
         : table(block.attraction == nullptr ? mask : block.attraction),
@@ -136,7 +136,7 @@ struct NodeShares {
     HF_MEMBER const float* of_target(int64_t row) const { return L == 1 ? table + row : of(row); }
 };
 
-// Rows of entries out of each node, and what a target counts for.
+// The rows of entries out of each node, and the factors of their targets.
 template <int L>
 struct OutRows {
     const int64_t* indptr;
@@ -144,7 +144,7 @@ struct OutRows {
     const float* weight;
     const uint8_t* edge_type;
     const NodeShares<L> shares;
-    const int32_t* later = nullptr;  // `indices`, some entries on
+    const int32_t* later = nullptr;  // `indices`, advanced by some entries
 
     OutRows(const PprBlock<L>& block, const NodeShares<L>& of_targets) : shares(of_targets) {
         const PprGraph& g = block.graph;
@@ -154,22 +154,22 @@ struct OutRows {
         edge_type = g.directed ? g.out_edge_type : g.edge_type;
     }
 
-    // Asks early for what the entries of rows up to `end` read, as a pass does.
+    // Prefetches what the entries of rows up to `end` read, as a pass does.
     void look_ahead(int64_t end, int64_t num_stored) {
         constexpr int64_t ahead = 24;
         later = indices + (indptr[end] + ahead <= num_stored ? ahead : 0);
     }
 
-    // Adds an entry; one of another type adds 0.
+    // Adds an entry; an entry of another type adds 0.
     template <bool typed>
     HF_MEMBER D<L> add(int64_t e, int type, D<L> acc) const {
-        if constexpr (L > 1)  // one lane's shares are near
+        if constexpr (L > 1)  // the factors of one lane fit the cache
             for (int line = 0; line < L; line += 16) __builtin_prefetch(shares.of_target(later[e]) + line);
         const double own = weight == nullptr ? 1.0 : weight[e], w = typed && edge_type[e] != type ? 0.0 : own;
         return D<L>::fma(D<L>::all(w), D<L>::widen(shares.of_target(indices[e])), acc);
     }
 
-    // Summed weight out of `together` rows of one length by one type, in ascending order of the target.
+    // Sums the weight out of `together` rows of one length by one type, in ascending order of the target.
     template <bool typed, int together>
     HF_MEMBER void sum(int64_t row, int type, D<L>* sums) const {
         const int64_t begin = indptr[row], length = indptr[row + 1] - begin;
@@ -184,7 +184,7 @@ struct OutRows {
         sum<true, together>(row, type, sums);
     }
 
-    // How many of a row's entries a lane does not exclude.
+    // The number of a row's entries that each lane does not exclude.
     HF_MEMBER D<L> count(int64_t row, const float* mask) const {
         D<L> entries = D<L>::zero();
         for (int64_t e = indptr[row]; e < indptr[row + 1]; ++e)
@@ -193,9 +193,9 @@ struct OutRows {
     }
 };
 
-// What the rounding of a residual hangs on, of each lane's own subgraph: the most entries in a row or out of a node, in
-// `largest`, and the number of nodes that have any, in `sum`. `out`: entries out of row u, of any direction where edges go
-// both ways.
+// Measures what the rounding of a residual depends on, in each lane's own subgraph: the most entries in a row or out of a
+// node, in `largest`, and the number of nodes with entries, in `sum`. `out` has the entries out of row u, or all its entries
+// if the graph is undirected.
 template <int L>
 void count_entries(const PprBlock<L>& block, int64_t u, D<L> out, LaneSums<L>& sizes) {
     const PprGraph& g = block.graph;
@@ -212,7 +212,7 @@ void count_entries(const PprBlock<L>& block, int64_t u, D<L> out, LaneSums<L>& s
     sizes.sum = D<L>::add(sizes.sum, D<L>::sub(most, more));
 }
 
-// The tables of degrees that are made.
+// The tables of degrees that are filled in.
 struct DegreeTables {
     float *scale32, *unscale32;
     double *scale64, *unscale64;
@@ -227,7 +227,7 @@ HF_INLINE D<L> positive_lanes(D<L> values) {
     return D<L>::load(is_positive);
 }
 
-// The least node weight of a lane's nodes that walk, and the least factor of their rows.
+// The smallest node weight of the nodes from which a lane walks on, and the smallest factor of their rows.
 template <int L>
 struct LeastOfRows {
     float weight[L], factor[L];
@@ -243,14 +243,14 @@ struct LeastOfRows {
     }
 };
 
-// Takes the degrees of rows, type by type.
+// Stores the degrees of rows, type by type.
 template <int L>
 class DegreeEnd {
 public:
     DegreeEnd(const PprBlock<L>& shared, const DegreeTables& tables, const NodeShares<L>& shares)
         : block_(shared), tables_(tables), shares_(shares) {}
 
-    // The degree by one type: added to `joint`, or written for per_type.
+    // Takes the degree by one type: adds it to `joint`, or stores it for per_type.
     HF_MEMBER void take(int64_t row, int type, D<L> degree, D<L>& joint) const {
         if (!block_.queries.per_type) {
             const D<L> eta = block_.eta64 == nullptr ? D<L>::all(1.0) : D<L>::load(block_.eta64 + type * L);
@@ -277,7 +277,7 @@ public:
         }
         const D<L> walks = walking(open, joint), rests = D<L>::sub(D<L>::all(1.0), walks);
         const D<L> inverse = inverse_of(walks, joint);
-        const D<L> unscale = D<L>::fma(joint, walks, D<L>::sub(open, walks));  // or 1 where nothing walks
+        const D<L> unscale = D<L>::fma(joint, walks, D<L>::sub(open, walks));  // or 1 where no walk continues
         const D<L> factor = D<L>::fma(share, rests, D<L>::mul(share, inverse));
         D<L>::store(tables_.scale64 + at, inverse);
         D<L>::store(tables_.unscale64 + at, unscale);
@@ -287,7 +287,7 @@ public:
         float walks32[L];
         D<L>::narrow(walks32, walks);
         const F<L> walking32 = F<L>::load(walks32), rests32 = F<L>::sub(F<L>::all(1.0f), walking32);
-        const auto larger = [&](F<L> most, const float* own) {  // of what is negative
+        const auto larger = [&](F<L> most, const float* own) {  // the larger of two negative values
             const F<L> here = F<L>::fma(F<L>::load(own), walking32, rests32);
             return F<L>::max(most, F<L>::sub(F<L>::zero(), here));
         };
@@ -303,10 +303,10 @@ public:
     }
 
 private:
-    // 1 in lanes that have a degree, and do not exclude the node.
+    // 1 in lanes that have a degree there and do not exclude the node.
     HF_MEMBER D<L> walking(D<L> open, D<L> degree) const { return D<L>::mul(open, positive_lanes<L>(degree)); }
 
-    // 1 / degree where something walks, else 0.
+    // 1 / degree where a walk continues, else 0.
     HF_MEMBER D<L> inverse_of(D<L> walks, D<L> degree) const {
         constexpr double least_degree =
             std::numeric_limits<double>::min();  // products of two float32 numbers are larger
@@ -316,10 +316,10 @@ private:
     const PprBlock<L> block_;
     const DegreeTables tables_;
     const NodeShares<L> shares_;
-    F<L> weight_ = F<L>::all(-1.0f), factor_ = F<L>::all(-1.0f);  // the least ones' negatives
+    F<L> weight_ = F<L>::all(-1.0f), factor_ = F<L>::all(-1.0f);  // negatives of the smallest ones
 };
 
-// The degrees of a tile's rows, those of one length together.
+// Computes the degrees of a tile's rows, rows of one length together.
 template <int L>
 void tile_degrees(const PprBlock<L>& block, int64_t tile, const DegreeTables& tables, const NodeShares<L>& shares,
                   LaneSums<L>& sizes, LeastOfRows<L>& least) {
@@ -327,7 +327,7 @@ void tile_degrees(const PprBlock<L>& block, int64_t tile, const DegreeTables& ta
     const int types = block.graph.num_types;
     OutRows<L> rows(block, shares);
     DegreeEnd<L> end_of(block, tables, shares);
-    const bool counts = block.mask32 != nullptr || block.attraction != nullptr;  // else degrees are the graph's own
+    const bool counts = block.mask32 != nullptr || block.attraction != nullptr;  // otherwise degrees are the graph's
     if (counts) rows.look_ahead(block.tile_end(tile), block.graph.num_stored);
     for (int64_t row = block.tile_begin(tile), end = block.tile_end(tile); row < end;) {
         const bool are_alike = counts && row + together <= end && have_one_length(rows.indptr, row, together);
@@ -350,7 +350,7 @@ void tile_degrees(const PprBlock<L>& block, int64_t tile, const DegreeTables& ta
     least.join(end_of.least());
 }
 
-// From the longest row of each lane's subgraph, and how many nodes of it have entries: what rounding may do.
+// Computes the rounding bounds, from the longest row of each lane's subgraph and the number of its nodes with entries.
 template <int L>
 void set_rounding(PprBlock<L>& block, D<L> longest_row, D<L> joined_nodes) {
     double longest[L], joined[L];
@@ -364,7 +364,7 @@ void set_rounding(PprBlock<L>& block, D<L> longest_row, D<L> joined_nodes) {
     }
 }
 
-// What the rows of each lane's walk add to its volume: fl(a_v D_v) where they walk, else 0.
+// What each row adds to a lane's volume: fl(a_v D_v) where the walk continues, else 0.
 template <int L>
 class VolumeTerms {
 public:
@@ -372,7 +372,7 @@ public:
         : shares_(of_nodes), scale_(tables.scale64), unscale_(tables.unscale64) {
         const PprGraph& g = block.graph;
         out_ = g.directed && g.out_indptr != nullptr ? g.out_indptr : g.indptr;
-        all_walk_ = block.mask32 == nullptr && block.eta64 == nullptr;  // every lane of a row with entries
+        all_walk_ = block.mask32 == nullptr && block.eta64 == nullptr;  // every lane walks on from a row with entries
     }
 
     HF_MEMBER D<L> of(int64_t row) const {
@@ -389,7 +389,7 @@ private:
     bool all_walk_;
 };
 
-// Each lane's volume: by one pass over the terms their grain, by another their sum.
+// Computes each lane's volume: one pass over the terms finds their grain, another their sum.
 template <int L>
 void set_volume(PprBlock<L>& block, const DegreeTables& tables, const NodeShares<L>& shares) {
     for (double& volume : block.volume) volume = 0.0;
@@ -441,7 +441,7 @@ bool setup_degrees(PprBlock<L>& block) {
     tables.unscale64 = block.work.template reserve<double>(slot_unscale64, nodes);
     if (!tables.scale32 || !tables.unscale32 || !tables.scale64 || !tables.unscale64) return false;
     if (!masked && block.attraction == nullptr)
-        spread_mask<L>(block, block.next);  // all count, by other weights of edge types
+        spread_mask<L>(block, block.next);  // all nodes count, with other weights of edge types
     const NodeShares<L> shares(block, masked ? block.mask32 : block.next);
     Vec<LeastOfRows<L>> least(size_t(q.threads), LeastOfRows<L>());
     for (int thread = 0; thread < q.threads; ++thread) block.sums[thread] = LaneSums<L>();

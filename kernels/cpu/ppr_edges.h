@@ -1,12 +1,12 @@
-// How one stored entry adds to a row's sum. Included once per instruction set.
+// The contribution of one stored entry to a row's sum. Included once per instruction set.
 #pragma once
 
 #include "ppr_block.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// How one stored entry adds to a row's sum; see ORDER OF OPERATIONS in hopfuse/ppr.h. `stored` has the entries: the graph,
-// or its slices. Each holds what it reads by value: the compiler then keeps it in registers, since no store can change it.
+// The contribution of one stored entry to a row's sum; see ORDER OF OPERATIONS in hopfuse/ppr.h. `stored` has the entries:
+// the graph or its slices. Each type holds its inputs by value, so that the compiler can keep them in registers.
 template <int L>
 struct PlainEdges {  // all weights 1
     template <class Stored>
@@ -41,7 +41,7 @@ struct TypedEdges {
 };
 
 template <int L>
-struct PerTypeEdges {  // read as they stand: what an entry's source gives by the entry's type
+struct PerTypeEdges {  // reads the share of an entry's source by the entry's type from a table
     const float *weight, *share, *eta;
     const uint8_t* edge_type;
     template <class Stored>
@@ -57,7 +57,7 @@ struct PerTypeEdges {  // read as they stand: what an entry's source gives by th
 };
 
 template <int L>
-struct MaskedTypeEdges {  // the same where each lane has scales of its own, eta in them
+struct MaskedTypeEdges {  // the same if each lane has its own scales, which include eta
     const float *weight, *scale;
     const uint8_t* edge_type;
     int64_t num_types;

@@ -1,4 +1,4 @@
-// ppr_f32 for one instruction set: the solver's course for blocks of lanes. Contract: hopfuse/ppr.h.
+// ppr_f32 for one instruction set: the solver for blocks of lanes. Contract: hopfuse/ppr.h.
 #include <cmath>
 #include <limits>
 #include <new>
@@ -18,8 +18,8 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
 
-// Stops lanes whose hits look proven by the float32 residual (the certificate has the last word), and says
-// when to look again: after as many passes as shrink the error by what is lacking, by the lane's own rate.
+// Stops lanes whose hits seem proven by the float32 residual (the certificate decides), and sets the pass at which the others
+// are tried again, estimated from the error reduction that is still needed and the lane's own rate.
 template <int L>
 bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const Lanes<L>& tried, const double* largest,
                RankedLists<L>& lists, Lanes<L>& stop, int64_t* next_try) {
@@ -39,7 +39,7 @@ bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const
     return true;
 }
 
-// Passes until every lane's iterate is captured in `result`.
+// Runs passes until every lane's iterate is captured in `result`.
 template <int L>
 bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& lists, int64_t* passes,
           Lanes<L>& by_proof) {
@@ -70,7 +70,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& l
     };
     for (block.pass = 1; active.any(); ++block.pass) {
         const int64_t pass = block.pass;
-        bool sums_residual = false, measures = false;  // where some lane asks for it
+        bool sums_residual = false, measures = false;  // if some lane needs it
         for (int lane = 0; lane < L; ++lane) {
             omega[lane] = static_cast<float>(omega64[lane]);
             sums_residual = sums_residual || (active[lane] && pass >= measured_from[lane]);
@@ -90,7 +90,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& l
             Lanes<L> tried, proven;
             active.each([&](int lane) { tried[lane] = !stop[lane] && pass >= next_try[lane]; });
             if (tried.any() && !try_proof<L>(block, *top, pass, tried, largest, lists, proven, next_try)) return false;
-            capture<L>(block, proven, active, block.current);  // what was proven is the iterate that was measured
+            capture<L>(block, proven, active, block.current);  // the proof is about the iterate that was measured
             proven.each([&](int lane) { by_proof[lane] = true; });
             end(proven);
         }
@@ -103,7 +103,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& l
     return true;
 }
 
-// Solves the block's queries; stage[b] moves on for those that need another attempt.
+// Solves the block's queries; advances stage[b] of those that need another attempt.
 template <int L>
 Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work,
              const int64_t* query, int count, Stage* stage) {

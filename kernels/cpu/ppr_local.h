@@ -1,4 +1,4 @@
-// Bounds of each node's error that look one step around it, then two: hopfuse/ppr.h, LOCAL BOUNDS. Included once per
+// Error bounds of single nodes from their neighbours one step away, then two: hopfuse/ppr.h, LOCAL BOUNDS. Included once per
 // instruction set.
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// What is known of rho: |rho_v| <= near_v PPR_NEAR + rest; and what averages of it say of the error at each node, which is at
-// most (local_v PPR_NEAR + beyond) deg_v and the node's own rest, for lanes whose bound per node holds. Uses up the buffers of
-// a walk that has ended.
+// Bounds of rho: |rho_v| <= near_v PPR_NEAR + rest; and the bounds of each node's error that follow from averages of it, at
+// most (local_v PPR_NEAR + beyond) deg_v plus the node's own rest, for lanes whose bound per node holds. Reuses the buffers
+// of a finished walk.
 template <int L>
 struct LocalBounds {
-    float* local = nullptr;    // (N, L) at first near; all times the node weight
+    float* local = nullptr;    // (N, L) starts as near; times the node weight
     float* average = nullptr;  // (N, L) P^steps near, times the node weight
     double rest[L] = {};
     PassLoss loss[L];
@@ -23,7 +23,7 @@ struct LocalBounds {
     int steps = 0;
 };
 
-// The largest of what `of` says of the block's rows, lane by lane.
+// The maximum of `of` over the block's rows, per lane.
 template <int L, class Of>
 void largest_of_rows(const PprBlock<L>& block, double* largest, const Of& of) {
     const auto take = [&](int64_t tile, LaneSums<L>& sums) {
@@ -33,7 +33,7 @@ void largest_of_rows(const PprBlock<L>& block, double* largest, const Of& of) {
     D<L>::store(largest, sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, take).largest);
 }
 
-// 1 in lanes where something walks, else 0.
+// 1 in lanes where a walk continues, else 0.
 template <int L>
 HF_INLINE F<L> walking_lanes(D<L> scales) {
     double scale[L];
@@ -43,7 +43,7 @@ HF_INLINE F<L> walking_lanes(D<L> scales) {
     return F<L>::load(walks);
 }
 
-// What a float32 pass may lose of each lane's averages.
+// The rounding error of a float32 pass over each lane's averages.
 template <int L>
 void pass_losses(const PprBlock<L>& block, PassLoss* loss) {
     double scale[L], inverse[L] = {};
@@ -60,7 +60,7 @@ void pass_losses(const PprBlock<L>& block, PassLoss* loss) {
         loss[lane] = ppr_pass_loss(block.longest_row[lane], scale[lane], inverse[lane] > 1.0 ? inverse[lane] : 1.0);
 }
 
-// Each lane's rest of |rho| where `near` is |fl(r / deg)| of x^.
+// Each lane's rest of |rho| if `near` is |fl(r / deg)| of x^.
 template <int L>
 void rests_of_rho(const PprBlock<L>& block, const double* per_degree, const PassLoss* loss, double* rest) {
     F<L> most = F<L>::zero();
@@ -77,7 +77,7 @@ void rests_of_rho(const PprBlock<L>& block, const double* per_degree, const Pass
             ppr_rest_of_rho(restart[lane], per_degree[lane], block.slack[lane], loss[lane], block.damping[lane]);
 }
 
-// From what certify left in block.correction.
+// Starts from block.correction, which certify filled in.
 template <int L>
 LocalBounds<L> begin_local(const PprBlock<L>& block, const double* per_degree) {
     LocalBounds<L> bounds;
@@ -90,7 +90,7 @@ LocalBounds<L> begin_local(const PprBlock<L>& block, const double* per_degree) {
     return bounds;
 }
 
-// P times a state, by a pass without restarts and damping; the largest of it.
+// Computes P times a state by a pass without restarts and damping, and the maximum of the result.
 template <int L>
 void average_of_neighbours(PprBlock<L> block, float* from, float* to, uint64_t* no_row, double* largest) {
     float all[L], none[L] = {};
@@ -99,12 +99,12 @@ void average_of_neighbours(PprBlock<L> block, float* from, float* to, uint64_t* 
     block.words = no_row;
     block.current = from, block.next = to;
     block.chebyshev = false, block.has_lone_seed = false;
-    block.pass = 3;  // no row is known to be 0
+    block.pass = 3;  // a pass in which no row is known to be 0
     const LaneSums<L> sums = ppr_pass<L>(block, PassOptions{all, none, true, nullptr, PassResult::average});
     D<L>::store(largest, sums.largest);
 }
 
-// Adds to each node's own part what the average of its neighbours gives: ppr_local_above.
+// Adds the average of each node's neighbours to its own part: ppr_local_above.
 template <int L>
 void take_in_neighbours(const PprBlock<L>& block, const LocalBounds<L>& bounds) {
     double shares[L], leasts[L];
@@ -125,7 +125,7 @@ void take_in_neighbours(const PprBlock<L>& block, const LocalBounds<L>& bounds) 
     });
 }
 
-// Looks one step further, to `average` of each node, then `next`. False: no memory.
+// Extends the bounds by one step, with `average` of each node, then `next`. False: no memory.
 template <int L>
 bool step_local(const PprBlock<L>& block, LocalBounds<L>& bounds, float* to) {
     if (bounds.steps > 0) take_in_neighbours<L>(block, bounds);

@@ -11,8 +11,8 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// The state row of node u, or null where it is known to be 0: what is left out of a sum adds exactly 0. The first two
-// passes read little of the graph's state: pass 1 the restart rows, in their compact table, pass 2 their neighbours.
+// The state row of node u, or null where it is known to be 0, since entries left out of a sum add exactly 0. The first two
+// passes read little of the state: pass 1 the restart rows, in their compact table, pass 2 their neighbours.
 template <int L>
 HF_INLINE const float* state_row(const BlockRows<L>& block, int64_t u) {
     if (block.pass > 2 || block.all_restart) return block.current + u * L;
@@ -20,8 +20,8 @@ HF_INLINE const float* state_row(const BlockRows<L>& block, int64_t u) {
     return block.has_restart(u) ? block.restart32 + block.restart_index(u) * L : nullptr;
 }
 
-// A row longer than a segment where lanes are masked: segments are cut by the number of entries that a lane may
-// use, so that entries of nodes outside (which add exactly 0) never change a sum.
+// A row longer than a segment with masked lanes. Segments are cut by the number of entries that a lane may use, so that
+// entries of excluded nodes (which add exactly 0) never change a sum.
 template <int L, class Edges>
 F<L> masked_row_sum(const BlockRows<L>& block, const Edges& edges, int64_t begin, int64_t end, bool& near) {
     const F<L> full = F<L>::all(float(PPR_SEGMENT));
@@ -45,8 +45,8 @@ F<L> masked_row_sum(const BlockRows<L>& block, const Edges& edges, int64_t begin
     return F<L>::add(total, acc);
 }
 
-// The sum over entries begin .. end - 1 of a row in the first two passes; says whether any entry was read. Which entries
-// have a state other than 0 is found without a branch for each: no branch predictor foresees it.
+// The sum over entries begin .. end - 1 of a row in the first two passes, and whether any entry was read. Entries with a
+// nonzero state are found without a branch per entry, which would be unpredictable.
 template <int L, class Edges>
 F<L> sparse_row_sum(const BlockRows<L>& block, const Edges& edges, int64_t begin, int64_t end, bool& near) {
     const int32_t* const indices = block.graph.indices;
@@ -76,8 +76,8 @@ HF_INLINE void prefetch_row(const float* state, int64_t row) {
     for (int line = 0; line < L; line += 16) __builtin_prefetch(state + row * L + line);
 }
 
-// The sum over entries begin .. end - 1 of a row. `later` is `indices`, some entries on: their state is asked for early,
-// across the ends of rows, which no branch predictor foresees.
+// The sum over entries begin .. end - 1 of a row. `later` is `indices` advanced by some entries. Their state is prefetched,
+// also beyond the end of the row, which is unpredictable.
 template <int L, class Edges>
 HF_INLINE F<L> dense_row_sum(const float* current, const int32_t* indices, const int32_t* later, const Edges& edges,
                              int64_t begin, int64_t end) {
@@ -95,8 +95,8 @@ HF_INLINE F<L> dense_row_sum(const float* current, const int32_t* indices, const
     return total;
 }
 
-// The sums of `together` rows of `length` entries each, at most a segment: their chains of additions are independent,
-// and the loops' ends are foreseen since rows of a length are stored side by side.
+// The sums of `together` rows of `length` entries each, at most a segment. Their chains of additions are independent, and
+// the loop ends are predictable because rows of equal length are stored side by side.
 template <int L, int together, class Edges>
 HF_INLINE void dense_rows_sum(const float* current, const int32_t* indices, const int32_t* later, const Edges& edges,
                               int64_t begin, int64_t length, F<L>* sums) {
@@ -113,11 +113,11 @@ HF_INLINE void dense_rows_sum(const float* current, const int32_t* indices, cons
     HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = F<L>::add(F<L>::zero(), acc[i]);  // as one segment
 }
 
-// How a pass reads the rows: the first two, whatever the masks; later ones, with masks or without.
+// How a pass reads the rows: the first two passes, masked or not; later ones with masks; later ones without.
 enum class Rows { sparse, masked, dense };
 
-// A chunk of whole tiles, its rows in the order that they are stored in; `end_of` takes their sums. The first pass finds the
-// rows that are not 0 after it, where they are not known before.
+// A chunk of whole tiles, with rows in stored order; `end_of` takes their sums. The first pass finds the rows that are
+// nonzero after it, unless they are known before.
 template <int L, class Edges, Rows rows>
 void pass_rows(const BlockRows<L>& shared, int64_t begin, int64_t end, RowEnd<L>& end_of) {
     const BlockRows<L> block = shared;
@@ -126,7 +126,7 @@ void pass_rows(const BlockRows<L>& shared, int64_t begin, int64_t end, RowEnd<L>
     const int32_t* indices = block.graph.indices;
     const bool finds_near = rows == Rows::sparse && block.pass == 1 && !block.near_is_known();
     if (finds_near) std::memset(block.near + begin / 64, 0, size_t((end - begin + 63) / 64) * sizeof(uint64_t));
-    constexpr int together = L >= 32 ? 1 : rows_together<L>;  // a row of 32 lanes has sums enough of its own
+    constexpr int together = L >= 32 ? 1 : rows_together<L>;  // a row of 32 lanes alone has enough independent sums
     const int32_t* later = indices + entries_ahead(block.graph, end);
     for (int64_t row = begin; row < end; ++row) {
         const int64_t first = indptr[row], last = indptr[row + 1];
@@ -178,7 +178,7 @@ void pass_with(const PprBlock<L>& block, const PassOptions& options) {
         if (block.graph.slices != nullptr) return pass_slices<Edges>(block, options);
     }
     if constexpr (L <= PPR_TILE_LANES) {
-        const bool finds_sources = block.queries.per_type && block.per_lane;  // by their stored row, not by strip
+        const bool finds_sources = block.queries.per_type && block.per_lane;  // found by stored row, not by strip
         if (block.graph.tiles != nullptr && !finds_sources) return pass_tiles<L, Edges>(block, options);
     }
     pass_chunks<L, Edges, Rows::dense>(block, options);
@@ -193,7 +193,7 @@ void run_pass(const PprBlock<L>& block, const PassOptions& options) {
     pass_with<L, PlainEdges<L>>(block, options);
 }
 
-// One pass; what it measures, the L1 residual and the largest |z - y|.
+// One pass. Returns what it measures: the L1 residual and the largest |z - y|.
 template <int L>
 LaneSums<L> ppr_pass(const PprBlock<L>& block, const PassOptions& options) {
     const int threads = block.queries.threads;

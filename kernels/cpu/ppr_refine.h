@@ -9,16 +9,17 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// What is known of y, the correction that x^ has walked to.
+// Measurements of y, the correction that x^ has walked to.
 template <int L>
 struct Correction {
     double residual[L], largest_gap[L];  // the sum of deg |z - y|, and the largest |z - y|
     double moved[L], largest[L];         // ||D y||_1, and the largest |y|; largest over the node weight
-    double lacking[L];                   // what rounding x^ + D y to float32 takes away
+    double lacking[L];                   // what rounding x^ + D y to float32 loses
 };
 
-// y with y = d D^-1 P' D y + b nearly, b = block.correction in every row: in `solved` after as many passes as each open lane's
-// look asks for, and |z - y| of one pass more, which is measured, in `next`. The three buffers may change places.
+// Solves y = d D^-1 P' D y + b approximately, where b is block.correction in every row. `solved` receives y after as many
+// passes as each open lane's look requires, and `next` |z - y| of one more pass, which is measured. The three buffers may be
+// swapped.
 template <int L>
 bool solve_correction(PprBlock<L>& shared, const Lanes<L>& open, const int64_t* look, Correction<L>& found,
                       float*& solved) {
@@ -43,7 +44,7 @@ bool solve_correction(PprBlock<L>& shared, const Lanes<L>& open, const int64_t* 
     block.restart32 = block.correction, block.has_lone_seed = false, block.all_restart = true;
     block.result = solved;
     float* const other = block.current;
-    block.current = block.correction;  // y = b is the start, 0 was before it: nobody reads that
+    block.current = block.correction;  // the start is y = b; the iterate before it, 0, is never read
     for (block.pass = 1; active.any(); ++block.pass) {
         Lanes<L> stop;
         for (int lane = 0; lane < L; ++lane) {
@@ -68,7 +69,7 @@ bool solve_correction(PprBlock<L>& shared, const Lanes<L>& open, const int64_t* 
     return true;
 }
 
-// Makes `solved` fl(x^ + D y), and measures y.
+// Sets `solved` to fl(x^ + D y) and measures y.
 template <int L>
 void add_correction(const PprBlock<L>& block, float* solved, Correction<L>& found) {
     const int threads = block.queries.threads;
@@ -93,9 +94,9 @@ void add_correction(const PprBlock<L>& block, float* solved, Correction<L>& foun
     D<L>::store(found.largest, moved.largest);
 }
 
-// Open lanes of `refined` become fl(x^ + D y), y the correction that the residual of x^, in block.correction, asks for, after
-// `look` passes of each lane. Their certificate becomes that of x^ + D y, with its rounding. Returns what is known of their
-// new rho, in `next`; `local` is null where there is no memory.
+// Sets open lanes of `refined` to fl(x^ + D y), where y is the correction for the residual of x^ (in block.correction),
+// after `look` passes of each lane. Their certificate becomes that of x^ + D y, including its rounding. Returns the bounds
+// of their new rho, in `next`; `local` is null if there is no memory.
 template <int L>
 LocalBounds<L> refine(PprBlock<L>& block, const Lanes<L>& open, const int64_t* look, PprCertificate<L>& certificate,
                       float*& refined) {

@@ -1,4 +1,4 @@
-// What a pass does with the sum over a row's entries: the row's new state, and what is measured of it. Included once per
+// What a pass does with the sum over a row's entries: it computes and measures the row's new state. Included once per
 // instruction set.
 #pragma once
 
@@ -7,17 +7,18 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// What a pass writes, and measures: the next iterate and |z - y|; |z - y| itself; or z, which is at least 0.
+// What a pass writes and measures. iterate: writes the next iterate, measures |z - y|. gap: writes and measures |z - y|.
+// average: writes and measures z, which is at least 0.
 enum class PassResult { iterate, gap, average };
 
 struct PassOptions {
     const float *damping, *omega;  // (L,)
-    bool measure;                  // the largest
-    const double* anchor;          // (L,) of the residual, where that is measured too; else null
+    bool measure;                  // whether to find the largest value
+    const double* anchor;          // (L,) of the residual, if that is also measured, else null
     PassResult result = PassResult::iterate;
 };
 
-// deg |z - y| in float32, to the residual's grain.
+// deg |z - y| in float32, rounded to the residual's grain.
 template <int L>
 HF_INLINE D<L> residual_terms(F<L> weight, F<L> gap, D<L> anchor) {
     alignas(64) float terms[L];
@@ -25,16 +26,16 @@ HF_INLINE D<L> residual_terms(F<L> weight, F<L> gap, D<L> anchor) {
     return D<L>::sub(D<L>::add(D<L>::widen(terms), anchor), anchor);
 }
 
-// g of the rows' ends; null: all 1.
+// The factor g at the end of a row; null: all 1.
 template <int L>
 HF_INLINE const float* row_factors(const BlockRows<L>& block) {
     if (!block.queries.per_type) return block.scale32;
     return block.attraction == nullptr ? block.unscale32 : block.attraction;
 }
 
-// Takes rows' sums. Reads `current` (pass 1: b) and, for Chebyshev, the iterate before it in `next` (pass 1: 0, pass 2: b),
-// and writes `next`. What is measured is summed over the rows taken. Holds what it reads by value: no store of a row can
-// change it.
+// Takes the sums of rows. Reads `current` (pass 1: b) and, for Chebyshev, the iterate before it in `next` (pass 1: 0,
+// pass 2: b), and writes `next`. Measurements are accumulated over all rows taken. Holds its inputs by value, so that the
+// compiler knows that storing a row does not change them.
 template <int L>
 class RowEnd {
 public:
@@ -66,12 +67,12 @@ public:
         }
     }
 
-    // Whether rows row .. row + 7, row a multiple of 8, neither restart nor are measured, after the second pass.
+    // Whether rows row .. row + 7 (row is a multiple of 8) neither restart nor are measured, in a pass after the second.
     HF_MEMBER bool are_plain(int64_t row) const {
         return !measure_ && ((block_.words[row >> 6] >> (row & 63)) & 0xffu) == 0;
     }
 
-    // Takes such rows, none of them empty, where there is one lane.
+    // Takes such rows, none of them empty, if there is one lane.
     HF_MEMBER void take_plain(int64_t row, const float* sums) {
         static_assert(L == 1);
         const F<8> d = F<8>::all(damping_.v), gd = g_ == nullptr ? d : F<8>::mul(F<8>::load(g_ + row), d);
@@ -85,7 +86,7 @@ public:
     // A row that is known to stay 0.
     HF_MEMBER void skip(int64_t row) { F<L>::store(block_.next + row * L, F<L>::zero()); }
 
-    // Adds what was measured to what the thread has summed.
+    // Adds the measurements to those of the thread.
     HF_MEMBER void join_sums(int thread) const {
         if (!measure_) return;
         alignas(64) float largest[L];
@@ -102,7 +103,7 @@ private:
         return F<L>::abs(F<L>::sub(z, y));
     }
 
-    // z in lanes where all neighbours of a row are excluded, or no edge of it has a weight.
+    // Keeps z in lanes where all neighbours of a row are excluded or none of its edges has a weight.
     HF_MEMBER F<L> keep_lone(int64_t row, F<L> z, F<L> moved) const {
         float kept[L], following[L];
         F<L>::store(kept, z), F<L>::store(following, moved);

@@ -1,4 +1,4 @@
-// Rows of one length, stored side by side: summed together their additions overlap, and no loop ends by surprise.
+// Rows of equal length, stored side by side. Summed together, their additions overlap and loop ends are predictable.
 // Included once per instruction set.
 #pragma once
 
@@ -7,13 +7,13 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// How many rows of one length are summed together: what their sums take of the registers.
+// How many rows of equal length are summed together, limited by registers.
 template <int L>
 constexpr int rows_together = L >= 32  ? 2
                               : L >= 8 ? 4
                                        : 8;
 
-// Segments of a row.
+// The number of segments of a row.
 HF_INLINE int64_t segment_count(const PprGraph& graph, int64_t row) {
     return (graph.indptr[row + 1] - graph.indptr[row] + PPR_SEGMENT - 1) / PPR_SEGMENT;
 }
@@ -26,7 +26,7 @@ HF_INLINE bool have_one_length(const int64_t* indptr, int64_t row, int count) {
     return true;
 }
 
-// How far ahead of an entry the state of another is asked for, where all up to row `end` have one so far ahead: else 0.
+// How many entries ahead the state is prefetched, if all entries of rows up to `end` have one so far ahead; otherwise 0.
 HF_INLINE int64_t entries_ahead(const PprGraph& graph, int64_t end) {
     constexpr int64_t ahead = 24;
     return graph.indptr[end] + ahead <= graph.num_stored ? ahead : 0;

@@ -1,5 +1,5 @@
-// What becomes of lists that the certificate of x^ leaves unproven: bounds that look around a node, one step of iterative
-// refinement, and blocks with fewer lanes for the few that want them. Included once per instruction set.
+// Handles lists that the certificate of x^ does not prove: by local bounds around nodes, one step of iterative refinement,
+// and blocks with fewer lanes for the few lists that need them. Included once per instruction set.
 #pragma once
 
 #include "ppr_answers.h"
@@ -8,34 +8,34 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// A query's course: stop when proven (top-k only), else by tol, where the result stands. The second stage starts
-// afresh, so what it gives does not depend on the batch.
+// The stages of a query: stop when proven (top-k only), otherwise by tol, whose result is final. The second stage starts
+// from the beginning, so its result does not depend on the batch.
 enum Stage { stage_proven, stage_tol, stage_done };
 
 inline int fewest_lanes(int count) {
     return count > 16 ? 32 : count > PPR_FEW_LANES ? 16 : count > 4 ? 8 : count > 1 ? 4 : 1;
 }
 
-// How far a lane's query has come.
+// The progress of a lane's query.
 struct Course {
-    int64_t passes;   // so far, with the certifying one
-    bool falls_back;  // stopped by proof, above tol: unproven, its query walks by tol
-    int steps;        // around its nodes, which did not prove its list
-    int64_t look;     // the pass of a refinement that is looked at next, or 0
+    int64_t passes;   // so far, including the certifying one
+    bool falls_back;  // it stopped by proof, above tol: if unproven, the query walks again, by tol
+    int steps;        // of local bounds that did not prove its list
+    int64_t look;     // the pass of a refinement after which to look next, or 0
 };
 
-// A block whose x^ is certified, and ranked.
+// A block whose x^ is certified and ranked.
 template <int L>
 struct Certified {
     PprBlock<L>& block;
     const Outputs& out;
-    Stage* stage;  // (B,) receives what comes next for a query
+    Stage* stage;  // (B,) receives the next stage of each query
     PprCertificate<L> certificate;
     RankedLists<L> lists;
     Course course[L];
     float* spare = nullptr;  // (N, L) for refined scores
 
-    // Writes the answers of some lanes, or says that they fall back.
+    // Writes the answers of some lanes, or marks them to fall back.
     void finish(const Lanes<L>& lanes) {
         Lanes<L> write;
         lanes.each([&](int lane) {
@@ -50,7 +50,7 @@ struct Certified {
         if (out.top != nullptr) write_topk<L>(block, write.has, certificate, lists, *out.top);
     }
 
-    // Whether max_iter allows a lane so many passes more.
+    // Whether max_iter allows a lane this many more passes.
     bool allows(int lane, int64_t more) const {
         const int64_t most = block.queries.max_iter;
         return most == 0 || course[lane].passes + more <= most;
@@ -60,7 +60,7 @@ struct Certified {
         return ppr_may_step(steps, lists.shortfall[lane], out.top->prove_order) && allows(lane, 1);
     }
 
-    // The pass of a refinement to look at next, or 0. Passes of a look before are counted already.
+    // The pass of a refinement after which to look next, or 0. Passes of earlier looks are already counted.
     int64_t next_look(int lane) const {
         const int64_t done = course[lane].look;
         const int64_t next = ppr_next_look(block.damping[lane], done, lists.shortfall[lane]);
@@ -69,8 +69,8 @@ struct Certified {
     }
 };
 
-// Tries to prove the lanes `looking` by local bounds, step by step until they are so few that `part` says so: these are still
-// looking then. Those that are proven, or may not be refined, are finished and no longer open. False: no memory.
+// Tries to prove the lanes in `looking` by local bounds, step by step, until `part` says that few enough remain; these then
+// are still looking. Lanes that are proven or may not be refined are finished and no longer open. False: no memory.
 template <int L, class Part>
 bool look_around(Certified<L>& c, Lanes<L>& open, Lanes<L>& looking, const Part& part) {
     PprBlock<L>& block = c.block;
@@ -101,8 +101,8 @@ bool look_around(Certified<L>& c, Lanes<L>& open, Lanes<L>& looking, const Part&
     return true;
 }
 
-// Ends a look of some lanes that have been refined. Those that are proven, or gain no more, are finished and no longer open:
-// the others are to be looked at later.
+// Ends a look at refined lanes. Those that are proven or gain no more are finished and no longer open; the others get a
+// later look.
 template <int L>
 void end_look(Certified<L>& c, Lanes<L>& open, const Lanes<L>& lanes) {
     Lanes<L> finished;
@@ -116,8 +116,8 @@ void end_look(Certified<L>& c, Lanes<L>& open, const Lanes<L>& lanes) {
     c.finish(finished);
 }
 
-// Refines the open lanes up to their looks; their lists are ranked again, and tried by one step around their nodes. Lanes that
-// stay open keep x^. False: no memory.
+// Refines the open lanes up to their looks, ranks their lists again and tries to prove them by one step of local bounds.
+// Lanes that stay open keep x^. False: no memory.
 template <int L>
 bool refine_lists(Certified<L>& c, Lanes<L>& open) {
     PprBlock<L>& block = c.block;
@@ -162,8 +162,8 @@ bool refine_lists(Certified<L>& c, Lanes<L>& open) {
 template <int L>
 Status settle_apart(Certified<L>& c, const Lanes<L>& open);
 
-// Settles the open lanes, whose bound per node holds. What is done for a lane does not depend on the others, though in
-// which block it is done does.
+// Settles the open lanes, whose bound per node holds. A lane's result does not depend on other lanes; only the block in
+// which it is computed does.
 template <int L>
 Status settle(Certified<L>& c, Lanes<L>& open, bool may_part) {
     const auto are_few = [&](const Lanes<L>& lanes) { return may_part && fewest_lanes(lanes.count()) < L; };
@@ -189,7 +189,7 @@ Status settle(Certified<L>& c, Lanes<L>& open, bool may_part) {
     return apart.any() ? settle_apart<L>(c, apart) : Status::ok;
 }
 
-// What goes with a query to a block of fewer lanes.
+// What moves with a query to a block of fewer lanes.
 struct Moved {
     int64_t query;
     Course course;
@@ -197,10 +197,10 @@ struct Moved {
     NodeError error;
     int64_t found;
     const Ranked* selected;
-    const float *x, *rho;  // (N,) by internal node: x^, and what certify left in block.correction
+    const float *x, *rho;  // (N,) by internal node: x^, and the row of block.correction from certify
 };
 
-// Settles `count` queries in a block of their own.
+// Settles `count` queries in a separate block.
 template <int L>
 Status settle_moved(const PprGraph& graph, PprQueries queries, const Outputs& out, Workspace& work, Stage* stage,
                     const Moved* moved, int count) {
@@ -233,7 +233,7 @@ Status settle_moved(const PprGraph& graph, PprQueries queries, const Outputs& ou
     return settle<L>(c, open, false);
 }
 
-// Moves the open lanes of a block to blocks with fewer; nothing of the block is of use any more.
+// Moves the open lanes of a block to blocks with fewer lanes. The block's content is not used afterwards.
 template <int L>
 Status settle_apart(Certified<L>& c, const Lanes<L>& open) {
     constexpr int narrower = L == 4 ? 1 : L / 2;

@@ -1,5 +1,5 @@
-// Everything a block needs before its first pass: edge-type weights, degrees, restarts, the start.
-// Included once per instruction set.
+// Everything that a block needs before its first pass: edge-type weights, degrees, restarts and the start. Included once per
+// instruction set.
 #pragma once
 
 #include "hopfuse/ppr_plan.h"
@@ -73,7 +73,7 @@ bool setup_restart(PprBlock<L>& block) {
     return true;
 }
 
-// Adds the entries of marked rows to the marks.
+// Adds the entries of marked rows to `marks`.
 inline void spread_marks(const PprGraph& g, int64_t words, const uint64_t* from, uint64_t* marks) {
     std::memcpy(marks, from, size_t(words) * sizeof(uint64_t));
     for (int64_t word = 0; word < words; ++word)
@@ -84,7 +84,7 @@ inline void spread_marks(const PprGraph& g, int64_t words, const uint64_t* from,
         }
 }
 
-// Marks the rows that passes 1 and 2 make other than 0. Where edges go both ways they are the entries of marked rows.
+// Marks the rows that passes 1 and 2 make nonzero. In an undirected graph these are the entries of marked rows.
 template <int L>
 void setup_near(PprBlock<L>& block) {
     if (!block.near_is_known()) return;
@@ -92,8 +92,8 @@ void setup_near(PprBlock<L>& block) {
     spread_marks(block.graph, block.num_tiles, block.near, block.reach);
 }
 
-// Whether no mass of the lane can be lost, so that the bound per node holds: a symmetric operator, and no restart at
-// a node without edges.
+// Whether the lane cannot lose mass, so that the bound per node holds: the operator is symmetric and no restart is at a node
+// without edges.
 template <int L>
 bool keeps_mass(const PprBlock<L>& block, int lane) {
     const PprQueries& q = block.queries;
@@ -105,7 +105,7 @@ bool keeps_mass(const PprBlock<L>& block, int lane) {
     return true;
 }
 
-// Room for what a pass over slices or tiles sums, and a certificate over tiles. False: no memory.
+// Allocates buffers for the sums of a pass over slices or tiles, and of a certificate over tiles. False: no memory.
 template <int L>
 bool setup_partials(PprBlock<L>& block) {
     const PprGraph& graph = block.graph;
@@ -140,7 +140,7 @@ bool setup_block(PprBlock<L>& block) {
     return true;
 }
 
-// ||s||_{D^-1}, over nodes that walk.
+// ||s||_{D^-1}, over nodes from which the walk continues.
 template <int L>
 double restart_norm(const PprBlock<L>& block, int lane) {
     const PprQueries& q = block.queries;
@@ -154,7 +154,7 @@ double restart_norm(const PprBlock<L>& block, int lane) {
     return std::sqrt(sum.result());
 }
 
-// Passes after which the theory promises tol, whatever the query (hopfuse/ppr.h, STOP).
+// The number of passes after which theory guarantees tol for any query (hopfuse/ppr.h, STOP).
 template <int L>
 int64_t pass_limit(const PprBlock<L>& block, int lane) {
     const double norm = block.accelerates[lane] ? restart_norm<L>(block, lane) : 0.0;

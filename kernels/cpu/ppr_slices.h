@@ -1,4 +1,4 @@
-// A pass of one lane over slices: chains of additions that run side by side. Layout: PprSlices in hopfuse/ppr.h. Included
+// A pass of one lane over slices, whose chains of additions run side by side. Layout: PprSlices in hopfuse/ppr.h. Included
 // once per instruction set.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// Sums of a slice's units, each from +0 in the order of its entries.
+// The sums of a slice's units, each from +0 in the order of its entries.
 template <class Edges, class Source>
 HF_INLINE void slice_sums(const float* current, const Source* source, const int64_t* indptr, const Edges& edges,
                           float* sums) {
@@ -18,12 +18,12 @@ HF_INLINE void slice_sums(const float* current, const Source* source, const int6
         HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) acc[i] =
             edges(e + i, current + source[e + i], source[e + i], acc[i]);
     HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) sums[i] = acc[i].v;
-    for (int i = 0; e < end; ++i)  // few slices have units of different lengths
+    for (int i = 0; e < end; ++i)  // runs only for slices with units of different lengths, which are rare
         for (const int64_t stop = e + indptr[i + 1] - indptr[i] - shortest; e < stop; ++e)
             sums[i] = edges(e, current + source[e], source[e], F<1>{sums[i]}).v;
 }
 
-// The first slice of part `part` of `parts` that have as much work each.
+// The first slice of part `part` of `parts` parts with equal work.
 inline int64_t first_slice(const PprSlices& slices, int64_t part, int64_t parts) {
     constexpr int64_t unit_work = 4;  // in entries
     const int64_t count = slices.num_units / PPR_SLICE;
@@ -39,7 +39,7 @@ inline int64_t first_slice(const PprSlices& slices, int64_t part, int64_t parts)
     return low;
 }
 
-// Slices begin .. end - 1: segments' sums go to `partial`, rows' to `row_end`.
+// Slices begin .. end - 1: sums of segments go to `partial`, those of rows to `row_end`.
 template <class Edges, class Source>
 void take_slices(const PprBlock<1>& shared, const Source* source, int64_t begin, int64_t end, float* partial,
                  RowEnd<1>& row_end) {
@@ -57,7 +57,7 @@ void take_slices(const PprBlock<1>& shared, const Source* source, int64_t begin,
             continue;
         }
         const int64_t row = slices.long_rows + unit - segments;
-        const bool is_whole = indptr[PPR_SLICE] > indptr[PPR_SLICE - 1];  // no row is empty, or missing
+        const bool is_whole = indptr[PPR_SLICE] > indptr[PPR_SLICE - 1];  // no row is empty or missing
         if (is_whole && row_end.are_plain(row)) {
             row_end.take_plain(row, sums);
             continue;
@@ -67,7 +67,7 @@ void take_slices(const PprBlock<1>& shared, const Source* source, int64_t begin,
     }
 }
 
-// The long rows' sums, from those of their segments.
+// The sums of long rows, from those of their segments.
 inline void take_long_rows(const PprBlock<1>& block, const PassOptions& options, const float* partial) {
     const PprSlices& slices = *block.graph.slices;
     const int threads = threads_worth(slices.long_rows + slices.segment_units, 1 << 14, block.queries.threads);

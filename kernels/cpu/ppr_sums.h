@@ -1,5 +1,5 @@
-// Sums and maxima over the rows of a block, a lane per query, by whichever thread meets a row: hopfuse/ppr_sum.h says why
-// all threads' sums together are the same for any of their orders. Included once per instruction set.
+// Sums and maxima over the rows of a block, one lane per query. Any thread may take a row: hopfuse/ppr_sum.h explains why
+// the total does not depend on the order. Included once per instruction set.
 #pragma once
 
 #include "hopfuse/ppr_sum.h"
@@ -8,12 +8,12 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// What a thread has summed, and the largest of what is at least 0.
+// A thread's sums, and maxima of values that are at least 0.
 template <int L>
 struct alignas(64) LaneSums {
     D<L> sum = D<L>::zero(), largest = D<L>::zero();
 
-    // Adds terms, to their grain.
+    // Adds terms, rounded to their grain.
     HF_MEMBER void add(D<L> v) {
         const D<L> anchor = D<L>::all(PPR_ANCHOR);
         sum = D<L>::add(sum, D<L>::sub(D<L>::add(v, anchor), anchor));
@@ -24,14 +24,14 @@ struct alignas(64) LaneSums {
         largest = D<L>::max(largest, other.largest);
     }
 
-    // The sums of terms of float64.
+    // Writes the sums of float64 terms.
     void value(double* sums) const {
         D<L>::store(sums, sum);
         for (int lane = 0; lane < L; ++lane) sums[lane] = ppr_sum(sums[lane]);
     }
 };
 
-// What all threads have summed, each of them into a LaneSums of its own.
+// The total of all threads, each of which has its own LaneSums.
 template <int L>
 LaneSums<L> joined(const LaneSums<L>* room, int threads) {
     LaneSums<L> all;
@@ -39,7 +39,7 @@ LaneSums<L> joined(const LaneSums<L>* room, int threads) {
     return all;
 }
 
-// take(tile, sums) of every tile, some at a time; returns the sums of all. `room`: one for each thread.
+// Calls take(tile, sums) for every tile, several tiles at a time; returns the total. `room` has one element per thread.
 template <int L, class Take>
 LaneSums<L> sum_tiles(int64_t tiles, int64_t chunk, int threads, LaneSums<L>* room, const Take& take) {
     for (int thread = 0; thread < threads; ++thread) room[thread] = LaneSums<L>();

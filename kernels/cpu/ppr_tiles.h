@@ -1,13 +1,13 @@
-// A pass of few lanes over tiles, for a state that no cache of a core holds. Layout: PprTiles in hopfuse/ppr.h. Included once
-// per instruction set.
+// A pass of few lanes over tiles, for a state larger than the cache of a core. Layout: PprTiles in hopfuse/ppr.h. Included
+// once per instruction set.
 #pragma once
 
 #include "ppr_row_end.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// The sums of a block's units, (units, L), each from +0: its strips hold the entries of a unit in ascending order, and
-// entries side by side are added to different units, whose chains of additions overlap.
+// The sums of a block's units, (units, L), each from +0. Strips hold the entries of a unit in ascending order, and adjacent
+// entries are added to different units, so their chains of additions overlap.
 template <int L, class Edges>
 void sum_units(const PprBlock<L>& block, const PprTiles& tiles, int64_t number, float* sums) {
     const Edges edges(block, tiles);
@@ -23,7 +23,7 @@ void sum_units(const PprBlock<L>& block, const PprTiles& tiles, int64_t number, 
     }
 }
 
-// Rows begin .. end - 1, begin a multiple of 8, whose units' sums begin at `sums`.
+// Rows begin .. end - 1, where begin is a multiple of 8 and the sums of their units start at `sums`.
 template <int L>
 void take_units(const PprBlock<L>& block, int64_t begin, int64_t end, const float* sums, RowEnd<L>& row_end) {
     constexpr int group = 8;
@@ -31,7 +31,7 @@ void take_units(const PprBlock<L>& block, int64_t begin, int64_t end, const floa
     for (int64_t row = begin; row < end; row += group) {
         const int count = end - row < group ? static_cast<int>(end - row) : group;
         float totals[group * L];
-        bool is_whole = count == group;  // no row is empty, or missing
+        bool is_whole = count == group;  // no row is empty or missing
         for (int i = 0; i < count; ++i) {
             F<L> total = F<L>::zero();
             int64_t left = indptr[row + i + 1] - indptr[row + i];

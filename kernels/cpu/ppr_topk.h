@@ -1,4 +1,4 @@
-// Selection of each lane's best nodes, and the proof that they are the best. Included once per instruction set.
+// Selects each lane's best nodes and proves that they are the best. Included once per instruction set.
 #pragma once
 
 #include <limits>
@@ -11,8 +11,8 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// What is ranked: `state` is y (then x = max(y, 0) deg) or, with `final`, x^ itself. Node weights count in
-// the error bound either way.
+// The scores that are ranked: `state` is y (then x = max(y, 0) deg) or, with `final`, x^ itself. Node weights are part of
+// the error bound in both cases.
 template <int L>
 struct Ranking {
     const float* state;
@@ -40,8 +40,8 @@ inline int64_t candidate_row(const PprGraph& graph, const PprTopk& top, int64_t 
     return top.candidates == nullptr ? i : row_of_node(graph, top.candidates[i]);
 }
 
-// What each lane's best `want` candidates reach at least: the least score of any `want`. Before: selected (L, want) and found
-// (L,) from an earlier ranking.
+// A lower bound of each lane's `want` best scores: the least score of any `want` candidates. On entry selected (L, want) and
+// found (L,) are from an earlier ranking.
 template <int L>
 void scores_to_reach(const PprBlock<L>& block, const Ranking<L>& ranking, const bool* active, int64_t want,
                      const Ranked* selected, const int64_t* found, float* least) {
@@ -58,14 +58,14 @@ void scores_to_reach(const PprBlock<L>& block, const Ranking<L>& ranking, const 
     }
 }
 
-// Each lane's best `want` candidates with score > 0, in order: selected (L, want), found (L,). What these hold before, of an
-// earlier ranking, saves work.
+// Each lane's best `want` candidates with score > 0, in order: selected (L, want), found (L,). If these hold an earlier
+// ranking on entry, that saves work.
 template <int L>
 bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const bool* active,
                  int64_t want, Ranked* selected, int64_t* found) {
     const int threads = block.queries.threads;
     const int64_t candidates = candidate_count(block.graph, top);
-    const int64_t room = TopkBuffer::room(want, candidates / threads + 1);  // a thread sees no more
+    const int64_t room = TopkBuffer::room(want, candidates / threads + 1);  // a thread does not see more
     Ranked* memory = block.work.template reserve<Ranked>(slot_topk, size_t(threads) * L * room);
     Ranked* merged = block.work.template reserve<Ranked>(slot_topk_merge, size_t(threads) * L * room);
     if (memory == nullptr || merged == nullptr) return false;
@@ -113,21 +113,21 @@ bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>&
     return true;
 }
 
-// Where a lane's list ends: the score of its last hit, which hit that is, and whether others have that score too.
+// The end of a lane's list: the score of its last hit, which hit that is, and whether other nodes also have that score.
 struct ListEnd {
     float score;
     int64_t id, row;
     bool tied;
 };
 
-// The graph's entries as a lane counts them.
+// The graph's entries that count for a lane.
 template <int L>
 QueryRows query_rows(const PprBlock<L>& block, int lane) {
     const PprGraph& g = block.graph;
     return {g.indptr, g.indices, g.weight, g.edge_type, block.mask32 == nullptr ? nullptr : block.mask32 + lane, L};
 }
 
-// Whether a row's lane has the entries of another's and neither restarts: their scores are equal.
+// Whether two rows have the same entries in a lane and neither restarts, so that their scores are equal.
 template <int L>
 bool rows_are_twins(const PprBlock<L>& block, int64_t row, int64_t other, int lane) {
     if (block.restarts(row, lane) || block.restarts(other, lane)) return false;
@@ -136,7 +136,7 @@ bool rows_are_twins(const PprBlock<L>& block, int64_t row, int64_t other, int la
     return have_equal_entries(query_rows<L>(block, lane), row, other);
 }
 
-// The lanes in which a row of these scores is an empty place: no score is above 0, and none can be.
+// The lanes in which a row with these scores is an empty place: its score is not above 0 and cannot be.
 template <int L>
 uint32_t lanes_without_mass(const PprBlock<L>& block, int64_t row, F<L> scores) {
     if (block.mask32 == nullptr && block.graph.indptr[row] < block.graph.indptr[row + 1]) return 0;
@@ -150,7 +150,7 @@ uint32_t lanes_without_mass(const PprBlock<L>& block, int64_t row, F<L> scores) 
     return empty;
 }
 
-// Keeps the lanes where every candidate that is not an empty place has a score above 0.
+// Keeps the lanes in which every candidate that is not an empty place has a score above 0.
 template <int L>
 void find_complete(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, bool* complete) {
     uint32_t left = 0;
@@ -165,8 +165,9 @@ void find_complete(const PprBlock<L>& block, const PprTopk& top, const Ranking<L
     for (int lane = 0; lane < L; ++lane) complete[lane] = ((left >> lane) & 1u) != 0;
 }
 
-// Each lane's largest x_v + 2 e_v, at least 0, over candidates with x_v below its list's end, but for 2 relative x_v; infinity
-// where one that is not its twin shares the score of the last hit, and minus infinity where all others are empty places.
+// Each lane's largest x_v + 2 e_v without its term 2 relative x_v, at least 0, over candidates with x_v below its list's
+// end. Infinity if a candidate has the score of the last hit but is not its twin; minus infinity if all others are empty
+// places.
 template <int L>
 void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const ListEnd* list_end,
                      const NodeError* error, const float* local, float* outside) {
@@ -228,7 +229,7 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
     }
 }
 
-// A lane's list as hopfuse/ppr_proof.h reads it.
+// A lane's list in the form that hopfuse/ppr_proof.h reads.
 template <int L>
 struct RankedList {
     const PprBlock<L>& block;
@@ -251,8 +252,8 @@ struct RankedList {
     bool are_twins(int64_t i) const { return rows_are_twins<L>(block, row(i - 1), row(i), lane); }
 };
 
-// How far each lane's first k of `selected` (k + 1 each) are from having their set and order proven. `local`: (N, L) what
-// each node's error has for itself, or null.
+// How far the set and order of each lane's first k of `selected` (k + 1 each) are from being proven. `local`: (N, L) the
+// part of the error that is specific to each node, or null.
 template <int L>
 void measure_proof(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const bool* active,
                    const NodeError* stated, const float* local, const Ranked* selected, const int64_t* found,
@@ -280,7 +281,7 @@ void measure_proof(const PprBlock<L>& block, const PprTopk& top, const Ranking<L
         list_end[lane] = {infinite32(), 0, 0, false};
         if (open[lane])
             list_end[lane] = {list.score(top.k - 1), list.list[top.k - 1].id, list.row(top.k - 1), proof.tied};
-        else error[lane] = NodeError{1.0, 1.0, 0.0};  // not read: but rounded up, 0 would be a slow, subnormal number
+        else error[lane] = NodeError{1.0, 1.0, 0.0};  // not read; 0 rounded up would be a slow subnormal number
         any = any || open[lane];
     }
     if (!any) return;

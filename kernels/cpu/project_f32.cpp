@@ -15,8 +15,8 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 namespace {
 
 constexpr int LANES = 16;
-constexpr int TILE = 16;  // rows whose scores are made before they are used
-// Queries below so many are faster one by one than put side by side, which is quick where 16 lanes are one register.
+constexpr int TILE = 16;  // rows whose scores are computed before they are used
+// Fewer queries than this are faster one by one than side by side. The limit is low if 16 lanes fit one register.
 #if defined(HOPFUSE_ISA_AVX512)
 constexpr int64_t FEW = 4;
 #else
@@ -25,17 +25,17 @@ constexpr int64_t FEW = 8;
 
 enum ProjectSlot { slot_state, slot_wrong, slot_best, slot_merged, slot_sizes };
 
-// Queries first .. first + count of a call; state[column][lane] has their scores, lanes beyond `count` zeros.
+// Queries first .. first + count of a call; state[column][lane] has their scores, with zeros in lanes beyond `count`.
 template <int L>
 struct Block {
     const ProjectArgs& args;
     int64_t first, count;
     const float* state;
-    int32_t parts;  // of the rows; a part is one thread's
-    float* wrong;   // (parts, L): NaN where a part has a result that is not finite, else 0
+    int32_t parts;  // of the rows; each part is processed by one thread
+    float* wrong;   // (parts, L): NaN if a part has a result that is not finite, else 0
 };
 
-// The first row of a part, such that all parts have about as many entries and rows.
+// The first row of a part. All parts have about the same number of entries and rows.
 int64_t part_begin(const ProjectRows& rows, int64_t part, int64_t parts) {
     if (part == parts) return rows.rows;
     const int64_t before = (rows.indptr[rows.rows] + rows.rows) / parts * part;
@@ -61,7 +61,7 @@ HF_INLINE F<L> row_scores(const ProjectRows& rows, const float* state, int64_t r
     return rows.scale == nullptr ? sum : F<L>::mul(sum, F<L>::all(rows.scale[row]));
 }
 
-// Hands a part's scores to take(first row, rows, scores[row][lane]), a tile after the other.
+// Passes a part's scores to take(first row, rows, scores[row][lane]), tile by tile.
 template <int L, class Take>
 void project_part(const Block<L>& block, int64_t part, Take take) {
     const ProjectRows& rows = block.args.incidence;
@@ -108,7 +108,7 @@ void write_scores(const Block<L>& block, float* out) {
     });
 }
 
-// Where the best of a part and lane stand; a part sees no more than its own rows.
+// The place of the best of a part and lane, at most as many as the part has rows.
 template <int L>
 struct Lists {
     const Block<L>& block;
@@ -188,7 +188,7 @@ bool keep_best(const Block<L>& block, Workspace& work, const ProjectHits& hits) 
     return true;
 }
 
-// The scores of `count` queries as state[column][lane].
+// Transposes the scores of `count` queries to state[column][lane].
 void put_side_by_side(const ProjectArgs& args, int64_t first, int64_t count, float* state) {
     const int64_t columns = args.incidence.columns, whole = columns / TILE;
     const float zeros[TILE] = {};

@@ -1,4 +1,4 @@
-// Hits as integers that order as they rank, and the best of a stream of them. Included once per instruction set.
+// Hits as integers whose order is their rank, and the best of a stream of them. Included once per instruction set.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// topk_key.h for any id of an int64: above 63 bits of the id and the sign of zero stand the score's 32. 0 is no hit.
+// As topk_key.h, but for any int64 id: the 32 bits of the score are above 63 bits of the id and the sign of zero. 0 is no
+// hit.
 struct RankKey {
     __extension__ using Bits = unsigned __int128;
     Bits bits;
@@ -30,8 +31,8 @@ struct RanksHigher {
     bool operator()(const RankKey& a, const RankKey& b) const { return a.bits > b.bits; }
 };
 
-// Puts n >= 1 keys in order, and says in which of the two rooms they then are: by the scores' bytes, the lowest first, then
-// runs of equal scores by id.
+// Sorts n >= 1 keys and returns the buffer, `keys` or `room`, that has the result: first by bytes of the scores, lowest byte
+// first, then runs of equal scores by id.
 inline RankKey* sort_by_bytes(RankKey* keys, RankKey* room, size_t n) {
     const auto byte_of = [](const RankKey& key, int byte) { return (~uint32_t(key.bits >> 64) >> (8 * byte)) & 255; };
     uint32_t places[4][256] = {};
@@ -39,7 +40,7 @@ inline RankKey* sort_by_bytes(RankKey* keys, RankKey* room, size_t n) {
         for (int byte = 0; byte < 4; ++byte) ++places[byte][byte_of(keys[i], byte)];
     for (int byte = 0; byte < 4; ++byte) {
         uint32_t* const place = places[byte];
-        if (place[byte_of(keys[0], byte)] == n) continue;  // all have this one
+        if (place[byte_of(keys[0], byte)] == n) continue;  // all keys have the same byte
         for (uint32_t value = 0, before = 0; value < 256; ++value) before += std::exchange(place[value], before);
         for (size_t i = 0; i < n; ++i) room[place[byte_of(keys[i], byte)]++] = keys[i];
         std::swap(keys, room);
@@ -51,7 +52,7 @@ inline RankKey* sort_by_bytes(RankKey* keys, RankKey* room, size_t n) {
     return keys;
 }
 
-// Keeps the best k of the keys that are pushed, k >= 1, of which there will be at most `most`.
+// Keeps the best k >= 1 of the keys that are pushed, at most `most` in total.
 class BestKeys {
 public:
     BestKeys(int64_t k, size_t most)
@@ -60,20 +61,20 @@ public:
     void clear() { size_ = 0, least_ = {0}, least_score_ = -std::numeric_limits<float>::infinity(); }
 
     void push(float score, int64_t id) {
-        if (score < least_score_) return;  // most are, and need no key
+        if (score < least_score_) return;  // true for most candidates, which then need no key
         const RankKey key = RankKey::of(score, id);
         if (key.bits <= least_.bits) return;
         if (size_ == keys_.size()) shrink();
         keys_[size_++] = key;
     }
 
-    // The k-th best; 0 where there are fewer.
+    // The k-th best, or 0 if there are fewer.
     RankKey last() {
         if (size_ >= k_) shrink();
         return least_;
     }
 
-    // The best in order, and how many they are.
+    // The best keys in order, and their number.
     const RankKey* rank(int64_t& count) {
         const bool many = size_ >= MANY;
         if (!many && size_ > k_) shrink();
@@ -84,7 +85,7 @@ public:
     }
 
 private:
-    static constexpr size_t MANY = 256;  // from here on bytes are counted faster than keys are compared
+    static constexpr size_t MANY = 256;  // from this many keys on, sorting by bytes is faster than comparing keys
 
     void shrink() {
         RankKey* const keys = keys_.data();
@@ -95,7 +96,7 @@ private:
 
     Vec<RankKey> keys_, room_;
     size_t k_, size_ = 0;
-    RankKey least_ = {0};  // of those that are kept, or 0 while any key may be
+    RankKey least_ = {0};  // the smallest kept key, or 0 while any key is accepted
     float least_score_ = 0.0f;
 };
 

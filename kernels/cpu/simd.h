@@ -1,13 +1,13 @@
-// Vectors of N float32 or float64 lanes for one instruction set. F<N> and D<N> compose from the
-// widest registers that the set has; every operation is lane-wise and IEEE, so the bits do not
-// depend on the set. Included once per instruction set, inside its own namespace.
+// Vectors of N float32 or float64 lanes for one instruction set. F<N> and D<N> are composed of the widest registers of the
+// set. Every operation is lane-wise and IEEE, so the resulting bits do not depend on the set. Included once per instruction
+// set, inside its own namespace.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
 #if defined(HOPFUSE_ISA_AVXVNNI)
-#define HOPFUSE_ISA_AVX2  // and one instruction more
+#define HOPFUSE_ISA_AVX2  // plus one instruction
 #endif
 #if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVX2)
 #include <immintrin.h>
@@ -19,7 +19,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 #define HF_INLINE [[gnu::always_inline]] static inline
 #define HF_MEMBER [[gnu::always_inline]] inline
-// Before a loop over a few vectors, which then live in registers.
+// Goes before a loop over a few vectors, which then stay in registers.
 #if defined(__clang__)
 #define HF_UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -62,7 +62,7 @@ struct D {
     HF_INLINE D abs(D a) { return {D<N / 2>::abs(a.lo), D<N / 2>::abs(a.hi)}; }
 };
 
-// One lane. Without an instruction set that is all there is, and fma comes from the C library.
+// One lane. The only type without an instruction set; fma then is that of the C library.
 template <>
 struct F<1> {
     float v;

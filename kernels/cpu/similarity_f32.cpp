@@ -16,10 +16,10 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
 
-constexpr int64_t PART = 1 << 13;           // passages of a query that a thread sums or weighs together
-constexpr int64_t ROW_BYTES = 192 << 10;    // of rows that are packed together
+constexpr int64_t PART = 1 << 13;           // passages of a query that a thread sums or weights together
+constexpr int64_t ROW_BYTES = 192 << 10;    // bytes of rows that are packed together
 constexpr int64_t PACKED_PANELS = 16;       // at most
-constexpr int64_t AHEAD_ROWS = BLOCK_ROWS;  // what is read next
+constexpr int64_t AHEAD_ROWS = BLOCK_ROWS;  // distance of prefetches
 
 enum SimilaritySlot {
     slot_queries,
@@ -32,16 +32,16 @@ enum SimilaritySlot {
     slot_scales
 };
 
-// What a thread has of the pass over the rows: some of them as float32, and the sums of a block.
+// A thread's buffers for the pass over the rows: some rows as float32, and the sums of a block.
 struct CosineRoom {
     float* packed;   // (panels, BLOCK_ROWS, steps, 16)
-    float* squares;  // (panels, BLOCK_ROWS, 16), and some to read over
+    float* squares;  // (panels, BLOCK_ROWS, 16), and padding for reads past the end
     float* norms;    // (panels, BLOCK_ROWS)
-    float* sums;     // (BLOCK_ROWS, BLOCK_QUERIES, 16), and some to read over
+    float* sums;     // (BLOCK_ROWS, BLOCK_QUERIES, 16), and the same padding
     float* largest;  // (B,)
 };
 
-// The canonical cosines of listed rows with all queries, into the output.
+// Writes the canonical cosines of listed rows with all queries to the output.
 template <class Row>
 class CosinePass {
 public:
@@ -69,10 +69,10 @@ public:
     }
 
 private:
-    // Whether blocks take rows where they lie: float32, and nothing to pad.
+    // Whether blocks read rows in place: float32 rows that need no padding.
     bool is_read_in_place() const { return std::is_same_v<Row, Float32Row> && args_.vectors.dim % 16 == 0; }
 
-    // Norms of a panel's rows, and where blocks find them; missing ones are the last one again.
+    // Computes the norms of a panel's rows and the pointers that blocks read. The last row is repeated to fill the panel.
     void read_panel(int64_t begin, int64_t end, int64_t panel, const CosineRoom& room, const float** rows) const {
         const int64_t first = begin + panel * BLOCK_ROWS;
         const int64_t ahead = rows_.at(std::min(first + AHEAD_ROWS, end - 1)) - rows_.at(std::min(first, end - 1));
@@ -107,7 +107,7 @@ private:
         }
     }
 
-    // A mask that all share is the list of rows.
+    // A mask that all queries share has already selected the rows.
     bool is_allowed(int64_t b, int64_t id) const {
         return args_.allow_mask == nullptr || args_.allow_shared || args_.allow_mask[b * args_.vectors.count + id] != 0;
     }
@@ -130,8 +130,8 @@ SimilaritySums sum_gaps(const float* cosines, int64_t count, float largest) {
     return sums;
 }
 
-// hf_exp's bits for SIMILARITY_LEAST_EXPONENT <= x <= 0 by its own operations, but for what compilers make no vectors of: its
-// ends, floor, and 2^n in two factors, which only subnormal results want.
+// The same bits as hf_exp for SIMILARITY_LEAST_EXPONENT <= x <= 0, without the parts that compilers do not vectorise: its
+// range checks, floor, and 2^n in two factors, which only subnormal results need.
 HF_INLINE float exp_of_exponent(float x) {
     const float t = fmaf(x, 1.44269502f, 0.5f);
     const int32_t toward_0 = static_cast<int32_t>(t);
@@ -149,7 +149,7 @@ HF_INLINE float exp_of_exponent(float x) {
     return p * bits_to_float(static_cast<uint32_t>(whole + 127) << 23);
 }
 
-// As similarity_weight, for a part's cosines.
+// Like similarity_weight, for a part's cosines.
 void weigh(float* cosines, int64_t count, float largest, float scale, float floor) {
     for (int64_t i = 0; i < count; ++i) {
         const float cosine = cosines[i], exponent = -(largest - cosine) / scale;
@@ -185,7 +185,7 @@ private:
         return memory;
     }
 
-    // body(query, first passage, passages, part) for all queries and parts.
+    // Calls body(query, first passage, passages, part) for all queries and parts.
     template <class Body>
     void for_parts(const Body& body) const {
         parallel_for(args_.batch * parts_, 1, args_.threads, [&](int64_t i, int) {
@@ -194,7 +194,7 @@ private:
         });
     }
 
-    // Rows that some query may have; with a filter, all cosines are absent until they are measured.
+    // The rows that some query allows. With a filter, all cosines are set to absent before they are computed.
     RowList mark_allowed() {
         if (args_.allow_mask == nullptr) return {nullptr, n_};
         for_parts([&](int64_t b, int64_t begin, int64_t count, int64_t) {
@@ -254,7 +254,7 @@ private:
     float* out_;
     const int64_t n_, parts_;
     WorkspaceLease lease_;
-    float* largest_ = nullptr;  // (B,), and of each other thread
+    float* largest_ = nullptr;  // (B,), and the same for each further thread
     float* scales_ = nullptr;   // (B,)
 };
 
@@ -264,7 +264,7 @@ Status similarity_f32(const SimilarityArgs& args, float* out) {
     if (args.threads < 1 || !(args.tau > 0.0) || !(args.floor > 0.0f)) return Status::bad_argument;
     if (args.batch == 0 || args.vectors.count == 0) return Status::ok;
     try {
-        constexpr int64_t grain = 1 << 20;  // multiplications
+        constexpr int64_t grain = 1 << 20;  // in multiplications
         SimilarityArgs limited = args;
         limited.threads = threads_worth(args.batch * args.vectors.count * args.vectors.dim, grain, args.threads);
         PassageWeights weights(limited, out);

@@ -32,7 +32,7 @@ inline void pause() {
 #endif
 }
 
-// Whether `ready` came true within the time that waiting threads spin.
+// Whether `ready` became true within the time for which waiting threads spin.
 template <class Ready>
 bool spin_until(const Ready& ready) {
     const auto end = std::chrono::steady_clock::now() + spin_time;
@@ -45,15 +45,15 @@ bool spin_until(const Ready& ready) {
     return false;
 }
 
-// Where a worker may run. Linux often wakes a thread on the processor of the thread that wakes it, and leaves it there for
-// milliseconds although another is idle. So a worker is woken with that processor forbidden, and then allows it again.
+// The processors on which a worker may run. Linux often wakes a thread on the processor of the waking thread and leaves it
+// there for milliseconds although another is idle. So that processor is excluded while a worker is woken.
 #if defined(__linux__)
 class Processors {
 public:
-    // Called by the worker, before it sleeps.
+    // Called by the worker before it sleeps.
     void own() { worker_ = pthread_self(); }
 
-    // Called by the thread that wakes it: forbids the caller's processor, unless the worker may run nowhere else.
+    // Called by the waking thread: excludes its processor, unless the worker may not run on any other.
     void forbid_callers() {
         const int caller = sched_getcpu();
         if (caller < 0 || caller >= CPU_SETSIZE) return;
@@ -63,7 +63,7 @@ public:
         changed_ = CPU_COUNT(&others) > 0 && pthread_setaffinity_np(worker_, sizeof others, &others) == 0;
     }
 
-    // Called by the worker, awake.
+    // Called by the worker when it is awake.
     void allow_callers() {
         if (changed_) pthread_setaffinity_np(worker_, sizeof allowed_, &allowed_);
         changed_ = false;
@@ -88,7 +88,7 @@ struct Job {
     const void* const context;
     const int64_t count, chunk;
     std::atomic<int64_t> next{0};
-    std::atomic<int> busy{0};  // threads that have the job and have not left it
+    std::atomic<int> busy{0};  // threads that took the job and have not left it
     std::mutex mutex;
     std::condition_variable left;
 
@@ -103,7 +103,7 @@ struct Job {
         }
     }
 
-    // The caller may end the job's life as soon as the lock is given back.
+    // The caller may destroy the job as soon as the lock is released.
     void leave() {
         const std::lock_guard<std::mutex> lock(mutex);
         if (busy.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_one();
@@ -116,12 +116,12 @@ struct Job {
     }
 };
 
-// A thread of the pool. It takes `job` by an exchange; a caller that finds it still there takes it back.
+// A thread of the pool. It takes `job` by an atomic exchange; a caller that finds the job still there takes it back.
 struct Worker {
     std::atomic<Job*> job{nullptr};
     int index = 0;  // in the job's numbering; written before the job
     bool sleeps = false;
-    bool woken = false;  // a job was given since it fell asleep, be it taken back since
+    bool woken = false;  // it was given a job since it fell asleep, even if that was taken back
     Processors processors;
     std::mutex mutex;
     std::condition_variable wake;
@@ -138,7 +138,7 @@ struct Worker {
 
     bool take_back(Job* given) { return job.compare_exchange_strong(given, nullptr, std::memory_order_acq_rel); }
 
-    // A thread that woke too late for one job spins for the next, which a walk of many short passes gives right away.
+    // A thread that woke too late for a job spins for the next, which comes soon in a walk of many short passes.
     void wait() {
         const auto given = [&] { return job.load(std::memory_order_acquire) != nullptr; };
         while (!spin_until(given)) {
@@ -155,7 +155,7 @@ struct Worker {
 
 class Pool {
 public:
-    // Up to `wanted` threads without work; new ones are made while fewer than `most` exist.
+    // Takes up to `wanted` idle threads; starts new ones while fewer than `most` exist.
     int acquire(Worker** workers, int wanted, int most) {
         int found = 0;
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -174,7 +174,7 @@ public:
 
     void release(Worker* worker) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        idle_.push_back(worker);  // has room: start() reserved it
+        idle_.push_back(worker);  // cannot allocate: start() reserved the space
     }
 
     int size() {
@@ -187,14 +187,14 @@ private:
     std::vector<Worker*> idle_;
     int size_ = 0;
 
-    // Null where the system gives no thread, or no memory.
+    // Null if the system has no thread or no memory.
     Worker* start() {
         try {
             idle_.reserve(size_t(size_) + 1);
             Worker* worker = new Worker;
             try {
 #if defined(HOPFUSE_HAS_FORK)
-                sigset_t every, before;  // signals are for the program's own threads
+                sigset_t every, before;  // signals are handled by the program's own threads
                 sigfillset(&every);
                 pthread_sigmask(SIG_SETMASK, &every, &before);
 #endif
@@ -227,13 +227,13 @@ private:
             Job* job = worker->job.exchange(nullptr, std::memory_order_acq_rel);
             if (job == nullptr) continue;  // taken back
             job->work(worker->index);
-            release(worker);  // before the caller goes on: its next job finds the thread
+            release(worker);  // before the caller continues, so that its next job finds this thread
             job->leave();
         }
     }
 };
 
-// Never destroyed: its threads outlive the program's static objects. A forked child has none of them, and starts afresh.
+// Never destroyed, because its threads outlive static objects. A forked child has none of them and starts a new pool.
 alignas(Pool) unsigned char storage[sizeof(Pool)];
 
 void make_pool() { new (storage) Pool; }
@@ -266,7 +266,7 @@ void run_chunks(int64_t count, int64_t chunk, int threads, ChunkBody body, const
     for (int i = 0; i < found; ++i) workers[i]->give(&job, i + 1);
     job.work(0);
     for (int i = 0; i < found; ++i) {
-        if (!workers[i]->take_back(&job)) continue;  // it has begun, and leaves by itself
+        if (!workers[i]->take_back(&job)) continue;  // it has started, and leaves the job by itself
         pool().release(workers[i]);
         job.busy.fetch_sub(1, std::memory_order_relaxed);
     }

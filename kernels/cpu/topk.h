@@ -17,8 +17,8 @@ struct RanksBefore {
     bool operator()(const Ranked& a, const Ranked& b) const { return ranks_before(a.score, a.id, b.score, b.id); }
 };
 
-// Keeps candidates in a buffer the caller owns, of room(k, most) entries; when it is full, the best k stay
-// and the k-th best becomes the threshold. `most` is the number of candidates there can be.
+// Keeps candidates in a buffer of room(k, most) entries that the caller owns. When the buffer is full, the best k stay and
+// the k-th best becomes the threshold. `most` is the largest possible number of candidates.
 class TopkBuffer {
 public:
     static int64_t room(int64_t k, int64_t most) { return most < 2 * k + 64 ? most : 2 * k + 64; }
@@ -50,7 +50,7 @@ private:
     float threshold_ = 0.0f;
 };
 
-// Puts the best k of `size` candidates first, in order; returns how many that are.
+// Puts the best k of `size` candidates first, in order; returns their number.
 inline int64_t rank_best(Ranked* candidates, int64_t size, int64_t k) {
     const int64_t kept = k < size ? k : size;
     if (kept < size) std::nth_element(candidates, candidates + kept, candidates + size, RanksBefore{});

@@ -1,5 +1,5 @@
-// std::vector in the instruction set's own namespace. The linker keeps one copy of inline functions of one name, so
-// std::vector<float> of one set could run in another; an allocator of the set's own puts the set into every name.
+// std::vector in the instruction set's own namespace. The linker keeps one copy of each inline function name, so code of
+// std::vector<float> for one set could run on another; an allocator in the set's namespace makes all names differ.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,7 @@ struct Idle {
     int count = 0;
 };
 
-// A forked child has no thread that could give a lock or a workspace back: it starts with none of either.
+// A forked child has no thread that could release a lock or return a workspace, so it starts without either.
 alignas(Idle) unsigned char storage[sizeof(Idle)];
 
 void make_idle() { new (storage) Idle; }
@@ -64,7 +64,7 @@ void* Workspace::reserve(int slot, size_t bytes) {
         buffer_[slot] = allocate(bytes);
         size_[slot] = buffer_[slot] == nullptr ? 0 : bytes;
     }
-    if (buffer_[slot] == nullptr) {  // a request for nothing still gets an address
+    if (buffer_[slot] == nullptr) {  // a request for 0 bytes still gets an address
         buffer_[slot] = allocate(64);
         size_[slot] = buffer_[slot] == nullptr ? 0 : 64;
     }

@@ -1,5 +1,5 @@
-// Memory that outlives a call: each call takes a workspace from a pool and gives it back, so that a
-// second call of the same size allocates nothing. Thread-safe.
+// Memory that is reused between calls: each call takes a workspace from a pool and returns it, so a second call of the same
+// size allocates nothing. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ private:
     size_t size_[max_slots] = {};
 };
 
-// Takes a workspace on construction and gives it back at the end of the scope.
+// Takes a workspace on construction and returns it at the end of the scope.
 class WorkspaceLease {
 public:
     WorkspaceLease();
@@ -46,7 +46,7 @@ private:
     Workspace* workspace_;
 };
 
-// Bytes held by idle workspaces, and their release.
+// The bytes held by idle workspaces, and a function that frees them.
 size_t idle_workspace_bytes();
 void release_workspaces();
 

@@ -1,5 +1,5 @@
-// Restarts from seeds and from the nodes that hits hold: pseudo-relevance feedback. backends/cpu_seeds.py of the package gives
-// the same bits.
+// Restarts from seeds and from the nodes in hits: pseudo-relevance feedback. backends/cpu_seeds.py of the package gives the
+// same bits.
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/query_status.h"
@@ -7,7 +7,7 @@
 
 namespace hopfuse {
 
-// The nodes that a query's hits hold, by rank and then by node, and what each is worth.
+// The nodes in a query's hits, by rank and then by node, and their values.
 struct HeldNodes {
     const int32_t* node;
     const double* value;
@@ -34,10 +34,10 @@ struct HeldNodes {
 
 }  // namespace hopfuse
 
-// add_entity_seeds_f64: seeds (B, width + places) of seeds (B, width), which share 1 - mass of the restart, and of the nodes that
-// a query's hits, rows of the incidence, hold: a node of the hit at rank r is worth weight / (r frequency), and they share `mass`.
-// A query whose hits hold more than `places` nodes is incomplete. `frequency` is each query's own, `frequency_stride` apart, or
-// with a stride of 0 that of all.
+// add_entity_seeds_f64: seeds (B, width + places) from seeds (B, width), which share 1 - mass of the restart, and from the
+// nodes in a query's hits (rows of the incidence), which share `mass`: a node of the hit at rank r has the value
+// weight / (r frequency). A query whose hits have more than `places` nodes is incomplete. `frequency` has a row per query,
+// `frequency_stride` apart, or with a stride of 0 one row for all.
 // Unit: a query; a block. Block: 128. Shared memory: 16 bytes. Registers: <= 64 (occupancy 50 %).
 // Bytes: 16 width + 8 k + 20 a held node read, 16 (width + places) written; held nodes are compared with each other.
 extern "C" __global__ void __launch_bounds__(128)
@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(128)
     double* const weights = out_weight + query * (width + places);
     for (int i = thread; i < width; i += threads) {
         double own = seeds.holds(i) ? seeds.weight[i] : 0.0;
-        if (has_own) own = own / sums[0];  // else the walk refuses the weights
+        if (has_own) own = own / sums[0];  // otherwise the walk refuses the weights
         own = kept * own;
         if (seeds.holds(i) && has_other) own = own + held.sum_of(seeds.node[i], 0) * given / sums[1];
         nodes[i] = seeds.node[i];

@@ -22,8 +22,8 @@ struct HitRow {
 
 }  // namespace hopfuse
 
-// add_passage_seeds_f64: seeds (B, width + k) of seeds (B, width), each row scaled to sum 1, and of a row's hits with score > 0,
-// which share `mass`: mass * score / (sum of scores). A hit that is a seed adds to it.
+// add_passage_seeds_f64: seeds (B, width + k) from seeds (B, width), each row scaled to sum 1, and from a row's hits with
+// score > 0, which share `mass`: mass * score / (sum of scores). A hit that is already a seed adds to its weight.
 // Unit: a query; a block. Block: 128. Shared memory: 16 bytes. Registers: <= 64 (occupancy 50 %).
 // Bytes: 16 width + 12 k read, 16 (width + k) written.
 extern "C" __global__ void __launch_bounds__(128)
@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(128)
     double* const weights = out_weight + query * (width + k);
     for (int i = thread; i < width; i += threads) {
         double own = seeds.holds(i) ? seeds.weight[i] : 0.0;
-        if (sums[0] > 0.0 && is_finite(sums[0])) own = own / sums[0];  // else the walk refuses the weights
+        if (sums[0] > 0.0 && is_finite(sums[0])) own = own / sums[0];  // otherwise the walk refuses the weights
         for (int j = 0; seeds.holds(i) && j < hits.count; ++j)
             if (hits.ids[j] == seeds.node[i] && hits.score(j) > 0.0) own = own + mass * hits.score(j) / sums[1];
         nodes[i] = seeds.node[i];

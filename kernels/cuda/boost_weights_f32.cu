@@ -1,11 +1,11 @@
-// Weights of passages that a list raises, on a device. backends/cpu_boost.py of the package gives the same bits.
+// Raises the weights of passages in a list, on a device. backends/cpu_boost.py of the package gives the same bits.
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/query_status.h"
 #include "hopfuse/scalar.h"
 
-// boost_weights_f32: weights (B, columns), of which those of a query's hits with score > 0 are multiplied, where they are, by
-// 1 + strength (score / the query's largest score), in float32. Hits are columns, none twice.
+// boost_weights_f32: multiplies, in place and in float32, the weights (B, columns) of a query's hits with score > 0 by
+// 1 + strength (score / the query's largest score). Hits are columns, each at most once.
 // Unit: a query; a block. Block: 256. Shared memory: 8 bytes. Registers: <= 40 (occupancy 75 %).
 // Bytes: 24 a hit, of which 8 are gathered.
 extern "C" __global__ void __launch_bounds__(256)
@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(256)
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
         if (ids[i] < 0 || ids[i] >= columns) atomicMax(&outside, 1u);
-        // Positive numbers are ordered as their bits.
+        // Positive numbers have the same order as their bits.
         if (scores[i] > 0.0f) atomicMax(&largest, float_to_bits(scores[i]));
     }
     __syncthreads();

@@ -1,7 +1,7 @@
 // Rows of a corpus and their canonical scores (hopfuse/dense_topk.h) on a device, for dense search and for similarity.
 //
-// A canonical dot product is made by 16 threads: thread j is accumulator j, and shuffles are the tree. Rows are float32,
-// or float16 and bfloat16 by their bits.
+// 16 threads compute a canonical dot product: thread j is accumulator j, and shuffles form the tree. Rows are float32, or the
+// bits of float16 and bfloat16.
 #pragma once
 
 #include "hopfuse/device.h"
@@ -10,7 +10,7 @@
 namespace hopfuse {
 
 constexpr int LANES = 16;
-constexpr int QUERIES_PER_ROW = 4;  // a row that is read once meets so many queries
+constexpr int QUERIES_PER_ROW = 4;  // number of queries for which a row is read once
 
 struct Float32Row {
     using Element = float;
@@ -27,8 +27,8 @@ struct BFloat16Row {
     __device__ static float widen(unsigned short bits) { return bfloat_bits_to_float(bits); }
 };
 
-// Accumulator `lane` of Q dot products with one row. Lanes beyond the end multiply zeros, as the padding of the contract
-// does: it turns an accumulator of -0 into +0.
+// Accumulator `lane` of Q dot products with one row. Lanes beyond the end multiply zeros, like the padding of the contract,
+// which turns an accumulator of -0 into +0.
 template <class Row, int Q>
 HOPFUSE_DEVICE void accumulate(const float* const (&query)[Q], const typename Row::Element* row, int dim, int lane,
                                float (&sum)[Q]) {
@@ -41,7 +41,7 @@ HOPFUSE_DEVICE void accumulate(const float* const (&query)[Q], const typename Ro
     }
 }
 
-// The total of 16 lanes, in lane 0. All lanes of the warp come.
+// The total of 16 lanes, in lane 0. Called by all lanes of the warp.
 HOPFUSE_DEVICE float add_tree(float sum) {
     for (int h = LANES / 2; h > 0; h /= 2) sum = sum + __shfl_down_sync(0xffffffffu, sum, h, LANES);
     return sum;

@@ -1,5 +1,5 @@
-// Exact dense top-k: canonical scores, and what surrounds the matrix product that finds candidates. Contract and order
-// of operations: hopfuse/dense_topk.h; the CPU's kernels give the same bits. Selection: topk.cu, where the bound on
+// Exact dense top-k: canonical scores, and the steps around the matrix product that finds candidates. Contract and order of
+// operations: hopfuse/dense_topk.h; the CPU's kernels give the same bits. Selection: topk.cu, where the bound on
 // approximate scores is derived.
 //
 // Rows and canonical dot products: dense_rows.h.
@@ -25,7 +25,7 @@ HOPFUSE_DEVICE void make_norms(const typename Row::Element* rows, int64_t count,
     if (lane == 0 && group < count) norm[group] = sqrtf(square);
 }
 
-// Canonical norms of queries, and what is wrong with them: hopfuse/query_status.h.
+// Canonical norms of queries, and their status: hopfuse/query_status.h.
 HOPFUSE_DEVICE void check_queries(const float* queries, int64_t count, int dim, int cosine, float* norm,
                                   int32_t* status) {
     const int64_t group = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
@@ -52,7 +52,7 @@ struct Queries {
     int batch, dim, cosine;
 };
 
-// Where the keys of a tile go: columns first .. first + columns of a query's keys, `stride` apart from the next query's.
+// Where the keys of a tile are written: columns first .. first + columns of a query's keys, `stride` before the next query's.
 struct KeyColumns {
     uint64_t* keys;
     int64_t stride, first;
@@ -61,7 +61,7 @@ struct KeyColumns {
     __device__ void put(int64_t query, int column, uint64_t key) const { keys[query * stride + first + column] = key; }
 };
 
-// One row of the tile against up to QUERIES_PER_ROW queries.
+// Scores one row of the tile for up to QUERIES_PER_ROW queries.
 template <class Row>
 HOPFUSE_DEVICE void score_row(const typename Row::Element* tile, const float* row_norm, int rows, int64_t first_row,
                               const Queries& q, const Mask& mask, const KeyColumns& out) {
@@ -140,7 +140,7 @@ HOPFUSE_DEVICE void score_listed(const typename Row::Element* corpus, const floa
 
 }  // namespace hopfuse
 
-// dense_norms_TYPE: canonical sqrt(x . x) of every row.
+// dense_norms_TYPE: the canonical sqrt(x . x) of every row.
 // Grid: 16 rows a block. Block: 256. Registers: <= 40 (occupancy 75 %). Moved: a row's bytes and 4.
 #define HOPFUSE_DENSE_NORMS(name, Row)                                                 \
     extern "C" __global__ void __launch_bounds__(256)                                  \
@@ -152,14 +152,14 @@ HOPFUSE_DENSE_NORMS(dense_norms_f32, Float32Row)
 HOPFUSE_DENSE_NORMS(dense_norms_f16, Float16Row)
 HOPFUSE_DENSE_NORMS(dense_norms_bf16, BFloat16Row)
 
-// dense_queries_f32: the same norms of queries, and their status.
+// dense_queries_f32: the same for queries, and their status.
 // Grid: 16 queries a block. Block: 256. Registers: <= 48 (occupancy 75 %). Moved: a query's bytes and 8.
 extern "C" __global__ void __launch_bounds__(256)
     dense_queries_f32(const float* queries, int64_t count, int dim, int cosine, float* norm, int32_t* status) {
     hopfuse::check_queries(queries, count, dim, cosine, norm, status);
 }
 
-// dense_widen_TYPE: rows of 16 bits as float32, for a matrix product with float32 queries.
+// dense_widen_TYPE: converts 16-bit rows to float32, for a matrix product with float32 queries.
 // Grid: 256 values a block. Block: 256. Registers: <= 16 (occupancy 100 %). Moved: 6 bytes a value.
 #define HOPFUSE_DENSE_WIDEN(name, Row)                                                                              \
     extern "C" __global__ void __launch_bounds__(256) name(const unsigned short* bits, int64_t count, float* out) { \
@@ -170,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(256)
 HOPFUSE_DENSE_WIDEN(dense_widen_f16, Float16Row)
 HOPFUSE_DENSE_WIDEN(dense_widen_bf16, BFloat16Row)
 
-// dense_mask_ids: ascending id lists as a mask (lists, rows) of the rows first_row .. first_row + rows.
+// dense_mask_ids: converts ascending id lists to a mask (lists, rows) of the rows first_row .. first_row + rows.
 // Grid: one block a list. Block: 256. Registers: <= 32 (occupancy 75 %). Moved: a byte a row, 8 bytes an id in the tile.
 extern "C" __global__ void __launch_bounds__(256)
     dense_mask_ids(const int64_t* indptr, const int64_t* ids, int64_t first_row, int rows, uint8_t* mask) {
@@ -188,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(256)
         mine[ids[i] - first_row] = 1;
 }
 
-// dense_score_TYPE: keys of the canonical scores of a tile's allowed rows; 0 for others and for columns beyond the rows.
+// dense_score_TYPE: keys of the canonical scores of a tile's allowed rows; 0 for other rows and for columns beyond the rows.
 // Grid: ceil(columns / 16) * ceil(batch / 4) blocks, the queries of one tile side by side. Block: 256. Registers: <= 64
 // (occupancy 50 %). Moved: a row's bytes for every 4 queries, mostly from the second-level cache; 8 bytes a key.
 #define HOPFUSE_DENSE_SCORE(name, Row)                                                                               \
@@ -204,8 +204,8 @@ HOPFUSE_DENSE_SCORE(dense_score_f32, Float32Row)
 HOPFUSE_DENSE_SCORE(dense_score_f16, Float16Row)
 HOPFUSE_DENSE_SCORE(dense_score_bf16, BFloat16Row)
 
-// dense_rescore_TYPE: keys of the canonical scores of listed rows: candidates, whose keys hold their rows, or positions
-// first .. first + columns of id lists. 0 beyond a list's end.
+// dense_rescore_TYPE: keys of the canonical scores of listed rows: those of candidates, given by keys, or of positions
+// first .. first + columns of id lists; 0 beyond the end of a list.
 // Grid: batch * ceil(columns / 16) blocks. Block: 256. Registers: <= 64 (occupancy 50 %). Moved: a row's bytes, 8 of an
 // id or a key, 8 of the key made; queries come from the cache.
 #define HOPFUSE_DENSE_RESCORE(name, Row)                                                                               \

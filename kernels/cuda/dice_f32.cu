@@ -1,10 +1,10 @@
-// dice_f32 on a device. Contract: hopfuse/dice.h, whose arithmetic this is.
+// dice_f32 on a device. Contract: hopfuse/dice.h, whose functions it uses.
 #include "hopfuse/device.h"
 #include "hopfuse/dice.h"
 
 namespace hopfuse {
 
-// The query of a candidate: the last one that begins at it or before it.
+// The query of a candidate: the last one that begins at or before it.
 HOPFUSE_DEVICE int64_t query_of(const int64_t* indptr, int64_t batch, int64_t at) {
     int64_t low = 0, high = batch;
     while (high - low > 1) {
@@ -15,7 +15,7 @@ HOPFUSE_DEVICE int64_t query_of(const int64_t* indptr, int64_t batch, int64_t at
     return low;
 }
 
-// Elements that two ascending sets share.
+// The number of elements that two ascending sets share.
 HOPFUSE_DEVICE int64_t count_common(const int32_t* a, const int32_t* a_end, const int32_t* b, const int32_t* b_end) {
     int64_t common = 0;
     while (a < a_end && b < b_end) {

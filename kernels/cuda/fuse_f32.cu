@@ -1,22 +1,22 @@
-// calibrate_f32 and fuse_f32 on a device. Contracts: hopfuse/calibrate.h, hopfuse/fuse.h, whose arithmetic this is.
+// calibrate_f32 and fuse_f32 on a device. Contracts: hopfuse/calibrate.h, hopfuse/fuse.h, whose functions they use.
 //
-// fuse_f32 takes a block to a query. Its warps make the list values, a list each; then it sorts the entries by document and
-// list, the thread at a document's first entry scores it, and the documents are sorted by rank. Both sorts are bitonic
-// networks over `size` entries of 16 bytes, a power of two that holds the widths of all lists. Shared and global memory give
-// the same bits.
+// fuse_f32 uses a block per query. Each of its warps computes the values of a list. Then the block sorts the entries by
+// document and list, the thread at a document's first entry scores it, and the documents are sorted by rank. Both sorts are
+// bitonic networks over `size` entries of 16 bytes; `size` is a power of two and at least the sum of the widths of all lists.
+// Shared and global memory give the same bits.
 #include "hopfuse/device.h"
 #include "hopfuse/fuse.h"
 #include "warp.h"
 
 namespace hopfuse {
 
-// The lists of a launch of fuse: list l's rows are (B, width), after those of the lists before it.
+// The lists of a launch of fuse: the rows of list l are (B, width), after those of earlier lists.
 struct FlatLists {
     int64_t batch;
     int32_t lists;
     const int64_t* starts;  // (L + 1,) sums of widths
     const int64_t* counts;  // (L, B)
-    const int64_t* pools;   // (L,) the most that is taken of a list
+    const int64_t* pools;   // (L,) the largest number of entries used of a list
 
     __device__ int64_t width(int32_t l) const { return starts[l + 1] - starts[l]; }
     __device__ int64_t row(int32_t l, int64_t b) const { return batch * starts[l] + b * width(l); }
@@ -26,14 +26,14 @@ struct FlatLists {
     }
 };
 
-// What list values are made of, and where they go: laid out as the scores are.
+// The inputs of list values, and where the values are written, in the same layout as the scores.
 struct ListValues {
     const float* scores;
     CalibrationRule calibration;
     float* values;
 };
 
-// What a document's score and rank depend on beside its entries, and where the hits go.
+// What a document's score and rank depend on besides its entries, and where hits are written.
 struct Ranking {
     FusionMethod method;
     const float* option;
@@ -45,8 +45,8 @@ struct Ranking {
     int64_t* count;
 };
 
-// Entry::list of a document's first entry once it is scored; further ones are of later lists, above 0. And of padding,
-// which sorts behind all others.
+// Entry::list of a document's first entry after it is scored (further entries are from later lists, above 0), and of padding,
+// which sorts after all others.
 constexpr int32_t DOCUMENT = 0, NO_ENTRY = 0x7fffffff;
 
 struct ByDocument {
@@ -61,7 +61,7 @@ struct ByRank {
 
 HOPFUSE_DEVICE Entry padding() { return Entry{0x7fffffffffffffff, NO_ENTRY, 0.0f}; }
 
-// A query's lists as mean_wasserstein reads them.
+// A query's lists in the form that mean_wasserstein reads.
 struct Calibrated {
     const FlatLists& in;
     int64_t query;
@@ -71,7 +71,7 @@ struct Calibrated {
     __device__ const float* values(int32_t l) const { return all + in.row(l, query); }
 };
 
-// Query b's list values, a warp to a list; the distance of all, where it is asked for, by every warp.
+// Computes query b's list values, one warp per list, and the distance of all lists, if needed, by every warp.
 HOPFUSE_DEVICE void make_values(const FlatLists& in, int64_t b, const ListValues& of, const Ranking& by) {
     const Warp team{static_cast<int>(threadIdx.x % 32)};
     const int32_t first = static_cast<int32_t>(threadIdx.x / 32), step = static_cast<int32_t>(blockDim.x / 32);
@@ -92,8 +92,8 @@ HOPFUSE_DEVICE void make_values(const FlatLists& in, int64_t b, const ListValues
     __syncthreads();
 }
 
-// All entries of query b, each list's at the place that the widths give it, and padding elsewhere. Returns how many
-// entries there are.
+// Writes all entries of query b, those of each list at the offset given by the widths, with padding elsewhere. Returns the
+// number of entries.
 HOPFUSE_DEVICE int64_t fill_entries(const FlatLists& in, int64_t b, const int64_t* ids, const float* values,
                                     int64_t size, Entry* entries) {
     int64_t used = 0;
@@ -118,8 +118,8 @@ HOPFUSE_DEVICE void put_in_order(Entry& a, Entry& b, bool ascending, Before befo
     b = first;
 }
 
-// A bitonic network, by the whole block. A pair's warp is the same in every step, and up to distance 32 its pairs lie
-// in a range of 64 entries that no other warp touches, so that those steps wait for the warp alone.
+// A bitonic network, by the whole block. Each warp has the same pairs' positions in every step, and up to distance 32 its
+// pairs are in a range of 64 entries that no other warp accesses, so those steps need only synchronise the warp.
 template <class Before>
 HOPFUSE_DEVICE void sort(Entry* entries, int64_t size, Before before) {
     bool crossed = true;  // entries may come from another warp
@@ -144,8 +144,8 @@ HOPFUSE_DEVICE int entries_of(const Entry* entry, int64_t left) {
     return held;
 }
 
-// Scores the document whose first entry this is. One thread has all entries of a document, but for their ids, which
-// others read and nobody changes.
+// Scores the document whose first entry this is. Only one thread accesses the entries of a document, except their ids, which
+// others read and no thread changes.
 HOPFUSE_DEVICE void score_document(const Ranking& by, const Union& of, int64_t left, Entry* entry) {
     const int held = entries_of(entry, left);
     float score = 0.0f;
@@ -167,8 +167,8 @@ HOPFUSE_DEVICE void add(int64_t* total, int64_t mine) {
     atomicAdd(reinterpret_cast<unsigned long long*>(total), static_cast<unsigned long long>(mine));
 }
 
-// What gumbel.h asks of all documents: whole numbers, whose order of adding changes nothing. They are added up where
-// the query's hits will stand.
+// The concordance for gumbel.h over all documents. These are integers, so the order of addition does not matter. They are
+// accumulated where the query's hits will be written.
 HOPFUSE_DEVICE Concordance concordance(const Entry* entries, int64_t used, const Ranking& by) {
     if (threadIdx.x == 0) *by.ids = *by.count = 0;
     __syncthreads();
@@ -190,14 +190,14 @@ HOPFUSE_DEVICE Concordance concordance(const Entry* entries, int64_t used, const
     return Concordance{*by.ids, *by.count};
 }
 
-// Where the list value stood that made a query's i-th entry, before entries were sorted.
+// The place of the list value from which a query's i-th entry was made, before entries were sorted.
 HOPFUSE_DEVICE float& room(const FlatLists& in, int64_t b, float* values, int64_t i) {
     int32_t l = 0;
     while (i >= in.starts[l + 1]) ++l;
     return values[in.row(l, b) + (i - in.starts[l])];
 }
 
-// What condorcet.h asks for, of the document at entry i.
+// The value for condorcet.h of the document at entry i.
 HOPFUSE_DEVICE float majorities(const Entry* entries, int64_t used, int64_t i, const float* weights) {
     const int held = entries_of(entries + i, used - i);
     int halves = 0;
@@ -209,8 +209,8 @@ HOPFUSE_DEVICE float majorities(const Entry* entries, int64_t used, int64_t i, c
     return 0.5f * static_cast<float>(halves);
 }
 
-// All documents' majorities to their first entries: by way of the room of the list values, for all entries are read
-// until the last is known.
+// Writes all documents' majorities to their first entries. They are stored in place of the list values meanwhile, because all
+// entries are read until the last majority is known.
 HOPFUSE_DEVICE void count_majorities(const FlatLists& in, int64_t b, const float* weights, int64_t used, float* values,
                                      Entry* entries) {
     for (int64_t i = threadIdx.x; i < used; i += blockDim.x)
@@ -220,8 +220,8 @@ HOPFUSE_DEVICE void count_majorities(const FlatLists& in, int64_t b, const float
         if (begins_document(entries, used, i)) entries[i].value = room(in, b, values, i);
 }
 
-// Scores every document among `used` entries in the order of documents; returns how many there are. Of `values` the
-// room is used.
+// Scores every document among `used` entries, in the order of documents; returns the number of documents. Overwrites
+// `values`.
 HOPFUSE_DEVICE int64_t score_documents(const FlatLists& in, int64_t b, const Ranking& by, int64_t used, float* values,
                                        Entry* entries) {
     int64_t documents = 0;
@@ -247,7 +247,7 @@ HOPFUSE_DEVICE void write_hits(const Ranking& by, const Entry* best, int64_t cou
     if (threadIdx.x == 0) *by.count = count;
 }
 
-// One query, in room for `size` entries.
+// Fuses one query, in a buffer of `size` entries.
 HOPFUSE_DEVICE void fuse_query(const FlatLists& in, int64_t b, const int64_t* ids, const ListValues& of,
                                const Ranking& by, int64_t size, Entry* entries) {
     make_values(in, b, of, by);
@@ -260,7 +260,7 @@ HOPFUSE_DEVICE void fuse_query(const FlatLists& in, int64_t b, const int64_t* id
 
 }  // namespace hopfuse
 
-// calibrate_f32: what a row's scores become, with -inf after its count.
+// calibrate_f32: the calibrated scores of a row, with -inf after its count.
 // Unit: a row; a warp, 4 to a block. Block: 128. Registers: <= 56 (occupancy 50 %). Bytes: 4 n read and 4 width written;
 // z_score and three_sigma read scores twice and what they have written twice, l2 scores twice, sum and softmax what they
 // have written twice; pit and gaussian read on from a score to the first that differs.
@@ -275,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(128, 8)
     hopfuse::calibrate_row(team, scores + b * width, counts[b], width, rule, out + b * width);
 }
 
-// fuse_list: a list's rows (batch, width) to their place among those of all lists, which FlatLists describes.
+// fuse_list: copies a list's rows (batch, width) to their place in FlatLists.
 // Unit: an entry. Block: 256. Registers: <= 32. Bytes: 24 an entry, 16 a row.
 extern "C" __global__ void __launch_bounds__(256)
     fuse_list(int64_t batch, int64_t width, int64_t start, int64_t list, const int64_t* ids, const float* scores,
@@ -294,7 +294,7 @@ extern "C" __global__ void __launch_bounds__(256)
         float consensus, const float *prior, int64_t priors, int64_t k, int64_t *out_ids, float *out_scores,         \
         int64_t *out_counts
 
-// weight_step: from a query's weights to the next one's; as many as there are lists, or 0 where all share them.
+// weight_step: the distance from a query's weights to the next one's: the number of lists, or 0 if all queries share them.
 #define HOPFUSE_FUSE_QUERY(b, size, entries)                                                        \
     hopfuse::fuse_query(hopfuse::FlatLists{batch, lists, starts, counts, pools}, b, ids,            \
                         hopfuse::ListValues{scores,                                                 \
@@ -311,8 +311,8 @@ extern "C" __global__ void __launch_bounds__(256)
                                          out_counts + b},                                           \
                         size, entries)
 
-// fuse_f32: the best k documents of each query. Its entries are sorted in shared memory, 16 size bytes with size at most
-// 2048, or where `room` is given in global memory, `size` entries to a block, and so for any lists.
+// fuse_f32: the best k documents of each query. Entries are sorted in shared memory, 16 size bytes with size at most 2048,
+// or, if `room` is given, in global memory, `size` entries per block, for lists of any size.
 // Unit: a query; a block, which goes on with another. Block: 256. Shared memory: <= 32 KiB. Registers: <= 64 (occupancy
 // 50 %). At size 256 (lists of 100 and 30) 4 KiB and 128 threads. Bytes: 12 of every entry and 8 of every list read, 12 k
 // written; list values as calibrate_f32, and boltzmann goes over them three times more; in global memory each of the

@@ -1,5 +1,5 @@
-// Sums over all blocks of a launch that end in the same launch: what each thread holds of a lane, joined by the last block that
-// comes to it. Device code only.
+// Sums over all blocks of a launch, completed in the same launch: the last block to arrive joins what the threads hold per
+// lane. Device code only.
 #pragma once
 
 #include "hopfuse/device.h"
@@ -7,7 +7,7 @@
 
 namespace hopfuse {
 
-// What a kernel measures of some rows and a lane: sums of whole grains, exact in any order, and maxima.
+// What a kernel measures for some rows and a lane: sums of whole grains, which are exact in any order, and maxima.
 struct Measured {
     double sum, largest;
 
@@ -19,7 +19,7 @@ struct Measured {
 
 constexpr int JOIN_GROUP = 64;  // blocks, or groups, that one block joins
 
-// Where blocks leave what they have measured.
+// Where blocks store what they have measured.
 struct JoinRoom {
     double* columns;    // (blocks + groups, 2, L)
     unsigned* arrived;  // (groups + 1,), 0 before and after a launch
@@ -38,14 +38,14 @@ struct JoinRoom {
     }
 };
 
-// What joining takes of a block's shared memory.
+// The shared memory of a block for joining.
 struct JoinShared {
     double values[256];
     bool is_last;
 };
 
-// What the threads of a block hold of a lane each, thread t of lane t % L, together: for the first L threads. `all`: what
-// none would give.
+// Joins the values of a block's threads, where thread t has lane t % L; the first L threads get the results. `all` is the
+// neutral value.
 template <int L, class Join>
 HOPFUSE_DEVICE double join_threads(double mine, double* values, Join join, double all = 0.0) {
     values[threadIdx.x] = mine;
@@ -74,7 +74,7 @@ HOPFUSE_DEVICE Measured join_block(const Measured& mine, double* values) {
     return Measured{sum, join_threads<L>(mine.largest, values, Largest{})};
 }
 
-// `count` columns, for the first L threads.
+// Joins `count` columns, for the first L threads.
 template <int L>
 HOPFUSE_DEVICE Measured join_columns(const JoinRoom& room, int64_t first, int64_t count, double* values) {
     Measured mine = {0.0, 0.0};
@@ -83,8 +83,8 @@ HOPFUSE_DEVICE Measured join_columns(const JoinRoom& room, int64_t first, int64_
     return join_block<L>(mine, values);
 }
 
-// Joins what the threads of all blocks have measured: by groups of blocks, and then groups. True in the last block, whose
-// first L threads get all. By whole blocks of at most 256 threads.
+// Joins what the threads of all blocks have measured, first in groups of blocks and then across groups. True in the last
+// block, whose first L threads get the total. Called by whole blocks of at most 256 threads.
 template <int L>
 HOPFUSE_DEVICE bool join_grid(Measured& mine, const JoinRoom& room, JoinShared* shared) {
     const int64_t blocks = gridDim.x, groups = (blocks + JOIN_GROUP - 1) / JOIN_GROUP;
@@ -102,7 +102,7 @@ HOPFUSE_DEVICE bool join_grid(Measured& mine, const JoinRoom& room, JoinShared* 
     return true;
 }
 
-// By the first L threads, (2, L).
+// Called by the first L threads; (2, L).
 template <int L>
 HOPFUSE_DEVICE void put_measured(const Measured& all, double* measured) {
     measured[threadIdx.x] = all.sum;

@@ -1,4 +1,4 @@
-// What ising_f32 takes; python/hopfuse/backends/cuda/arguments.py describes the same struct.
+// The argument of ising_f32; python/hopfuse/backends/cuda/arguments.py describes the same struct.
 #pragma once
 
 #include "hopfuse/integers.h"
@@ -23,8 +23,8 @@ struct IsingArguments {
     float* out_scores;     // (batch, k)
     int64_t* out_counts;   // (batch,)
     int32_t* status;       // (batch,)
-    float* coupling_room;  // width^2 a block
-    double* shared_room;   // width a warp
+    float* coupling_room;  // width^2 per block
+    double* shared_room;   // width per warp
 };
 
 }  // namespace hopfuse

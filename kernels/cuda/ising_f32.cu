@@ -1,4 +1,4 @@
-// ising_f32 on a device. Contract: hopfuse/ising.h, whose arithmetic this is.
+// ising_f32 on a device. Contract: hopfuse/ising.h, whose functions it uses.
 #include "hopfuse/device.h"
 #include "hopfuse/ising.h"
 #include "hopfuse/query_status.h"
@@ -11,7 +11,7 @@ struct Row {
     int64_t begin, end;
 };
 
-// A document outside the graph has no neighbours: its query is refused, but the block goes on.
+// A document outside the graph has no neighbours. Its query is refused, but the block continues.
 HOPFUSE_DEVICE Row row_of(const IsingGraph& graph, int64_t id) {
     if (id < 0 || id >= graph.num_nodes) return Row{0, 0};
     const int32_t node = graph.internal_of[id];
@@ -28,7 +28,7 @@ HOPFUSE_DEVICE int64_t find_neighbour(const IsingGraph& graph, int64_t begin, in
     return begin;
 }
 
-// S of two candidates: each neighbour of the shorter row is looked up in what is left of the longer one.
+// S of two candidates: looks up each neighbour of the shorter row in the rest of the longer one.
 HOPFUSE_DEVICE double shared_weight(const IsingGraph& graph, Row a, Row b) {
     Row few = a, many = b;
     if (b.end - b.begin < a.end - a.begin) {
@@ -53,21 +53,21 @@ struct Candidates {
     const float* scores;
 };
 
-// A block's room: in shared memory n numbers each, in global memory A, and a row of S for each warp.
+// A block's buffers: n numbers each in shared memory; A and a row of S per warp in global memory.
 struct Room {
     float *h, *m, *next;
     float* coupling;
     double* shared;
 };
 
-// By all warps, a candidate each.
+// Called by all warps, with a candidate per warp.
 template <class F>
 HOPFUSE_DEVICE void each_row(int64_t n, F f) {
     HOPFUSE_ROLLED
     for (int64_t i = threadIdx.x / 32; i < n; i += blockDim.x / 32) f(i);
 }
 
-// Rows of A, a warp to a row.
+// Computes the rows of A, one warp per row.
 HOPFUSE_DEVICE void couple(const Warp& team, const IsingGraph& graph, const Candidates& list, const Room& room) {
     double* const raw = room.shared + threadIdx.x / 32 * list.n;
     each_row(list.n, [=](int64_t i) {
@@ -77,7 +77,7 @@ HOPFUSE_DEVICE void couple(const Warp& team, const IsingGraph& graph, const Cand
     });
 }
 
-// The scores, in room.h.
+// Computes the scores, in room.h.
 HOPFUSE_DEVICE void settle(const Warp& team, const IsingModel& model, int64_t n, const Room& room) {
     float *m = room.m, *next = room.next;
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) m[i] = ising_start(model, room.h[i]);
@@ -96,7 +96,7 @@ HOPFUSE_DEVICE void settle(const Warp& team, const IsingModel& model, int64_t n,
     __syncthreads();
 }
 
-// A candidate's place is the number of those that rank before it.
+// A candidate's place is the number of candidates that rank before it.
 HOPFUSE_DEVICE void write_best(const Candidates& list, const float* score, int64_t k, int64_t* ids, float* scores) {
     for (int64_t i = threadIdx.x; i < list.n; i += blockDim.x) {
         int64_t rank = 0;
@@ -113,7 +113,7 @@ HOPFUSE_DEVICE void write_best(const Candidates& list, const float* score, int64
 
 }  // namespace hopfuse
 
-// ising_f32: each query's candidates by their mean field, the best k; status as query_status.h.
+// ising_f32: ranks each query's candidates by their mean field and keeps the best k; status as in query_status.h.
 // Unit: a query; a block, which goes on with another. Block: 256. Shared memory: <= 12 KiB. Registers: <= 64
 // (occupancy 50 %). Bytes: for each pair of candidates the shorter of their rows, 4 of an entry (8 weighted), and as many
 // steps of bisection in the longer; then 4 n^2 written, and read in every step.

@@ -1,4 +1,4 @@
-// A batch's node weights on a device, as walks read them. Contract: hopfuse/ppr.h, NODE WEIGHTS; kernels/cpu/inputs.cpp gives
+// Converts a batch's node weights for walks, on a device. Contract: hopfuse/ppr.h, NODE WEIGHTS; kernels/cpu/inputs.cpp gives
 // the same bits.
 #include "hopfuse/device.h"
 #include "hopfuse/node_weights.h"
@@ -7,7 +7,7 @@
 
 namespace hopfuse {
 
-// A block's part of the nodes, or columns, of one query.
+// A block's part of the nodes or columns of one query.
 struct WeightPart {
     int64_t query, begin, end;
 
@@ -19,9 +19,9 @@ struct WeightPart {
 
 HOPFUSE_DEVICE bool is_weight(float weight) { return weight >= 0.0f && weight - weight == 0.0f; }
 
-// Which weights are compared: of nodes that have entries, in their row or out of them, and that a query admits.
+// The nodes whose weights are compared: those that have entries, in their row or out of them, and that a query allows.
 struct ComparedNodes {
-    const int64_t *indptr, *out_indptr;  // out_indptr: where edges have a direction, else null
+    const int64_t *indptr, *out_indptr;  // out_indptr: only for directed graphs, else null
     const uint8_t* allowed;              // (queries, N) or (1, N), or null
     int64_t allowed_stride;              // N, or 0
 
@@ -38,8 +38,8 @@ HOPFUSE_DEVICE void note_fault(int32_t* status, int32_t fault) { atomicMin(reint
 
 using namespace hopfuse;
 
-// node_weights_largest: of each query the largest weight of the nodes that are compared, a node without a column having 1, and
-// the largest of any column: bits of float32, (queries, 2), 0 before. What is no weight is left out.
+// node_weights_largest: for each query, the largest weight of the compared nodes, where a node without a column has weight 1,
+// and the largest weight of any column: float32 bits, (queries, 2), 0 before. Invalid weights are ignored.
 // Unit: a part of a query's nodes; a block. Block: 256. Shared memory: 8 bytes. Registers: <= 40 (occupancy 75 %).
 // Bytes: 20 N, and 4 a weight, gathered.
 extern "C" __global__ void __launch_bounds__(256)
@@ -65,8 +65,9 @@ extern "C" __global__ void __launch_bounds__(256)
     if (threadIdx.x < 2) atomicMax(largest + at.query * 2 + threadIdx.x, best[threadIdx.x]);
 }
 
-// node_weights_read: weights (queries, columns), and that of each query's other nodes, (queries,). `status`, which is complete
-// before, says what is wrong. `lightest`: of a query's edges that it walks, or null: no product can leave float32.
+// node_weights_read: weights (queries, columns), and (queries,) the weight of each query's other nodes. Writes faults to
+// `status`, which is status_complete before. `lightest`: the lightest edge that each query walks, or null if no product can
+// leave float32.
 // Unit: a part of a query's columns; a block. Block: 256. Shared memory: 0. Registers: <= 40 (occupancy 75 %).
 // Bytes: 8 a weight.
 extern "C" __global__ void __launch_bounds__(256)

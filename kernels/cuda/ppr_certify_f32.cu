@@ -1,5 +1,5 @@
-// From the walk's last iterate to the scores that are returned and their certificate, in float64. Contract: hopfuse/ppr.h;
-// kernels/cpu/ppr_certify.h gives the same bits. L queries lie side by side: state[node][lane].
+// Computes the returned scores and their certificate from the walk's last iterate, in float64. Contract: hopfuse/ppr.h;
+// kernels/cpu/ppr_certify.h gives the same bits. L queries are stored side by side: state[node][lane].
 #include "ppr_scales.h"
 
 namespace hopfuse {
@@ -32,7 +32,7 @@ HOPFUSE_DEVICE Measured scale_tile(float* state, const Scales& scales, const dou
     return Measured{sum, 0.0};
 }
 
-// What the float64 walk of one row reads.
+// What the float64 residual of one row reads.
 struct ResidualTables {
     const int64_t* indptr;
     const int32_t* indices;
@@ -68,7 +68,7 @@ HOPFUSE_DEVICE double residual_of_row(const ResidualTables& t, const Scales& sca
     double walked = d * walked_sum<L>(t, scales, row, lane);
     if (scales.attraction != nullptr) {
         walked = walked * static_cast<double>(scales.attraction[row * L + lane]);
-    } else if (scales.per_lane) {  // edges into nodes that may not hold mass do not exist
+    } else if (scales.per_lane) {  // edges into nodes that may not hold mass are ignored
         const double open = scales.unscale[row * L + lane];
         walked = walked * (scales.per_type ? open : (open > 0.0 ? 1.0 : 0.0));
     }
@@ -77,7 +77,7 @@ HOPFUSE_DEVICE double residual_of_row(const ResidualTables& t, const Scales& sca
     return r;
 }
 
-// Of a block's tile and a thread's lane the sum of |r|, and the largest (2 slack x + |r|) / deg, over the node weight.
+// For a block's tile and a thread's lane: the sum of |r|, and the largest (2 slack x + |r|) / deg, over the node weight.
 template <int L>
 HOPFUSE_DEVICE Measured residual(const ResidualTables& t, const Scales& scales, int64_t num_nodes, const double* slack,
                                  int symmetric, float* improved, float* correction) {
@@ -93,7 +93,7 @@ HOPFUSE_DEVICE Measured residual(const ResidualTables& t, const Scales& scales, 
         if (correction != nullptr) correction[at] = static_cast<float>(r * scales.scale[scales.per_lane ? at : row]);
         sum = sum + to_grain(fabs(r), PPR_ANCHOR);
         if (!symmetric) continue;
-        // What `improved` receives is another state: x^ is as it was.
+        // `improved` is a separate state: x^ does not change.
         const double grown = fma(grown_by, fabs(static_cast<double>(t.x[at])), fabs(r));
         const double share = scales.over_weight<L>(grown * scales.scale[scales.per_lane ? at : row], row, lane);
         largest = share > largest ? share : largest;
@@ -107,17 +107,17 @@ using namespace hopfuse;
 
 // Every kernel: Block: 256. Shared memory: 0 unless said.
 //
-// ppr_mass_lL: the sum of max(y, 0) deg of each lane. Unit: a tile and a lane; a thread. Shared memory: 2056 bytes.
+// ppr_mass_lL: the sum of max(y, 0) deg per lane. Unit: a tile and a lane; a thread. Shared memory: 2056 bytes.
 //   Registers: <= 64. Bytes: 4 N L.
-// ppr_scale_lL: x^ = fl(max(y, 0) deg / total) where totals are given, fl(y deg) in lanes that a proof ended,
+// ppr_scale_lL: x^ = fl(max(y, 0) deg / total) if totals are given, fl(y deg) in lanes that a proof ended,
 //   and each lane's lost mass.
 //   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 64. Bytes: 8 N L.
-// ppr_residual_lL: the residual of x^ and what it proves of each lane, and, where they are not null,
-//   `improved` fl(x^ + r) and `correction` fl(r / deg).
+// ppr_residual_lL: the residual of x^ and each lane's bounds that follow from it and, if they are not null,
+//   fl(x^ + r) in `improved` and fl(r / deg) in `correction`.
 //   Unit: a tile; a block. Shared memory: 2056 bytes. Registers: <= 64.
 //   Bytes: nnz (4 + w + 8) + 4 L nnz gathered + 8 N + 8 N L.
-// ppr_keep_lL: lanes that are not open take `from` again. Unit: an entry. Registers: <= 32. Bytes: 8 N L.
-// ppr_scores_lL: rows of `scores` (lanes, N), in the caller's node order. Unit: a score. Registers: <= 32.
+// ppr_keep_lL: copies `from` to lanes that are not open. Unit: an entry. Registers: <= 32. Bytes: 8 N L.
+// ppr_scores_lL: writes rows of `scores` (lanes, N), in the caller's node order. Unit: a score. Registers: <= 32.
 //   Bytes: 8 N L + 4 N.
 #define HOPFUSE_CERTIFY(L)                                                                                             \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \

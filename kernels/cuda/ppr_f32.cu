@@ -26,11 +26,11 @@ struct PassTables {
     const float* restart;        // (rows, L)
     const float* factor;         // g: (N,) or (N, L), or null: 1
     const float* attraction;     // (N, L) node weights, or null: all 1
-    const double* scale64;       // (N, L) 0 where a degree is 0, or null: just rows without entries have that degree
+    const double* scale64;       // (N, L) 0 where a degree is 0, or null: only rows without entries have degree 0
     const float* damping;        // (L,)
     const float* omega;          // (L,), or null: power iteration
     const int32_t* accelerates;  // (L,) 0: the lane's omega is 1
-    const int32_t* walking;      // (L,) 0: the lane's state stays as it is
+    const int32_t* walking;      // (L,) 0: the lane's state does not change
 };
 
 template <int L, int Kind>
@@ -52,7 +52,7 @@ struct LaneState {
     double anchor;  // of the residual
 };
 
-// One row of one lane: writes `next`, returns |z - y|, not yet over the node weight.
+// One row of one lane: writes `next`, returns |z - y|, not yet divided by the node weight.
 template <int L, int Kind>
 HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64_t row, const LaneState& own,
                               bool measure) {
@@ -68,7 +68,7 @@ HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64
     const float b = restarts ? t.restart[t.restart_rows.index(row) * L + lane] : 0.0f;
     const float z = fmaf(gd, s, b);
     float following = z;
-    // Without a restart a node of degree 0 holds nothing either way.
+    // Without a restart a node of degree 0 has no mass in either case.
     const bool is_lone = begin == end || (restarts && t.scale64 != nullptr && !(t.scale64[at] > 0.0));
     if (t.omega != nullptr && !is_lone) {
         const float before = t.next[at];
@@ -78,7 +78,7 @@ HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64
     return measure ? fabsf(z - t.current[at]) : 0.0f;
 }
 
-// A tile of all lanes; what is measured of its rows and the thread's lane.
+// One tile in all lanes. Returns the measurements of its rows in the thread's lane.
 template <int L, int Kind>
 HOPFUSE_DEVICE Measured pass(const DeviceRows& rows, const PassTables& t, int64_t num_nodes, const float* degree,
                              const double* anchor, bool measure) {
@@ -99,7 +99,7 @@ HOPFUSE_DEVICE Measured pass(const DeviceRows& rows, const PassTables& t, int64_
     return Measured{sum, static_cast<double>(largest.value())};
 }
 
-// What a measured pass decides: whether a lane's walk ends with it.
+// Decides after a measured pass whether a lane's walk ends with it.
 struct Decision {
     int64_t pass;
     const int64_t *measured_from, *limit;
@@ -109,7 +109,7 @@ struct Decision {
     int32_t* left;
     int64_t* last_pass;
 
-    // By a thread, of the lane's residual.
+    // Called by one thread, with the lane's residual.
     __device__ void take(double sum, int lane) const {
         if (walking[lane] == 0) return;
         const float residual = static_cast<float>(sum);
@@ -125,7 +125,7 @@ struct Decision {
 
 using namespace hopfuse;
 
-// Blocks that a multiprocessor should hold: the gathers' latency is hidden by other warps. sm_75 has room for 1024 threads.
+// Blocks per multiprocessor: other warps hide the latency of the gathers. sm_75 has at most 1024 threads.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define HOPFUSE_PASS_BLOCKS(kind) (kind == edges_per_type ? 4 : 5)
 #else
@@ -141,7 +141,7 @@ using namespace hopfuse;
 #define HOPFUSE_MAKE_LONG_ROWS (LongRows{segment_begin, segment_end, first_of, row_of, allowed, before})
 #define HOPFUSE_MAKE_ROWS const DeviceRows rows = {indptr, indices, weight, edge_type, eta, scale, num_types, per_lane}
 
-// ppr_segments_KIND_lL: the sums of the segments of long rows.
+// ppr_segments_KIND_lL: the sums of segments of long rows.
 //   Unit: a segment of one row and a lane; a thread. Block: 256. Shared memory: 0. Registers: <= 64 (occupancy 50 %).
 //   Bytes: per segment 64 (4 + w) + 64 * 4 L gathered, 4 L written; 12 L more where lanes are masked.
 #define HOPFUSE_SEGMENTS(name, kind, L)                                                                       \
@@ -153,9 +153,9 @@ using namespace hopfuse;
         segments<L, kind>(rows, HOPFUSE_MAKE_LONG_ROWS, state, num_segments, partial);                        \
     }
 
-// ppr_pass_KIND_lL: one pass over all rows: z, the next iterate, the frozen lanes carried along, and (`measured` not null)
-// the L1 residual and the largest change of each lane. Where `limit` is not null it also decides which lanes end with the
-// pass; `left` counts those that go on, and `last_pass` is the pass that wrote the walk's last iterate.
+// ppr_pass_KIND_lL: one pass over all rows: z, the next iterate, copies of frozen lanes, and (if `measured` is not null) the
+// L1 residual and the largest change per lane. If `limit` is not null it also decides which lanes end with the pass; `left`
+// counts those that continue, and `last_pass` is the pass that wrote the walk's last iterate.
 //   Unit: a tile of 64 rows; a block of 256 threads, L neighbours for the L lanes of a row. Block: 256.
 //   Shared memory: 2056 bytes (none where nothing is measured). Registers: <= 64 (occupancy 50 %).
 //   Bytes: nnz (4 + w) + 4 L nnz gathered + N (8 + 4) + 8 L N (the iterate before in, the next one out); 4 L N more

@@ -1,5 +1,6 @@
-// Bounds of each node's error that look one step around it, then two; the passes between are those of ppr_f32.cu. Contract:
-// hopfuse/ppr.h, LOCAL BOUNDS; kernels/cpu/ppr_local.h gives the same bits. L queries lie side by side: state[node][lane].
+// Error bounds of single nodes from their neighbours one step away, then two; the passes between are those of ppr_f32.cu.
+// Contract: hopfuse/ppr.h, LOCAL BOUNDS; kernels/cpu/ppr_local.h gives the same bits. L queries are stored side by side:
+// state[node][lane].
 #include "ppr_scales.h"
 
 namespace hopfuse {
@@ -16,7 +17,7 @@ HOPFUSE_DEVICE Measured scale_of_tile(const Scales& scales, const TileRange& row
     return Measured{0.0, largest};
 }
 
-// The largest value of a tile, over the node weights.
+// The largest value of a tile, divided by node weights.
 template <int L>
 HOPFUSE_DEVICE Measured largest_of_tile(const float* state, const float* attraction, const TileRange& rows, int lane) {
     LargestShare largest = {0.0f, 1.0f};
@@ -33,13 +34,13 @@ using namespace hopfuse;
 
 // Every kernel: Block: 256. Shared memory: 0 unless said.
 //
-// ppr_local_scale_lL: the largest 1 / degree of each lane.
+// ppr_local_scale_lL: the largest 1 / degree per lane.
 //   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 48. Bytes: 8 N.
-// ppr_local_start_lL: |a - b| to `local`, or |a| where b is null.
+// ppr_local_start_lL: writes |a - b| to `local`, or |a| if b is null.
 //   Unit: an entry of the state; a thread. Registers: <= 32. Bytes: 12 N L.
-// ppr_local_step_lL: adds to `local` what the average of a node's neighbours gives.
+// ppr_local_step_lL: adds the average of each node's neighbours to `local`.
 //   Unit: an entry of the state; a thread. Registers: <= 64. Bytes: 12 N L, and 4 N L of node weights.
-// ppr_local_largest_lL: the largest value of each lane, over the node weights where there are any.
+// ppr_local_largest_lL: the largest value per lane, divided by node weights if there are any.
 //   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 48. Bytes: 4 N L, and as many of node weights.
 #define HOPFUSE_LOCAL(L)                                                                                   \
     extern "C" __global__ void __launch_bounds__(256)                                                      \

@@ -1,10 +1,10 @@
 // One step of iterative refinement, around the passes of ppr_f32.cu. Contract: hopfuse/ppr.h, REFINEMENT;
-// kernels/cpu/ppr_refine.h gives the same bits. L queries lie side by side: state[node][lane].
+// kernels/cpu/ppr_refine.h gives the same bits. L queries are stored side by side: state[node][lane].
 #include "ppr_scales.h"
 
 namespace hopfuse {
 
-// A tile's sum of deg |y|, and its largest |y| over the node weight.
+// A tile's sum of deg |y|, and its largest |y| divided by the node weight.
 template <int L>
 HOPFUSE_DEVICE Measured measure_tile(const Scales& scales, const float* solved, const TileRange& rows, int lane) {
     double moved = 0.0, largest = 0.0;
@@ -17,7 +17,7 @@ HOPFUSE_DEVICE Measured measure_tile(const Scales& scales, const float* solved, 
     return Measured{moved, largest};
 }
 
-// x^ + D y of a tile as float32 numbers, and what these lack, which is summed.
+// x^ + D y of a tile in float32, and the sum of what rounding loses.
 template <int L>
 HOPFUSE_DEVICE Measured add_tile(const Scales& scales, bool open, const TileRange& rows, int lane, const float* x,
                                  float* solved) {
@@ -38,10 +38,10 @@ using namespace hopfuse;
 
 // Every kernel: Block: 256. Unit: a tile and a lane; a thread.
 //
-// ppr_refine_measure_lL: the sum of deg |y| of each lane, and the largest |y|. Shared memory: 2056 bytes. Registers: <= 64.
+// ppr_refine_measure_lL: the sum of deg |y| and the largest |y| per lane. Shared memory: 2056 bytes. Registers: <= 64.
 //   Bytes: 4 N L + 8 N.
-// ppr_refine_end_lL: x^ + solved deg in float64, rounded, to `solved`; lanes that are not open get x^. Of each lane the sum
-//   of what rounding lacks. Shared memory: 2056 bytes. Registers: <= 64. Bytes: 12 N L + 8 N.
+// ppr_refine_end_lL: writes x^ + solved deg, computed in float64 and rounded, to `solved`; lanes that are not open get x^.
+//   Sums per lane what rounding loses. Shared memory: 2056 bytes. Registers: <= 64. Bytes: 12 N L + 8 N.
 #define HOPFUSE_REFINE(L)                                                                                            \
     extern "C" __global__ void __launch_bounds__(256)                                                                \
         ppr_refine_measure_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* solved, HOPFUSE_JOIN, double* out) { \

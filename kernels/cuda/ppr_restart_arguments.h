@@ -1,6 +1,6 @@
-// What the kernels of ppr_restart_f32.cu take;
+// Arguments of the kernels of ppr_restart_f32.cu;
 // python/hopfuse/backends/cuda/arguments.py describes the same structs. L lanes
-// lie side by side.
+// are stored side by side.
 #pragma once
 
 #include "hopfuse/integers.h"
@@ -13,7 +13,7 @@ struct MaskArguments {
     const float* own;       // (queries, columns) node weights, or null
     const int32_t* column;  // (N,) a node's, or -1
     int64_t columns;
-    const float* other;  // (queries,) what nodes without a column weigh
+    const float* other;  // (queries,) the weight of nodes without a column
     int32_t queries;
     int64_t num_nodes;
     float* least;  // (2, L) or null
@@ -37,17 +37,17 @@ struct BeforeArguments {
 };
 
 struct DegreeArguments {
-    const int64_t* indptr;  // rows of outgoing edges (of any, where they go both ways)
+    const int64_t* indptr;  // rows of outgoing edges (of all edges, if undirected)
     const int32_t* indices;
     const float* weight;
     const uint8_t* edge_type;
     const double* degree;  // (N, T) of the whole graph
     const double* eta;     // (T, L) or null
-    const float* shares;   // (N, L) what a node counts for, or null: all 1
+    const float* shares;   // (N, L) the factor of a node, or null: all 1
     int32_t num_types;
     int32_t per_type;
-    const int64_t* in_indptr;  // rows of incoming edges where edges have a
-                               // direction, else null
+    const int64_t* in_indptr;  // rows of incoming edges if the graph is
+                               // directed, else null
     const int32_t* in_indices;
     int64_t num_nodes;
     float* scale32;
@@ -74,19 +74,19 @@ struct RestartArguments {
     const int32_t* internal_of;
     int64_t num_nodes;
     const float* mask;     // (N, L) or null
-    const int64_t* begin;  // (L,) of each lane's restarts
+    const int64_t* begin;  // (L,) start of each lane's restarts
     int64_t* end;
     int32_t* node;
     double* value;
-    uint64_t* words;  // the set of rows that restart
+    uint64_t* words;  // the set of restart rows
     int32_t* rank;
     const double* damping;  // (L,)
     const double* volume;   // (L,) or (1,)
     int32_t symmetric;
     double tol;
     int64_t max_iter;
-    int64_t first;  // the pass to measure from, and the last one, where a
-                    // recording has a number of them; else 0
+    int64_t first;  // the first measured pass and the last one, if a
+                    // recording has a fixed number; else 0
     int64_t last;
     int64_t table_rows;
     double* restart64;  // (table_rows, L)

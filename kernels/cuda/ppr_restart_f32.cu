@@ -1,6 +1,6 @@
-// What a walk starts from: degrees of masked and typed lanes, and the restarts
-// of its queries. Contract: hopfuse/ppr.h; kernels/cpu/ppr_setup.h gives the
-// same bits. L queries lie side by side: state[node][lane].
+// Prepares a walk: degrees of masked and typed lanes, and the restarts of its
+// queries. Contract: hopfuse/ppr.h; kernels/cpu/ppr_setup.h gives the same
+// bits. L queries are stored side by side: state[node][lane].
 #include "hopfuse/ppr_plan.h"
 #include "hopfuse/ppr_proof.h"
 #include "hopfuse/query_status.h"
@@ -9,8 +9,8 @@
 
 namespace hopfuse {
 
-// Where lanes may hold mass, and the node weights of a block's queries, as a
-// caller gives them.
+// Where lanes may hold mass, and the node weights of a block's queries, in the
+// caller's form.
 struct GivenNodes {
     const uint8_t* allowed;  // (queries, N) or, shared, (1, N); or null
     int shared;
@@ -21,7 +21,7 @@ struct GivenNodes {
     int queries;
     int64_t num_nodes;
 
-    // What a node counts for in a lane.
+    // The factor of a node in a lane.
     __device__ float share(int64_t row, int64_t lane) const {
         if (allowed != nullptr && (lane >= queries || allowed[(shared ? 0 : lane) * num_nodes + row] == 0)) return 0.0f;
         if (own == nullptr || lane >= queries) return 1.0f;
@@ -29,7 +29,7 @@ struct GivenNodes {
     }
 };
 
-// Which entries of a segment count in a lane: a bit for each.
+// The entries of a segment that count in a lane, a bit for each.
 template <int L>
 HOPFUSE_DEVICE uint64_t allowed_entries(const int32_t* indices, int64_t begin, int64_t end, const float* mask,
                                         int lane) {
@@ -39,8 +39,8 @@ HOPFUSE_DEVICE uint64_t allowed_entries(const int32_t* indices, int64_t begin, i
     return bits;
 }
 
-// Degrees of one row and lane inside the lane's own subgraph, by its own edge
-// types and node weights.
+// Degrees of one row and lane inside the lane's own subgraph, with its own
+// edge types and node weights.
 struct DegreeTables {
     const int64_t* indptr;  // rows of outgoing edges (of any, where they go both ways)
     const int32_t* indices;
@@ -57,7 +57,7 @@ struct DegreeTables {
     const int32_t* in_indices;
 };
 
-// A degree, and how many entries count in it.
+// A degree, and the number of entries that count in it.
 struct Counted {
     double degree;
     int64_t entries;
@@ -77,8 +77,8 @@ HOPFUSE_DEVICE Counted degree_of_type(const DegreeTables& t, int64_t u, int type
     return counted;
 }
 
-// What is known of a node in a lane: the most entries that count in its row or
-// out of it, its weight and the factor of its row, 1 where nothing walks.
+// Properties of a node in a lane: the most entries that count in its row or
+// out of it, its weight and the factor of its row, 1 if no walk continues.
 struct NodeSizes {
     int64_t entries;
     float weight, factor;
@@ -127,14 +127,14 @@ HOPFUSE_DEVICE NodeSizes degrees(const DegreeTables& t, int64_t u, int lane, flo
     return sizes;
 }
 
-// How far rounding can go in a lane's own subgraph: the most entries in a row
-// or out of a node, and nodes that have any.
+// What rounding in a lane's own subgraph depends on: the most entries in a row
+// or out of a node, and the number of nodes with entries.
 struct SubgraphSizes {
     uint64_t *longest,
         *joined;  // (L,), 0 before; or null: a whole graph's are known
 
-    // By a block whose threads hold a node's entries each, thread t of lane t %
-    // L. `room`: a number for each thread.
+    // Called by a block whose threads each have a node, thread t in lane t % L.
+    // `room`: a number for each thread.
     template <int L>
     __device__ void count(int64_t entries, double* room) const {
         if (longest == nullptr) return;
@@ -146,13 +146,13 @@ struct SubgraphSizes {
     }
 };
 
-// The least weight of each lane's nodes that walk, and the least factor of
-// their rows: (2, L), 1 before; or null.
+// The smallest weight of the nodes from which each lane walks on, and the
+// smallest factor of their rows: (2, L), 1 before; or null.
 struct LeastOfRows {
     float* least;
 
-    // By a block, as SubgraphSizes. Numbers of float32 that are at least 0 stand
-    // in the order of their bits.
+    // Called by a block, like SubgraphSizes. Nonnegative float32 numbers have the
+    // same order as their bits.
     template <int L>
     __device__ void take(const NodeSizes& sizes, double* room) const {
         if (least == nullptr) return;
@@ -165,8 +165,8 @@ struct LeastOfRows {
     }
 };
 
-// Seeds as a caller has them: rows of (queries, width), in any order, -1 for no
-// seed. Width -1: restarts are given.
+// Seeds in the caller's form: rows of (queries, width), in any order, -1 for
+// no seed. Width -1: restarts are given.
 struct Seeds {
     const int64_t* node;  // the caller's ids
     const double* weight;
@@ -205,8 +205,8 @@ HOPFUSE_DEVICE int32_t seed_fault(const Seeds& s, int64_t at, int query) {
     return may_hold || s.weight[at] == 0.0 ? status_complete : status_seed_outside;
 }
 
-// A query's seeds as its restart, by a warp: each goes to the place that
-// counting smaller nodes gives it.
+// Converts a query's seeds to its restart, by a warp: the place of a seed is
+// the number of smaller nodes.
 template <int L>
 HOPFUSE_DEVICE int32_t sort_seeds(const Seeds& s, const Restarts& r, int query, int lane) {
     const int64_t row = static_cast<int64_t>(query) * s.width, begin = r.begin[query];
@@ -237,8 +237,8 @@ HOPFUSE_DEVICE int32_t sort_seeds(const Seeds& s, const Restarts& r, int query, 
     return fault;
 }
 
-// Clears what a walk's kernels add to, by a block: the words of its rows of
-// restarts, tables of so many rows, and counts.
+// Clears, by a block, what a walk's kernels add to: the words of its restart
+// rows, the given number of table rows, and counts.
 template <int L>
 HOPFUSE_DEVICE void clear_walk(uint64_t* words, int64_t num_words, int64_t table_rows, double* restart64,
                                float* restart32, int32_t* left, unsigned* arrived, int64_t counters) {
@@ -256,8 +256,8 @@ HOPFUSE_DEVICE void mark_rows(const Restarts& r, int query, int lane) {
         atomicOr(reinterpret_cast<unsigned long long*>(r.words) + (r.node[i] >> 6), 1ull << (r.node[i] & 63));
 }
 
-// How many rows of the set come before each word, by a block of at most 1024
-// threads; `sums` has room for one each.
+// Counts the rows of the set before each word, by a block of at most 1024
+// threads; `sums` has one element per thread.
 HOPFUSE_DEVICE void rank_rows(const Restarts& r, int64_t num_words, int32_t* sums) {
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     const int64_t each = (num_words + threads - 1) / threads;
@@ -279,8 +279,8 @@ HOPFUSE_DEVICE void rank_rows(const Restarts& r, int64_t num_words, int32_t* sum
     }
 }
 
-// A lane's restart, by a warp: s and b in the compact tables. Says whether
-// every node that restarts has edges. `total`: the sum of the values.
+// Writes a lane's restart, by a warp: s and b in the compact tables. Returns
+// whether every restart node has edges. `total`: the sum of the values.
 template <int L>
 HOPFUSE_DEVICE bool spread_restart(const Restarts& r, const Scales& scales, double damping, int query, int lane,
                                    double* restart64, float* restart32, double* total) {
@@ -306,7 +306,8 @@ HOPFUSE_DEVICE bool spread_restart(const Restarts& r, const Scales& scales, doub
     return __all_sync(0xffffffffu, walks) != 0;
 }
 
-// The sum of s^2 / deg over nodes that walk, by the warp that has written s.
+// The sum of s^2 / deg over nodes from which the walk continues, by the warp
+// that has written s.
 template <int L>
 HOPFUSE_DEVICE double restart_squares(const Restarts& r, const Scales& scales, int query, int lane,
                                       const double* restart64) {
@@ -326,14 +327,14 @@ HOPFUSE_DEVICE double restart_squares(const Restarts& r, const Scales& scales, i
     return squares.result(lane);
 }
 
-// What decides how long a query walks.
+// What determines how long a query walks.
 struct WalkPlan {
     bool symmetric, accelerates;
     bool keeps;  // every node that restarts has edges
     double damping, tol, volume, norm;
 };
 
-// What a walk is steered by, by lane.
+// The control state of a walk, per lane.
 struct WalkState {
     int64_t *limit, *measured_from, *next_try;
     float *theta, *shrink;
@@ -352,8 +353,8 @@ struct WalkState {
         passes[query] = 0;
     }
 
-    // Where `last` says how many passes there will be, measured from pass `first`
-    // on, a walk that needs others rests.
+    // If `last` gives the number of passes, measured from pass `first` on, a walk
+    // that needs others does not start.
     __device__ int32_t begin(const WalkPlan& plan, int64_t max_iter, int64_t first, int64_t last, int query) const {
         const int64_t theory = ppr_pass_limit(plan.accelerates, plan.damping, plan.tol, plan.volume, plan.norm);
         const int64_t most = max_iter > 0 && max_iter < theory ? max_iter : theory;

@@ -1,4 +1,4 @@
-// Degrees as PPR's float64 kernels read them, and tiles of rows. Device code only.
+// Degrees in the form that PPR's float64 kernels read, and tiles of rows. Device code only.
 #pragma once
 
 #include "hopfuse/ppr_certificate.h"
@@ -6,11 +6,11 @@
 
 namespace hopfuse {
 
-// Degrees as the walk uses them: (N, T') and (N,), or with a value per lane.
+// Degrees that the walk uses: (N, T') and (N,), or with a value per lane.
 struct Scales {
-    const double* scale;      // 1 / degree, 0 where nothing walks
+    const double* scale;      // 1 / degree, 0 where no walk continues
     const double* unscale;    // the degree, 1 where it is 0; or null: 1
-    const float* attraction;  // (N, L) node weights, 0 where a lane may hold no mass; or null: all 1
+    const float* attraction;  // (N, L) node weights, 0 where a lane may not hold mass; or null: all 1
     int per_lane;
     int per_type;
     int num_types;
@@ -20,7 +20,7 @@ struct Scales {
         return unscale == nullptr ? 1.0 : unscale[per_lane ? row * L + lane : row];
     }
 
-    // What was measured of a row and is at least 0, over its node weight.
+    // A measured value of a row, which is at least 0, divided by its node weight.
     template <int L>
     __device__ double over_weight(double measured, int64_t row, int lane) const {
         return attraction == nullptr ? measured : over_attraction(measured, attraction[row * L + lane]);
@@ -40,14 +40,14 @@ struct Scales {
     }
 };
 
-// A lane's residual, and what it proves.
+// A lane's residual and the bounds that follow from it.
 struct Certificate {
     double residual;    // ||r||_1
     double bound;       // ||x^ - x*||_1 <= bound
-    double per_degree;  // |x^_v - x*_v| <= deg_v per_degree, or infinity where that does not hold
+    double per_degree;  // |x^_v - x*_v| <= deg_v per_degree; infinity if that does not hold
 };
 
-// What a certificate takes beside what is measured, by lane.
+// The inputs of a certificate besides the measurements, per lane.
 struct Certified {
     const double* damping;
     const double* slack;
@@ -66,12 +66,12 @@ struct Certified {
 #define HOPFUSE_SCALES \
     const double *scale, const double *unscale, const float *attraction, int per_lane, int per_type, int num_types
 #define HOPFUSE_MAKE_SCALES const Scales scales = {scale, unscale, attraction, per_lane, per_type, num_types}
-// A thread's tile, without rows beyond the last one, and lane.
+// A thread's tile, without rows beyond the last one, and its lane.
 #define HOPFUSE_TILE_AND_LANE(L)                                                        \
     const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; \
     const TileRange rows(thread / L, num_nodes);                                        \
     const int lane = static_cast<int>(thread % L)
-// Returns but in the threads that write what all tiles give.
+// Returns, except in the threads that write the joined result of all tiles.
 #define HOPFUSE_JOIN_TILES(L, own) \
     __shared__ JoinShared shared;  \
     Measured measured = own;       \

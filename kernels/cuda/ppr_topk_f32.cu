@@ -1,5 +1,5 @@
 // Each query's best nodes, and the proof that they are the best. Contract: hopfuse/ppr.h, PROOF; kernels/cpu/ppr_topk.h gives
-// the same bits. L queries lie side by side: state[node][lane].
+// the same bits. L queries are stored side by side: state[node][lane].
 #include "hopfuse/ppr_plan.h"
 #include "hopfuse/ppr_proof.h"
 #include "hopfuse/query_status.h"
@@ -8,7 +8,7 @@
 
 namespace hopfuse {
 
-// What is ranked: y, as max(y, 0) deg, or with `final` x^ itself.
+// The scores that are ranked: max(y, 0) deg, or with `final` x^ itself.
 struct Candidates {
     const float* state;
     int final;
@@ -32,8 +32,8 @@ struct Candidates {
     }
 };
 
-// A lane's candidates as keys, below those of an earlier round, or `parts`: the best keys of each split of them. A node
-// without score is no hit.
+// A lane's candidates as keys below those of an earlier round, or `parts`, the best keys of each split of them. A node without
+// a score is not a hit.
 template <int L>
 struct CandidateKeys {
     const Candidates& candidates;
@@ -50,8 +50,8 @@ struct CandidateKeys {
     }
 };
 
-// A lane's candidates, by a whole block: take(row, score) of each. A thread's scores are read some turns ahead, so that
-// they travel together.
+// Calls take(row, score) for a lane's candidates, by a whole block. A thread's scores are read some turns ahead, so that the
+// loads overlap.
 template <int L>
 struct Scores {
     const Candidates& c;
@@ -78,14 +78,14 @@ private:
 };
 
 constexpr int SELECT_THREADS = 128;
-constexpr int SELECT_KEPT = 512;  // hits that a round of selection finds at most
+constexpr int SELECT_KEPT = 512;  // the most hits that a round of selection finds
 constexpr int SELECT_ROOM = SELECT_KEPT + KEYS_PER_THREAD * SELECT_THREADS;
 
-// Where a lane's best keys go, and how many a round finds: few where few are asked for, so that the keys which wait have
-// room and are seldom sorted. `parts`: the best of each of so many splits of the candidates, (L, splits, kept), or null
-// where a lane's block reads the candidates themselves.
+// Where a lane's best keys are written, and how many a round finds: few if few are requested, which leaves space for waiting
+// keys, so that they are seldom sorted. `parts`: the best of each split of the candidates, (L, splits, kept), or null if a
+// lane's block reads the candidates themselves.
 struct Rounds {
-    uint64_t* keys;  // of this lane, whole rounds
+    uint64_t* keys;  // of this lane, with space for whole rounds
     int kept;
     const uint64_t* parts;  // of this lane
     int splits;
@@ -97,7 +97,7 @@ HOPFUSE_DEVICE void find_best(const CandidateKeys<L>& source, int begin, int end
     keep_best(source, begin, end, list, true, kept, SELECT_ROOM, buffer, num_waiting);
 }
 
-// A lane's best candidates, best first. Returns how many of the first `want` there are.
+// A lane's best candidates, best first. Returns how many of the first `want` exist.
 template <int L>
 HOPFUSE_DEVICE int64_t select(const Candidates& c, int lane, int64_t want, const Rounds& rounds, uint64_t* buffer,
                               int* num_waiting) {
@@ -117,7 +117,7 @@ HOPFUSE_DEVICE int64_t select(const Candidates& c, int lane, int64_t want, const
     return found;
 }
 
-// What says that two nodes have equal scores, or one none at all: the rows' entries, and the restarts.
+// What shows that two nodes have equal scores, or that a node has none: the entries of rows, and the restarts.
 struct TwinTables {
     const int64_t* indptr;
     const int32_t* indices;
@@ -145,7 +145,7 @@ struct TwinTables {
         return attraction == nullptr ? 1.0f : attraction[row * L + lane];
     }
 
-    // Whether a node is no empty place.
+    // Whether a node is not an empty place.
     template <int L>
     __device__ bool may_hold_mass(int64_t row, int lane) const {
         return restarts<L>(row, lane) || has_entries(rows<L>(lane), row);
@@ -157,13 +157,13 @@ struct TwinTables {
     }
 };
 
-// A lane's hits as hopfuse/ppr_proof.h reads them.
+// A lane's hits in the form that hopfuse/ppr_proof.h reads.
 template <int L>
 struct DeviceList {
     const uint64_t* keys;
     const int32_t* internal_of;
     const double* unscale;
-    const float* locals;  // (N, L) what each node's error has for itself, or null
+    const float* locals;  // (N, L) the part of the error that is specific to each node, or null
     int per_lane;
     int lane;
     const TwinTables& twins;
@@ -182,7 +182,7 @@ struct DeviceList {
     }
 };
 
-// Whether every candidate that is not an empty place has a score above 0. By a whole block.
+// Whether every candidate that is not an empty place has a score above 0. Called by a whole block.
 template <int L>
 HOPFUSE_DEVICE bool are_all_hits(const Candidates& c, const DeviceList<L>& list) {
     int other = 0;
@@ -193,9 +193,9 @@ HOPFUSE_DEVICE bool are_all_hits(const Candidates& c, const DeviceList<L>& list)
     return __syncthreads_or(other) == 0;
 }
 
-// The largest x_v + 2 e_v, at least 0, over candidates with x_v below the last hit's, but for 2 relative x_v; infinity where
-// `tied` and one that is not the last hit's twin shares its score, and minus infinity where all others are empty places. By
-// a whole block; thread 0 gets it.
+// The largest x_v + 2 e_v without its term 2 relative x_v, at least 0, over candidates with x_v below the last hit's. Infinity
+// if `tied` and a candidate has the score of the last hit but is not its twin; minus infinity if all others are empty places.
+// Called by a whole block; thread 0 gets the result.
 template <int L>
 HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& list, int64_t last, bool tied,
                                      NodeError error, float* best) {
@@ -225,10 +225,10 @@ HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& l
         __syncthreads();
         if (thread < half && best[thread + half] > best[thread]) best[thread] = best[thread + half];
     }
-    return thread == 0 ? best[0] : mine;  // others may not look: thread 0 has just written
+    return thread == 0 ? best[0] : mine;  // other threads may not read it: thread 0 has just written it
 }
 
-// What a block's threads say to each other about their lane.
+// What a block's threads exchange about their lane.
 struct Shared {
     uint64_t buffer[SELECT_ROOM];
     float best[SELECT_THREADS];
@@ -238,8 +238,8 @@ struct Shared {
     bool open, tied;
 };
 
-// Ranks a lane's candidates into `list`, k + 1 of them to see a tie, and proves the first k; by a whole block. Thread 0
-// gets how far the list is from proof: below 1 is proven.
+// Ranks a lane's candidates into `list`, k + 1 of them to detect a tie, and proves the first k; by a whole block. Thread 0
+// gets how far the list is from proof; below 1 it is proven.
 template <int L>
 HOPFUSE_DEVICE double rank_and_prove(const Candidates& c, const DeviceList<L>& list, int64_t k, bool order,
                                      const Rounds& rounds, Shared* shared) {
@@ -260,7 +260,7 @@ HOPFUSE_DEVICE double rank_and_prove(const Candidates& c, const DeviceList<L>& l
     return proof.least > outside_reach(outside, error) ? proof.shortfall : PPR_OUTSIDE_SHORTFALL;
 }
 
-// Where the answers of a batch go, (B, width) and (B,).
+// Where the answers of a batch are written, (B, width) and (B,).
 struct Answers {
     int64_t width;
     int64_t* ids;
@@ -310,16 +310,17 @@ using namespace hopfuse;
     const Rounds rounds = {keys + lane * stride, kept,                                                             \
                            parts == nullptr ? nullptr : parts + static_cast<int64_t>(lane) * splits * kept, splits}
 
-// ppr_select_lL: where candidates are many, the best `kept` of each of their splits, for ppr_try (of lanes whose turn it
-//   is) or ppr_finish, which then read these.
+// ppr_select_lL: for many candidates, the best `kept` of each of their splits, which ppr_try (for lanes whose turn it is)
+//   or ppr_finish then read.
 //   Unit: a lane and a split; a block. Block: 128. Shared memory: 8448 bytes. Registers: <= 64 (occupancy 25 %).
 //   Bytes: 12 candidates, 8 kept a split.
-// ppr_try_lL: after a pass, each lane whose turn it is ranks the iterate that the pass read, with the error that its
-//   largest |z - y| forecasts. A proven lane ends with that iterate; the others learn when to try again.
+// ppr_try_lL: after a pass, ranks the iterate that the pass read in each lane whose turn it is, with the error estimated
+//   from its largest |z - y|. A proven lane ends with that iterate; the next try of the others is scheduled.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: 20 candidates, (8 + 4) candidates and 12 KiB of keys for each 512 hits asked for, 24 k.
-// ppr_finish_lL: each lane's best k of x^ and the evidence for them, to the query's row of the answers. `refined`: x^ is a rounded sum; with
-//   `locals` they are a part of each error, and `per_degree` the rest. `goes_on`: iterations add to those that were.
+// ppr_finish_lL: writes each lane's best k of x^ and their evidence to the query's row of the answers. `refined`: x^ is a
+//   rounded sum. With `locals` these are part of each error and `per_degree` the rest. `goes_on`: iterations are added to
+//   earlier ones.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
 #define HOPFUSE_TOPK(L)                                                                                                \

@@ -1,11 +1,11 @@
 // The volume of each lane's own graph, which sets its pass limit. Contract: hopfuse/ppr.h, SUMS; kernels/cpu/ppr_degrees.h
-// gives the same bits. L queries lie side by side: scale[node][lane].
+// gives the same bits. L queries are stored side by side: scale[node][lane].
 #include "hopfuse/ppr_sum.h"
 #include "ppr_scales.h"
 
 namespace hopfuse {
 
-// A node's term: a_v D_v where it walks, else 0.
+// A node's term: a_v D_v if the walk continues there, else 0.
 template <int L>
 HOPFUSE_DEVICE double volume_term(const Scales& scales, int64_t row, int lane) {
     const int64_t at = row * L + lane;
@@ -13,7 +13,7 @@ HOPFUSE_DEVICE double volume_term(const Scales& scales, int64_t row, int lane) {
     return scales.scale[at] > 0.0 ? share * scales.unscale[at] : 0.0;
 }
 
-// Of a tile and a lane the sum of its terms by the grain of `anchor`; without one their largest, and how many are above 0.
+// For a tile and a lane: the sum of terms in the grain of `anchor`; without one the largest term, and how many are above 0.
 template <int L>
 HOPFUSE_DEVICE Measured volume_of_tile(const Scales& scales, const double* anchor, const TileRange& rows, int lane) {
     double sum = 0.0, largest = 0.0;
@@ -29,8 +29,8 @@ HOPFUSE_DEVICE Measured volume_of_tile(const Scales& scales, const double* ancho
 
 using namespace hopfuse;
 
-// ppr_volume_lL: the sum of each lane's degrees of rows that walk where `anchor` is given, or its anchor: by which grain they
-//   are added.
+// ppr_volume_lL: if `anchor` is given, the sum per lane of the degrees of rows from which the walk continues; otherwise the
+//   anchor, which sets the grain of that sum.
 //   Unit: a tile and a lane; a thread. Block: 256. Shared memory: 2056 bytes. Registers: <= 64. Bytes: 16 N L, 4 N L of
 //   node weights.
 #define HOPFUSE_VOLUME(L)                                                                                     \

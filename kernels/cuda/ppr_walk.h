@@ -1,5 +1,5 @@
-// What the PPR kernels share: how an entry adds to a row's sum, where restarts lie, and sums over rows and tiles. Contract:
-// hopfuse/ppr.h. Device code only; a lane is a query, L lanes lie side by side in every table.
+// Shared code of the PPR kernels: the contribution of an entry to a row's sum, sets of rows, and sums over rows and tiles.
+// Contract: hopfuse/ppr.h. Device code only. A lane is a query; tables store L lanes side by side.
 #pragma once
 
 #include "grid_join.h"
@@ -41,7 +41,7 @@ HOPFUSE_DEVICE float add_entry(const DeviceRows& rows, const float* state, int64
     return fmaf(rows.weight == nullptr ? 1.0f : rows.weight[e], y * factor, acc);
 }
 
-// The sum over entries begin .. end - 1, which are at most a segment.
+// The sum over entries begin .. end - 1, at most a segment.
 template <int L, int Kind>
 HOPFUSE_DEVICE float segment_sum(const DeviceRows& rows, const float* state, int64_t begin, int64_t end, int lane) {
     float acc = 0.0f;
@@ -49,15 +49,15 @@ HOPFUSE_DEVICE float segment_sum(const DeviceRows& rows, const float* state, int
     return acc;
 }
 
-// The segments of rows longer than one, and, where lanes are masked, which of their entries count in a lane.
+// The segments of rows longer than a segment and, if lanes are masked, which of their entries count in a lane.
 struct LongRows {
     const int64_t *begin, *end;  // (segments,) entries
-    const int64_t* first_of;     // the first segment of each long row, and the end of the last
-    const int32_t* row_of;       // (segments,) which long row it is of
-    const uint64_t* allowed;     // (segments, L) a bit for each entry; or null: all count
+    const int64_t* first_of;     // the first segment of each long row, and the end of the last one
+    const int32_t* row_of;       // (segments,) the index of its long row
+    const uint64_t* allowed;     // (segments, L) a bit per entry; or null: all count
     const int32_t* before;       // (segments, L) how many of the row's entries count before the segment
 
-    // How many segments a lane's row has: they are cut by the entries that count.
+    // The number of segments of a row in a lane; they are cut by the entries that count.
     template <int L>
     __device__ int64_t count(int64_t row, int lane) const {
         const int64_t first = first_of[row], last = first_of[row + 1];
@@ -67,14 +67,14 @@ struct LongRows {
     }
 };
 
-// The sum of the masked lane's segment that begins among the entries of `segment`, to its place; at most one does.
+// Writes the sum of the masked lane's segment that begins among the entries of `segment`; at most one does.
 template <int L, int Kind>
 HOPFUSE_DEVICE void masked_segment(const DeviceRows& rows, const LongRows& r, const float* state, int64_t segment,
                                    int lane, float* partial) {
     static_assert(PPR_SEGMENT == 64, "a bit for each entry");
     uint64_t bits = r.allowed[segment * L + lane];
     const int32_t before = r.before[segment * L + lane];
-    const int32_t earlier = (PPR_SEGMENT - before % PPR_SEGMENT) % PPR_SEGMENT;  // entries of one that began before
+    const int32_t earlier = (PPR_SEGMENT - before % PPR_SEGMENT) % PPR_SEGMENT;  // of a segment that began before
     if (earlier >= __popcll(bits)) return;
     for (int32_t i = 0; i < earlier; ++i) bits &= bits - 1;
     const int64_t row = r.row_of[segment], last = r.first_of[row + 1];
@@ -88,14 +88,14 @@ HOPFUSE_DEVICE void masked_segment(const DeviceRows& rows, const LongRows& r, co
     partial[(r.first_of[row] + (before + earlier) / PPR_SEGMENT) * L + lane] = acc;
 }
 
-// What was measured of a row and is at least 0, over the row's node weight: 0 where that is 0.
+// A measured value of a row, which is at least 0, divided by the row's node weight; 0 where that is 0.
 HOPFUSE_DEVICE double over_attraction(double measured, float attraction) {
     const double own = static_cast<double>(attraction);
     return measured / (own > PPR_LEAST_WEIGHT ? own : PPR_LEAST_WEIGHT);
 }
 
-// The largest of what is measured of rows over their node weights: rounding keeps an order, and that of fractions is the
-// order of products, which are exact in float64.
+// The largest measured value of a row divided by its node weight. Fractions are compared by cross products, which are exact in
+// float64; rounding keeps the order.
 struct LargestShare {
     float measured, attraction;
 
@@ -116,7 +116,7 @@ struct TileRange {
           last(tile * PPR_TILE + PPR_TILE < num_nodes ? tile * PPR_TILE + PPR_TILE : num_nodes) {}
 };
 
-// A set of rows: a bit for each of a tile's 64 rows, and how many rows of the set come before the tile.
+// A set of rows: a bit for each of a tile's 64 rows, and the number of rows of the set before the tile.
 struct RowSet {
     const uint64_t* words;
     const int32_t* rank;
@@ -128,8 +128,8 @@ struct RowSet {
     }
 };
 
-// The blocked tree of scalar.h over `count` values, value(i), by a whole warp whose lane j is accumulator j. Three levels
-// hold 2^30 values. Every lane of the warp gets the sum.
+// The blocked tree of scalar.h over `count` values, value(i), computed by a whole warp in which lane j is accumulator j. Three
+// levels suffice for 2^30 values. Every lane of the warp gets the sum.
 template <class T>
 struct WarpTree {
     T acc[3];
@@ -150,7 +150,7 @@ struct WarpTree {
         return __shfl_sync(0xffffffffu, a, 0);
     }
 
-    // Takes a value that all lanes hold.
+    // Takes a value that is the same in all lanes.
     __device__ void push(int level, T value, int lane) {
         if (lane == (filled[level] & 31)) acc[level] = acc[level] + value;
         filled[level] += 1;

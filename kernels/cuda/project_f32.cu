@@ -1,4 +1,4 @@
-// project_f32 on a device. Contract: hopfuse/project.h, whose arithmetic this is; lists of the best are topk.cu's.
+// project_f32 on a device. Contract: hopfuse/project.h, whose functions it uses; topk.cu makes lists of the best.
 #include "hopfuse/device.h"
 #include "hopfuse/project.h"
 #include "hopfuse/query_status.h"
@@ -6,9 +6,9 @@
 
 namespace hopfuse {
 
-constexpr int PROJECT_QUERIES = 4;  // an entry that is read once meets so many queries
+constexpr int PROJECT_QUERIES = 4;  // number of queries for which an entry is read once
 
-// A thread's row and its first query: blocks of one piece of rows, each with other queries, stand side by side.
+// A thread's row and its first query. Blocks with the same rows and different queries are neighbours.
 struct ProjectPlace {
     int64_t row, query;
 
@@ -18,7 +18,7 @@ struct ProjectPlace {
     }
 };
 
-// A row's results for up to PROJECT_QUERIES queries; those beyond the batch repeat the first one.
+// Computes a row's results for up to PROJECT_QUERIES queries; those beyond the batch repeat the first one.
 HOPFUSE_DEVICE void project_row(const ProjectRows& rows, const ProjectPlace& at, const float* scores, int64_t batch,
                                 float (&result)[PROJECT_QUERIES]) {
     const float* query[PROJECT_QUERIES];
@@ -56,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(256)
     if (threadIdx.x == 0) status[blockIdx.x] = wrong != 0 ? hopfuse::status_bad_score : hopfuse::status_complete;
 }
 
-// project_f32: out (B, rows). `status` is project_check_f32's, and says afterwards what the contract says.
+// project_f32: out (B, rows). `status` comes from project_check_f32 and then also has the faults that the contract defines.
 // Unit: a row and 4 queries; a thread. Block: 128. Registers: <= 48. Bytes: for 4 queries, 16 a row and 8 an entry (12
 // with weights) read, and 16 gathered; 16 a row written.
 extern "C" __global__ void __launch_bounds__(128)
@@ -75,8 +75,8 @@ extern "C" __global__ void __launch_bounds__(128)
     }
 }
 
-// project_keys_u64: the same of rows first_row .. first_row + count as keys (hopfuse/topk_key.h), 0 where a result is
-// not above 0: columns first_key .. first_key + columns of a query's keys, `stride` apart from the next query's.
+// project_keys_u64: the same for rows first_row .. first_row + count as keys (hopfuse/topk_key.h), 0 if a result is not
+// above 0. Writes columns first_key .. first_key + columns of a query's keys, `stride` before the next query's.
 // Unit: a row and 4 queries; a thread. Block: 128. Registers: <= 56. Bytes: as project_f32, but 32 a row written.
 extern "C" __global__ void __launch_bounds__(128)
     project_keys_u64(const int64_t* indptr, const int32_t* indices, const float* weight, const float* scale,

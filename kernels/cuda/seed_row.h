@@ -1,4 +1,4 @@
-// A query's seeds, as kernels that add to them read them.
+// A query's seeds, for kernels that add further seeds.
 #pragma once
 
 #include "hopfuse/device.h"
@@ -15,7 +15,7 @@ struct SeedRow {
     __device__ bool holds(int i) const { return node[i] != -1; }
     __device__ bool is_good(int i) const { return !holds(i) || (weight[i] >= 0.0 && is_finite(weight[i])); }
 
-    // The sum of the weights, in order; 0 where one of them is no weight: the kernel that reads the seeds will say so.
+    // The sum of the weights, in order; 0 if one is not a valid weight, which the kernel that reads the seeds reports.
     __device__ double sum() const {
         double total = 0.0;
         for (int i = 0; i < width; ++i) {

@@ -1,5 +1,5 @@
-// similarity_f32 on a device. Contract: hopfuse/similarity.h, whose arithmetic this is. Cosines are canonical, as those of
-// dense_topk.cu; sums are of whole numbers, so that atomic additions have one result in any order.
+// similarity_f32 on a device. Contract: hopfuse/similarity.h, whose functions it uses. Cosines are canonical, like those of
+// dense_topk.cu. Sums are of integers, so atomic additions have the same result in any order.
 #include "dense_rows.h"
 #include "hopfuse/device.h"
 #include "hopfuse/similarity.h"
@@ -8,7 +8,7 @@ namespace hopfuse {
 
 using Whole = unsigned long long;
 
-// Cosines as unsigned numbers of the same order, all above 0, and back.
+// Maps cosines to unsigned numbers above 0 of the same order, and back.
 HOPFUSE_DEVICE unsigned rank_of(float cosine) {
     const unsigned bits = float_to_bits(cosine), sign = 0x80000000u;
     return (bits & sign) != 0 ? ~bits : bits | sign;
@@ -24,7 +24,7 @@ struct CosineQueries {
     int batch, dim;
 };
 
-// Cosines of one row with up to QUERIES_PER_ROW queries; `best` are the ranks of the largest that the block has met.
+// Cosines of one row with up to QUERIES_PER_ROW queries; `best` has the ranks of the largest that the block has seen.
 template <class Row>
 HOPFUSE_DEVICE void measure_row(const typename Row::Element* rows, const float* row_norm, int64_t count,
                                 const CosineQueries& q, const Mask& mask, float* out, unsigned* best) {
@@ -52,7 +52,7 @@ HOPFUSE_DEVICE void measure_row(const typename Row::Element* rows, const float* 
     }
 }
 
-// The same of a block's rows; `best` are its shared ranks.
+// The same for a block's rows; `best` are its shared ranks.
 template <class Row>
 HOPFUSE_DEVICE void measure_rows(const typename Row::Element* rows, const float* row_norm, int64_t count,
                                  const CosineQueries& q, const Mask& mask, float* out, unsigned* best,
@@ -66,7 +66,7 @@ HOPFUSE_DEVICE void measure_rows(const typename Row::Element* rows, const float*
     if (threadIdx.x < QUERIES_PER_ROW && query < q.batch) atomicMax(largest + query, best[threadIdx.x]);
 }
 
-// A block's passages of one query: `part` of them at most.
+// A block's passages of one query, at most `part`.
 struct PassagePart {
     int64_t query, begin, end;
 
@@ -76,7 +76,7 @@ struct PassagePart {
     }
 };
 
-// A warp's sum of whole numbers goes to `total`.
+// Adds a warp's sum of integers to `total`.
 HOPFUSE_DEVICE void add_whole(Whole* total, Whole mine) {
     for (int h = 16; h > 0; h /= 2) mine = mine + __shfl_down_sync(0xffffffffu, mine, h);
     if (threadIdx.x % 32 == 0) atomicAdd(total, mine);
@@ -84,8 +84,8 @@ HOPFUSE_DEVICE void add_whole(Whole* total, Whole mine) {
 
 }  // namespace hopfuse
 
-// similarity_cosines_TYPE: cosines (batch, count), SIMILARITY_ABSENT where a passage is not allowed, and the rank of each
-// query's largest, which is 0 before.
+// similarity_cosines_TYPE: cosines (batch, count), SIMILARITY_ABSENT for passages that are not allowed, and the rank of each
+// query's largest cosine, which is 0 before.
 // Grid: ceil(count / 16) * ceil(batch / 4) blocks, the queries of some rows side by side. Block: 256. Shared memory: 16 bytes.
 // Registers: <= 64 (occupancy 50 %). Moved: a row's bytes for every 4 queries, mostly from the second-level cache; 4 bytes a
 // cosine.
@@ -125,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(256)
     add_whole(mine + 3, high);
 }
 
-// similarity_weights_f32: cosines become weights.
+// similarity_weights_f32: converts cosines to weights, in place.
 // Grid: ceil(count / part) blocks a query. Block: 256. Shared memory: 4 bytes. Registers: <= 40 (occupancy 75 %). Moved: 4
 // bytes a cosine, read and written.
 extern "C" __global__ void __launch_bounds__(256)

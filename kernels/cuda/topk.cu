@@ -1,16 +1,16 @@
-// Selection of the best hits as keys of hopfuse/topk_key.h: comparing, sorting and keeping are the same for every
-// score, and give the same keys in whichever order threads and blocks come.
+// Selection of the best hits as keys of hopfuse/topk_key.h. Comparing, sorting and keeping work the same for every kind of
+// score and give the same keys in any order of threads and blocks.
 //
-// A running list holds the best `width` keys of what was streamed past it, descending, 0 where there are fewer. Every
-// key that a full list does not hold is below its last one. Lists are (queries, splits, width): each split of a tile has
-// a list of its own, so that few queries still fill a device; dense_keep_u64 makes one of them at the end.
+// A running list has the best `width` keys that were streamed past it, in descending order, 0 if there are fewer. Every key
+// that is not in a full list is below its last one. Lists are (queries, splits, width): each split of a tile has its own
+// list, so that few queries still fill a device; dense_keep_u64 merges them at the end.
 #include "hopfuse/device.h"
 #include "hopfuse/query_status.h"
 #include "topk_keys.h"
 
 namespace hopfuse {
 
-// What the approximate dot of a matrix product says of a row's canonical score; see dense_select_f32.
+// Upper bounds of canonical scores, from the approximate dot products of a matrix product; see dense_select_f32.
 struct UpperBounds {
     const float* scores;     // of this query: one for each row of the tile
     const float* row_norm;   // of the tile's rows
@@ -37,21 +37,21 @@ struct StoredKeys {
 
 }  // namespace hopfuse
 
-// Keeps the rows of a tile whose canonical scores may be among the best: keys of upper bounds, streamed past each
-// query's list. scores (B, rows) are dot products by any order of float32 sums.
+// Keeps the rows of a tile whose canonical scores may be among the best, by streaming keys of upper bounds past each query's
+// list. scores (B, rows) are dot products, summed in float32 in any order.
 //
 // The bound. u = 2^-24, n = dim + 8, g = n u / (1 - n u). A float32 dot product in any order of additions, fused or not,
-// is off by at most g sum |q_i x_i| <= g ||q|| ||x|| (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
-// section 3.1, (3.5); the 8 are the additions of zeros and of partial sums beyond dim), and what is lost below 2^-126 is
-// at most n 2^-126 for the products and as much for the sums, even where they are flushed. So approximate dot a and
-// canonical dot c differ by at most 2 g ||q|| ||x|| + 4 n 2^-126. The canonical norms are within
+// has an error of at most g sum |q_i x_i| <= g ||q|| ||x|| (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
+// section 3.1, (3.5); the 8 are the additions of zeros and of partial sums beyond dim). Underflow below 2^-126 adds at most
+// n 2^-126 for the products and the same for the sums, even if results are flushed to 0. So the approximate dot product a
+// and the canonical one c differ by at most 2 g ||q|| ||x|| + 4 n 2^-126. The canonical norms satisfy
 //   ||x|| <= (norm + f) (1 + g),   f = sqrt(n) 2^-74,
-// f being what squares below 2^-149 hide. Rounding of the sum a + error, and for cosine of both quotients by the same
+// where f covers squares below 2^-149. The rounding error of the sum a + error, and for cosine of both quotients by the same
 // rounded norm(q) norm(x), is at most 8 u ||q|| ||x|| (1 + g) before division. With
 //   slack = 1.01 (2 g + 8 u (1 + g)) (1 + g)^2,   underflow = 8 n 2^-126
-// the 1 % also pays for the roundings of `error` itself, and c <= a + error as computed (over the norms for cosine).
-// A query is complete if its k-th canonical score is above the last bound of its full list; hopfuse/topk_key.h has the
-// order of ties.
+// c <= a + error as computed (divided by the norms for cosine); the 1 % also covers the rounding of `error` itself. A query
+// is complete if its k-th canonical score is above the last bound of its full list; hopfuse/topk_key.h defines the order of
+// ties.
 //
 // Grid: queries * splits blocks. Block: 128. Shared memory: 32784 bytes (8 room; 8 KiB for k = 10, which aims at 50 %).
 // Registers: <= 48 (occupancy 12 %): the widest lists are limited by shared memory. Moved: 4 bytes a score, 4 a row
@@ -79,8 +79,8 @@ extern "C" __global__ void __launch_bounds__(128)
               lists + static_cast<int64_t>(blockIdx.x) * width, fresh != 0, width, room, buffer, &num_waiting);
 }
 
-// Streams `columns` keys of each query, `stride` apart from the next query's, past its lists: canonical scores, or the
-// lists of several splits that become one.
+// Streams `columns` keys of each query, `stride` before the next query's, past its lists: canonical scores, or the lists of
+// several splits, which are merged.
 // Grid: queries * splits blocks. Block: 128. Shared memory: 32784 bytes (8 room). Registers: <= 40 (occupancy 12 %), as
 // above. Moved: 8 bytes a key, 16 width a block.
 extern "C" __global__ void __launch_bounds__(128)
@@ -96,9 +96,9 @@ extern "C" __global__ void __launch_bounds__(128)
               lists + static_cast<int64_t>(blockIdx.x) * width, fresh != 0, width, room, buffer, &num_waiting);
 }
 
-// Those stages of a descending bitonic sort of runs of `length` keys (a power of two, as are the others) that stay
-// within `chunk` keys: all up to runs of a chunk (first_size 2, last_size chunk), or the end of the stage for runs of one
-// larger size (both that size), which dense_sort_step_u64 begins.
+// The stages of a descending bitonic sort of runs of `length` keys that stay within `chunk` keys (all sizes are powers of
+// two): all stages up to runs of a chunk (first_size 2, last_size chunk), or the end of the stage for runs of one larger size
+// (both that size), which dense_sort_step_u64 begins.
 // Grid: one block a chunk. Block: 256. Shared memory: 32768 bytes (8 chunk). Registers: <= 40 (occupancy 50 %). Moved:
 // 16 bytes a key.
 extern "C" __global__ void __launch_bounds__(256)
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(256)
         keys[begin + i] = buffer[i];
 }
 
-// One step of the same sort over pairs of keys `distance` apart, beyond a chunk. `pairs` is half the keys of all runs.
+// One step of the same sort, over pairs of keys `distance` apart, beyond a chunk. `pairs` is half the number of keys.
 // Grid: pairs / 256 blocks. Block: 256. Registers: <= 32 (occupancy 100 %). Moved: up to 32 bytes a pair.
 extern "C" __global__ void __launch_bounds__(256)
     dense_sort_step_u64(uint64_t* keys, int64_t pairs, int64_t length, int64_t size, int64_t distance) {
@@ -124,10 +124,10 @@ extern "C" __global__ void __launch_bounds__(256)
     hopfuse::put_in_order(keys, low, low + distance, (low & (length - 1) & size) == 0);
 }
 
-// The first k of canonical keys (B, stride) become hits (B, columns), padded with id -1 and score -inf. They are sorted already,
-// or with `sorts` (stride a power of two, in shared memory) the block sorts them. Where `bounds` (B, width), the sorted
-// upper bounds that the keys are the rows of, is not null: rescored[b] counts its rows, and complete[b] says whether no
-// row outside it can be a hit (see dense_select_f32). `status` is what is known of the query before (hopfuse/query_status.h).
+// Converts the first k of canonical keys (B, stride) to hits (B, columns), padded with id -1 and score -inf. The keys are
+// already sorted, or with `sorts` the block sorts them (stride is then a power of two, in shared memory). If `bounds`
+// (B, width), the sorted upper bounds of the rows of the keys, is not null, rescored[b] counts its rows and complete[b] tells
+// whether no other row can be a hit (see dense_select_f32). `status` is the query's status so far (hopfuse/query_status.h).
 // Grid: one block a query. Block: 128. Shared memory: 32768 bytes (8 stride where it sorts, else 16). Registers: <= 48
 // (occupancy 25 %), 2 KiB for k = 10. Moved: 8 bytes a key that is sorted, 20 a hit, 8 a bound.
 extern "C" __global__ void __launch_bounds__(128, 6)

@@ -1,4 +1,4 @@
-// Selection of the best hits by a block of threads: keys of hopfuse/topk_key.h streamed past a running list. Device code.
+// Selects the best hits by a block of threads: streams keys of hopfuse/topk_key.h past a running list. Device code.
 #pragma once
 
 #include "hopfuse/device.h"
@@ -7,7 +7,7 @@
 
 namespace hopfuse {
 
-constexpr int KEYS_PER_THREAD = 4;  // loaded before any is compared, so that they travel together
+constexpr int KEYS_PER_THREAD = 4;  // loaded before any is compared, so that the loads overlap
 
 HOPFUSE_DEVICE void put_in_order(uint64_t* keys, int64_t low, int64_t high, bool descending) {
     const uint64_t a = keys[low], b = keys[high];
@@ -17,8 +17,8 @@ HOPFUSE_DEVICE void put_in_order(uint64_t* keys, int64_t low, int64_t high, bool
     }
 }
 
-// The stages of a bitonic sort for runs of first_size .. last_size keys, as far as they stay within the `count` keys
-// given (a power of two), which stand at `origin` of the sequence that is sorted descending.
+// The stages of a bitonic sort for runs of first_size .. last_size keys, as far as they stay within the `count` given keys
+// (a power of two), which start at `origin` of the sequence that is sorted in descending order.
 HOPFUSE_DEVICE void bitonic_stages(uint64_t* keys, int count, int64_t origin, int64_t first_size, int64_t last_size) {
     for (int64_t size = first_size; size <= last_size; size *= 2) {
         for (int distance = static_cast<int>(size < count ? size : count) / 2; distance > 0; distance /= 2) {
@@ -31,7 +31,7 @@ HOPFUSE_DEVICE void bitonic_stages(uint64_t* keys, int count, int64_t origin, in
     }
 }
 
-// Sorts buffer[0 .. held) descending, as the power of two that `held` fits in.
+// Sorts buffer[0 .. held) in descending order, padded to a power of two.
 HOPFUSE_DEVICE void sort_held(uint64_t* buffer, int held) {
     int count = 2;
     while (count < held) count *= 2;
@@ -40,8 +40,9 @@ HOPFUSE_DEVICE void sort_held(uint64_t* buffer, int held) {
     bitonic_stages(buffer, count, 0, 2, count);
 }
 
-// Streams source.key(begin .. end) past a list, which a `fresh` one is empty before. The buffer holds the list and, behind it, keys above its last one that
-// wait to be sorted in; `room` is a power of two and at least width + KEYS_PER_THREAD * blockDim.x.
+// Streams source.key(begin .. end) past a list, which is empty at the start if `fresh`. The buffer holds the list and, after
+// it, keys above its last one that wait to be sorted in. `room`, the size of the buffer, is a power of two and at least
+// width + KEYS_PER_THREAD * blockDim.x.
 template <class Source>
 HOPFUSE_DEVICE void keep_best(const Source& source, int begin, int end, uint64_t* list, bool fresh, int width, int room,
                               uint64_t* buffer, int* num_waiting) {

@@ -1,4 +1,4 @@
-// A warp as a team of hopfuse/scalar.h, so that kernels share their source and their bits with the host's loops.
+// A warp as a team of hopfuse/scalar.h, so that kernels use the same source as the host's loops and give the same bits.
 #pragma once
 
 #include "hopfuse/device.h"
@@ -21,7 +21,7 @@ struct Warp {
     template <class F>
     __device__ auto sum(int64_t n, F f) const -> decltype(f(n)) {
         using T = decltype(f(n));
-        T upper[LEVELS] = {};  // this lane's accumulators above the first level
+        T upper[LEVELS] = {};  // this lane's accumulators of the levels above the first
         T total = 0;
         for (int64_t first = 0; first < n; first += 1024) {
             const int64_t end = n - first < 1024 ? n : first + 1024;
@@ -52,14 +52,14 @@ struct Warp {
 private:
     static constexpr int LEVELS = 3;  // 2^40 values
 
-    // j with j + 16, 8, 4, 2, 1. Every lane adds a pair in one order or the other, and so has the same total.
+    // Adds j and j + 16, 8, 4, 2, 1. Each lane adds a pair in one order or the other, so all have the same total.
     template <class T>
     __device__ T add_lanes(T mine) const {
         for (int step = 16; step > 0; step /= 2) mine = mine + __shfl_xor_sync(ALL_LANES, mine, step);
         return mine;
     }
 
-    // The total of block number `block` goes one level up, and what is full there, or with the last one, goes on.
+    // Moves the total of block number `block` one level up, and from there each level that is full or has the last block.
     template <class T>
     __device__ T carry(T total, int64_t block, bool last, T (&upper)[LEVELS]) const {
 #pragma unroll

@@ -1,6 +1,6 @@
-// CUDA C++ for the host compiler: the language subset of README.md, no more. Every .cu file is compiled with
-// this header in front of it. What is not here does not compile, and build.py refuses by name what would
-// compile and mean something else on a device.
+// CUDA C++ for the host compiler: only the language subset of README.md. Every .cu file is compiled with this header in front
+// of it. What is missing here does not compile, and build.py refuses by name what would compile but have another meaning on a
+// device.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 #include "runtime.h"
 
 // ------------------------------------------------------------------------------------------------
-// Qualifiers. While build.py lists the kernels, __global__ and __launch_bounds__ stay as they are written.
+// Qualifiers. While build.py lists the kernels, __global__ and __launch_bounds__ are not expanded.
 
 #if !defined(SIMT_LIST_KERNELS)
 #define __global__
@@ -79,7 +79,7 @@ inline T __ldg(const T* address) {
 }
 
 // ------------------------------------------------------------------------------------------------
-// Barriers and warp operations. The default arguments are the place of the call.
+// Barriers and warp operations. The default arguments give the place of the call.
 
 #define SIMT_SITE int line = __builtin_LINE(), const char *file = __builtin_FILE()
 
@@ -175,7 +175,7 @@ inline T atomic(T* address, T operand, Change change) {
     Word* word = reinterpret_cast<Word*>(address);
     before_atomic();
 #if defined(SIMT_COUNT)
-    // A load and a store to be counted; one host thread runs all.
+    // A load and a store, to be counted; one host thread runs everything.
     const Word before = *word;
     const Word after = static_cast<Word>(to_word(change(from_word<T>(before))));
     *word = after;
@@ -303,7 +303,7 @@ SIMT_MIN_MAX(long)
 SIMT_MIN_MAX(unsigned long)
 SIMT_MIN_MAX(long long)
 SIMT_MIN_MAX(unsigned long long)
-// A NaN loses, as in fminf and fmaxf.
+// NaN is ignored, as in fminf and fmaxf.
 inline float min(float a, float b) { return fminf(a, b); }
 inline float max(float a, float b) { return fmaxf(a, b); }
 inline double min(double a, double b) { return fmin(a, b); }

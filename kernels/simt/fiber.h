@@ -1,5 +1,5 @@
-// A fiber: a stack of its own and a place to go on from. Only the scheduler switches to fibers, and a fiber
-// only back to the scheduler. The sanitizers are told of every switch.
+// A fiber: its own stack and the place to continue from. Only the scheduler switches to fibers, and fibers only switch back
+// to the scheduler. The sanitizers are told of every switch.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@ struct Fiber {
     void* tsan = nullptr;        // ThreadSanitizer's
 };
 
-// The fiber will start in entry(), which must never return but call leave_for_good().
+// The fiber will start in entry(), which must never return and must call leave_for_good() instead.
 void prepare(Fiber& fiber, void (*entry)());
 
-// Scheduler: go on in the fiber until it pauses or leaves.
+// Scheduler: continue the fiber until it pauses or leaves.
 void resume(Fiber& fiber);
 
 // Fiber: first thing in entry().
@@ -39,14 +39,14 @@ void pause(Fiber& fiber);
 // ThreadSanitizer's view; each does nothing in the other builds.
 void tsan_create(Fiber& fiber, const char* name);
 void tsan_destroy(Fiber& fiber);
-// All that the fibers did so far happens before all that each does next. Nobody's stack is switched.
+// Everything the fibers did so far happens before everything that each does next. No stack is switched.
 void tsan_join(Fiber* const* fibers, size_t count);
-// All that the fibers did happens before what the scheduler does next.
+// Everything the fibers did happens before what the scheduler does next.
 void tsan_join_scheduler(Fiber* const* fibers, size_t count);
 // The running fiber's, by address.
 void tsan_release(const void* address);
 void tsan_acquire(const void* address);
-// [begin, begin + size), whole pages, becomes memory that no thread has touched, its contents lost.
+// Turns [begin, begin + size), whole pages, into memory that no thread has accessed; its contents are lost.
 void fresh_pages(char* begin, size_t size);
 
 }  // namespace simt

@@ -1,4 +1,4 @@
-// From a kernel's function type: its description, and a call that takes the arguments by address.
+// Derives from a kernel's function type its description, and a call that takes the arguments by address.
 //
 // A description is one item a parameter, separated by commas: `f4` float, `i8` int64, `u2` uint16, `b1` bool,
 // `f4x4` float4, `s24` a struct of 24 bytes; behind `*` a pointer to it, `c*` a pointer to const; `v` is void.
@@ -12,7 +12,7 @@
 
 namespace simt {
 
-// A text made at compile time. An overflow of its room is a compile error.
+// A text built at compile time. Exceeding its capacity is a compile error.
 struct Text {
     char letters[1024] = {};
     size_t size = 0;
@@ -26,7 +26,7 @@ struct Text {
     }
 };
 
-// float4 and its like: nothing but x, y (z, w), all of one type.
+// float4 and similar types, with only x, y (z, w), all of one type.
 template <class V, int members>
 constexpr bool is_vector() {
     if constexpr (requires(V v) { v.x, v.y; }) return sizeof(V) == members * sizeof(V::x);

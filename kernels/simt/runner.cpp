@@ -1,6 +1,6 @@
-// The kernels as a program: requests come on standard input, answers go to standard output, sanitizer reports
-// to standard error. Every array of a request gets a heap buffer of exactly its size, so that the first byte
-// beyond it is out of bounds. hopfuse_simt/process.py is the other end; both speak little-endian, unpadded.
+// The kernels as a program: it reads requests from standard input and writes answers to standard output, sanitizer reports to
+// standard error. Every array of a request gets a heap buffer of exactly its size, so that the first byte beyond it is out of
+// bounds. hopfuse_simt/process.py is the other end; both use little-endian, unpadded data.
 #include <unistd.h>
 
 #include <cstdint>
@@ -82,7 +82,7 @@ char* get_pointer(const std::vector<Buffer>& buffers) {
     return number < 0 ? nullptr : buffers[static_cast<size_t>(number)].data + offset;
 }
 
-// One argument's bytes, in a heap block of its own.
+// One argument's bytes, in a separate heap block.
 void* get_argument(const std::vector<Buffer>& buffers) {
     enum Kind : uint8_t { pointer, bytes, bytes_with_pointers };
     const uint8_t kind = get<uint8_t>();

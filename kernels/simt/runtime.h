@@ -16,7 +16,7 @@ struct Coordinates {
 };
 extern Coordinates running;
 
-// Where in the .cu file an operation stands.
+// The place of an operation in the .cu file.
 struct Site {
     const char* file;
     int line;
@@ -30,13 +30,13 @@ int barrier(BarrierKind kind, int predicate, Site site);
 uint64_t warp_operation(WarpKind kind, unsigned mask, uint64_t value, int value_bytes, int lane_argument, int width,
                         Site site);
 
-// Before an atomic: it is counted, and under shuffled order other threads may run first. After it: a thread
-// that repeats an atomic that changes nothing is waiting for another one, and lets it run.
+// Before an atomic: counts it, and in shuffled order lets other threads run first. After it: a thread that repeats an atomic
+// without changing anything is waiting for another thread, which gets to run.
 void before_atomic();
 void after_atomic(const void* address, uint64_t operand, bool changed);
 
-// For is_last_block of hopfuse/device.h: what a thread has done, and is ordered behind, by the time of a release happens before
-// what follows a later acquire of the same address.
+// For is_last_block of hopfuse/device.h: what a thread did before a release, and everything ordered before that, happens
+// before what follows a later acquire of the same address.
 void release(const void* address);
 void acquire(const void* address);
 

@@ -1,6 +1,5 @@
-// Runs a grid: blocks one after the other, each of its threads a fiber on this one host thread. A fiber runs
-// until it waits at a barrier or a warp operation, or ends; the threads that can go on then follow in the
-// order of the launch.
+// Runs a grid: one block after another, with each of its threads as a fiber on a single host thread. A fiber runs until it
+// waits at a barrier or a warp operation, or ends; then the threads that can continue run in the order of the launch.
 #include <csetjmp>
 #include <csignal>
 #include <cstdarg>
@@ -40,8 +39,8 @@ constexpr bool with_tsan = false;
 
 constexpr size_t stack_bytes = 256 * 1024;
 constexpr unsigned max_block_threads = 1024;
-// A fiber's number must not come back within a launch, or ThreadSanitizer would miss the race between its old
-// and its new owner. It knows 8192 threads, and takes nearly a megabyte for each.
+// A fiber's number must not be reused within a launch, or ThreadSanitizer would miss races between its old and its new owner.
+// It supports 8192 threads and takes nearly a megabyte for each.
 constexpr uint64_t max_tsan_threads = 2048;
 constexpr int idle_atomics_before_yield = 64;
 constexpr int idle_yields_before_error = 1 << 12;
@@ -392,14 +391,14 @@ void thread_main() {
     leave_for_good(self.fiber);
 }
 
-// No memset: the sanitizers' own would stop at the red zones between shared arrays.
+// Not memset: that of the sanitizers would stop at the red zones between shared arrays.
 void poison(char* begin, size_t size) {
     size_t i = 0;
     for (; i + 8 <= size; i += 8) *reinterpret_cast<volatile uint64_t*>(begin + i) = ~uint64_t{0};
     for (; i < size; ++i) *reinterpret_cast<volatile unsigned char*>(begin + i) = 0xff;
 }
 
-// Exactly as large as asked for, so that AddressSanitizer sees its end.
+// Exactly as large as requested, so that AddressSanitizer detects accesses beyond its end.
 char* allocate_dynamic_shared(size_t size) {
     void* memory = nullptr;
     if (posix_memalign(&memory, 256, size) != 0) abort();
@@ -428,7 +427,7 @@ void begin_block(uint64_t block_number, uint64_t blocks_before) {
     if (with_tsan && shared_size > 0) fresh_pages(shared_first, shared_size);
     poison(shared_first, shared_size);
     if (call.dynamic_shared > 0) {
-        // To ThreadSanitizer memory that comes back would be shared by two blocks.
+        // For ThreadSanitizer, reused memory would be shared by two blocks.
         if (with_tsan || now.dynamic_shared == nullptr)
             now.dynamic_shared = allocate_dynamic_shared(call.dynamic_shared);
         poison(now.dynamic_shared, call.dynamic_shared);
@@ -460,7 +459,7 @@ void begin_block(uint64_t block_number, uint64_t blocks_before) {
 }
 
 void report_deadlock() {
-    // The thread that others wait for is the one at the barrier, if any: it cannot come to them.
+    // The others wait for the thread at the barrier, if there is one, because it cannot reach them.
     const Thread *in_warp = nullptr, *at_barrier = nullptr;
     for (const Thread* t : now.block) {
         if (t->state == State::in_warp_operation && in_warp == nullptr) in_warp = t;
@@ -498,8 +497,8 @@ void run_block() {
 }
 
 // ------------------------------------------------------------------------------------------------
-// Faults. In the plain build a bad address or a division by zero ends the launch with a report, not the
-// process. The sanitizers report themselves; they are told of the thread.
+// Faults. In the plain build a bad address or a division by zero ends the launch with a report instead of the process. The
+// sanitizers report by themselves; they are told of the thread.
 
 #if SIMT_SANITIZED
 
@@ -514,7 +513,7 @@ void run_guarded(Run run) {
     run();
 }
 
-// The undefined-behaviour runtime is a library of its own and asks here.
+// The undefined-behaviour runtime is a separate library and calls this.
 extern "C" __attribute__((visibility("default"))) void __ubsan_on_report() { tell_where(); }
 
 #else

@@ -1,5 +1,5 @@
-// The kernels of this build are compiled with -fsanitize=thread but not linked with ThreadSanitizer: the
-// compiler calls __tsan_read4 and its like before every access that the optimiser left, and here they count.
+// The kernels of this build are compiled with -fsanitize=thread but not linked with ThreadSanitizer. The compiler calls
+// __tsan_read4 and similar functions before every access that the optimiser left, and here they count.
 #include "traffic.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ simt_counters sums;
 
 bool within(Range range, uintptr_t address) { return address >= range.begin && address < range.end; }
 
-// What is neither shared nor in an array of the launch is local, an argument or the emulator's own.
+// Memory that is neither shared nor in an array of the launch is local, an argument, or belongs to the emulator.
 void count(const void* pointer, size_t size, uint64_t& global_bytes, uint64_t& shared_bytes) {
     const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
     if (within(static_shared, address) || within(dynamic_shared, address)) {

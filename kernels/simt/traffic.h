@@ -1,5 +1,5 @@
-// Bytes loaded and stored, for the build "count": there the compiler calls a function before every access,
-// and the functions add up. In the other builds these do nothing.
+// Counts bytes loaded and stored, for the build "count", in which the compiler calls a function before every access. In the
+// other builds these do nothing.
 #pragma once
 
 #include <cstddef>

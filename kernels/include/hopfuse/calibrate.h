@@ -1,5 +1,5 @@
-// Score calibration: the contract. One query's list of n scores, in rank order, becomes n numbers on a
-// common scale; the order stays. float32 throughout; sums by the blocked tree of scalar.h.
+// Score calibration: the contract. One query's list of n scores, in rank order, is mapped to n numbers on a
+// common scale; the order is unchanged. float32 throughout; sums by the blocked tree of scalar.h.
 //
 //   pit       percentile rank in [0, 1]; with l scores strictly below and g not above s (g counts s itself):
 //             strict l/n, weak g/n, mean (l + g)/(2n), rank (l + g + 1)/(2n)
@@ -10,17 +10,17 @@
 //   l2        s / sqrt(sum s^2); an all-zero list: 0
 //   rank      (n - r + 1) / n, r = 1 for the first of the list
 //   none      s
-//   theoretical_min_max  (s - lower) / (upper - lower) in [0, 1]: 0 where s <= lower, else 1 where s >= upper; lower
-//                        and upper of the list's number, upper may be the list's max (TM2C2, Bruch et al., TOIS 2023)
-//   three_sigma          1/2 + (s - mean) / (6 d) in [0, 1], 0 below and 1 above, d the sample standard deviation
-//                        (n - 1); a constant list: 1/2 (distribution-based score fusion)
+//   theoretical_min_max  (s - lower) / (upper - lower), 0 if s <= lower, else 1 if s >= upper; lower and upper are given
+//                        per list, upper is by default the list's max (TM2C2, Bruch et al., TOIS 2023)
+//   three_sigma          1/2 + (s - mean) / (6 d), clipped to [0, 1], d the sample standard deviation (n - 1);
+//                        a constant list: 1/2 (distribution-based score fusion)
 //   sum                  (s - min) / sum (s - min); a constant list: 1/n (Montague & Aslam, CIKM 2001)
 //   gaussian             the standard normal quantile of the mid-rank (l + g)/(2n): the optimal transport of the list
 //                        to N(0, 1); a constant list: 0
 //   softmax              exp((s - max) / T) / sum of these
 //
-// Equal scores get equal values, but for rank, which goes by position. An empty list stays empty. A list of one score,
-// and a list of two or more that are all equal, take a value of their own where the call gives one.
+// Equal scores get equal values, except with rank, which depends on the position. An empty list stays empty. For a list
+// of one score, and for a list of two or more equal scores, the call may give the value.
 #pragma once
 
 #include "hopfuse/integers.h"
@@ -52,9 +52,9 @@ enum class Calibration : int {
 };
 enum class Ties : int { strict = 0, weak = 1, mean = 2, rank = 3 };
 
-// What is done to a list. option: what a list of one becomes; what a list of two or more equal scores becomes; the
-// softmax temperature > 0; then lower and upper of each list. NaN, but for lower: what the calibration says of it, and
-// the list's max for upper.
+// How a list is calibrated. option: the value of a list of one; the value of a list of two or more equal scores; the
+// softmax temperature > 0; then lower and upper of each list. NaN means the default: the method's own value, or the
+// list's max for upper; lower has no default.
 struct CalibrationRule {
     Calibration method;
     Ties ties;
@@ -65,7 +65,7 @@ struct CalibrateArgs {
     int64_t batch, width;
     const float* scores;    // (B, width), rank order in a row
     const int64_t* counts;  // (B,)
-    CalibrationRule rule;   // with option of one list
+    CalibrationRule rule;   // option for one list
     float* out;             // (B, width); -inf after counts
     int32_t threads;
 };
@@ -81,8 +81,8 @@ HOPFUSE_FN float percentile(int64_t below, int64_t not_above, int64_t n, Ties ti
     return 0.0f;
 }
 
-// How many of the `room` scores beside s[0], those at s[step], s[2 step], ..., equal it, in rank order: by strides
-// that double, then by halves, so that a score without equals costs one comparison and a long run its logarithm.
+// The number of scores adjacent to s[0] that equal it, among s[step], s[2 step], ..., s[room step], in rank order. The
+// search doubles its stride, then halves it: one comparison for a score without ties, logarithmic time for a long run.
 HOPFUSE_FN int64_t equals_beside(const float* s, int64_t room, int64_t step) {
     int64_t found = 0, stride = 1;
     for (; found + stride <= room && s[(found + stride) * step] == s[0]; stride *= 2) found += stride;
@@ -100,7 +100,7 @@ HOPFUSE_FN void calibrate_pit(const Team& team, const float* s, int64_t n, Ties 
     });
 }
 
-// Scores are divided by the largest |s| first (z does not change), so that squares neither overflow nor vanish.
+// Scores are first divided by the largest |s|, which does not change z, so that squares neither overflow nor underflow.
 template <class Team>
 HOPFUSE_FN void calibrate_z_score(const Team& team, const float* s, int64_t n, float largest, float* out) {
     const float mean = team.sum(n, [=](int64_t i) { return s[i] / largest; }) / static_cast<float>(n);
@@ -115,7 +115,7 @@ HOPFUSE_FN void calibrate_z_score(const Team& team, const float* s, int64_t n, f
 
 template <class Team>
 HOPFUSE_FN void calibrate_min_max(const Team& team, const float* s, int64_t n, float most, float least, float* out) {
-    // Halved where the range is beyond float32.
+    // Scores are halved if the range overflows float32.
     const float factor = most - least <= 3.40282347e38f ? 1.0f : 0.5f;
     const float low = least * factor, range = most * factor - low;
     team.each(n, [=](int64_t i) { out[i] = (s[i] * factor - low) / range; });
@@ -144,7 +144,7 @@ HOPFUSE_FN void calibrate_theoretical(const Team& team, const float* s, int64_t 
     });
 }
 
-// As z_score, but for the sample's deviation. Where the squares vanish beside 1, so does the difference of any two.
+// Like z_score, but with the sample standard deviation. If the squares underflow, so does every difference.
 template <class Team>
 HOPFUSE_FN void calibrate_three_sigma(const Team& team, const float* s, int64_t n, float largest, float* out) {
     const float mean = team.sum(n, [=](int64_t i) { return s[i] / largest; }) / static_cast<float>(n);
@@ -160,7 +160,7 @@ HOPFUSE_FN void calibrate_three_sigma(const Team& team, const float* s, int64_t 
     });
 }
 
-// The range is divided out first, so that the sum stays in float32.
+// The range is divided out first, so that the sum does not overflow.
 template <class Team>
 HOPFUSE_FN void calibrate_sum(const Team& team, const float* s, int64_t n, float most, float least, float* out) {
     calibrate_min_max(team, s, n, most, least, out);
@@ -187,7 +187,7 @@ HOPFUSE_FN void calibrate_softmax(const Team& team, const float* s, int64_t n, f
     team.each(n, [=](int64_t i) { out[i] = out[i] / total; });
 }
 
-// List `list` of n >= 1 scores in rank order, by a team of scalar.h.
+// Calibrates list number `list` of n >= 1 scores in rank order, by a team of scalar.h.
 template <class Team>
 HOPFUSE_FN void calibrate_list(const Team& team, const float* s, int64_t n, int32_t list, const CalibrationRule& rule,
                                float* out) {

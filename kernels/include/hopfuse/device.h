@@ -1,9 +1,9 @@
-// What a .cu file writes differently from plain CUDA C++, so that nvcc, NVRTC and the SIMT emulator all take
-// the same source. It includes nothing: NVRTC has no standard headers of its own.
+// Replacements for constructs of CUDA C++ that nvcc, NVRTC and the SIMT emulator do not share. It includes nothing,
+// because NVRTC has no standard headers.
 #pragma once
 
-// HOPFUSE_DYNAMIC_SHARED(type, name);  inside a kernel: `type* name` is the block's dynamic shared memory, the
-// bytes that the launch asked for, aligned to 16. A kernel that wants several arrays cuts them out of one.
+// HOPFUSE_DYNAMIC_SHARED(type, name);  inside a kernel: `type* name` is the block's dynamic shared memory, of the size
+// given at launch, aligned to 16 bytes. A kernel that needs several arrays divides it itself.
 #if defined(__CUDACC__)
 #define HOPFUSE_DYNAMIC_SHARED(type, name)                                  \
     extern __shared__ __align__(16) unsigned char hopfuse_dynamic_shared[]; \
@@ -20,8 +20,8 @@
 
 namespace hopfuse {
 
-// Says to all threads of a block whether it is the last of so many to come here, as `arrived` counts them, which is 0 before
-// and again after the last. What the others wrote before, the last one's threads may read. `is_last`: shared.
+// Returns to all threads of a block whether it is the last of `blocks` blocks to call this. `arrived` counts them; it is 0
+// before the first call and after the last. The last block may read what the others wrote before. `is_last` is shared memory.
 HOPFUSE_DEVICE bool is_last_block(unsigned* arrived, unsigned blocks, bool* is_last) {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -40,7 +40,7 @@ HOPFUSE_DEVICE bool is_last_block(unsigned* arrived, unsigned blocks, bool* is_l
     return *is_last;
 }
 
-// binary16 as its 16 bits. Widening is exact; narrowing rounds to nearest even and overflows to infinity.
+// binary16 numbers as their 16 bits. Widening is exact; narrowing rounds to nearest even and overflows to infinity.
 HOPFUSE_DEVICE float half_bits_to_float(unsigned short bits) {
 #if defined(__CUDACC__)
     float value;
@@ -62,7 +62,7 @@ HOPFUSE_DEVICE float half_bits_to_float(unsigned short bits) {
 #endif
 }
 
-// bfloat16 as its 16 bits, which are the upper half of the float's: exact.
+// bfloat16 numbers as their 16 bits, the upper half of the float; widening is exact.
 HOPFUSE_DEVICE float bfloat_bits_to_float(unsigned short bits) {
     return __uint_as_float(static_cast<unsigned>(bits) << 16);
 }
@@ -79,7 +79,7 @@ HOPFUSE_DEVICE unsigned short float_to_half_bits(float value) {
     if (magnitude > 0x7f800000u) return static_cast<unsigned short>(0x7fffu);          // the device's NaN
     if (magnitude >= 0x477ff000u) return static_cast<unsigned short>(sign | 0x7c00u);  // 65520 and above
     if (magnitude < 0x38800000u) {
-        // Below 2^-14: adding 2^-1 rounds the sum to a multiple of 2^-24, half's smallest step, to nearest even.
+        // Below 2^-14: adding 2^-1 rounds the sum to a multiple of 2^-24, the smallest binary16 number, to nearest even.
         const float sum = __uint_as_float(magnitude) + 0.5f;
         return static_cast<unsigned short>(sign | (__float_as_uint(sum) - 0x3f000000u));
     }

@@ -1,16 +1,16 @@
 // Sørensen-Dice scores of labels against texts: the contract.
 //
-// FORMULA  dice(X, Y) = 2 |X and Y| / (|X| + |Y|), and 0 where both sets are empty.
+// FORMULA  dice(X, Y) = 2 |X and Y| / (|X| + |Y|), and 0 if both sets are empty.
 //          score(candidate) = (sum over its `parts` labels of dice(its query's set, the label's set)) / parts
 //
-// ORDER OF OPERATIONS (law 2)  Sizes and intersections are integers. A dice is one float64 division of two of them; a
-//   candidate's are added in the order of its labels, the sum is divided by `parts`, all in float64, and rounded to
-//   float32 once. So labels that share as much in another order have the same score, but for sums that lie within 2^-52
-//   of the middle between two float32 numbers.
+// ORDER OF OPERATIONS (law 2)  Sizes and intersections are integers. A coefficient is one float64 division; those of a
+//   candidate are added in the order of its labels and the sum is divided by `parts`, in float64, then rounded to
+//   float32 once. So the same labels in another order give the same score, except for sums within 2^-52 of the middle
+//   between two float32 numbers.
 //
-// SETS      Ascending, none twice. A label's elements are 0 .. units - 1. A query's may be more: what no label has
-//           counts in the size alone.
-// ALIASING  The output overlaps no input.
+// SETS      Strictly ascending. Elements of labels are 0 .. units - 1. Those of queries may be larger; an element that no
+//           label has counts only in the size.
+// ALIASING  The output does not overlap an input.
 //
 // SOURCE    Dice, Measures of the Amount of Ecologic Association Between Species, Ecology 26, 1945; Sørensen, 1948.
 #pragma once

@@ -1,18 +1,16 @@
 // Score fusion: the contract.
 //
-// For each query: the first of every list, pools[l] at most, are calibrated (hopfuse/calibrate.h), the method turns them
-// into list values, and every document of the union gets document_score(its entries, ...) + consensus * [in two lists or
-// more], times its prior. float32, in the order that the method's header states. The best k by higher score, then lower
-// id.
+// For each query, the first pools[l] hits of each list are calibrated (hopfuse/calibrate.h), and the method converts them to
+// list values. Every document of the union gets document_score(its entries, ...) + consensus * [in two lists or more], times
+// its prior. All in float32, in the order that the method's header states. The best k: higher score first, then lower id.
 //
-// A method is a struct with list_values and document_score in a header of its own, shared by host and
-// device, and a line in HOPFUSE_FUSION_METHODS:
-//   list_values(team, value, n, list, option)   calibrated scores of list number `list`, n >= 1, in place, to list values
-//   document_score(entry, held, of)             the document's `held` entries, in list order, to its score
-// and ByPosition for a base where list values say nothing but the position.
-// Most methods are folds (fusion/fold.h), which have document_score of fold.h and take a document's entries one by one.
-// Three methods ask for more of a query than its lists one by one: boltzmann for the distance of its lists
-// (wasserstein.h), gumbel for their concordance, condorcet for its documents' majorities.
+// A method is a struct with list_values and document_score in its own header, shared by host and device, and a line in
+// HOPFUSE_FUSION_METHODS:
+//   list_values(team, value, n, list, option)   converts calibrated scores of list number `list`, n >= 1, in place
+//   document_score(entry, held, of)             the score of a document from its `held` entries, in list order
+// Its base is ByPosition if list values depend only on the position. Most methods are folds (fusion/fold.h), which take a
+// document's entries one by one. Three methods need more of a query than its separate lists: boltzmann the distance of its
+// lists (wasserstein.h), gumbel their concordance, condorcet the majorities of its documents.
 #pragma once
 
 #include "hopfuse/integers.h"
@@ -73,15 +71,15 @@ enum class FusionMethod : int {
 
 struct FuseList {
     int64_t width;
-    const int64_t* ids;     // (B, width), in rank order, none twice in a row
+    const int64_t* ids;     // (B, width), in rank order, distinct within a row
     const float* scores;    // (B, width)
     const int64_t* counts;  // (B,)
 };
 
-// What is done to a document's score at the end.
+// The last steps of a document's score.
 struct Finish {
-    float consensus;     // at least 0; added where two lists or more hold the document
-    const float* prior;  // (N,) in [0, 1], what the score of document id is multiplied by; 1 where id >= N
+    float consensus;     // at least 0; added if two lists or more hold the document
+    const float* prior;  // (N,) in [0, 1], the factor of document id; 1 if id >= N
     int64_t priors;      // N, may be 0
 };
 
@@ -89,10 +87,10 @@ struct FuseArgs {
     int64_t batch;
     int32_t num_lists;
     const FuseList* lists;
-    const int64_t* pools;  // (L,) of a list, so many of its first are taken
+    const int64_t* pools;  // (L,) the number of first hits to use of each list
     FusionMethod method;
     CalibrationRule calibration;
-    const float* option;   // what the method's header says
+    const float* option;   // defined in the method's header
     const float* weights;  // (L,) or (B, L)
     bool weights_shared;
     Finish finish;
@@ -103,13 +101,13 @@ struct FuseArgs {
     int32_t threads;
 };
 
-// Whether a method asks how far apart its lists are.
+// Whether a method uses the distance of its lists.
 HOPFUSE_FN bool asks_distance(FusionMethod method, const float* option) {
     return method == FusionMethod::boltzmann && option[1] > 0.0f;
 }
 
-// One query's list of n calibrated scores to the method's list values; `distance` is that of its lists, 0 where the
-// method does not ask.
+// Converts one query's list of n calibrated scores to the method's list values; `distance` is that of its lists, 0 if the
+// method does not use it.
 template <class Team>
 HOPFUSE_FN void list_values(const Team& team, FusionMethod method, int64_t n, int32_t list, const float* option,
                             float distance, float* value) {
@@ -124,7 +122,7 @@ HOPFUSE_FN void list_values(const Team& team, FusionMethod method, int64_t n, in
     }
 }
 
-// Whether a method asks how far its lists agree on the documents that they share.
+// Whether a method uses the concordance of its lists on the documents that they share.
 HOPFUSE_FN bool asks_concordance(FusionMethod method, const float* option) {
     return method == FusionMethod::gumbel && option[0] == 0.0f;
 }
@@ -133,7 +131,7 @@ HOPFUSE_FN float copula_theta(FusionMethod method, const Concordance& total, con
     return method == FusionMethod::gumbel ? gumbel_theta(total, option) : 1.0f;
 }
 
-// The score of a document that `held` lists hold, from the method's.
+// The final score of a document that `held` lists hold, from the method's score.
 HOPFUSE_FN float finished_score(float score, int held, int64_t id, const Finish& finish) {
     if (held >= 2) score = score + finish.consensus;
     return id < finish.priors ? score * finish.prior[id] : score;
@@ -145,21 +143,22 @@ HOPFUSE_FN float fused_score(const Entry* entry, int held, const Union& of, cons
     return finished_score(Method::document_score(entry, held, of), held, entry->id, finish);
 }
 
-// The threshold algorithm (Fagin, Lotem & Naor, Journal of Computer and System Sciences 66, 2003), for a fold that rises
-// (fusion/fold.h) over lists whose terms are at least least_term() and never grow from one position to the next. Where
-// the first `depth` documents of every list are seen, an unseen one scores at most unseen_bound(): the method itself, in
-// its own operations, over the next term of every list that goes on.
+// The threshold algorithm (Fagin, Lotem & Naor, Journal of Computer and System Sciences 66, 2003), for a monotone fold
+// (fusion/fold.h) over lists whose terms are at least least_term() and non-increasing. After the first `depth` documents of
+// every list, an unseen document scores at most unseen_bound(): the method itself, with its own operations, over the next
+// term of every list that is not exhausted.
 //
-// Proof. Let document D be unseen. A list that holds it goes on, and its term there is at most that list's next one. Both
-// chains, D's and the bound's, begin with start() and go through the lists in order; by induction D's score is at most
-// the bound's after each. Where the list holds D, add() of two numbers that are both at most the bound's is at most the
-// bound's. Where it does not, D's score stays and the bound's does not fall, as the term is least_term() or more. D is
-// held by at most as many lists as go on, so finish() and consensus keep the order. A prior in [0, 1] leaves a score of
-// at least 0 at most as large, and one below 0 at most 0: hence the maximum with 0 where there are priors.
+// Proof. Let document D be unseen. A list that holds D is not exhausted, and D's term there is at most the list's next term.
+// The chains of operations of D and of the bound both begin with start() and visit the lists in order; by induction D's
+// value is at most the bound's after each list. If the list holds D, both arguments of add() are at most those of the
+// bound, and so is the result. If it does not, D's value is unchanged and the bound's does not fall, because the term is at
+// least least_term(). D is held by at most as many lists as are not exhausted, so finish() and consensus keep the order. A
+// prior in [0, 1] does not raise a score of at least 0, and raises one below 0 to at most 0: hence the maximum with 0 if
+// there are priors.
 //
-// For the same reasons a document's score over some of its entries is at most its score, so the k-th best of such scores
-// is at most the k-th best score. Where the bound is below that, no unseen document is among the best k: strictly below,
-// for of equal scores the lower id is the better.
+// For the same reasons a document's score over a subset of its entries is at most its score, so the k-th best of such
+// partial scores is at most the k-th best score. If the bound is strictly below that, no unseen document is among the best
+// k; strictly, because a tie goes to the lower id.
 //
 // lists: count(l) and term(l, i).
 template <class Method, class Lists>

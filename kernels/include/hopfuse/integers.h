@@ -1,4 +1,4 @@
-// Integers of exact width. NVRTC has no standard headers.
+// Integers of exact width, because NVRTC has no standard headers.
 #pragma once
 
 #if defined(__CUDACC_RTC__)

@@ -1,4 +1,4 @@
-// How a query's node weights are brought into the range of walks: hopfuse/ppr.h, NODE WEIGHTS. Shared by host and device.
+// Scaling of a query's node weights to the range of walks: hopfuse/ppr.h, NODE WEIGHTS. Shared by host and device.
 #pragma once
 
 #include "hopfuse/integers.h"
@@ -6,12 +6,12 @@
 
 namespace hopfuse {
 
-// What a query's weights are multiplied by, a power of two in two factors, and below which they then count as 0.
+// The scale of a query's weights, a power of two as two factors, and the threshold below which scaled weights count as 0.
 struct NodeWeightScale {
     double first, second, least;
 };
 
-// 2^exponent, of -1022 .. 1023.
+// 2^exponent, for -1022 .. 1023.
 HOPFUSE_FN double power_of_two(int exponent) {
     union {
         uint64_t u;
@@ -22,7 +22,7 @@ HOPFUSE_FN double power_of_two(int exponent) {
 
 HOPFUSE_FN double scaled_weight(NodeWeightScale scale, double weight) { return weight * scale.first * scale.second; }
 
-// From the largest weight that counts, above 0: the power of two at or above it becomes 1.
+// The scale for a largest weight above 0: the smallest power of two that is at least as large becomes 1.
 HOPFUSE_FN NodeWeightScale node_weight_scale(double largest) {
     constexpr double least_normal = 2.2250738585072014e-308, least_ratio = 7.888609052210118e-31;  // 2^-1022, 2^-100
     const bool is_subnormal = largest < least_normal;
@@ -38,13 +38,13 @@ HOPFUSE_FN NodeWeightScale node_weight_scale(double largest) {
     return scale;
 }
 
-// A weight as walks read it.
+// The scaled and rounded weight.
 HOPFUSE_FN float read_node_weight(NodeWeightScale scale, double weight) {
     const double scaled = scaled_weight(scale, weight);
     return scaled < scale.least ? 0.0f : scaled < 1.0 ? static_cast<float>(scaled) : 1.0f;
 }
 
-// The weight that a scale follows from: the largest of the nodes that count, or else of any, or else 1.
+// The weight that determines the scale: the largest of the nodes that count, else the largest of all, else 1.
 HOPFUSE_FN double weight_that_scales(double largest_that_counts, double largest) {
     return largest_that_counts > 0.0 ? largest_that_counts : largest > 0.0 ? largest : 1.0;
 }

@@ -8,7 +8,7 @@
 
 namespace hopfuse {
 
-// The quantile of part / whole, 0 < part < whole: exactly minus that of (whole - part) / whole.
+// The quantile of part / whole, 0 < part < whole. That of (whole - part) / whole is exactly its negative.
 HOPFUSE_FN float normal_quantile(int64_t part, int64_t whole) {
     const float q = static_cast<float>(2 * part - whole) / (2.0f * static_cast<float>(whole));  // part / whole - 1/2
     if (fabsf(q) <= 0.425f) {

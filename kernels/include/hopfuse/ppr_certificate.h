@@ -1,4 +1,4 @@
-// What the float64 residual of a returned x^ proves: hopfuse/ppr.h, STOP. Shared by host and device.
+// Bounds from the float64 residual of a returned x^: hopfuse/ppr.h, STOP. Shared by host and device.
 #pragma once
 
 #include "hopfuse/integers.h"
@@ -9,77 +9,77 @@
 
 namespace hopfuse {
 
-constexpr int PPR_POLISH_STEPS = 32;      // at most so many power steps in float64
-constexpr double PPR_POLISH_GAIN = 0.98;  // a step that leaves more of the bound is the last
+constexpr int PPR_POLISH_STEPS = 32;      // the most power steps in float64
+constexpr double PPR_POLISH_GAIN = 0.98;  // a step that leaves more of the bound than this is the last
 
 constexpr double PPR_UNIT = 1.1102230246251565e-16;  // float64's unit roundoff
 
 // The float64 rounding of r_v itself, relative to (d P'|x| + s + |x|)_v, which is at most 2 |x_v| + |r_v|: an entry carries
-// at most `longest_row` roundings of its row's sum and as many of its source's degree, `types` of the latter's sum over
-// types, and restarts at most 4 levels of the blocked tree, 37 each; 256 are these and the few products of a row.
-// `longest_row`: most entries that count in a row, or out of a node.
+// at most `longest_row` roundings of its row's sum and as many of its source's degree, `types` of the degree's sum over
+// types, and restarts at most 4 levels of the blocked tree, 37 each; 256 covers these and the few products of a row.
+// `longest_row`: the most entries that count in a row, or out of a node.
 HOPFUSE_FN double ppr_slack(int64_t longest_row, int64_t types) {
     return 2.0 * PPR_UNIT * static_cast<double>(longest_row + types + 128);
 }
 
-// ||x^ - x*||_1 <= bound, from ||r||_1 and what sums over nodes may have missed of it (ppr_sum.h). What slack is relative to
-// sums to no more than 3 (1 + ||r||_1 / (1 - d)), since x* sums to 1.
+// ||x^ - x*||_1 <= bound, from ||r||_1 and what sums over nodes may have missed of it (ppr_sum.h). The quantity that slack is
+// relative to sums to at most 3 (1 + ||r||_1 / (1 - d)), since x* sums to 1.
 HOPFUSE_FN double ppr_bound(double residual, double slack, double missed, double damping) {
     const double whole = residual + missed;
     const double rounded = 3.0 * slack * (1.0 + whole / (1.0 - damping));
     return (whole + rounded) / (1.0 - damping) * (1.0 + 4.0 * PPR_UNIT);
 }
 
-// |x^_v - x*_v| <= deg_v times this, from the largest (2 slack |x_u| + |r_u|) / deg_u; `holds`: the operator is symmetric
-// and no mass is lost. Infinity where it does not hold.
+// |x^_v - x*_v| <= deg_v times this, from the largest (2 slack |x_u| + |r_u|) / deg_u. `holds`: the operator is symmetric
+// and no mass is lost; otherwise the result is infinity.
 HOPFUSE_FN double ppr_node_bound(bool holds, double largest, double slack, double damping) {
     return holds ? largest * (1.0 + 2.0 * slack) / (1.0 - damping) * (1.0 + 4.0 * PPR_UNIT) : infinite64();
 }
 
-constexpr double PPR_LEAST = 1.401298464324817e-45;  // float32's least number above 0
+constexpr double PPR_LEAST = 1.401298464324817e-45;  // the smallest float32 above 0
 constexpr double PPR_ROUNDED =
     5.9604644775390625e-8 * (1.0 + 1e-6);  // |fl(x) - x| <= PPR_ROUNDED |fl(x)| + PPR_LEAST in float32
 
-// What rounding the sum of x^ and its correction to float32 adds to ||x - x*||_1: from the sum of what the rounded numbers
-// lack, itself of float32 numbers, and what that sum may have missed.
+// What rounding x^ plus its correction to float32 adds to ||x - x*||_1, from the sum of the rounding errors, which are
+// float32 numbers, and what that sum may have missed.
 HOPFUSE_FN double ppr_rounding(double lacking, double missed) { return (lacking + missed) * (1.0 + 1e-6) + 1e-30; }
 
-// The error of a node of a refined x^, from the bound per node of the sum that was rounded.
+// The error of a node of a refined x^, from the bound per node before rounding.
 HOPFUSE_FN NodeError ppr_refined_error(double per_degree) { return NodeError{per_degree, PPR_LEAST, PPR_ROUNDED}; }
 
-// The error of a node of x^: by its degree, or where that does not hold as much as all nodes together.
+// The error of a node of x^: by its degree or, if that bound does not hold, the L1 bound of all nodes.
 HOPFUSE_FN NodeError ppr_final_error(double bound, double per_degree) {
     return is_finite(per_degree) ? NodeError{per_degree, 0.0, 0.0} : NodeError{0.0, bound, 0.0};
 }
 
-// ---- Bounds that look around a node: hopfuse/ppr.h, LOCAL BOUNDS ---------------------------------------------------
+// ---- Local bounds: hopfuse/ppr.h, LOCAL BOUNDS -----------------------------------------------------------------------
 
-constexpr double PPR_MOST_RHO = 1e38;  // a bound per node below it leaves float32 room for |rho|
-constexpr int PPR_LOCAL_STEPS = 2;     // at most so many passes over |rho|
+constexpr double PPR_MOST_RHO = 1e38;  // with a bound per node below this, |rho| does not overflow float32
+constexpr int PPR_LOCAL_STEPS = 2;     // the most passes over |rho|
 
-// Whether a list whose errors must shrink so much may be proven by one more step: the first gains more than the second. A
-// list that lacks more is refined, which an order that is far from proven needs in the end; few sets do.
+// Whether a list whose errors must shrink by this factor may be proven by one more step; the first gains more than the
+// second. A list that needs more is refined, as an order far from proven eventually needs; few sets do.
 HOPFUSE_FN bool ppr_may_step(int steps, double shortfall, bool order) {
     const double gain = steps > 0 ? 4.0 : order ? 8.0 : 64.0;
     return steps < PPR_LOCAL_STEPS && shortfall < gain;
 }
 
-// A float32 number is above what it was rounded from after times this, and PPR_LEAST more: four roundings up.
+// A rounded float32 number times this, plus PPR_LEAST, is an upper bound of the exact one; it covers four roundings.
 constexpr float PPR_UP = 1.0f + 2.384185791015625e-7f;
 
 constexpr double PPR_UNIT32 = 5.9604644775390625e-8;  // float32's unit roundoff
 
-// |rho_v| <= near_v PPR_NEAR + rest, near_v the float32 number that is known of it: a difference, or fl(r_v / deg_v).
+// |rho_v| <= near_v PPR_NEAR + rest, with near_v its float32 approximation: a difference, or fl(r_v / deg_v).
 constexpr double PPR_NEAR = 1.0 + 16.0 * PPR_UNIT32;
 
-// What a float32 pass over numbers >= 0 may lose of an average: a share of it, and as much where numbers underflow.
+// What a float32 pass over numbers >= 0 may lose of an average: a share of it, and `least` by underflow.
 struct PassLoss {
     double share, least;
 };
 
-// A row's chain of roundings: a segment's, the sums of its segments, the weights' and the degree's own. At most n products
-// underflow, by half of float32's least number each. `largest_scale`: of all 1 / D; `largest_inverse`: of all 1 / a, by
-// which what a pass writes is divided where nodes have weights.
+// The roundings on a row's chain: those of a segment, of the sum of its segments, of weights and of the degree. At most n
+// products underflow, by half of float32's smallest number each. `largest_scale` is the largest 1 / D, `largest_inverse` the
+// largest 1 / a, by which results are divided if nodes have weights.
 HOPFUSE_FN PassLoss ppr_pass_loss(int64_t longest_row, double largest_scale, double largest_inverse = 1.0) {
     const double roundings = static_cast<double>(PPR_SEGMENT + longest_row / PPR_SEGMENT + 16);
     const double lost = roundings * 5.9604644775390625e-8;
@@ -87,28 +87,28 @@ HOPFUSE_FN PassLoss ppr_pass_loss(int64_t longest_row, double largest_scale, dou
     return PassLoss{lost < 0.5 ? lost / (1.0 - lost) : infinite64(), least};
 }
 
-// Whether a row's factor a / D, the least of a query, or its product with d leaves float32's normal range, so that what
-// rounds it is no share of it: such a walk has no local bounds and is not refined.
+// Whether a query's smallest factor of a row, a / D, or its product with d is subnormal in float32, so that its rounding
+// error is not relative. Such a walk has no local bounds and is not refined.
 HOPFUSE_FN bool ppr_is_faint(float factor, double damping) {
     constexpr double least_normal = 1.1754943508222875e-38;
     const double whole = static_cast<double>(factor);
     return damping > 0.0 && !(whole * static_cast<double>(static_cast<float>(damping)) >= least_normal);
 }
 
-// What the average was at the most.
+// An upper bound of the exact average.
 HOPFUSE_FN double ppr_average_above(double average, PassLoss loss) {
     return (average * (1.0 + loss.share) + loss.least) * (1.0 + 4.0 * PPR_UNIT);
 }
 
-// That rest where near_v is fl(r_v / deg_v): what float64 rounds is relative to |x^_v| / deg_v, which is at most the largest
-// b_u / (1 - d), for D^-1 x* = sum_t d^t P^t b, and the bound per node. `restart`: the largest b.
+// The rest for near_v = fl(r_v / deg_v): float64 rounding is relative to |x^_v| / deg_v, which is at most the largest
+// b_u / (1 - d), since D^-1 x* = sum_t d^t P^t b, plus the bound per node. `restart`: the largest b.
 HOPFUSE_FN double ppr_rest_of_rho(float restart, double per_degree, double slack, PassLoss loss, double damping) {
     const double exact = (static_cast<double>(restart) * PPR_NEAR + loss.least) / (1.0 - damping);
     return (2.0 * slack * (exact + per_degree) + loss.least) * (1.0 + 1e-6);
 }
 
-// What all that is more than `steps` steps from a node adds to its error, over its degree, from the largest of P^steps |rho|
-// as so many passes give it.
+// What nodes more than `steps` steps away add to a node's error, divided by its degree, from the largest P^steps |rho| as
+// computed by that many passes.
 HOPFUSE_FN double ppr_beyond(double largest, int steps, PassLoss loss, double damping) {
     double above = largest, factor = 1.0 / (1.0 - damping);
     for (int step = 0; step < steps; ++step) {
@@ -118,18 +118,19 @@ HOPFUSE_FN double ppr_beyond(double largest, int steps, PassLoss loss, double da
     return damping == 0.0 ? 0.0 : above * factor * (1.0 + 8.0 * PPR_UNIT);
 }
 
-// What others add to each node's error, over its degree: what is beyond `steps`, and the rest of their rho.
+// What other nodes add to a node's error, divided by its degree: those beyond `steps`, and the rests of rho.
 HOPFUSE_FN double ppr_local_bound(double largest, double rest, int steps, PassLoss loss, double damping) {
     const double beyond = ppr_beyond(largest, steps, loss, damping) * PPR_NEAR;
     return (rest * (damping / (1.0 - damping)) + beyond) * (1.0 + 8.0 * PPR_UNIT) + loss.least;
 }
 
-// The error of a node of x^ by that bound: near_v, which is known for itself, and what float64 rounds of its own rho.
+// The error of a node of x^ by that bound, apart from its own near_v, which is added separately; it includes the float64
+// rounding of its own rho.
 HOPFUSE_FN NodeError ppr_local_error(double bound, double slack) {
     return NodeError{bound, 0.0, 2.0 * slack * (1.0 + 1e-6)};
 }
 
-// What is above local + d (P near)_v, what nodes one step away add.
+// An upper bound of local + d (P near)_v, which adds the nodes one step away.
 HOPFUSE_FN float ppr_local_above(float local, float average, PassLoss loss, double damping) {
     const double near = damping * ppr_average_above(static_cast<double>(average), loss);
     const double own = (static_cast<double>(local) + near) * (1.0 + 4.0 * PPR_UNIT);
@@ -138,18 +139,18 @@ HOPFUSE_FN float ppr_local_above(float local, float average, PassLoss loss, doub
 
 // ---- Refinement: hopfuse/ppr.h, REFINEMENT --------------------------------------------------------------------------
 
-// Whether a pass over a correction can be measured: its rows are not so long that their roundings say nothing.
+// Whether a pass over a correction can be bounded: rows are short enough for their roundings.
 HOPFUSE_FN bool ppr_may_correct(int64_t longest_row) { return is_finite(ppr_pass_loss(longest_row, 0.0).share); }
 
-// What |r_v| / deg_v of x^ + D y may be more than |z_v - y_v| PPR_NEAR, from the largest |y|, and the bound per node of x^ and
-// the rest of its rho, which say how far b may be from r_v / deg_v.
+// By how much |r_v| / deg_v of x^ + D y may exceed |z_v - y_v| PPR_NEAR, from the largest |y|, the bound per node of x^ and
+// the rest of its rho; the last two bound the difference of b and r_v / deg_v.
 HOPFUSE_FN double ppr_corrected_rest(double largest, double per_degree, double rest, PassLoss loss) {
     const double walked = (loss.share + 4.0 * PPR_UNIT32) * largest;
     return (walked + 2.0 * PPR_UNIT32 * per_degree + rest + loss.least) * (1.0 + 16.0 * PPR_UNIT);
 }
 
-// ||r||_1 of x^ + D y but for the slack and what sums miss, from the sum of deg |z - y| that the pass measured, `residual`
-// ||r||_1 of x^ and `moved` ||D y||_1.
+// ||r||_1 of x^ + D y without the slack and what sums miss, from the measured sum of deg |z - y|, `residual` = ||r||_1 of x^
+// and `moved` = ||D y||_1.
 HOPFUSE_FN double ppr_corrected_residual(double measured, double residual, double moved, double volume, PassLoss loss) {
     const double gaps = measured * (1.0 + 8.0 * PPR_UNIT32);
     const double walked = (loss.share + 4.0 * PPR_UNIT32) * moved + 2.0 * PPR_UNIT32 * residual;

@@ -1,4 +1,4 @@
-// How long a query's walk may take: hopfuse/ppr.h, STOP. Shared by host and device.
+// The pass limits of a query's walk: hopfuse/ppr.h, STOP. Shared by host and device.
 #pragma once
 
 #include "hopfuse/integers.h"
@@ -9,57 +9,58 @@ namespace hopfuse {
 constexpr int64_t PPR_MOST_PASSES = 100000;
 constexpr float PPR_LEAST_ACCELERATED = 9.5367431640625e-7f;  // 2^-20
 
-// The factor by which a pass shrinks the error; infinity where damping is 0.
+// The factor by which a pass shrinks the error; infinity if damping is 0.
 HOPFUSE_FN double ppr_pass_rate(bool symmetric, double damping) {
     return symmetric ? (1.0 + sqrt(1.0 - damping * damping)) / damping : 1.0 / damping;
 }
 
-// ln of that factor.
+// The natural logarithm of that factor.
 HOPFUSE_FN double ppr_error_decay(bool symmetric, double damping) {
     return hf_log(static_cast<float>(ppr_pass_rate(symmetric, damping)));
 }
 
-// Whether Chebyshev's recurrence is used where the operator is symmetric, from the least node weight of a node that walks.
-// Degrees a D that differ by many orders make it grow in the L1 norm, and float32's rounding with it, before it shrinks;
-// power iteration never grows.
+// Whether Chebyshev's recurrence is used with a symmetric operator, from the smallest node weight of a node that walks. If
+// degrees a D differ by many orders of magnitude, its error grows in the L1 norm, with float32 rounding, before it shrinks;
+// that of power iteration never grows.
 HOPFUSE_FN bool ppr_accelerates(float least_weight) { return least_weight >= PPR_LEAST_ACCELERATED; }
 
-// Passes after which the theory promises tol; norm is ||s||_{D^-1}, volume the sum of degrees (both read only where
-// the operator is symmetric).
+// The number of passes after which the theory guarantees tol; norm is ||s||_{D^-1}, volume the sum of degrees (both are
+// used only for a symmetric operator).
 HOPFUSE_FN int64_t ppr_pass_limit(bool symmetric, double damping, double tol, double volume, double norm) {
     constexpr int64_t most = PPR_MOST_PASSES;
     if (damping == 0.0) return 1;
     const double decay = ppr_error_decay(symmetric, damping);
     if (!(decay > 0.0)) return most;
     const double start = symmetric ? 4.0 * sqrt(volume) * norm / tol : 2.0 / tol;
-    // A tol that asks for more than 1e-38 asks for no more passes: float32 has long ended.
+    // A reduction by more than 1e38 needs no more passes, because float32 has reached its limit before.
     const float reach = start < 1e38 ? static_cast<float>(start) : 1e38f;
     const double passes = reach > 1.0f ? hf_log(reach) / decay : 0.0;
     return passes >= static_cast<double>(most - 2) ? most : static_cast<int64_t>(passes) + 2;
 }
 
-// The first pass whose residual is looked at.
+// The first pass whose residual is measured.
 HOPFUSE_FN int64_t ppr_measured_from(int64_t limit) { return limit - limit / 4; }
 
-// By how much a pass is expected to shrink the residual, and how small it must be for a walk to end.
+// The factor by which a pass is expected to shrink the residual.
 HOPFUSE_FN float ppr_shrink(bool symmetric, double damping) {
     return static_cast<float>(1.0 / ppr_pass_rate(symmetric, damping));
 }
 
+// The residual at which a walk ends.
 HOPFUSE_FN float ppr_theta(double damping, double tol) {
     const double theta = 0.5 * (1.0 - damping) * tol;
-    return theta < 1e38 ? static_cast<float>(theta) : 1e38f;  // no residual is larger
+    return theta < 1e38 ? static_cast<float>(theta) : 1e38f;  // no residual exceeds this
 }
 
-// Passes over the residual of x^ that make its error so many times smaller: hopfuse/ppr.h, REFINEMENT.
+// The number of passes over the residual of x^ that shrink its error by a factor of `gain`: hopfuse/ppr.h, REFINEMENT.
 HOPFUSE_FN int64_t ppr_refining_passes(double damping, double gain) {
     if (damping == 0.0) return 1;
     const double passes = static_cast<double>(hf_log(static_cast<float>(gain))) / ppr_error_decay(true, damping);
     return passes < static_cast<double>(PPR_MOST_PASSES - 1) ? static_cast<int64_t>(passes) + 1 : PPR_MOST_PASSES;
 }
 
-// The pass of a refinement whose iterate is looked at next, `done` the one before (0: none), of a list whose errors are
-// still `shortfall` times too large. By powers of seven, so that lanes that walk together are looked at together; 0: no
+// The pass of a refinement after which its iterate is next examined, for a list whose errors are still `shortfall` times too
+// large; `done` is the previous one (0: none). In powers of seven, so that lanes of a block are examined together. 0: no
 // further pass helps.
 HOPFUSE_FN int64_t ppr_next_look(double damping, int64_t done, double shortfall) {
     constexpr double step = 7.0, first = step * step, most = 1e5;
@@ -68,11 +69,11 @@ HOPFUSE_FN int64_t ppr_next_look(double damping, int64_t done, double shortfall)
     double gain = step;
     while (gain < shortfall && gain < (done == 0 ? first : most)) gain = gain * step;
     const int64_t next = done + ppr_refining_passes(damping, gain);
-    return next < last - 2 ? next : last;  // a look costs more than two passes
+    return next < last - 2 ? next : last;  // an examination costs more than two passes
 }
 
-// Threads that a block of some lanes is worth on a CPU: a meeting of all costs as much as many entries. No answer depends
-// on them.
+// The number of threads worth using for a block of lanes on a CPU: a barrier costs as much as many entries. Results do not
+// depend on it.
 HOPFUSE_FN int32_t ppr_threads(int64_t nodes, int64_t stored, int lanes, int32_t most) {
     constexpr int64_t grain = 1 << 16;
     const int64_t worth = 1 + (nodes + stored) * (lanes > 8 ? lanes / 8 : 1) / grain;

@@ -1,8 +1,8 @@
-// When the hits of a query are proven to be those of the exact scores: hopfuse/ppr.h, PROOF. Shared by host and device.
+// The proof that the hits of a query are those of the exact scores: hopfuse/ppr.h, PROOF. Shared by host and device.
 //
-// A gap must be twice the sum of the two errors: then a later iterate with a smaller error keeps the order, so a list for
-// a smaller k is a prefix of the list for a larger one whether proof or tol stopped the query; or where sets alone are
-// proven, its hits are among the larger one's.
+// A gap must be at least twice the sum of the two errors. Then a later iterate with a smaller error keeps the order, so the
+// list of a smaller k is a prefix of that of a larger k, whether proof or tol stopped the query. If only sets are proven, its
+// hits are a subset of those of the larger k.
 #pragma once
 
 #include "hopfuse/integers.h"
@@ -10,28 +10,28 @@
 
 namespace hopfuse {
 
-constexpr int64_t PPR_TRY_EVERY = 3;  // a proof is tried after passes that this divides
+constexpr int64_t PPR_TRY_EVERY = 3;  // proofs are tried only after multiples of this many passes
 constexpr int64_t PPR_NEVER = 0x7fffffffffffffff;
 
 HOPFUSE_FN bool is_finite(double value) { return value - value == 0.0; }
 HOPFUSE_FN float infinite32() { return bits_to_float(0x7f800000u); }
 HOPFUSE_FN double infinite64() { return static_cast<double>(infinite32()); }
 
-// The float32 above a bound that is at least 0.
+// The float32 number after the nearest one, for a bound that is at least 0.
 HOPFUSE_FN float round_above(double bound) {
     const float value = static_cast<float>(bound);
     return value < infinite32() ? bits_to_float(float_to_bits(value) + 1u) : value;
 }
 
-// An error bound of the form |x_v - x*_v| <= (per_degree + local_v) deg_v + flat + relative x_v, local_v >= 0 the part that
-// a node has for itself.
+// An error bound of the form |x_v - x*_v| <= (per_degree + local_v) deg_v + flat + relative x_v, where local_v >= 0 is
+// specific to the node.
 struct NodeError {
     double per_degree;
     double flat;
     double relative;
 };
 
-// What more passes would make smaller, and what they would not.
+// The part of an error that more passes shrink, and the part that they do not.
 struct ErrorParts {
     double shrinks, stays;
 };
@@ -46,16 +46,15 @@ HOPFUSE_FN double node_error(NodeError error, double local, double degree, doubl
     return parts.shrinks + parts.stays;
 }
 
-// What a score may waver by from one float32 iterate to another, both near the limit: no proof of an order rests on less.
+// The relative variation of scores between float32 iterates near the limit; every proof of an order allows for it.
 constexpr double PPR_WAVERS = 2.384185791015625e-7;
 
-// The error that a proof reckons with.
+// The error that a proof uses.
 HOPFUSE_FN NodeError error_to_outlast(NodeError error) {
     return NodeError{error.per_degree, error.flat, error.relative > PPR_WAVERS ? error.relative : PPR_WAVERS};
 }
 
-// The stored entries of a graph, as a query counts them: `mask` is null, or 0 for each source that the query excludes, at
-// mask[source * stride].
+// The stored entries of a graph, as seen by a query: mask[source * stride] is 0 for sources that the query excludes; null: none.
 struct QueryRows {
     const int64_t* indptr;
     const int32_t* indices;
@@ -65,20 +64,20 @@ struct QueryRows {
     int64_t stride;
 };
 
-// The first entry from `e` on, before `end`, that counts.
+// The first entry from `e` on that counts, or `end`.
 HOPFUSE_FN int64_t next_entry(const QueryRows& rows, int64_t e, int64_t end) {
     while (rows.mask != nullptr && e < end && rows.mask[rows.indices[e] * rows.stride] == 0.0f) ++e;
     return e;
 }
 
-// Whether a row has entries that count. A node without them that does not restart has the score 0.
+// Whether a row has entries that count. A node without any that does not restart has score 0.
 HOPFUSE_FN bool has_entries(const QueryRows& rows, int64_t row) {
     if (rows.mask != nullptr && rows.mask[row * rows.stride] == 0.0f) return false;
     return next_entry(rows, rows.indptr[row], rows.indptr[row + 1]) < rows.indptr[row + 1];
 }
 
-// Whether two rows have the same entries. Such nodes, if neither restarts, have equal exact scores, whatever the graph:
-// their order by id is the exact order.
+// Whether two rows have the same entries. Such nodes, if neither restarts, have equal exact scores, so their order by id is
+// exact.
 HOPFUSE_FN bool have_equal_entries(const QueryRows& rows, int64_t row, int64_t other) {
     const int64_t end = rows.indptr[row + 1], other_end = rows.indptr[other + 1];
     int64_t a = next_entry(rows, rows.indptr[row], end), b = next_entry(rows, rows.indptr[other], other_end);
@@ -92,34 +91,34 @@ HOPFUSE_FN bool have_equal_entries(const QueryRows& rows, int64_t row, int64_t o
     return a == end && b == other_end;
 }
 
-// The error that the largest |z - y| of a pass forecasts.
+// The error forecast from the largest |z - y| of a pass.
 HOPFUSE_FN NodeError forecast_error(float largest, double damping) {
     const double gap = 0.9 * (1.0 - damping);
     return NodeError{static_cast<double>(largest) / gap, 0.0, 0.0};
 }
 
-// How far a list's own gaps are from proof: by how much the errors that more passes make smaller must shrink.
+// How far a list is from being proven: the factor by which the errors that more passes shrink must still shrink.
 struct ListProof {
-    double shortfall;  // below 1 is proof of the list's order; infinity: a tie, or nothing can be said
-    double least;      // what candidates outside the list must stay below
-    bool open;         // candidates outside the list must be looked at too
-    bool tied;         // among them some with the score of the list's last hit
+    double shortfall;  // below 1: the list is proven; infinity: a tie, or unknown
+    double least;      // candidates outside the list must be below this
+    bool open;         // whether candidates outside the list must be checked, too
+    bool tied;         // whether some of them have the score of the list's last hit
 };
 
-// By how much the shrinking part of an error must shrink for a gap to be larger than the whole; infinity where nothing that
-// shrinks is left to hide a gap that is too small.
+// The factor by which the shrinking part of an error must shrink for a gap to exceed the whole error; infinity if shrinking
+// cannot help.
 HOPFUSE_FN double proof_ratio(ErrorParts error, double gap) {
     const double room = gap - error.stays;
     if (room > 0.0) return error.shrinks / room;
     return error.shrinks > error.stays && error.stays > 0.0 ? 2.0 * error.shrinks / error.stays : infinite64();
 }
 
-// What a gap between two scores must be larger than.
+// The error that a gap between two scores must exceed.
 HOPFUSE_FN ErrorParts between(ErrorParts a, ErrorParts b) {
     return ErrorParts{2.0 * (a.shrinks + b.shrinks), 2.0 * (a.stays + b.stays)};
 }
 
-// The order: each hit above the next, and the last above the first that is left out.
+// The order: each hit is above the next, and the last above the first node left out.
 template <class List>
 HOPFUSE_FN ListProof prove_order(const List& list, int64_t k, int64_t found, NodeError error) {
     ListProof proof = {0.0, 0.0, false, false};
@@ -140,7 +139,7 @@ HOPFUSE_FN ListProof prove_order(const List& list, int64_t k, int64_t found, Nod
     return proof;
 }
 
-// The set: each hit above the first that is left out, or its equal and twin.
+// The set: each hit is above the first node left out, or equal to it with the same entries.
 template <class List>
 HOPFUSE_FN ListProof prove_set(const List& list, int64_t k, int64_t found, NodeError error) {
     ListProof proof = {0.0, infinite64(), false, false};
@@ -162,16 +161,15 @@ HOPFUSE_FN ListProof prove_set(const List& list, int64_t k, int64_t found, NodeE
     return proof;
 }
 
-// The proof of a list's set, and with `order` of its order too. `list.score(i)`, `list.local(i)`, `list.degree(i)` and
-// `list.are_twins(i)`, whether hit i and the one before it have equal entries and no restart, for i < found, the best first;
-// found <= k + 1. `error`: that which the proof reckons with. `is_all`, read where found < k: every candidate that has entries
-// or restarts is a hit.
+// Proves a list's set and, if `order`, its order. The list has score(i), local(i), degree(i) and are_twins(i) (whether hit i
+// and the previous one have equal entries and no restart) for i < found, best first; found <= k + 1. `is_all`, used if
+// found < k: every candidate with entries or a restart is a hit.
 template <class List>
 HOPFUSE_FN ListProof prove_list(const List& list, int64_t k, int64_t found, int64_t candidates, bool is_all,
                                 NodeError error, bool order) {
     const int64_t kept = found < k ? found : k;
-    // Fewer hits than asked for are proven only where every other candidate has the score 0 by the graph: that a score is
-    // exactly 0 is not for a bound to say.
+    // Fewer than k hits are proven only if the graph implies that every other candidate has score 0; no bound can show that a
+    // score is exactly 0.
     const bool usable = is_finite(error.per_degree) && is_finite(error.flat) && (kept == k || is_all);
     if (!usable) return ListProof{infinite64(), 0.0, false, false};
     ListProof proof = order ? prove_order(list, k, found, error) : prove_set(list, k, found, error);
@@ -180,22 +178,22 @@ HOPFUSE_FN ListProof prove_list(const List& list, int64_t k, int64_t found, int6
     return proof;
 }
 
-// The largest x_v + 2 ((per_degree + local_v) deg_v + flat) of float32, with 2 relative x_v and the few roundings of it
-// all.
+// An upper bound of candidates outside a list, from the float32 maximum of x_v + 2 ((per_degree + local_v) deg_v + flat): adds
+// 2 relative x_v and a few roundings.
 HOPFUSE_FN double outside_reach(float largest, NodeError error) {
     return static_cast<double>(largest) * (1.0 + 1e-6 + 2.0 * error.relative);
 }
 
-// How many times smaller the errors must be is not known where the outside refuses; twice is a fair next try.
+// The shortfall assumed if a candidate outside the list prevents the proof, for which the exact one is unknown.
 constexpr double PPR_OUTSIDE_SHORTFALL = 2.0;
 
-// The pass that a proof which is due at some pass is tried after: lanes that walk together then rank together.
+// The pass after which a proof due at `due` is tried, so that lanes of a block rank together.
 HOPFUSE_FN int64_t proof_at(int64_t due) { return (due + PPR_TRY_EVERY - 1) / PPR_TRY_EVERY * PPR_TRY_EVERY; }
 
-// The first pass to try a proof after: half of the walk brings the error to the gaps between a query's best hits.
+// The pass after which a proof is first tried: half of the walk usually brings the error below the gaps of the best hits.
 HOPFUSE_FN int64_t first_proof(int64_t limit) { return proof_at(1 + limit / 2); }
 
-// The pass to try again after: as many passes as shrink the error by what is lacking, at most 8.
+// The pass after which to try again: as many passes later as shrink the error by the shortfall, at most 8.
 HOPFUSE_FN int64_t next_proof(int64_t pass, double shortfall, double decay) {
     constexpr double longest_wait = 8.0;
     const double lacking = shortfall < 1e30 ? static_cast<double>(hf_log(static_cast<float>(shortfall))) : 70.0;

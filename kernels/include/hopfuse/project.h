@@ -1,16 +1,16 @@
-// Scores of rows (passages) from scores of the columns that they hold (nodes): the contract.
+// Projection of column scores (nodes) onto rows (passages): the contract.
 //
 // FORMULA  out[b, p] = scale[p] * (sum over the entries e of row p of w[p, e] * scores[b, e])      (u = B'v)
-//          A row without entries has 0. Without weights w is 1; without `scale` nothing is multiplied.
+//          A row without entries has score 0. Without weights w is 1; without `scale` there is no product.
 //
 // ORDER OF OPERATIONS (law 2)  acc = +0; acc = fma(w, x, acc) in float32 by ascending columns, w = 1 being acc + x; then
 //   one rounded product with scale[p].
 //
-// TOP-K     Rows with out > 0 alone: higher score first, then lower row. The rest is padding, -1 and -inf.
+// TOP-K     Only rows with out > 0: higher score first, then lower row. The rest is padding, -1 and -inf.
 // INPUTS    Columns ascend within a row. Weights and scales are finite and >= 0, scores finite.
-// STATUS    Of a query (hopfuse/query_status.h): status_sum_beyond where one of its rows has a result beyond float32,
-//           else status_complete. Such a query's other results are what the formula gives.
-// ALIASING  The outputs overlap no input.
+// STATUS    Per query (hopfuse/query_status.h): status_sum_beyond if a result of one of its rows overflows float32, else
+//           status_complete. The other results of such a query are those of the formula.
+// ALIASING  No output overlaps an input.
 //
 // SOURCE    u = B'v with the incidence B of entities and passages: PolicyRAG; HippoRAG (NeurIPS 2024), section 2.3.
 #pragma once
@@ -26,7 +26,7 @@ struct ProjectRows {
     const int64_t* indptr;   // (rows + 1,)
     const int32_t* indices;  // columns, ascending within a row
     const float* weight;     // of each entry, or null: 1
-    const float* scale;      // (rows,), or null: not multiplied
+    const float* scale;      // (rows,), or null: 1
 };
 
 struct ProjectArgs {

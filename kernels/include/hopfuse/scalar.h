@@ -2,9 +2,9 @@
 // variant of every kernel gives the same bits. Built with -ffp-contract=off / --fmad=false; a fused
 // multiply-add happens only where fma() is written.
 //
-// The same header is compiled once per instruction set, and the linker merges inline functions of one name,
-// be it into one that needs AVX-512. So functions here have internal linkage, and what has members stands in
-// an inline namespace of its own per instruction set.
+// This header is compiled once per instruction set, and the linker merges inline functions of the same name,
+// possibly into one that needs AVX-512. So functions here have internal linkage, and classes are in an inline
+// namespace per instruction set.
 #pragma once
 
 #if !defined(__CUDACC_RTC__)
@@ -13,7 +13,7 @@
 
 #include "hopfuse/integers.h"
 
-// HOPFUSE_FN: a function that host and device share; HOPFUSE_MEMBER: a member of a struct that they share.
+// HOPFUSE_FN: a function shared by host and device; HOPFUSE_MEMBER: a member function of a shared struct.
 #if defined(__CUDACC__)
 #define HOPFUSE_FN static __host__ __device__ inline
 #define HOPFUSE_MEMBER __host__ __device__
@@ -22,7 +22,7 @@
 #define HOPFUSE_MEMBER
 #endif
 
-// HOPFUSE_ROLLED: the loop that follows is short; a device shall not spend registers on several turns at once.
+// HOPFUSE_ROLLED: do not unroll the following loop on a device; it is short, and unrolling would cost registers.
 #if defined(__CUDACC__)
 #define HOPFUSE_ROLLED _Pragma("unroll 1")
 #else
@@ -64,8 +64,8 @@ HOPFUSE_FN bool ranks_before(float score_a, int64_t id_a, float score_b, int64_t
 
 // ------------------------------------------------------------------------------------------------
 // exp and log in float32, within 2 ulp. exp: x = n ln 2 + r with ln 2 split in two (n * high part is
-// exact), the Taylor polynomial of degree 7 on |r| <= ln(2)/2, then 2^n in two factors so that
-// subnormal results round once. log: x = 2^e m with m in [sqrt(1/2), sqrt(2)),
+// exact), the Taylor polynomial of degree 7 on |r| <= ln(2)/2, then 2^n as two factors so that
+// subnormal results are rounded once. log: x = 2^e m with m in [sqrt(1/2), sqrt(2)),
 // ln m = 2 artanh((m - 1) / (m + 1)).
 
 HOPFUSE_FN float hf_exp(float x) {
@@ -112,13 +112,13 @@ HOPFUSE_FN float hf_log(float x) {
     p = fmaf(p, z, 2.0f / 7.0f);
     p = fmaf(p, z, 2.0f / 5.0f);
     p = fmaf(p, z, 2.0f / 3.0f);
-    // ln(1 + f) = 2 s + s z p, and 2 s = f - s f exactly in real arithmetic: keep f whole.
+    // ln(1 + f) = 2 s + s z p, and 2 s = f - s f in exact arithmetic, so f is kept unrounded.
     const float tail = fmaf(s, fmaf(p, z, -f), fmaf(e, -2.12194440e-4f, 0.0f));
     return fmaf(e, 0.693359375f, f + tail);
 }
 
 // tanh in float32, within 3 ulp: below 5/8 the fifth convergent of Lambert's continued fraction x/(1 + x^2/(3 + x^2/(5 +
-// ...))), whose own error is below 1e-9 of it there; above, 1 - 2/(exp(2 |x|) + 1).
+// ...))), whose relative error is below 1e-9 there; above, 1 - 2/(exp(2 |x|) + 1).
 HOPFUSE_FN float hf_tanh(float x) {
     const float size = fabsf(x);
     if (size < 0.625f) {
@@ -130,10 +130,9 @@ HOPFUSE_FN float hf_tanh(float x) {
 }
 
 // ------------------------------------------------------------------------------------------------
-// The fixed blocked tree. n values in order; 32 accumulators from +0, value i goes to accumulator
-// i mod 32; after 1024 values the 32 are added pairwise (j with j + 16, 8, 4, 2, 1) and the block's
-// total becomes one value of the next level, which is summed by the same rule. Zeros appended at the
-// end change nothing.
+// The fixed blocked tree: value i of a block of 1024 is added to accumulator i mod 32, which starts at +0;
+// then the 32 accumulators are added pairwise (j and j + 16, 8, 4, 2, 1). The totals of blocks are the values
+// of the next level, which is summed by the same rule. Zeros appended at the end change nothing.
 
 inline namespace HOPFUSE_SHARED {
 
@@ -142,8 +141,8 @@ class TreeSum {
 public:
     HOPFUSE_MEMBER void push(T value) { push_at(0, value); }
 
-    // The sum of all that was pushed; the object is empty again afterwards. A lone value passes
-    // through the levels above unchanged (a sum that starts at +0 is never -0).
+    // Returns the sum of the pushed values and empties the object. A single value passes through the
+    // higher levels unchanged (a sum that starts at +0 is never -0).
     HOPFUSE_MEMBER T result() {
         for (int level = 0; level + 1 < levels; ++level)
             if (count_[level] > 0) push_at(level + 1, reduce(level));
@@ -173,13 +172,13 @@ private:
 };
 
 // ------------------------------------------------------------------------------------------------
-// A team goes through a list's values together. Its members are all in the same place of the same function, and
-//   each(n, f)   calls f(i) for i = 0 .. n - 1, and i is always the same member's: what f writes to out[i],
-//                a later each or sum may read at i without a barrier, and nowhere else
-//   sum(n, f)    is the blocked tree's sum of f(i), float or double, known to all; f(i) is called as by each
-//   least(mine)  is the least of the members' values
-//   alone(f)     calls f() by one member, which may read all that was written; what it writes, all may read after it
-// so that one source says what is computed, and a device's warp gets the bits of the host's single thread.
+// A team processes the values of a list together. All its members execute the same function in step:
+//   each(n, f)   calls f(i) for i = 0 .. n - 1, always with the same member for an i; what f writes to out[i] may be
+//                read at i, but only there, by a later each or sum without a barrier
+//   sum(n, f)    returns the blocked tree's sum of f(i), float or double, to all members; f(i) is called as by each
+//   least(mine)  returns the minimum of the members' values
+//   alone(f)     calls f() on one member, which may read everything written before; all may read what it writes
+// So one source serves both, and a device's warp computes the same bits as the host's single thread.
 
 struct Alone {
     template <class F>
@@ -204,7 +203,7 @@ struct Alone {
     }
 
 private:
-    // One block of the tree, 1024 values at most.
+    // One block of the tree, at most 1024 values.
     template <class F>
     HOPFUSE_MEMBER auto block(int64_t i, int64_t end, const F& f) const -> decltype(f(i)) {
         decltype(f(i)) acc[32] = {};

@@ -1,4 +1,4 @@
-// What every kernel returns. Kernels never throw; the bindings turn a Status into an exception.
+// The result of every kernel. Kernels never throw; the bindings convert a Status to an exception.
 #pragma once
 
 namespace hopfuse {
@@ -6,7 +6,7 @@ namespace hopfuse {
 enum class Status : int {
     ok = 0,
     out_of_memory = 1,  // a workspace could not be allocated; nothing was written
-    bad_argument = 2,   // a caller inside the library broke the contract of the op's header
+    bad_argument = 2,   // a caller inside the library violated the contract of the op's header
 };
 
 }  // namespace hopfuse

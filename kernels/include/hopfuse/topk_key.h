@@ -1,11 +1,11 @@
-// A hit as one unsigned number, the larger the better it ranks: comparing keys is the total order of ranks_before(),
-// and what a selection keeps does not depend on the order in which it saw the rows.
+// A hit as one unsigned number, larger for better ranks: comparing keys is the total order of ranks_before(), so the result of
+// a selection does not depend on the order of the rows.
 //
-//   bits 63 .. 32   the float32 score as an unsigned number of the same order; -0 counts as +0
-//   bits 31 .. 1    2^31 - 1 - row: of equal scores the lower row has the larger key. Rows are below 2^31
-//   bit 0           1 where the score is -0, so that its bits come back; no two keys of one row meet
+//   bits 63 .. 32   the float32 score as an unsigned number in the same order; -0 counts as +0
+//   bits 31 .. 1    2^31 - 1 - row: among equal scores the lower row has the larger key. Rows are below 2^31
+//   bit 0           1 if the score is -0, so that its bits can be restored
 //
-// 0 is no hit: it ranks below every finite score.
+// 0 means no hit; it ranks below every finite score.
 #pragma once
 
 #include "hopfuse/integers.h"

@@ -241,7 +241,7 @@ class SimtRuntime:
 
     def capture(self, work: Callable[[], T], memory: RecordingMemory | None = None) -> tuple[SimtRecording, T]:
         if self.fixed:
-            raise SimtError("a capture inside a capture")
+            raise SimtError("captures cannot be nested")
         self._tape = Tape(self.recording_memory() if memory is None else memory)
         self._constants = Constants()
         try:

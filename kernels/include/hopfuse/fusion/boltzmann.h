@@ -1,5 +1,5 @@
 // Boltzmann fusion (PhaseGraph). p: calibrated scores >= 0, percentile ranks by default.
-//   E_i = -ln(p_i + 1e-9)      T0 = option[0] > 0, or where it is 0: 2/3 mean(E) over the list
+//   E_i = -ln(p_i + 1e-9)      T0 = option[0] > 0, or if that is 0: 2/3 mean(E) over the list
 //   T = T0 (1 + option[1] W), W the distance of the query's lists (wasserstein.h); option[1] >= 0
 //   P = softmax(-E / T) over the list; T <= 0 (no p below 1): uniform
 //   score = sum_l w_l P_l in list order; a list that lacks the document adds 0
@@ -13,12 +13,12 @@ inline namespace HOPFUSE_SHARED {
 
 HOPFUSE_FN float boltzmann_energy(float p) { return -hf_log(p + 1e-9f); }
 
-// From the sum of n energies; the temperature that is given, if it is.
+// The temperature from the sum of n energies, unless `given` > 0.
 HOPFUSE_FN float boltzmann_temperature(float sum, int64_t n, float given) {
     return given > 0.0f ? given : (2.0f * (sum / static_cast<float>(n))) / 3.0f;
 }
 
-// Calibrated scores to P, in place, with T = `factor` T0; T0 is `given`, if it is.
+// Converts calibrated scores to P, in place, with T = `factor` T0; T0 is `given` if that is > 0.
 template <class Team>
 HOPFUSE_FN void boltzmann_values(const Team& team, float* value, int64_t n, float given, float factor) {
     float least = bits_to_float(0x7f800000u);

@@ -1,6 +1,6 @@
-// Borda count (Aslam & Montague, SIGIR 2001): score = sum_l w_l points_l in list order. In a union of N documents the
-// one of rank r, from 1 by position, has N - r + 1 points; option[0] times (N - n + 1) / 2 has one that a list of n
-// lacks: the mean of what is left where it is 1 (BordaFuse), nothing where it is 0.
+// Borda count (Aslam & Montague, SIGIR 2001): score = sum_l w_l points_l in list order. In a union of N documents, the
+// document of rank r, from 1, gets N - r + 1 points; one that a list of n lacks gets option[0] (N - n + 1) / 2: the mean of
+// the remaining points if option[0] is 1 (BordaFuse), nothing if it is 0.
 #pragma once
 
 #include "hopfuse/fusion/fold.h"

@@ -1,5 +1,5 @@
 // CombMED (Fox & Shaw, TREC-2 1993): score = the median of c_l over the lists that hold the document, c the calibrated
-// scores; of an even number, half of the two middle ones' sum.
+// scores; of an even number, half the sum of the middle two.
 #pragma once
 
 #include "hopfuse/fusion/entry.h"
@@ -19,7 +19,7 @@ struct CombMedFusion {
     }
 
 private:
-    // The value that has `before` others before it in ascending order: by counting, in no further memory.
+    // The value with `before` others before it in ascending order, by counting, without further memory.
     HOPFUSE_FN float smallest(const Entry* entry, int held, int before) {
         HOPFUSE_ROLLED
         for (int e = 0; e < held; ++e) {

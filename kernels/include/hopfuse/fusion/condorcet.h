@@ -1,10 +1,10 @@
-// Condorcet fusion (Montague & Aslam, CIKM 2002): of two documents the first wins where the weight of the lists that
-// rank it above the other exceeds that of the lists that rank it below; where these are equal they tie. A list ranks
-// what it holds, by position, above what it lacks, and says nothing of two that it lacks. score = documents that it wins
-// against + 1/2 of those that it ties with (Copeland), of the union: exact below 2^23 documents.
+// Condorcet fusion (Montague & Aslam, CIKM 2002): a document beats another if the weight of the lists that rank it higher
+// exceeds that of the lists that rank it lower; if the weights are equal, they tie. A list ranks the documents that it holds
+// above those that it lacks, and does not rank two that it lacks. score = the number of documents of the union that it beats
+// + 1/2 of those that it ties with (Copeland): exact below 2^23 documents.
 //
-// A document's score is about all others, so it is counted beside the methods' own steps: cpu/majority.h and
-// cuda/fuse_f32.cu put it at the document's first entry.
+// The score depends on all other documents, so it is computed separately: cpu/majority.h and cuda/fuse_f32.cu store it in
+// the document's first entry.
 #pragma once
 
 #include "hopfuse/fusion/fold.h"
@@ -13,9 +13,8 @@
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
-// Of two documents the sign of sum_l w_l v_l in list order, v = 1 where list l ranks document a above b, -1 below, 0
-// where it says nothing. In float64, where sums of float32 weights are exact unless their sizes are 2^20 apart: equal
-// votes tie.
+// The sign of sum_l w_l v_l in list order, with v = 1 if list l ranks document a above b, -1 if below, 0 if it ranks neither.
+// In float64, where sums of float32 weights are exact unless their magnitudes differ by 2^20, so equal votes tie.
 HOPFUSE_FN int majority(const Entry* a, int held_a, const Entry* b, int held_b, const float* weight) {
     double sum = 0.0;
     int i = 0, j = 0;

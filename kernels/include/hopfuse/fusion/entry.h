@@ -1,4 +1,4 @@
-// A document's place in one list, and what its score may depend on beside its places.
+// A document's entry in one list, and the other inputs of its score.
 #pragma once
 
 #include "hopfuse/integers.h"
@@ -22,22 +22,22 @@ HOPFUSE_FN bool entry_before(const Entry& a, const Entry& b) {
 struct Union {
     int32_t lists;
     int64_t documents;      // of the union
-    const int64_t* counts;  // of list l, pools[l] at most: counts[l * step]
+    const int64_t* counts;  // counts[l * step] for list l, before the cap pools[l]
     int64_t step;
     const int64_t* pools;
     const float* weight;  // (L,)
-    const float* option;  // what the method's header says
+    const float* option;  // defined in the method's header
     float theta;          // gumbel.h; 1 for other methods
 };
 
-// How many documents list l has, after its cap.
+// The number of documents of list l, after its cap.
 HOPFUSE_FN int64_t length(const Union& of, int32_t l) {
     const int64_t count = of.counts[l * of.step], pool = of.pools[l];
     return count < pool ? count : pool;
 }
 
-// The value of list l, or `missing` where it lacks the document; `at` is the number of entries before it, and goes on.
-// For l = 0, 1, ... in turn.
+// The value of list l, or `missing` if it lacks the document. Called for l = 0, 1, ... in turn; `at` counts the entries
+// already used.
 HOPFUSE_FN float value_or(const Entry* entry, int held, int32_t l, float missing, int& at) {
     return at < held && entry[at].list == l ? entry[at++].value : missing;
 }

@@ -1,14 +1,14 @@
 // Folds: methods that take a document's entries in list order, one by one, and keep one number.
-//   start()                      before the first entry
-//   term(value, list, of)        what an entry counts, of its list value
-//   add(score, term, list, of)   with one entry more
+//   start()                      the value before the first entry
+//   term(value, list, of)        the term of an entry, from its list value
+//   add(score, term, list, of)   the value with one more entry
 //   finish(score, held, of)      the score of a document that `held` lists hold
 // None of them reads the documents or the counts of the union.
 //
-// A fold rises(of) where, for terms of at least least_term() in every list, a larger term or one more entry never lowers
-// a document's score: add does not fall as its score or its term grows and is not below its score, and finish does not
-// fall as its score or `held` grows. IEEE operations round monotonically (x <= y gives round(x) <= round(y)), so this
-// holds of the float32 numbers wherever it holds of the real ones.
+// rises(of): the fold is monotone. For terms of at least least_term() in every list, a larger term or one more entry never
+// lowers a document's score: add is non-decreasing in its score and its term and not below its score, and finish is
+// non-decreasing in its score and `held`. IEEE rounding is monotone (x <= y gives round(x) <= round(y)), so this holds in
+// float32 whenever it holds for real numbers.
 #pragma once
 
 #include "hopfuse/fusion/entry.h"
@@ -17,7 +17,7 @@
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
-// A method whose list values say nothing but the position: neither the scores nor how many there are.
+// A method whose list values depend only on the position, not on the scores or their number.
 struct ByPosition {};
 
 template <class Method>
@@ -58,7 +58,7 @@ struct WeightedSum : Fold<Method> {
     }
 };
 
-// The same times option[h], h the number of lists that hold the document.
+// A WeightedSum times option[h], h the number of lists that hold the document.
 template <class Method>
 struct WeightedSumByHolders : WeightedSum<Method> {
     HOPFUSE_FN float finish(float score, int held, const Union& of) { return score * of.option[held]; }

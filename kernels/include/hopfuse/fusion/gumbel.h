@@ -1,7 +1,7 @@
 // Gumbel copula fusion: score = exp(-(sum_l x_l^theta)^(1/theta)) over all lists in order, x = max(-ln(c + option[1]), 0),
-// c in [0, 1] the calibrated scores, 0 where a list lacks the document. theta = option[0] >= 1, or where it is 0
-// 1/(1 - tau), tau = balance / pairs within [0, 0.95]: Kendall's rank correlation of the documents that two lists share,
-// over all pairs of lists; equal scores count as pairs without a balance. theta = 1 without pairs.
+// c in [0, 1] the calibrated scores, 0 if a list lacks the document. theta = option[0] >= 1, or if that is 0, 1/(1 - tau)
+// with tau = balance / pairs clipped to [0, 0.95]: Kendall's rank correlation over the documents that two lists share, over
+// all pairs of lists; pairs with equal scores add 0 to the balance. theta = 1 without pairs.
 // Genest & Rivest, Journal of the American Statistical Association 88, 1993.
 #pragma once
 
@@ -11,12 +11,12 @@
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
-// Of two documents in the two lists of each pair: how many agree less how many disagree, and how many there are.
+// The number of concordant minus discordant pairs (of two documents and two lists), and the number of all pairs.
 struct Concordance {
     int64_t balance, pairs;
 };
 
-// -1, 0 or 1 as entry `e` of document a stands to document b in its list; `shared`: whether b is in that list.
+// The comparison (-1, 0 or 1) of entry `e` of document a with document b in its list; `shared`: whether b is in that list.
 HOPFUSE_FN int compare_in_list(const Entry& e, const Entry* b, int held, bool& shared) {
     shared = false;
     HOPFUSE_ROLLED

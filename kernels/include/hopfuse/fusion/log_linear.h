@@ -1,5 +1,5 @@
-// Log-linear pooling: score = exp(sum_l w_l ln(P_l + option[1])) in list order, P as boltzmann.h makes it with
-// temperature option[0], 0 where a list lacks the document.
+// Log-linear pooling: score = exp(sum_l w_l ln(P_l + option[1])) in list order, P as in boltzmann.h with temperature
+// option[0], 0 if a list lacks the document.
 #pragma once
 
 #include "hopfuse/fusion/boltzmann.h"
@@ -9,7 +9,7 @@
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
-// exp(sum_l w_l value_l) in list order, value a logarithm; ln(missing) where a list lacks the document.
+// exp(sum_l w_l value_l) in list order, value a logarithm; ln(missing) if a list lacks the document.
 HOPFUSE_FN float weighted_product(const Entry* entry, int held, const Union& of, float missing) {
     const float absent = hf_log(missing);
     float sum = 0.0f;

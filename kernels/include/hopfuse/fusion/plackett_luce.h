@@ -1,7 +1,7 @@
-// Plackett-Luce strengths: score = exp(sum_l w_l ln(s_l + option[1])) in list order, s the strengths of list l, 0 where
-// it lacks the document. The list is one ranking of n; option[0] steps of Hunter's MM algorithm (Annals of Statistics 32,
-// 2004, eq. 30) from equal strengths, by position:
-//   s_r <- [r < n] / sum_(t <= r) 1 / S_t,   S_t = sum_(j >= t) s_j;   then the sum of all strengths is made 1
+// Plackett-Luce strengths: score = exp(sum_l w_l ln(s_l + option[1])) in list order, s the strengths of list l, 0 if it
+// lacks the document. The list is one ranking of n; option[0] steps of Hunter's MM algorithm (Annals of Statistics 32, 2004,
+// eq. 30), started with equal strengths, by position:
+//   s_r <- [r < n] / sum_(t <= r) 1 / S_t,   S_t = sum_(j >= t) s_j;   then strengths are scaled to sum 1
 #pragma once
 
 #include "hopfuse/fusion/entry.h"
@@ -28,7 +28,7 @@ struct PlackettLuceFusion {
     }
 
 private:
-    // One step, with strengths in units of the first one's.
+    // One step, with strengths in units of the first one.
     HOPFUSE_FN void improve(float* value, int64_t n) {
         float behind = 0.0f;
         for (int64_t i = n - 1; i >= 0; --i) value[i] = behind = behind + value[i];

@@ -1,6 +1,6 @@
 // Weighted power mean: score = (sum_l w_l u_l^p / sum_l w_l)^(1/p), and its limit exp(sum_l w_l ln u_l / sum_l w_l) for
-// p = 0, with p = option[0] and u = c + option[1], c >= 0 the calibrated scores, 0 where a list lacks the document. Sums
-// in list order; 0 where all weights are 0. Powers are taken of the quotients by the largest, so that none overflows.
+// p = 0, with p = option[0] and u = c + option[1], c >= 0 the calibrated scores, 0 if a list lacks the document. Sums in list
+// order; 0 if all weights are 0. Powers are relative to the largest one, so that none overflows.
 #pragma once
 
 #include "hopfuse/fusion/entry.h"

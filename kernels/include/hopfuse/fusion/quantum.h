@@ -1,7 +1,7 @@
-// Quantum interference: with a_l = w_l P_l, P as boltzmann.h makes it with temperature option[0], 0 where a list lacks
-// the document, and pairs l < m of lists,
+// Quantum interference: with a_l = w_l P_l, P as in boltzmann.h with temperature option[0], 0 if a list lacks the document,
+// and pairs l < m of lists,
 //   score = sum_l a_l + option[1] sum_(l < m) a_l a_m            option[1] = cos theta
-//   score = sum_l a_l + option[1] sum_(l < m) sqrt(a_l a_m)      where option[2] is 1; option[1] = 2 cos theta, as in
+//   score = sum_l a_l + option[1] sum_(l < m) sqrt(a_l a_m)      if option[2] is 1; option[1] = 2 cos theta, as in
 //           the quantum probability ranking principle (Zuccon, Azzopardi & van Rijsbergen, ICTIR 2009)
 // in list order.
 #pragma once

@@ -1,6 +1,6 @@
-// Tsallis fusion: Boltzmann fusion (boltzmann.h) with the q-exponential for the exponential.
+// Tsallis fusion: Boltzmann fusion (boltzmann.h) with the q-exponential in place of the exponential.
 //   P_i = e_q(-E_i / T) / sum_j e_q(-E_j / T),   e_q(x) = [1 + (1 - q) x]_+^(1 / (1 - q)), exp(x) for q = 1
-//   E and T as in boltzmann.h, T from option[0]; q = option[1 + l] for list l; uniform where T <= 0 or all e_q are 0
+//   E and T as in boltzmann.h, T from option[0]; q = option[1 + l] for list l; uniform if T <= 0 or all e_q are 0
 //   score = sum_l w_l P_l in list order; a list that lacks the document adds 0
 // Tsallis, Journal of Statistical Physics 52, 1988.
 #pragma once
@@ -35,8 +35,7 @@ struct TsallisFusion : WeightedSum<TsallisFusion> {
     }
 
 private:
-    // ln e_q(x) = ln(1 + y) / (1 - q), y = (1 - q) x. What 1 + y loses of y is put back by y / ((1 + y) - 1), after
-    // Kahan.
+    // ln e_q(x) = ln(1 + y) / (1 - q), y = (1 - q) x. The factor y / ((1 + y) - 1) corrects the rounding of 1 + y (Kahan).
     HOPFUSE_FN float log_q_exponential(float x, float q) {
         const float y = (1.0f - q) * x, u = 1.0f + y;
         if (q == 1.0f || u == 1.0f) return x;

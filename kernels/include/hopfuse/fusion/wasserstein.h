@@ -1,7 +1,7 @@
 // The Wasserstein-1 distance of two lists' scores: the area between their quantile functions (Vallender, Theory of
-// Probability and Its Applications 18, 1974). Of n values a and m values b, each a in rank order,
+// Probability and Its Applications 18, 1974). For n values a and m values b, both in rank order,
 //   W1 = sum_i f_i by the blocked tree,   f_i = sum_j s_ij |a_i - b_j| for j = 0, 1, ... in turn,
-// s_ij the share of [i m, (i + 1) m) that is in [j n, (j + 1) n), of all n m. O(n + m).
+// s_ij the length of the intersection of [i m, (i + 1) m) and [j n, (j + 1) n), divided by n m. O(n + m).
 #pragma once
 
 #include "hopfuse/scalar.h"
@@ -24,7 +24,7 @@ HOPFUSE_FN float wasserstein(const Team& team, const float* a, int64_t n, const 
     });
 }
 
-// The mean over all pairs of lists that hold something, in order, of `lists` (count(l), values(l)); 0 without pairs.
+// The mean distance over all pairs of non-empty lists, in order; 0 without pairs. `lists` has count(l) and values(l).
 template <class Team, class Lists>
 HOPFUSE_FN float mean_wasserstein(const Team& team, const Lists& lists, int32_t num_lists) {
     float sum = 0.0f, pairs = 0.0f;
