@@ -261,7 +261,7 @@ def test_arrays_of_other_shapes_are_refused(runtime: Any) -> None:
     for shapes in ([], [((3,), "nothing")], [((-1,), "float32")], 7, [((4.7,), "float32")], [((4,), "O")]):
         with pytest.raises(InputError, match="shapes is"):
             hf.capture(System().core, shapes)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="batch size 0"):
+    with pytest.raises(InputError, match="batch size is 0"):
         captured.warmup([0])
     with pytest.raises(InputError, match="core must be a function of arrays, got int"):
         hf.capture(3, SHAPES)  # type: ignore[arg-type]

@@ -64,7 +64,7 @@ def test_restarts_are_sorted_by_internal_node_without_what_weighs_nothing(
     [
         ([[(1, 1.0)], [(0, 1.0), (9, 1.0)]], r"row 1 has seed 9, which is outside the graph \(ids are 0 .. 8\)"),
         ([[(-2, 1.0)]], "row 0 has seed -2, which is outside"),
-        ([[(1, 1.0)], [(3, np.nan)]], "row 1 has weight nan at node 3; weights are finite and at least 0"),
+        ([[(1, 1.0)], [(3, np.nan)]], "row 1 has weight nan at node 3; weights must be finite and at least 0"),
         ([[(4, np.inf)]], "row 0 has weight inf at node 4"),
         ([[(4, -1.0), (5, np.nan)]], "row 0 has weight -1.0 at node 4"),
         ([[(1, 1.0)], [(1, 0.0), (-1, 5.0)]], "row 1 is all zero; a query needs at least one seed with weight > 0"),
