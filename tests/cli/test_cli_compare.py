@@ -193,6 +193,24 @@ def test_rankings_can_be_chosen_and_times_are_asked_for(work, tmp_path):
         assert "ms, alone" not in done.stdout
 
 
+def test_runs_of_other_systems_are_judged_beside_the_rankings(work, tmp_path):
+    folder, rows = work
+    out, run = tmp_path / "numbers.json", tmp_path / "mine.trec"
+    lines = [
+        f"{row['id']} Q0 {p} {rank} {9 - rank} x" for row in rows[1:] for rank, p in enumerate(["p?", *row["gold"]], 1)
+    ]
+    run.write_text("\n".join(lines), encoding="utf-8")
+    more = ("--only", "graph", "--time", "--metrics", "mrr,recall@5", "--out", out)
+    said = hopfuse(*command(folder, "--run", f"mine={run}", *more)).stdout
+    found = json.loads(out.read_text())
+    assert found["runs"] == ["dense", "graph", "mine"]
+    assert found["per_query"]["values"]["mine"] == {"mrr": [0.0, *[0.5] * 39], "recall@5": [0.0, *[1.0] * 39]}
+    assert set(found["ms per query"]) == {"dense", "graph"}
+    assert f"mine lacks 1 of {QUESTIONS} queries" in said
+    named = refused(*command(folder, "--run", f"graph={run}", "--only", "graph"))
+    assert "a run has the name of the ranking 'graph'" in named
+
+
 def test_a_cache_without_an_encoder_is_refused(work):
     folder, _ = work
     assert "--cache is given without --encoder" in refused(*command(folder, "--cache", folder / "cache"))

@@ -52,8 +52,32 @@ def test_vectors_are_of_passages_and_the_encoder_is_of_entities(work, tmp_path):
     assert means[0]["triple-hybrid"] > 0
 
 
-def test_one_of_the_two_is_needed(work):
-    assert "give --vectors, --encoder or both" in refused(*command(work))
+def test_one_of_the_two_is_needed_if_the_index_records_no_encoder(work):
+    said = refused(*command(work))
+    assert "does not record the encoder of its vectors; give --encoder, --vectors or both" in said
+
+
+def test_the_encoder_is_by_default_the_one_of_the_index(work, tmp_path):
+    from hopfuse.encoders import WordLlamaEncoder
+
+    index, encoder = hf.Index.open(work / "index"), WordLlamaEncoder(64)
+    built = hf.Index.build(
+        passages=[{"id": id, "text": text} for id, text in zip(index.passage_ids, index.texts, strict=True)],
+        entities=NAMES,
+        graph=index.graph,
+    )
+    built.with_vectors(encoder.encode_passages(list(index.texts)), encoder=encoder).save(tmp_path / "index")
+    asked = ("--queries", work / "queries.jsonl")
+    files = [tmp_path / "own.json", tmp_path / "named.json"]
+    for out, more in zip(files, ((), ("--encoder", "wordllama:64")), strict=True):
+        hopfuse("compare", tmp_path / "index", *asked, *more, "--out", out)
+    own, named = (json.loads(out.read_text())["per_query"] for out in files)
+    assert own == named
+    shown = [
+        hopfuse("diagnose", tmp_path / "index", *asked, *more, "--k", 2, "--json").stdout
+        for more in ((), ("--encoder", "wordllama:64"))
+    ]
+    assert shown[0] == shown[1]
 
 
 def test_an_encoder_of_another_space_is_refused(work, refused_here, tmp_path):

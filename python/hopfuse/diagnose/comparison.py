@@ -19,7 +19,7 @@ from ..encoders import Encoder
 from ..errors import InputError
 from ..evaluate.evaluation import Evaluation, evaluate
 from ..evaluate.qrels import Qrels
-from ..evaluate.runs import join_hits
+from ..evaluate.runs import Run, join_hits
 from ..index import Index
 from ..ops.dense import dense_topk
 from ..ops.projection import project_topk
@@ -138,6 +138,7 @@ def compare_recipes(
     rankings: Collection[str] = RANKINGS,
     timed: bool = False,
     threads: int | None = None,
+    runs: Mapping[str, Hits | Run] | None = None,
 ) -> RecipeComparison:
     """Run every leg and every recipe, with default options, on the same questions.
 
@@ -159,6 +160,8 @@ def compare_recipes(
     timed : bool
         Also measure the time, after an untimed first search, and the memory of searches.
     threads : int, optional
+    runs : mapping of str to Hits or Run, optional
+        Runs of other systems on the same questions, judged beside the rankings. Their hits are rows of the index.
 
     Returns
     -------
@@ -167,7 +170,8 @@ def compare_recipes(
     Raises
     ------
     InputError
-        The index has no vectors or no graph, a ranking is unknown, or :func:`hopfuse.evaluate.evaluate` raises it.
+        The index has no vectors or no graph, a ranking is unknown, a run has the name of a ranking, or
+        :func:`hopfuse.evaluate.evaluate` raises it.
 
     Examples
     --------
@@ -188,6 +192,10 @@ def compare_recipes(
         raise InputError(f"ranking is {min(unknown)!r}; allowed: {', '.join(RANKINGS)}")
     if index.corpus is None or index.graph is None:
         raise InputError("the index has no vectors or no graph; build it with vectors and edges")
+    others = dict(runs or {})
+    taken = set(others) & set(RANKINGS)
+    if taken:
+        raise InputError(f"a run has the name of the ranking {min(taken)!r}; give it another name")
     made = _makers(index, lexical, encoder, threads)
     searches: dict[str, Search] = {}
     left_out: dict[str, str] = {}
@@ -200,8 +208,8 @@ def compare_recipes(
                 searches[name] = made[name]()
     count = len(questions.texts)
     batches = [questions.slice(first, first + BATCH) for first in range(0, count, BATCH)]
-    runs = {name: join_hits([search(batch) for batch in batches]) for name, search in searches.items()}
-    evaluation = evaluate(qrels, runs, metrics, baseline=BASELINE)
+    ranked = {name: join_hits([search(batch) for batch in batches]) for name, search in searches.items()}
+    evaluation = evaluate(qrels, {**ranked, **others}, metrics, baseline=BASELINE)
     size = min(BATCH, count)
     timings = {n: {b: _milliseconds(s, questions, b) for b in (1, size)} for n, s in searches.items()} if timed else {}
     peaks = {name: search_peak(search, batches[0]) for name, search in searches.items()} if timed else {}

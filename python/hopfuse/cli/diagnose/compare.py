@@ -14,10 +14,11 @@ from ...diagnose import RANKINGS, CachedEncoder, RecipeComparison, compare_recip
 from ...diagnose.comparison import BASELINE, BATCH, reads_words
 from ...encoders import Encoder
 from ...errors import InputError
+from ...evaluate import PassageNames, read_run
 from ...io.queries import count_queries
 from ...report import Table, printable, table
 from ..about.info import machine
-from ..evaluate.inputs import qrels_files
+from ..evaluate.inputs import gaps, named_files, qrels_files
 from ..evaluate.questions import judged_questions
 from ..files import check_outputs, strict_json, write_all
 from ..options import DIRECTORY, FILE, case_option, encoder_for, encoder_option, index_argument
@@ -52,6 +53,13 @@ MEASURED = (
     help="Run only this ranking and dense; may be given several times.",
 )
 @click.option(
+    "--run",
+    "named",
+    metavar="NAME=FILE",
+    multiple=True,
+    help="Also judge this run of another system, as for eval; may be given several times.",
+)
+@click.option(
     "--skip", type=click.Choice(RANKINGS[1:]), multiple=True, help="Leave this ranking out; may be given several times."
 )
 @click.option("--time", "timed", is_flag=True, help="Also measure the time and memory of each search.")
@@ -70,6 +78,7 @@ def compare(
     metrics: str,
     against: str,
     only: tuple[str, ...],
+    named: tuple[str, ...],
     skip: tuple[str, ...],
     timed: bool,
     cache: Path | None,
@@ -88,11 +97,9 @@ def compare(
     mention. With both --vectors and --encoder, passages are searched with the former, entities and facts with the
     latter.
     """
-    if vectors is None and encoder is None:
-        raise InputError("give --vectors, --encoder or both: each query needs a vector")
-    if cache is not None and encoder is None:
-        raise InputError("--cache is given without --encoder, whose vectors it keeps; add one")
-    read = {"--queries": queries, "--vectors": vectors, **({} if judgements is None else qrels_files(judgements))}
+    files = named_files(named)
+    read: dict[str, Path | None] = {f"--run {name}": path for name, path in files.items()}
+    read |= {"--queries": queries, "--vectors": vectors, **({} if judgements is None else qrels_files(judgements))}
     check_outputs({"--out": out}, read, overwrite=overwrite)
     wanted = [name.strip() for name in metrics.split(",")]
     if against not in wanted:
@@ -102,10 +109,19 @@ def compare(
     if index.corpus is None or index.graph is None:
         raise InputError(f"{directory} has no vectors or no graph; build it with --vectors or --encoder, and --edges")
     model = encoder_for(index, encoder, vectors)
+    if model is None and vectors is None:
+        raise InputError(
+            "each query needs a vector, and the index does not record the encoder of its vectors; give --encoder, "
+            "--vectors or both"
+        )
+    if model is None and cache is not None:
+        raise InputError("--cache is given without --encoder, whose vectors it keeps; add one")
     once = None if model is None else CachedEncoder(model, cache)
     inputs = QueryInputs(index, vectors, once, count_queries(queries), case_sensitive=case_sensitive)
-    _check_spaces(index, None if vectors is None else int(inputs.vectors([], 0).shape[1]), encoder, once)
+    encoder_name = "the index's encoder" if encoder is None else f"--encoder {encoder}"
+    _check_spaces(index, None if vectors is None else int(inputs.vectors([], 0).shape[1]), encoder_name, once)
     qrels, questions = judged_questions(index, queries, judgements or queries, inputs)
+    runs = {name: read_run(path, qrels.ids, PassageNames(index.passage_ids)) for name, path in files.items()}
     lexical = words_of(index, words) if reads_words(rankings) else None
     found = compare_recipes(
         index,
@@ -117,6 +133,7 @@ def compare(
         rankings=rankings,
         timed=timed,
         threads=threads,
+        runs=runs,
     )
     console = Console()
     console.print(_quality(found, wanted).to_rich(), _certainty(found, against).to_rich(), sep="\n")
@@ -127,6 +144,7 @@ def compare(
     lines.append("Index {}, its arrays {}, process {}".format(*sizes))
     if lexical is not None:
         lines.append(f"Lexical: {type(lexical).__name__}")
+    lines += gaps(runs, len(qrels))
     lines += [f"Left out: {name}: {why}" for name, why in found.left_out.items()]
     console.print(printable("\n".join(lines)), highlight=False, markup=False)
     if out is not None:
@@ -134,7 +152,7 @@ def compare(
         write_all({out: strict_json({**made, **found.to_dict(per_query=True)})})
 
 
-def _check_spaces(index: Index, vectors: int | None, name: str | None, encoder: Encoder | None) -> None:
+def _check_spaces(index: Index, vectors: int | None, name: str, encoder: Encoder | None) -> None:
     """Refuse vectors or an encoder whose dimension differs from that of the vectors they search.
 
     ``vectors`` is the dimension of ``--vectors``, which search the passages. The encoder, called ``name``, searches the
@@ -150,13 +168,13 @@ def _check_spaces(index: Index, vectors: int | None, name: str | None, encoder: 
         return
     if vectors is None and encoder.dim != passages:
         raise InputError(
-            f"--encoder {name} has {encoder.dim} dimensions, the passages' vectors {passages}; name the encoder that "
+            f"{name} has {encoder.dim} dimensions, the passages' vectors {passages}; name the encoder that "
             "made them, or give the questions' vectors by that encoder with --vectors"
         )
     if entities is not None and encoder.dim != entities.dim:
         without = "leave --encoder out" if vectors is not None else "give --vectors instead"
         raise InputError(
-            f"--encoder {name} has {encoder.dim} dimensions, the entities' vectors {entities.dim}; name the encoder "
+            f"{name} has {encoder.dim} dimensions, the entities' vectors {entities.dim}; name the encoder "
             f"that made them, or {without}: entities are then found by name alone"
         )
 
@@ -181,7 +199,10 @@ def _certainty(found: RecipeComparison, against: str) -> Table:
         if run != BASELINE:
             c = found.evaluation.comparison(run, against)
             compared = [str(c.wins), str(c.losses), f"{c.p_value:.2g}"]
-        times = [f"{found.milliseconds[run][size]:.2f}" for size in sizes]
-        rows.append([run, *compared, *times, *([f"{found.search_bytes[run] / 1e6:.1f}"] if sizes else [])])
+        times = [""] * (len(sizes) + 1) if sizes else []
+        if run in found.milliseconds:
+            times = [f"{found.milliseconds[run][size]:.2f}" for size in sizes]
+            times.append(f"{found.search_bytes[run] / 1e6:.1f}")
+        rows.append([run, *compared, *times])
     batch = f"; times and peak of up to {BATCH} questions" if sizes else ""
     return table(f"Against {BASELINE}, {against}{batch}", columns, rows)

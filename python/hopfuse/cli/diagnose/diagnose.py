@@ -21,7 +21,7 @@ from ...report import section_tables
 from ..console import json_text
 from ..options import DIRECTORY, FILE, case_option, encoder_for, encoder_option
 from ..recipes import BoundRecipe, bind, threads_option
-from ..run.queries import QueryInputs, check_one_source, chunks, text_of
+from ..run.queries import QueryInputs, chunks, text_of
 
 CHUNK = 256
 #: Recipes whose hits are passages.
@@ -75,10 +75,16 @@ def diagnose(
     each size. With --stability, each question is paraphrased, and an entity in it is called by another of its names;
     the recipe's first K passages are compared with those of the original question.
     """
-    check_one_source(vectors, encoder)
+    if vectors is not None and encoder is not None:
+        raise InputError("give --vectors or --encoder, and not both: each query needs one vector")
     _check_stability(stable, vectors, policy)
     index = Index.open(directory)
     model = encoder_for(index, encoder, vectors)
+    if vectors is None and model is None:
+        raise InputError(
+            "each query needs one vector, and the index does not record the encoder of its vectors; give --vectors or "
+            "--encoder"
+        )
     inputs = QueryInputs(index, vectors, model, count_queries(queries), case_sensitive=case_sensitive)
     length = min(pool, index.num_passages)
     if k > length:

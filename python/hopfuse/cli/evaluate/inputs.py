@@ -91,7 +91,7 @@ def read_inputs(
     judgements: Path, named: Sequence[str], metrics: Sequence[str], options: Mapping[str, Any]
 ) -> EvaluationInputs:
     """Check the output files, then read judgements, runs, and the texts of hits if a metric needs them."""
-    files, passages = _named_files(named), options["passages"]
+    files, passages = named_files(named), options["passages"]
     inputs = {f"--run {name}": path for name, path in files.items()}
     inputs |= {"--passages": passages, **qrels_files(judgements, options["beir_split"])}
     outputs = {"--out": options["out"], "--html": options["html_out"]}
@@ -149,7 +149,13 @@ def notes(inputs: EvaluationInputs, split: str) -> list[str]:
             f"{unanswered:,} have no answer that a passage could contain (none, or yes or no); answer_supported leaves "
             "them out"
         )
-    for name, run in inputs.runs.items():
+    return lines + gaps(inputs.runs, total)
+
+
+def gaps(runs: Mapping[str, Run], total: int) -> list[str]:
+    """Return sentences on queries that runs lack or that are not judged."""
+    lines = []
+    for name, run in runs.items():
         if run.num_missing:
             lines.append(f"{name} lacks {run.num_missing:,} of {total:,} queries; they count as empty lists")
         if run.num_unjudged:
@@ -174,7 +180,8 @@ def qrels_files(judgements: Path, beir_split: str = "test") -> dict[str, Path]:
     return {f"--qrels ({part})": judgements / part for part in parts}
 
 
-def _named_files(named: Sequence[str]) -> dict[str, Path]:
+def named_files(named: Sequence[str]) -> dict[str, Path]:
+    """Return the files of ``--run NAME=FILE``, by name."""
     files: dict[str, Path] = {}
     for one in named:
         name, equals, path = one.partition("=")

@@ -60,12 +60,6 @@ class QueryInputs:
         return [next(names) if q.entities is None else q.entities for q in queries]
 
 
-def check_one_source(vectors: Path | None, encoder: str | None, option: str = "--vectors") -> None:
-    """Refuse both or neither of ``option`` and ``--encoder``."""
-    if (vectors is None) == (encoder is None):
-        raise InputError(f"give {option} or --encoder, and not both: each query needs one vector")
-
-
 def chunks(queries: Iterator[Query], size: int) -> Iterator[list[Query]]:
     """Yield the queries in lists of ``size``."""
     while chunk := list(islice(queries, size)):
