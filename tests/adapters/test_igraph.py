@@ -241,7 +241,7 @@ def test_many_vertices_are_not_looked_at_one_by_one(many: Any, monkeypatch: pyte
     graph = weighted_graph()
     whole = personalized_pagerank(graph, reset_vertices=[0])
     looked, number_of = [], adapter._number_of
-    monkeypatch.setattr(adapter, "_number_of", lambda vertex: looked.append(vertex) or number_of(vertex))
+    monkeypatch.setattr(adapter, "_number_of", lambda of, vertex: looked.append(vertex) or number_of(of, vertex))
     assert personalized_pagerank(graph, vertices=many(4), reset_vertices=many(1)) == whole
     assert personalized_pagerank(graph, vertices=many(2), reset=[1.0, 0, 0, 0]) == whole[:2]
     assert len(looked) <= 3  # whether each is one vertex
@@ -279,6 +279,57 @@ def test_a_range_of_vertices_is_any_range() -> None:
 
 def test_a_graph_without_vertices() -> None:
     assert personalized_pagerank(igraph.Graph()) == []
+
+
+def test_vertices_may_be_given_by_name() -> None:
+    graph = igraph.Graph.Formula("a-b-c-d-a, d-e")
+    asked = [
+        {"reset_vertices": "a"},
+        {"reset_vertices": ["a", "c", "a"]},
+        {"reset_vertices": ["a", 1], "vertices": "e"},
+        {"reset_vertices": [1], "vertices": ("e", "a")},
+    ]
+    for options in asked:
+        expected = graph.personalized_pagerank(damping=0.5, **options)
+        assert personalized_pagerank(graph, damping=0.5, **options) == pytest.approx(expected, abs=1e-6)
+    numbered = personalized_pagerank_batch(graph, [{0: 1.0, 2: 0.5}, {4: 1.0}])
+    assert np.array_equal(personalized_pagerank_batch(graph, [{"a": 1.0, "c": 0.5}, {4: 1.0}]), numbered)
+    with pytest.raises(InputError, match="reset_vertices is 'z'; give numbers or names"):
+        personalized_pagerank(graph, reset_vertices="z")
+    with pytest.raises(InputError, match="reset_vertices has 'z'"):
+        personalized_pagerank(graph, reset_vertices=["a", "z"])
+    with pytest.raises(InputError, match=r"resets\[1\] has 'z'"):
+        personalized_pagerank_batch(graph, [{"a": 1.0}, {"z": 1.0}])
+
+
+def test_batches_of_an_accelerated_graph_read_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = accelerate(weighted_graph())
+    read, from_igraph = [], adapter.from_igraph
+    monkeypatch.setattr(adapter, "from_igraph", lambda *args, **given: read.append(args) or from_igraph(*args, **given))
+    first, second = (personalized_pagerank_batch(graph, [{0: 1.0}], weights="weight") for _ in range(2))
+    assert np.array_equal(first, second)
+    assert len(read) == 1
+    graph.es[0]["weight"] = 7.0
+    changed = personalized_pagerank_batch(graph, [{0: 1.0}], weights="weight")
+    assert len(read) == 2
+    assert not np.array_equal(changed, first)
+
+
+@pytest.mark.parametrize("resets", [[[0, 1], [2]], [[0, 1], [2, 3]]])
+def test_a_batch_refuses_lists_of_vertices(resets: list[list[int]]) -> None:
+    graph = igraph.Graph.Ring(5)
+    with pytest.raises(InputError, match=r"resets\[0\] has 2 entries for 5 vertices.* {vertex: weight}"):
+        personalized_pagerank_batch(graph, resets)
+
+
+def test_an_accelerated_graph_keeps_pagerank() -> None:
+    graph = igraph.Graph.Barabasi(200, 3)
+    graph.es["weight"] = np.random.default_rng(0).uniform(0.5, 2, graph.ecount()).tolist()
+    asked: list[dict[str, Any]] = [{}, {"weights": "weight", "damping": 0.5}, {"vertices": [3, 1]}]
+    expected = [graph.pagerank(**options) for options in asked]
+    accelerate(graph)
+    for options, scores in zip(asked, expected, strict=True):
+        assert graph.pagerank(**options) == pytest.approx(scores, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -86,16 +86,16 @@ def personalized_pagerank(
     Parameters
     ----------
     graph : igraph.Graph
-    vertices : int, sequence of int, or VertexSeq, optional
-        Vertices whose scores are returned; all by default.
+    vertices : int, str, Vertex, sequence of them, or VertexSeq, optional
+        Vertices whose scores are returned, by number or name; all by default.
     directed : bool
         False: edges of a directed graph go both ways.
     damping : float
         Probability of walking on, in [0, 1).
     reset : sequence of float, or str, optional
         Restart weight of each vertex, or the name of a vertex attribute; the same for all by default.
-    reset_vertices : int, Vertex, or sequence of them, optional
-        Vertices to restart at instead, weighted by the number of times they are given.
+    reset_vertices : int, str, Vertex, sequence of them, or VertexSeq, optional
+        Vertices to restart at instead, by number or name, weighted by the number of times they are given.
     weights : str, or sequence of float, optional
         Edge attribute or a weight >= 0 for each edge; 1 each by default.
     arpack_options : None
@@ -157,7 +157,9 @@ def personalized_pagerank_batch(
     ----------
     graph : igraph.Graph, or Graph
         A :class:`hopfuse.Graph` of :func:`from_igraph` is used as it is; leave ``weights`` and ``directed`` out then.
+        An accelerated graph is read once, as in :func:`accelerate`; any other igraph graph in every call.
     resets : array_like (B, N), scipy.sparse (B, N), Seeds, or list of {vertex: weight}
+        A vertex is a number, or a name of an igraph graph.
     directed, weights
         As in :func:`personalized_pagerank`.
     damping : float or array_like (B,)
@@ -169,6 +171,11 @@ def personalized_pagerank_batch(
     Returns
     -------
     ndarray of float32 (B, N)
+
+    Raises
+    ------
+    InputError
+        ``resets`` has lists of vertices, an unknown name, or what :func:`hopfuse.ppr` refuses.
 
     Examples
     --------
@@ -183,7 +190,12 @@ def personalized_pagerank_batch(
         raise InputError(
             "graph is a hopfuse Graph, which has its weights and directions; leave weights and directed out"
         )
-    walk = graph if isinstance(graph, Graph) else from_igraph(graph, weights=weights, directed=directed)
+    if isinstance(graph, Graph):
+        walk = graph
+    else:
+        _check_graph(graph)
+        walk = _walk(graph, weights, bool(directed))
+        resets = _numbered_resets(graph, resets)
     scores: NDArray[np.float32] = ppr(walk, resets, damping=damping, tol=tol, backend=backend, threads=threads).scores
     return scores
 
@@ -239,6 +251,22 @@ def _accelerated_class(base: Any) -> Any:
             return personalized_pagerank(self, *args, **options)
 
         personalized_pagerank.__doc__ = personalized_pagerank.__doc__
+
+        def pagerank(
+            self,
+            vertices: Any = None,
+            directed: bool = True,
+            damping: float = 0.85,
+            weights: Any = None,
+            arpack_options: None = None,
+            implementation: str = "prpack",
+        ) -> list[float] | float:
+            # igraph's own passes arpack_options to personalized_pagerank in every call
+            return personalized_pagerank(
+                self, vertices, directed, damping, None, None, weights, arpack_options, implementation
+            )
+
+        pagerank.__doc__ = base.pagerank.__doc__
 
         def copy(self) -> Any:
             made = base.copy(self)
@@ -328,10 +356,33 @@ def _restart(graph: Any, reset: Any, reset_vertices: Any) -> NDArray[np.float64]
     return values
 
 
-def _vertices(graph: Any, given: Any, name: str) -> int | NDArray[np.int64] | None:
-    """Return the vertex numbers of an int, a Vertex, a VertexSeq or a sequence of such.
+def _numbered_resets(graph: Any, resets: Any) -> Any:
+    """Return the resets of a batch with vertex numbers in place of names; refuse lists of vertices."""
+    if isinstance(resets, Mapping):
+        return _numbered_resets(graph, [resets])
+    if not isinstance(resets, list | tuple):
+        return resets
+    numbered = []
+    for at, reset in enumerate(resets):
+        if isinstance(reset, Mapping) and any(isinstance(vertex, str) for vertex in reset):
+            numbers = {vertex: _number_of(graph, vertex) for vertex in reset}
+            unknown = [vertex for vertex, number in numbers.items() if number is None]
+            if unknown:
+                raise InputError(f"resets[{at}] has {unknown[0]!r}; vertices are numbers, or names that the graph has")
+            reset = {numbers[vertex]: weight for vertex, weight in reset.items()}
+        elif isinstance(reset, list | tuple) and len(reset) != graph.vcount():
+            raise InputError(
+                f"resets[{at}] has {len(reset)} entries for {graph.vcount()} vertices; give a weight for each vertex, "
+                "or {vertex: weight} for the vertices to restart at"
+            )
+        numbered.append(reset)
+    return numbered
 
-    There is no Python loop over vertices unless a sequence has Vertex objects: HippoRAG passes range(N).
+
+def _vertices(graph: Any, given: Any, name: str) -> int | NDArray[np.int64] | None:
+    """Return the vertex numbers of an int, a name, a Vertex, a VertexSeq or a sequence of such.
+
+    There is no Python loop over vertices unless a sequence has names or Vertex objects: HippoRAG passes range(N).
     """
     if given is None:
         return None
@@ -339,14 +390,14 @@ def _vertices(graph: Any, given: Any, name: str) -> int | NDArray[np.int64] | No
     given = getattr(given, "indices", given)  # a VertexSeq is not an Iterable
     if isinstance(given, range):
         return _range(given, n, name)
-    is_one = _number_of(given) is not None
+    is_one = _number_of(graph, given) is not None
     if not is_one and (isinstance(given, str) or not isinstance(given, Iterable)):
-        raise InputError(f"{name} is {given!r}; it must be vertex numbers")
+        raise InputError(f"{name} is {given!r}; give numbers or names of vertices")
     items = [given] if is_one else given if isinstance(given, np.ndarray) else list(given)
-    numbers = _numbers_below(n, items)
+    numbers = _numbers_below(graph, items)
     wrong = np.flatnonzero((numbers < 0) | (numbers >= n))
     if wrong.size:
-        raise InputError(f"{name} has {items[wrong[0]]!r}; vertices are 0 .. {n - 1}")
+        raise InputError(f"{name} has {items[wrong[0]]!r}; vertices are 0 .. {n - 1}, or names that the graph has")
     return int(numbers[0]) if is_one else numbers
 
 
@@ -357,18 +408,24 @@ def _range(given: range, n: int, name: str) -> NDArray[np.int64]:
     return np.arange(given.start, given.stop, given.step, dtype=np.int64)
 
 
-def _numbers_below(n: int, items: NDArray[Any] | list[Any]) -> NDArray[np.int64]:
+def _numbers_below(graph: Any, items: NDArray[Any] | list[Any]) -> NDArray[np.int64]:
     """Return the vertex numbers of items; items that are not vertices get numbers outside 0 .. n - 1."""
+    n = graph.vcount()
     if isinstance(items, np.ndarray) and items.ndim == 1 and items.dtype.kind in "iu":
         return items.astype(np.int64)  # values beyond int64 become negative
     if set(map(type, items)) == {int} and min(items) >= 0 and max(items) < n:
         return np.array(items, np.int64)
-    numbers = (_number_of(item) for item in items)
+    numbers = (_number_of(graph, item) for item in items)
     return np.array([-1 if number is None or not 0 <= number < n else number for number in numbers], np.int64)
 
 
-def _number_of(vertex: Any) -> int | None:
-    """Return the number of an int or an igraph.Vertex; None for anything else."""
+def _number_of(graph: Any, vertex: Any) -> int | None:
+    """Return the number of an int, a vertex's name or an igraph.Vertex; None for anything else."""
+    if isinstance(vertex, str):
+        try:
+            return int(graph.vs.find(vertex).index)
+        except ValueError:  # no vertex has the name, or the graph has no names
+            return None
     number = getattr(vertex, "index", vertex)
     is_number = isinstance(number, int | np.integer) and not isinstance(number, bool)
     return int(number) if is_number else None
