@@ -201,7 +201,7 @@ def test_a_killed_raylet_costs_the_parts_of_its_node(space, planned, expected) -
     head = space.pids("raylet/raylet")
     space.ray("start", f"--address={ADDRESS}", "--num-cpus=2", "--num-gpus=1")
     (raylet,) = set(space.pids("raylet/raylet")) - set(head)
-    folder = planned("raylet", **SLOW)
+    folder = planned("raylet", part_rows=5, seconds=2.0)  # outlasts the kill on a busy machine
     how = {"actors": 2, "num_gpus": 1, "address": ADDRESS}
     driver = space.program("run", folder.path, "slow", json.dumps(how))
     until(lambda: finished(folder) >= 3, driver)
