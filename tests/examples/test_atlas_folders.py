@@ -220,7 +220,7 @@ METAQA = {
     "an entity without a number": (text("entity2text.txt", "Alien\n"), "entity2text.txt, line 1 has 1 columns"),
     "an answer that is no entity": (
         text("qa_3hop_dev.txt", "who made [Alien]\tAlien|Ridley\n", behind=True),
-        "qa_3hop_dev.txt, line 2 has the answer 'Ridley', which is no entity of kb.tsv",
+        "qa_3hop_dev.txt, line 2 has the answer 'Ridley', which is not an entity of kb.tsv",
     ),
     "a question without answers": (text("qa_1hop_dev.txt", "who [Alien]\n"), "qa_1hop_dev.txt, line 1 has 1 columns"),
     "no questions": (no_questions, "its files qa_*hop_dev.txt are empty"),
@@ -230,7 +230,7 @@ GRAPH = {
     "an edge to no node": (text("graph/edges.tsv", "0\tzero\tcontext\t1\n"), "edges.tsv, line 1"),
     "an edge short of a column": (text("graph/edges.tsv", "0\n"), "edges.tsv, line 1 has 1 fields"),
     "a fact of no passage": (text("graph/facts.tsv", "8\tis\t9\t99\n"), "facts.tsv, line 1"),
-    "a passage less": (rows("passages.jsonl", lambda all: all[:-1]), "vectors has 8 rows; there are 7"),
+    "a passage less": (rows("passages.jsonl", lambda all: all[:-1]), "vectors has 8 rows; it must have 7"),
     "a node short of a column": (text("graph/nodes.tsv", "0\tentity\n"), "nodes.tsv, line 1 has 2 columns"),
     "a name for a line less": (
         rows("query_entities.jsonl", lambda all: all[:-1]),
@@ -268,5 +268,5 @@ def test_a_faulty_folder_is_refused_by_file(folders, kind, fault):
 
 def test_a_folder_of_another_form_is_refused(tmp_path):
     (tmp_path / "types.json").write_text(json.dumps({}))
-    with pytest.raises(HopfuseError, match=r"has not the files .* openie\.jsonl; or kb\.tsv, entity2text\.txt"):
+    with pytest.raises(HopfuseError, match=r"does not have the files .* openie\.jsonl; or kb\.tsv, entity2text\.txt"):
         folder_data(tmp_path, Encoder())

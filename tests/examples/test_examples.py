@@ -56,7 +56,7 @@ def test_the_atlas_refuses_what_it_cannot_do():
     pytest.importorskip("wordllama", reason="the atlas needs the extra demo")
     for args, said in (
         (["--questions", "0"], "--questions is 0"),
-        (["--data", "docs"], "--data docs has not the files"),
+        (["--data", "docs"], "--data docs does not have the files"),
     ):
         command = [sys.executable, "examples/atlas", *args]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -165,11 +165,11 @@ def test_all_queries_see_one_snapshot(database):
         ),
         (
             {"edges": "SELECT id AS src_passage, 'Byron' AS dst_entity FROM chunks"},
-            "dst_entity = 'Byron', the name of no",
+            "dst_entity = 'Byron', the exact name of no",
         ),
         (
             {"edges": "SELECT id AS src_passage FROM chunks"},
-            "each end needs 'dst_passage', an id, or 'dst_entity', a name",
+            "each end needs 'dst_passage' (an id) or 'dst_entity' (a name)",
         ),
         ({"edges": "SELECT id AS src FROM chunks"}, "edges has the column 'src'; allowed: src_passage"),
         ({"facts": "SELECT 1 AS head FROM chunks"}, "facts has the columns head; 'relation' is missing"),
