@@ -67,11 +67,17 @@ def test_ids_may_be_integers(folder, said, refused_here):
         (["add", "index", "new.jsonl", "--reader", "spacy"], "the index was built without"),
         (["add", "index", "new.jsonl", "--model", "m"], "--model is given without --reader endpoint"),
         (["add", "plain", "new.jsonl", "--encoder", "wordllama"], "leave out --encoder"),
-        (["delete", "index", "p9"], "no passage with the id 'p9'"),
+        (["add", "index", "again.jsonl", "--vectors", "new.npy"], "again.jsonl, rows 1 to 3, are not added: a passage"),
+        (
+            ["add", "index", "again.jsonl", "--vectors", "new.npy"],
+            "to replace it, use replace_passages or hopfuse add --",
+        ),
+        (["delete", "index", "p9"], "no passage with the id 'p9' in the index"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_changes(folder, refused_here, arguments, message):
     np.save(folder / "two.npy", np.ones((2, 2)))
+    write_jsonl(folder / "again.jsonl", ROWS[:3])
     hf.Index.build(passages=ROWS[:1]).save(folder / "plain")
     given = [folder / one if "." in one or one in ("index", "plain") else one for one in arguments]
     assert message in refused_here(*given)

@@ -40,6 +40,7 @@ def test_the_encoder_of_the_index_is_loaded_by_its_name(said, refused_here, tmp_
     (hit,) = HybridRRF(opened, encoder=WordLlamaEncoder(64)).search(["river"], k=1)[0]
     row = {name: getattr(hit, name) for name in ("id", "row", "score", "title", "text")}
     assert found == {"question": "river", "hits": [{"rank": 1, **row}]}
+    assert "QUESTION is empty" in refused_here("search", index, " ")
     line = refused_here("search", index, "river", "--encoder", "wordllama")
     assert "the index was built with 'wordllama' (64 dimensions, normalised)" in line
 

@@ -100,7 +100,7 @@ def test_times_are_of_one_zone(value: Any, micros: int) -> None:
         ([{"y": 1.5}, {"y": 2}, {"y": 2**53 + 1}], {}, r"passages\[2\].*the column is float64; it must be a number"),
         ([{"y": float("nan")}], {}, "a number that is not NaN"),
         ([{"y": 2**63}], {}, "an integer of 64 bits"),
-        ([{"y": "1"}], {"y": "int64"}, r"'1', and the column is int64; it must be an integer: convert it, or give"),
+        ([{"y": "1"}], {"y": "int64"}, r"'1', and the column is int64; it must be an integer: convert it, or build"),
         ([{"y": ["a", 1]}], {}, r"a list; allowed types: bool, .*\(a list of strings\)"),
         ([{"y": {"z": 1}}], {}, "a dict; allowed types: "),
         ([{"y": datetime(2024, 5, 1)}], {}, "a time with a time zone"),

@@ -125,7 +125,7 @@ def test_what_a_filter_hides_is_as_if_it_were_not_there(live: Any, id: str) -> N
     ):
         with pytest.raises(InputError) as refused, live.change(only=ONLY) as change:
             getattr(change, method)(given)
-        says = f"there is no passage with the id {id!r}; add it first, in this change or an earlier one"
+        says = f"there is no passage with the id {id!r} in the index or in this change"
         assert str(refused.value) == says
     if id != "there is none":  # ids are distinct over all tenants, so this one is told
         with pytest.raises(InputError, match=f"a passage has the id '{id}' already"), live.change(only=ONLY) as change:

@@ -51,6 +51,12 @@ def test_rich_tables_are_whole_at_80_columns(result):
     assert ["last_hop@2", "3.00", "0.24", "..", "157.49", "-"] in rows
 
 
+def test_odds_ratios_have_no_columns_if_no_metric_is_binary():
+    tables = evaluation_tables(evaluate(QRELS, RUNS, ["mrr"], by_hops=False, baseline="dense"))
+    assert [table.title.partition("dense")[2] for table in tables] == ["", "", ": detectable difference"]
+    assert tables[2].columns == ("", "detects")
+
+
 def test_names_are_shown_as_they_are_and_long_ones_cut_off_nothing():
     long = "a run with a name of [bold] many words, " * 3
     qrels = Qrels([str(i) for i in range(2000)], [[i] for i in range(2000)])

@@ -44,6 +44,17 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else list(value)
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number and its noun.
+
+    Examples
+    --------
+    >>> counted(1, "passage"), counted(1200, "passage")
+    ('1 passage', '1,200 passages')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def note(text: str) -> None:
     """Print lines on stderr, unwrapped."""
     Console(stderr=True).print(printable(text), soft_wrap=True, highlight=False, markup=False)

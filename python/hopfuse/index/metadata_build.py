@@ -196,9 +196,9 @@ def _converted(name: str, column: _Values, where: Callable[[int], str]) -> _Valu
 
 def _refuse(name: str, kind: str, value: Any, where: str, allowed: str) -> NoReturn:
     found = type_of(value)
-    other = f", or give the column another type: metadata_types={{{name!r}: {found!r}}}" if found else ""
+    other = f", or build the index with metadata_types={{{name!r}: {found!r}}}" if found else ""
     if found == "float64" and kind == "int64":
-        other = f", or make the column float64: metadata_types={{{name!r}: 'float64'}}"
+        other = f", or build the index with metadata_types={{{name!r}: 'float64'}}"
     elif found == kind:
         other = ""
     raise InputError(

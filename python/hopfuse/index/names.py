@@ -100,7 +100,9 @@ class Names:
                 raise InputError(f"the id {id!r} is of another type than the index's, {self._kind.__name__}")
             slot = self._passages.get(id)
             if slot is not None and slot not in gone:
-                raise InputError(f"a passage has the id {id!r} already; replace it with replace_passages")
+                raise InputError(
+                    f"a passage has the id {id!r} already; to replace it, use replace_passages or hopfuse add --replace"
+                )
 
     def has_entity(self, name: str, gone: Sequence[int] = ()) -> bool:
         """Return whether an entity with the name exists, apart from the slots ``gone``."""
@@ -149,7 +151,7 @@ class Names:
 
 def no_passage(id: Any) -> InputError:
     """Return the error for an id that no passage has, or only passages outside the filter of a change."""
-    return InputError(f"there is no passage with the id {id!r}; add it first, in this change or an earlier one")
+    return InputError(f"there is no passage with the id {id!r} in the index or in this change")
 
 
 def _is_id(id: Any) -> bool:

@@ -193,7 +193,10 @@ def evaluation_tables(evaluation: Evaluation) -> list[Table]:
     tables = mean_tables(evaluation)
     for whole in comparison_tables(evaluation):
         tables.append(whole.select(whole.title, range(8)))
-        tables.append(whole.select(f"{whole.title}: odds ratio, detectable difference", (0, 8, 9, 10)))
+        if any(row.cells[8:] and row.cells[8] != "-" for row in whole.rows):
+            tables.append(whole.select(f"{whole.title}: odds ratio, detectable difference", (0, 8, 9, 10)))
+        else:
+            tables.append(whole.select(f"{whole.title}: detectable difference", (0, 10)))
     return tables
 
 

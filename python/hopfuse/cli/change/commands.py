@@ -19,7 +19,7 @@ from ...io.npy import read_npy
 from ...io.readers import read_table
 from ...report import printable
 from ..build.sources import FACT_READERS, endpoint_reader_options
-from ..console import json_text, note, progress_bar
+from ..console import counted, json_text, note, progress_bar
 from ..options import FILE, encoder_for, encoder_option, index_argument
 from .reading import PassageReader, edges_between
 
@@ -69,17 +69,21 @@ def add(
         task = progress.add_task("Replacing passages" if replace else "Adding passages", total=len(rows))
         for first in range(0, len(rows), batch):
             part = slice(first, first + batch)
-            with live.change() as change:
-                call = change.replace_passages if replace else change.add_passages
-                call(rows[part], vectors=None if given is None else given[part])
-                if reader.reads:
-                    reached = partial(_reached, progress, task, first)
-                    change.add_memory(reader.read(rows[part], reached))
-                if first // batch in joined:
-                    change.add_edges(joined[first // batch])
+            try:
+                with live.change() as change:
+                    call = change.replace_passages if replace else change.add_passages
+                    call(rows[part], vectors=None if given is None else given[part])
+                    if reader.reads:
+                        reached = partial(_reached, progress, task, first)
+                        change.add_memory(reader.read(rows[part], reached))
+                    if first // batch in joined:
+                        change.add_edges(joined[first // batch])
+            except InputError as error:
+                last = min(first + batch, len(rows))
+                raise InputError(f"{passages}, rows {first + 1:,} to {last:,}, are not added: {error}") from error
             progress.update(task, completed=first + len(rows[part]))
         seq = live.refresh().seq
-    note(f"{len(rows):,} passages {'replaced' if replace else 'added'}; the index is at seq {seq}")
+    note(f"{counted(len(rows), 'passage')} {'replaced' if replace else 'added'}; the index is at seq {seq}")
 
 
 def _encoder(index: Index, name: str | None, vectors: Path | None, *, names_are_read: bool) -> Encoder | None:
@@ -110,7 +114,8 @@ def delete(directory: Path, ids: Sequence[str], entities: bool) -> None:
             change.delete_entities(ids)
         else:
             change.delete_passages(_ids(live, ids))
-    note(f"{len(ids):,} {'entities' if entities else 'passages'} deleted; the index is at seq {change.seq}")
+    deleted = counted(len(ids), "entity", "entities") if entities else counted(len(ids), "passage")
+    note(f"{deleted} deleted; the index is at seq {change.seq}")
 
 
 @click.command()

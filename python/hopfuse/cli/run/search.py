@@ -116,6 +116,8 @@ def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
     if bound.recipe.needs.entities:
         matcher = QuestionMatcher(index, case_sensitive=options["case_sensitive"])
         entities = [list(options["entities"]) or matcher.match([question], allow=bound.alone)[0]]
+    if given is None and encoder is not None and not question.strip():
+        raise InputError("QUESTION is empty; give a question")
     found = bound.search([question], given, entities, options["k"], trace=trace)
     answer = bound.recipe.answer([question], found)[0] if options["answers"] else None  # type: ignore[attr-defined]
     return Answer(bound, found, answer)

@@ -139,7 +139,8 @@ def seed_line(seed: Mapping[str, Any]) -> str:
     """Return a line for an entity that a walk starts from."""
     name = f"[bold]{_safe(seed['name'])}[/bold]"
     surface = "" if seed["surface"] == seed["name"] else f", asked for as {_safe(repr(seed['surface']))}"
-    return f"{name} ({seed['match']}{surface}): in {seed['passage_frequency']} passages, weight {seed['weight']:.3g}"
+    how = "" if seed["match"] == "given" else f" ({seed['match']}{surface})"
+    return f"{name}{how}: in {seed['passage_frequency']} passages, weight {seed['weight']:.3g}"
 
 
 def _leg(tree: Tree, leg: str, pool: Sequence[Mapping[str, Any]], temperature: float | None, show: int) -> None:

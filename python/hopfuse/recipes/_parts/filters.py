@@ -98,7 +98,23 @@ class Views:
         if isinstance(given, str):
             raise InputError(f"{name} is the string {given!r}; give a list of passage ids: [{given!r}]")
         several = isinstance(given, Sequence | np.ndarray) and len(given) > 0
-        return self._index.rows_of(given) if several and all(isinstance(one, str) for one in given) else given
+        if several and all(isinstance(one, str) for one in given):
+            return self._index.rows_of(given)
+        last, rows = _largest(given) if several else 0, self._index.num_passages
+        if last >= rows:
+            raise InputError(
+                f"{name} has row {last}; rows are 0 .. {rows - 1}. For ids of passages that are integers, give "
+                "index.rows_of(ids)"
+            )
+        return given
+
+
+def _largest(rows: Sequence[Any] | NDArray[Any]) -> int:
+    """Return the largest of rows, or 0 if they are something else."""
+    if isinstance(rows, np.ndarray):
+        return int(rows.max()) if rows.dtype.kind in "iu" else 0
+    numbers = all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in rows)
+    return max(map(int, rows)) if numbers else 0
 
 
 def only(hits: Hits, allow: NDArray[np.bool_] | None) -> Hits:

@@ -32,6 +32,9 @@ class FrozenRecipe:
             raise AttributeError(f"{name} of a {kind} cannot be changed: make another {kind}")
         super().__setattr__(name, value)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.index!r})"
+
     def __reduce__(self) -> Any:
         return _make, (type(self), *self._arguments)
 
