@@ -209,7 +209,7 @@ ZERO = np.zeros((2, DIM), np.float32)
         ),
         (
             lambda g, c, x: dialects.fuse([hf.dense_topk(on_device(x), c, 3)], "qdrant", "dbsf"),
-            "'dbsf' of dialect 'qdrant' scales scores on the host alone",
+            "'dbsf' of dialect 'qdrant' scales scores on the host: pass lists",
         ),
     ],
 )
