@@ -40,13 +40,13 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Struct:
-    """A struct by its bytes; ``pointers`` lie at these offsets."""
+    """A struct given by its bytes, with ``pointers`` at these offsets."""
 
     data: bytes
     pointers: Mapping[int, Pointer]
 
     def with_addresses(self, address: Callable[[np.ndarray[Any, Any]], int]) -> bytes:
-        """The bytes with the pointers in them."""
+        """Return the bytes with the pointers filled in."""
         data = bytearray(self.data)
         for offset, pointer in self.pointers.items():
             value = 0 if pointer.array is None else address(pointer.array)
@@ -58,7 +58,7 @@ Argument = Pointer | bytes | Struct
 
 
 def pointers_of(arguments: Sequence[Argument]) -> list[Pointer]:
-    """Those that are not null, in structs too."""
+    """Return the arguments that are not null, including those in structs."""
     found: list[Pointer] = []
     for argument in arguments:
         if isinstance(argument, Struct):
@@ -73,7 +73,7 @@ def parameters(signature: str) -> tuple[Parameter, ...]:
 
 
 def fits(dtype: np.dtype[Any], base: str) -> bool:
-    """binary16 goes by its bits."""
+    """Return whether an array may be passed as this type; binary16 is passed as its bits."""
     code = dtype.str[1:]
     return code == base or (code == "f2" and base == "u2") or (code == "b1" and base == "u1")
 

@@ -1,4 +1,4 @@
-"""Compiles .cu files with the host compiler, one library or program each, kept by the hash of what went in."""
+"""Compile .cu files with the host compiler, each to a library or program, cached under a hash of the inputs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ BOUNDS = r"__launch_bounds__\s*\(((?:[^(),]|\([^()]*\))*)(?:,(?:[^()]|\([^()]*\)
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A kernel as its file declares it: the bound of ``__launch_bounds__``, static shared memory in bytes."""
+    """A kernel's declaration: the bound of ``__launch_bounds__`` and static shared memory in bytes."""
 
     name: str
     launch_bounds: str
@@ -83,7 +83,7 @@ def cache_folder() -> Path:
 
 
 def compiler() -> tuple[str, str]:
-    """``HOPFUSE_SIMT_CXX``, or g++, or clang++; with what it says of its version."""
+    """Return ``HOPFUSE_SIMT_CXX``, or g++, or clang++, with the version it prints."""
     chosen = os.environ.get("HOPFUSE_SIMT_CXX")
     for name in [chosen] if chosen else ["g++", "clang++"]:
         path = shutil.which(name)
@@ -104,7 +104,7 @@ def is_clang() -> bool:
 
 @functools.cache
 def fma_flags() -> tuple[str, ...]:
-    """-mfma where the processor has it: faster, and the same bits as fmaf of the C library."""
+    """Return -mfma if the processor has it: it is faster and gives the same bits as fmaf of the C library."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return ()
     try:
@@ -115,7 +115,7 @@ def fma_flags() -> tuple[str, ...]:
 
 
 def instrument(build: str) -> list[str]:
-    """What makes the kernels, and only them, call the sanitizer."""
+    """Return the flags that make the kernels, and only them, call the sanitizer."""
     if build == "asan":
         # Arrays in a named section get red zones only where GCC is asked for them; clang gives them anyway.
         return [*UNDEFINED, *([] if is_clang() else ["-fsanitize-sections=.simt_shared"])]
@@ -124,7 +124,7 @@ def instrument(build: str) -> list[str]:
 
 
 def portable_fibers() -> list[str]:
-    """``HOPFUSE_SIMT_FIBERS=ucontext`` takes the C library's fibers, as machines other than x86-64 do."""
+    """With ``HOPFUSE_SIMT_FIBERS=ucontext`` use the C library's fibers, as machines other than x86-64 do."""
     return ["-DSIMT_UCONTEXT"] if os.environ.get("HOPFUSE_SIMT_FIBERS") == "ucontext" else []
 
 
@@ -140,7 +140,7 @@ def compile_cpp(source: Path, output: Path, *flags: str | Path, what: str | None
 
 
 def read_includes(source: Path, folders: Sequence[Path]) -> Iterator[Path]:
-    """The file and, transitively, what it includes in quotes and what is found in its folder or in ``folders``."""
+    """Return the file and, transitively, its includes in quotes that are in its folder or in ``folders``."""
     seen: set[Path] = set()
     pending = [source]
     while pending:
@@ -163,7 +163,7 @@ def digest(paths: Sequence[Path], *words: object) -> str:
 
 
 def put_in_place(made: Path, final: Path) -> None:
-    """Another process may have made the same one meanwhile; then that one stays or this one replaces it."""
+    """Move a file to its place. If another process has made the same one meanwhile, either may remain."""
     try:
         os.replace(made, final)
     except OSError:
@@ -172,7 +172,7 @@ def put_in_place(made: Path, final: Path) -> None:
 
 
 def runtime(build: str, cache: Path, options: tuple[str, ...]) -> Path:
-    """The folder with the emulator's own objects, compiled for this build."""
+    """Return the folder with the emulator's own objects, compiled for this build."""
     sources = [*RUNTIME, "runner.cpp", "shared_begin.cpp", "shared_end.cpp"]
     sources += ["traffic.cpp"] if build == "count" else []
     headers = [SIMT / name for name in ("api.h", "fiber.h", "runtime.h", "traffic.h")]
@@ -194,7 +194,7 @@ def runtime(build: str, cache: Path, options: tuple[str, ...]) -> Path:
 
 
 def list_kernels(source: Path, flags: Sequence[str | Path]) -> list[tuple[str, str]]:
-    """Name and launch bound of each kernel of the preprocessed file, macros and all; refuses what it must."""
+    """Return name and launch bound of each kernel of the preprocessed file; refuse names with another meaning."""
     command = [compiler()[0], *COMMON, *flags, "-DSIMT_LIST_KERNELS", "-x", "c++", "-E", source]
     own: list[str] = []
     place, line, mine = str(source), 0, True
@@ -227,7 +227,7 @@ def list_kernels(source: Path, flags: Sequence[str | Path]) -> list[tuple[str, s
 
 
 def static_shared(unit: Path, names: Sequence[str]) -> dict[str, int]:
-    """Bytes of ``__shared__`` arrays by kernel; those of device functions count for every kernel of the file."""
+    """Return bytes of ``__shared__`` arrays by kernel; those of device functions count for every kernel of the file."""
     sizes = dict.fromkeys(names, 0)
     for line in run(["objdump", "-t", unit], f"no symbols of {unit}").splitlines():
         if ".simt_shared\t" not in line:
@@ -243,7 +243,7 @@ def static_shared(unit: Path, names: Sequence[str]) -> dict[str, int]:
 
 
 def build_unit(source: Path, build: str, *, program: bool, include: Sequence[Path] = ()) -> Unit:
-    """Compile one .cu file, or take what was compiled of the same source before."""
+    """Compile one .cu file, or use the cached result for the same source."""
     source = source.resolve()
     folders = [*map(Path, include), INCLUDE, SIMT]
     flags: list[str | Path] = [*KERNEL, *OPTIMISE[build], *fma_flags(), *DEFINE[build], "-DHOPFUSE_SIMT"]

@@ -1,4 +1,4 @@
-"""What a launch can end in."""
+"""The errors of builds and launches."""
 
 from __future__ import annotations
 

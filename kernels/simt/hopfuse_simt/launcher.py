@@ -1,4 +1,4 @@
-"""Two ways to launch: a library in this process, or a program beside it."""
+"""Two ways to launch: from a library in this process, or in a separate program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ API_VERSION = 1
 
 @dataclass(frozen=True)
 class Counters:
-    """What a launch did. The bytes are counted in the build "count" only."""
+    """Counts of a launch. Bytes are counted in the build "count" only."""
 
     blocks: int
     threads: int
@@ -93,7 +93,7 @@ class _Call(ctypes.Structure):
 
 
 class Library:
-    """Kernels get the arrays' own memory: fast, and a bad address may damage this process."""
+    """Kernels get the arrays' own memory, which is fast, but a bad address may damage this process."""
 
     def __init__(self, path: Path) -> None:
         self._library = ctypes.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
@@ -141,9 +141,9 @@ class Library:
 
 
 # ------------------------------------------------------------------------------------------------------------
-# In a program of its own
+# In a separate program
 
-# The first finding ends the program. Its exit code is not looked at: its report is.
+# The first finding ends the program. Its report is read, not its exit code.
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1:detect_stack_use_after_return=0:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=0",
@@ -178,7 +178,7 @@ def gather_buffers(arguments: Sequence[Argument]) -> list[Buffer]:
 
 
 def place_in(buffers: Sequence[Buffer], pointer: Pointer) -> tuple[int, int]:
-    """The buffer's number, -1 for the null pointer, and how far into it."""
+    """Return the buffer's number, -1 for the null pointer, and the offset into it."""
     if pointer.array is None:
         return -1, 0
     address = pointer.array.ctypes.data
@@ -191,7 +191,7 @@ def memory(begin: int, end: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def classify(stderr: str, status: int) -> SimtError:
-    """The first lines of a sanitizer's report, and the thread that was running."""
+    """Return the first lines of a sanitizer's report, and the thread that was running."""
     kinds = {
         "address": r"ERROR: AddressSanitizer: .*",
         "undefined": r"[^\n]*: runtime error: .*",
@@ -207,7 +207,7 @@ def classify(stderr: str, status: int) -> SimtError:
 
 
 class Program:
-    """The runner, kept for many launches. A sanitizer's finding ends it, and the next launch starts it anew."""
+    """The runner, kept for many launches. A sanitizer's finding ends it, and the next launch starts it again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -237,7 +237,7 @@ class Program:
         try:
             self._spawn()
         except SimtError as error:
-            # ThreadSanitizer cannot live with every layout that address randomisation makes.
+            # ThreadSanitizer does not work with every address space layout.
             setarch = shutil.which("setarch")
             if "memory mapping" not in error.message or setarch is None or self._prefix:
                 raise

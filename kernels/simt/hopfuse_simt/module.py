@@ -1,4 +1,4 @@
-"""Compiled kernels, and their launch."""
+"""Compiled kernels and how to launch them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hopfuse_simt.launcher import Call, Counters, Launcher, Library, Program
 
 ORDERS = {"forward": 0, "reverse": 1, "shuffle": 2}
 SHARED_LIMIT = 48 * 1024
-"""Bytes of shared memory that every device gives a block without being asked."""
+"""Bytes of shared memory that a block has on every device without opting in to more."""
 
 
 class SimtModule:

@@ -27,11 +27,11 @@ Array = np.ndarray[Any, Any]
 
 
 class SimtError(RuntimeError):
-    """What a device would refuse, or do wrong without a word."""
+    """Something that a device would refuse or silently do wrong."""
 
 
 class SimtArray:
-    """An array of the emulator's device as a caller has it: nothing on the host reads it but by its address."""
+    """A caller's array on the emulator's device: the host can read it only by its address."""
 
     def __init__(self, array: Array, owner: SimtRuntime | None = None) -> None:
         self._array, self.owner = array, owner  # no owner: any emulator may read it
@@ -47,14 +47,14 @@ class SimtArray:
 
 
 class Event(NamedTuple):
-    """Something asked of the device: what, and of how much."""
+    """A call to the device: its kind and size."""
 
     kind: str  # "allocate", "upload", "download", "copy", "clear", "launch", "matmul", "replay"
     what: Any
 
 
 class SimtRecording:
-    """Launches and copies to do again, with the memory and the constants that they use."""
+    """Launches and copies to repeat, with the memory and the constants that they use."""
 
     def __init__(self, runtime: SimtRuntime, memory: RecordingMemory, constants: Constants) -> None:
         self.runtime, self.memory, self.constants = runtime, memory, constants
@@ -171,7 +171,7 @@ class SimtRuntime:
         return self.memory
 
     def trim(self) -> None:
-        """Nothing is kept."""
+        """Do nothing, as no memory is cached."""
 
     @contextlib.contextmanager
     def resident(self) -> Iterator[None]:
@@ -213,7 +213,7 @@ class SimtRuntime:
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[list[LaunchTime]]:
-        """By the host's clock: of the emulator, not of any device."""
+        """Return host time, that of the emulator and not of any device."""
         self._times = []
         try:
             yield self._times
@@ -229,7 +229,7 @@ class SimtRuntime:
             np.matmul(a, b.T, out=out)
 
     def _kept(self, array: Array) -> Array:
-        """What queued work keeps of an array: a recording has its address alone, as on a device."""
+        """Return what queued work keeps of an array: a recording has only its address, as on a device."""
         return array if self._recording is None else _place(array)
 
     def _do(self, event: Event, work: Callable[[], None]) -> None:
@@ -280,19 +280,19 @@ class SimtRuntime:
 
 
 def _place(array: Array) -> Array:
-    """The array without a hold on its memory."""
+    """Return the array without keeping its memory alive."""
     return np.asarray(_Address(array.__array_interface__, None))
 
 
 class _Address:
-    """Where an array is, with what must live as long."""
+    """The address of an array, with the objects that keep it alive."""
 
     def __init__(self, interface: dict[str, Any], owner: Any) -> None:
         self.__array_interface__, self.owner = interface, owner
 
 
 class _Held:
-    """As many bytes of a recording's block, with the hold on them."""
+    """This many bytes of a recording's block, which is kept alive."""
 
     def __init__(self, held: Lease | Place, size: int) -> None:
         self._held = held
