@@ -116,8 +116,8 @@ def test_the_sanitizers_find_nothing(build: str) -> None:
         ({"strength": "2"}, "strength is '2'"),
         ({"strength": True}, "strength is True"),
         ({"strength": 1e5}, "strength is 100000.0"),
-        ({"weights": [0.5, 0.5]}, r"weights have shape \(2,\), and hits 1 rows"),
-        ({"weights": [[0.5], [0.5]]}, r"weights have shape \(2, 1\), and hits 1 rows"),
+        ({"weights": [0.5, 0.5]}, r"weights have shape \(2,\); they must be .* B = 1 rows"),
+        ({"weights": [[0.5], [0.5]]}, r"weights have shape \(2, 1\); they must be .* B = 1 rows"),
         ({"weights": [["a"]]}, "weights has dtype"),
         ({"weights": [[0.5]]}, r"row 0 of the hits has id 1; weights have the columns 0 \.\. 0"),
     ],
@@ -134,5 +134,5 @@ def test_arrays_in_different_places_and_other_types_are_refused() -> None:
     hits = hf.Hits([[1]], [[2.0]])
     with pytest.raises(InputError, match="ids of the hits is on the host"):
         hf.boost_weights(on_device(np.ones((1, 2), np.float32)), hits, 1.0)
-    with pytest.raises(InputError, match="weights on a device are float64; give float32"):
+    with pytest.raises(InputError, match="weights on a device have dtype float64; it must be float32"):
         hf.boost_weights(on_device(np.ones((1, 2))), on_device(hits), 1.0)

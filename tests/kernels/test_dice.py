@@ -150,7 +150,7 @@ LABELS = hf.LabelSets.from_labels(["Ada", "wrote", "Notes"])
     ("arguments", "message"),
     [
         (("ada", LABELS, [0], [0, 1]), r"is one str; pass a list of strings"),
-        (([b"ada"], LABELS, [0], [0, 1]), r"texts\[0\] is a bytes"),
+        (([b"ada"], LABELS, [0], [0, 1]), r"texts\[0\] must be a string, got bytes"),
         ((["ada"], ["Ada"], [0], [0, 1]), r"labels must be LabelSets, got list"),
         ((["ada"], LABELS, [3], [0, 1]), r"label 3; labels are 0 .. 2"),
         ((["ada"], LABELS, [[0, -1]], [0, 1]), r"label -1"),
@@ -173,7 +173,7 @@ def test_label_sets_are_checked() -> None:
     made = hf.LabelSets(["ab", "bc"], indptr, members)
     assert len(made) == 2
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"vocabulary": ["bc", "ab"]}, "do not ascend"),
+        ({"vocabulary": ["bc", "ab"]}, "vocabulary must be strictly ascending"),
         ({"vocabulary": ["ab"]}, "outside 0 .. 0"),
         ({"indptr": np.array([0, 2])}, "ascend from 0 to 3"),
         ({"indptr": np.array([0, 3, 3])}, "do not ascend within a label"),

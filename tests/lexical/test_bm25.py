@@ -281,14 +281,14 @@ GOOD: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"terms": ["bee", "ant"]}, "terms are not strictly ascending at 1"),
-        ({"terms": ["ant", "ant"]}, "terms are not strictly ascending"),
+        ({"terms": ["bee", "ant"]}, "terms must be strictly ascending; at 1"),
+        ({"terms": ["ant", "ant"]}, "terms must be strictly ascending"),
         ({"terms": ["ant", 2]}, "must all be strings"),
         ({"terms": ["ant"]}, "one more than terms"),
         ({"counts": np.array([1, 1], np.int32)}, "both must have one per entry"),
         ({"counts": np.array([1, 0, 1], np.int32)}, "counts must be at least 1"),
         ({"counts": np.array([1.0, 1, 1])}, "array of int32"),
-        ({"stopwords": ["z", "a"]}, "stopwords are not strictly ascending"),
+        ({"stopwords": ["z", "a"]}, "stopwords must be strictly ascending"),
         ({"indptr": np.array([0, 2, 4])}, "indptr must ascend from 0 to 3"),
         ({"indptr": np.array([1, 2, 3])}, "indptr must ascend from 0 to 3"),
         ({"indptr": np.array([0, 4, 3])}, "indptr must ascend from 0 to 3"),

@@ -194,7 +194,7 @@ def check_words(words: tuple[Any, ...], name: str) -> None:
         raise InputError(f"{name} must all be strings")
     for at, (before, word) in enumerate(pairwise(words), 1):
         if before >= word:
-            raise InputError(f"{name} are not strictly ascending at {at}: {word!r} follows {before!r}")
+            raise InputError(f"{name} must be strictly ascending; at {at} {word!r} follows {before!r}")
 
 
 def _check_entries(matrix: TermMatrix) -> None:
