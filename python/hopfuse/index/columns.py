@@ -142,10 +142,6 @@ class IntegerColumn(Sequence[int]):
     def __repr__(self) -> str:
         return f"IntegerColumn({len(self)} integers)"
 
-    def check(self) -> None:
-        """Verify the checksums; every integer is allowed."""
-        self._numbers.whole()
-
 
 class RaggedStrings(Sequence[tuple[str, ...]]):
     """An immutable sequence of rows, each of zero or more strings.
