@@ -120,7 +120,7 @@ def test_what_is_cheap_to_check_is_checked_before_the_endpoint_is_asked(passages
             ((out, "--lexical", "klingon"), "stopwords is 'klingon'"),
             ((out, "--encoder", "gpt"), "--encoder is 'gpt'"),
             ((out, "--vectors", vectors), "cannot be read as an .npy array"),
-            ((out, "--vectors", few), "vectors has 3 rows; there are 4"),
+            ((out, "--vectors", few), "vectors has 3 rows; it must have 4"),
             ((out, "--storage", "int8"), "--storage is int8, but there are no vectors"),
             ((file / "index",), f"{file} is a file"),
             ((Path("/proc/index"),), "/proc cannot be written"),

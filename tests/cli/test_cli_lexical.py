@@ -111,7 +111,11 @@ def test_a_query_without_text_has_no_words(refused_here, lexical_index, tmp_path
     (tmp_path / "queries.jsonl").write_text('{"id": "q", "entities": ["London"]}\n', encoding="utf-8")
     np.save(tmp_path / "vectors.npy", np.ones((1, 8), np.float32))
     inputs = ["--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
-    for given in ([], ["--lexical"]):
-        line = refused_here("score", lexical_index, *inputs, "--out", tmp_path / "out.jsonl", *given)
-        assert "query 'q' has no text for BM25's list" in line
-    hopfuse("score", lexical_index, *inputs, "--out", tmp_path / "out.jsonl", "--lexical", "none")
+    answers = []
+    for given in ([], ["--lexical"], ["--lexical", "none"]):
+        out = tmp_path / f"{len(answers)}.jsonl"
+        hopfuse("score", lexical_index, *inputs, "--out", out, *given)
+        answers.append(out.read_text(encoding="utf-8"))
+    assert answers[0] == answers[1] == answers[2]
+    both = ["--recipe", "hybrid-rrf", "--out", tmp_path / "out.jsonl"]
+    assert "query 'q' has no text for BM25's list" in refused_here("score", lexical_index, *inputs, *both)
