@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import hopfuse as hf
+import numpy as np
 import pytest
 from adapters.frameworks import QUESTIONS
 from hopfuse.errors import EndpointError, InputError
@@ -11,10 +13,11 @@ from hopfuse.errors import EndpointError, InputError
 pytest.importorskip("ahocorasick", reason="names in questions are found by pyahocorasick (extra text)")
 pytest.importorskip("langchain_core", reason="the adapter needs langchain-core (extra langchain)")
 
-from hopfuse.adapters.langchain import HopfuseRetriever
+from hopfuse.adapters.langchain import HopfuseRetriever, LangChainEncoder
 from hopfuse.adapters.searcher import Searcher
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.runnables import RunnableLambda
 
 
@@ -138,3 +141,54 @@ def test_a_searcher_is_taken_as_it_is(folder):
     searcher = Searcher(folder, recipe="hybrid-rrf", options={"graph_k": 1})
     hits = searcher.search(QUESTIONS[:1], k=8)[0]
     assert [one.id for one in HopfuseRetriever(source=searcher, k=8).invoke(QUESTIONS[0])] == [hit.id for hit in hits]
+
+
+def test_unknown_options_are_refused(folder):
+    with pytest.raises(ValueError, match=r"HopfuseRetriever has no recipe=; its fields are .*Searcher"):
+        HopfuseRetriever(source=str(folder), recipe="phase-graph")
+    retriever = HopfuseRetriever(source=str(folder))
+    for name in ("invoke", "batch"):
+        question = QUESTIONS[0] if name == "invoke" else QUESTIONS
+        with pytest.raises(InputError, match=r"takes k= and allow=.*; got filter="):
+            getattr(retriever, name)(question, filter={"tenant": "a"})
+
+
+class Letters(Embeddings):
+    """How often a text has each of three letters; questions are negated, to tell them from passages."""
+
+    model = "letters"
+
+    def embed_documents(self, texts):
+        return [[float(text.count(letter)) for letter in "abc"] for text in texts]
+
+    def embed_query(self, text):
+        return [-number for number in self.embed_documents([text])[0]]
+
+
+def test_an_embedding_model_is_an_encoder():
+    encoder = LangChainEncoder(Letters(), normalize=False)
+    assert (encoder.name, encoder.dim, encoder.normalize) == ("langchain/letters", 3, False)
+    assert encoder.encode_passages(["aab", "c"]).tolist() == [[2, 1, 0], [0, 0, 1]]
+    assert encoder.encode_queries(["aab"]).tolist() == [[-2, -1, 0]]
+    assert encoder.encode_queries([]).shape == encoder.encode_passages([]).shape == (0, 3)
+    assert np.allclose(LangChainEncoder(Letters()).encode_passages(["aab"]), np.array([[2, 1, 0]]) / 5**0.5)
+    assert LangChainEncoder(DeterministicFakeEmbedding(size=2)).name == "langchain/DeterministicFakeEmbedding"
+    with pytest.raises(InputError, match="4"):
+        LangChainEncoder(Letters(), dim=4).encode_queries(["a"])
+
+
+def test_documents_become_an_index():
+    documents = [
+        Document(id=name, page_content=name * 3, metadata={"year": 2000 + at}) for at, name in enumerate("abc")
+    ]
+    encoder = LangChainEncoder(DeterministicFakeEmbedding(size=8))
+    rows = [{"id": one.id, "text": one.page_content, "metadata": one.metadata} for one in documents]
+    index = hf.Index.from_texts(rows, encoder=encoder)
+    retriever = HopfuseRetriever(source=Searcher(index, encoder=encoder), k=1)
+    for one in documents:
+        (found,) = retriever.invoke(one.page_content)
+        assert (found.id, found.page_content, found.metadata["year"]) == (
+            one.id,
+            one.page_content,
+            one.metadata["year"],
+        )

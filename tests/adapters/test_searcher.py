@@ -63,6 +63,16 @@ def test_one_filter_for_each_question(source):
         searcher.search(QUESTIONS, allow=[{"tenant": "b"}, None])
 
 
+def test_more_questions_than_a_request_takes(source):
+    searcher = Searcher(source)
+    questions = [QUESTIONS[at % 3] for at in range(300)]
+    filters = [{"tenant": "ab"[at % 2]} for at in range(300)]
+    expected = told(searcher.search(questions[:6], k=2, allow=filters[:6])) * 50
+    assert told(searcher.search(questions, k=2, allow=filters)) == expected
+    assert told(asyncio.run(searcher.asearch(questions, k=2, allow=filters))) == expected
+    assert told(searcher.search(questions, k=1, allow={"tenant": "a"}))[299] == expected[2][:1]
+
+
 def test_asynchronous_searches_in_two_event_loops(source):
     searcher = Searcher(source)
     expected = [told(searcher.search([one], k=2))[0] for one in QUESTIONS]
@@ -139,6 +149,7 @@ def test_what_is_refused(folder):
     for given, says in (
         ({"source": 3}, "source must be a server's URL, .*; got int"),
         ({"source": folder / "none"}, "none"),
+        ({"source": "localhost:8080"}, "'localhost:8080': no such directory; a server's URL begins with http://"),
         ({"source": folder, "key": "k"}, "key is given, and source is not a server's URL"),
         ({"source": folder, "recipe": "nope"}, "recipe is 'nope'; allowed: guided-walk"),
         ({"source": folder, "recipe": "guided-walk"}, "vectors"),

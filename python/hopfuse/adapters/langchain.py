@@ -1,22 +1,28 @@
-"""A LangChain retriever, which answers a batch of questions by one search."""
+"""A LangChain retriever and encoder; a batch of questions is one search."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from ..errors import MissingExtraError
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import checked_texts
+from ..encoders.protocol import NamedEncoder
+from ..errors import InputError, MissingExtraError
 from ..recipes import Hit
 from .searcher import Searcher, as_searcher, passage_metadata
 
 try:
     from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.runnables.config import get_config_list
-    from pydantic import PrivateAttr
+    from pydantic import PrivateAttr, model_validator
 except ModuleNotFoundError as _error:
     raise MissingExtraError("langchain-core", "langchain", "hopfuse.adapters.langchain") from _error
 
@@ -65,6 +71,17 @@ class HopfuseRetriever(BaseRetriever):
 
     _searcher: Searcher = PrivateAttr()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, given: Any) -> Any:
+        unknown = sorted(set(given) - set(cls.model_fields)) if isinstance(given, dict) else []
+        if unknown:
+            raise InputError(
+                f"HopfuseRetriever has no {unknown[0]}=; its fields are {', '.join(cls.model_fields)}. A recipe, an "
+                "encoder or a key is given by source=Searcher(...)"
+            )
+        return given
+
     def model_post_init(self, context: Any) -> None:
         """Open the index, or connect to the server."""
         super().model_post_init(context)
@@ -107,7 +124,11 @@ class HopfuseRetriever(BaseRetriever):
         runs = [self.ainvoke(one, configs[at], take=partial(take, at)) for at, one in enumerate(questions)]
         return await asyncio.gather(*runs, return_exceptions=return_exceptions)
 
-    def _settings(self, k: int | None = None, allow: Any = None) -> dict[str, Any]:
+    def _settings(self, k: int | None = None, allow: Any = None, **unknown: Any) -> dict[str, Any]:
+        if unknown:
+            raise InputError(
+                f"a search takes k= and allow=, the passages that may be found; got {next(iter(unknown))}="
+            )
         return {"k": self.k if k is None else k, "allow": self.allow if allow is None else allow}
 
     def _get_relevant_documents(
@@ -125,3 +146,47 @@ class HopfuseRetriever(BaseRetriever):
     def _document(self, hit: Hit) -> Document:
         about = {**passage_metadata(hit), self.score_key: hit.score}
         return Document(id=str(hit.id), page_content=hit.text, metadata=about)
+
+
+class LangChainEncoder(NamedEncoder):
+    """A LangChain embedding model as an encoder of questions and passages.
+
+    Questions are encoded one by one by ``embed_query``, passages in one call of ``embed_documents``.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+    dim : int, optional
+        By default the length of the vector of a text.
+    name : str, optional
+        By default the ``model`` or ``model_name`` of ``embeddings``, else the name of its class.
+    normalize : bool
+        Scale every row to length 1, in float64, and round to float32.
+
+    Examples
+    --------
+    >>> from hopfuse.adapters.langchain import LangChainEncoder
+    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+    >>> LangChainEncoder(DeterministicFakeEmbedding(size=4)).encode_queries(["who?"]).shape
+    (1, 4)
+    """
+
+    def __init__(
+        self, embeddings: Embeddings, *, dim: int | None = None, name: str | None = None, normalize: bool = True
+    ) -> None:
+        self._model = embeddings
+        named = (getattr(embeddings, field, None) for field in ("model", "model_name"))
+        model = next((one for one in named if isinstance(one, str)), type(embeddings).__name__)
+        width = len(embeddings.embed_query("dimension")) if dim is None else dim
+        super().__init__(name or f"langchain/{model}", width, normalize)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of questions: float32, shape (n, dim)."""
+        return self._rows([self._model.embed_query(text) for text in checked_texts(texts)])
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of passages: float32, shape (n, dim)."""
+        return self._rows(self._model.embed_documents(checked_texts(texts)))
+
+    def _rows(self, vectors: list[list[float]]) -> NDArray[np.float32]:
+        return self._checked(np.array(vectors) if vectors else np.zeros((0, self._dim)), len(vectors))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from inspect import signature
 from os import PathLike
+from pathlib import Path
 from typing import Any
 from weakref import finalize
 
@@ -19,6 +20,9 @@ from ..extract import QuestionMatcher
 from ..index import Index, Where, where
 from ..lexical import BM25, FTS5
 from ..recipes import RECIPES, AllowScope, Hit, Recipe
+
+#: Questions in a request to a server: its ``limits.queries`` by default.
+REQUEST = 256
 
 
 class Searcher:
@@ -86,6 +90,8 @@ class Searcher:
             self._clients: dict[asyncio.AbstractEventLoop, tuple[AsyncGenerator[AsyncClient, None], AsyncClient]] = {}
             return
         _refuse(there, "not a server's URL", "a server's URL")
+        if isinstance(source, str) and not Path(source).exists():
+            raise InputError(f"source is {source!r}: no such directory; a server's URL begins with http:// or https://")
         if isinstance(source, str | PathLike):
             source = Index.open(source)
         if isinstance(source, Index):
@@ -127,7 +133,12 @@ class Searcher:
         if not questions:
             return []
         if self._recipe is None:
-            return list(self._client.search(questions, k=k, allow=_conditions(filters), **self._settings))
+            filters = _conditions(filters)
+            return [
+                hits
+                for part, allowed in _requests(questions, filters)
+                for hits in self._client.search(part, k=k, allow=allowed, **self._settings)
+            ]
         allowed = _masks(filters, self._recipe.index)
         return list(self._recipe.search(questions, k=k, allow=allowed, allow_scope=self._scope))
 
@@ -138,7 +149,11 @@ class Searcher:
             return await asyncio.to_thread(self.search, questions, k=k, allow=allow)
         filters = _conditions(_filters(allow, len(questions)))
         client = await self._async_client()
-        return list(await client.search(questions, k=k, allow=filters, **self._settings))
+        return [
+            hits
+            for part, allowed in _requests(questions, filters)
+            for hits in await client.search(part, k=k, allow=allowed, **self._settings)
+        ]
 
     def __deepcopy__(self, _: Any) -> Searcher:
         """Return the searcher itself: frameworks copy their programs, and it is immutable and thread-safe."""
@@ -232,6 +247,13 @@ def _filters(allow: Any, count: int) -> Any:
     if len(listed) != count:
         raise InputError(f"allow has {len(listed)} filters for {count} questions; give one for each, or one for all")
     return listed
+
+
+def _requests(questions: list[str], filters: Any) -> Iterator[tuple[list[str], Any]]:
+    """Yield the questions and filters of each request, as many as a server takes by default."""
+    for start in range(0, len(questions), REQUEST):
+        own = slice(start, start + REQUEST)
+        yield questions[own], filters[own] if isinstance(filters, list) else filters
 
 
 def _conditions(filters: Any) -> Any:
