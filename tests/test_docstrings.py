@@ -115,5 +115,5 @@ def test_every_public_name_is_documented_with_an_example() -> None:
     assert not lacking, "\n".join(lacking)
 
 
-def test_every_public_package_says_what_it_is_for() -> None:
+def test_every_public_package_has_a_docstring() -> None:
     assert [name for name in PUBLIC if not importlib.import_module(name).__doc__] == []

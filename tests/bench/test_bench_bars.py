@@ -27,7 +27,7 @@ def test_without_rows_nothing_is_met_or_missed() -> None:
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(80.0, "met"), (79.9, "missed")])
-def test_a_ratio_is_held_against_its_bar(ratio: float, verdict: str) -> None:
+def test_a_ratio_is_compared_with_its_bar(ratio: float, verdict: str) -> None:
     found = line([row("ppr-hotpotqa", "igraph", 64, ratio)], "all scores", "igraph", "64")
     assert found == ["80.0×", f"{ratio}×: {verdict}"]
 
@@ -94,7 +94,7 @@ def test_lists_count_as_proven_only_where_all_are(proven: float, verdict: str) -
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(0.9 / 0.61, "met"), (0.9 / 0.59, "missed"), (-1.0, "not measured")])
-def test_a_pass_is_held_to_its_share_of_the_bandwidth(seconds: float, verdict: str) -> None:
+def test_a_pass_is_compared_with_its_share_of_the_bandwidth(seconds: float, verdict: str) -> None:
     timed = row("ppr-batches", "scipy", 64, 9.0)
     moved = {"gathered": 10**10, "streamed": 4 * 10**9, "state": 10_000, "touched": 30_000}  # 0.5 s and 0.4 s
     timed["pass"] = {"seconds": seconds, "moved": moved}
@@ -106,7 +106,7 @@ def test_a_pass_is_held_to_its_share_of_the_bandwidth(seconds: float, verdict: s
 
 
 @pytest.mark.parametrize(("p95", "verdict"), [(0.050, "met"), (0.051, "missed")])
-def test_the_pipeline_is_held_to_its_95th_percentile(p95: float, verdict: str) -> None:
+def test_the_pipeline_is_compared_by_its_95th_percentile(p95: float, verdict: str) -> None:
     timed = row("phasegraph-hotpotqa", None, 32, None)
     timed["hopfuse"]["p95"] = p95
     assert line([timed], "PhaseGraph whole")[-1].endswith(verdict)

@@ -44,7 +44,7 @@ def test_a_generated_graph_is_the_same_again_and_in_smaller_chunks_another(monke
     assert chunked.edges()[0].size != first[0].size or (chunked.edges()[1] != first[1]).any()
 
 
-def test_too_little_memory_is_a_skip_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_a_skip_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_available_memory", lambda: 100_000)
     (row,) = worker.rows("ppr-1e8", None, QUICK)
     assert row["status"] == "skip"

@@ -63,7 +63,7 @@ def test_a_kernel_that_fails_is_an_error_of_its_case(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("case", "peer"), ON_GPU)
-def test_a_peer_without_its_library_or_a_device_says_so(case: str, peer: str) -> None:
+def test_a_peer_without_its_library_or_a_device_is_skipped(case: str, peer: str) -> None:
     try:
         PEERS[peer].require()
     except UnavailableError as reason:
@@ -74,7 +74,7 @@ def test_a_peer_without_its_library_or_a_device_says_so(case: str, peer: str) ->
     assert PEERS[peer].modules[0].split(".")[0] in expected
 
 
-def test_peers_on_a_gpu_are_measured_beside_every_backend_but_the_cpu() -> None:
+def test_peers_on_a_gpu_are_measured_with_every_backend_but_the_cpu() -> None:
     names = list(CASES)
     assert set(pairs(names, "cuda")) == set(pairs(names, "auto")) == set(pairs(names)) | set(ON_GPU)
     assert {peer for _, peer in ON_GPU} == {"faiss-gpu", "torch-cuda", "cuvs", "cugraph", "cupy-spmm"}

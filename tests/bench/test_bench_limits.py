@@ -76,7 +76,7 @@ def test_single_numbers_and_products_have_rates_of_their_own() -> None:
     assert ceilings.seconds(slow | {"products": 10**6}) == pytest.approx(1e6 / 10e9)
 
 
-def test_a_pass_moves_what_its_formula_says() -> None:
+def test_the_bytes_of_a_pass_follow_the_formula() -> None:
     graph = hf.Graph.from_edges([0, 1, 2], [1, 2, 3], [1.0, 2.0, 3.0])
     nodes, stored = 4, 6
     assert (graph.num_nodes, graph.num_stored) == (nodes, stored)

@@ -18,7 +18,7 @@ def test_the_committed_page_is_that_of_the_committed_rows(root: Path) -> None:
     assert page == render(recorded, *(file.name for file in files))
 
 
-def test_the_committed_page_says_whether_a_gpu_was_there(root: Path) -> None:
+def test_the_committed_page_states_whether_a_gpu_was_used(root: Path) -> None:
     page = (root / "docs" / "performance.md").read_text()
     files = (root / "bench" / "results").glob("*.jsonl")
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]

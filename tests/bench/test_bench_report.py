@@ -52,14 +52,14 @@ def test_the_same_rows_give_the_same_page() -> None:
     assert "ppr-hotpotqa, igraph: skip: No module named 'igraph'" in page
 
 
-def test_quick_rows_and_uncommitted_sources_are_said() -> None:
+def test_quick_rows_and_uncommitted_sources_are_marked() -> None:
     page = render([ROW | {"quick": True, "modified": True}], "a.jsonl")
     assert "quick mode" in page
     assert "uncommitted" in page
     assert "quick mode" not in render([ROW], "a.jsonl")
 
 
-def test_a_busy_machine_is_said() -> None:
+def test_a_busy_machine_is_noted() -> None:
     disturbed = ROW | {"load": {"average_before": 3.0, "other_cores": 1.4}}
     assert "busy machine" in render([disturbed], "a.jsonl")
     assert "busy machine" not in render([ROW], "a.jsonl")

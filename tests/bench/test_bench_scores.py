@@ -99,7 +99,7 @@ def test_weights_and_their_peer_agree_and_a_wrong_weight_stops_them() -> None:
         case.check(4, ours)
 
 
-def test_they_are_measured_unasked_beside_their_peers() -> None:
+def test_they_are_measured_by_default_with_their_peers() -> None:
     assert CASES["dice"].peers == ("python-dice", "numpy-dice")
     assert CASES["project"].peers == ("scipy-product",)
     assert not CASES["dice"].by_name

@@ -111,7 +111,7 @@ def test_callers_come_independently_at_the_rate():
     assert gaps.std() == pytest.approx(gaps.mean(), rel=0.03)
 
 
-def test_a_server_that_does_not_start_says_why():
+def test_the_error_of_a_server_that_does_not_start_has_its_output():
     with pytest.raises(UnavailableError, match=r"status 2: .*No such file.*'nowhere'"):
         serving(["json.tool", "nowhere"], "/").__enter__()
 
@@ -161,14 +161,14 @@ def test_wrk_sends_bodies_and_counts(tmp_path):
     assert 0 < counted["p50"] <= counted["p99"] <= counted["max"]
 
 
-def test_without_wrk_the_reason_is_said(monkeypatch, capsys):
+def test_without_wrk_the_error_names_it(monkeypatch, capsys):
     monkeypatch.setenv("PATH", "")
     assert command.main(["--quick"]) == 0
     assert "serving: skip, wrk is absent: apt install wrk" in capsys.readouterr().out
     assert parsed('result {"p50": 1}') == {"p50": 1}
 
 
-def test_rates_are_held_against_the_library_before_and_after():
+def test_rates_are_compared_with_the_library_before_and_after():
     library = [
         {"32": {"queries_per_second": rate}, "64": {"queries_per_second": 1.0}} for rate in (100.0, 300.0, 100.0)
     ]

@@ -12,7 +12,7 @@ from bench.settings import Settings
 QUICK = Settings(quick=True, repeats=2)
 
 
-def test_every_variant_is_a_row_beside_the_one_that_was_kept() -> None:
+def test_every_variant_and_the_current_pass_have_a_row() -> None:
     rows = list(worker.rows(variants.CASE, None, QUICK))
     if rows[0]["status"] == "skip":
         pytest.skip(rows[0]["reason"])

@@ -230,21 +230,21 @@ IN_THREADS = WRONG.replace("IS_WRONG", "threading.current_thread() is not thread
 @pytest.mark.emulator
 @on_stand_in
 @pytest.mark.parametrize(
-    ("planted", "part", "said"),
+    ("planted", "part", "message"),
     [(LEAK, "recordings", "dropped recordings keep"), (ALWAYS, "build", "differ from the CPU"),
      (ALWAYS, "selftest", "differ from the CPU"), (IN_THREADS, "threads", "the call differs")],
 )  # fmt: skip
-def test_what_is_wrong_on_a_card_fails_its_part(tmp_path: Path, planted: str, part: str, said: str) -> None:
+def test_what_is_wrong_on_a_card_fails_its_part(tmp_path: Path, planted: str, part: str, message: str) -> None:
     """A module that Python loads at its start simulates a faulty GPU."""
     (tmp_path / "sitecustomize.py").write_text(planted)
     status, report = first_gpu(tmp_path / "report.json", "--only", part, before=tmp_path)
     (outcome,) = report["parts"]
     assert (status, outcome["status"]) == (1, "failed"), outcome
-    assert said in outcome["about"]
+    assert message in outcome["about"]
 
 
 @pytest.mark.skipif(missing("cuda") is None, reason="a GPU is here")
-def test_without_a_card_a_part_says_why_it_is_skipped(tmp_path: Path) -> None:
+def test_without_a_gpu_a_part_is_skipped_with_the_reason(tmp_path: Path) -> None:
     out = tmp_path / "report.json"
     assert program.main(["--out", str(out), "--only", "threads"]) == 0
     (outcome,) = json.loads(out.read_text())["parts"]

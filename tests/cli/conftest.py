@@ -35,7 +35,7 @@ def memory(tmp_path_factory):
 
 
 @pytest.fixture
-def said(capsys):
+def output_of(capsys):
     """Return a function that runs a command in this process and returns its output."""
 
     def run(*args):

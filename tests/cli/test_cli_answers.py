@@ -53,16 +53,16 @@ def answered(memory: Any, url: str, text: str = "version = 1\n") -> tuple[Any, A
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_answers_are_the_recipes_and_eval_reads_them(memory, said, tmp_path, suffix) -> None:
+def test_answers_are_the_recipes_and_eval_reads_them(memory, output_of, tmp_path, suffix) -> None:
     if suffix == "parquet":
         pytest.importorskip("pyarrow")
     out, gold = tmp_path / f"out.{suffix}", tmp_path / "gold.jsonl"
     with ChatServer(reader) as server:
         asking = ("--endpoint", server.url, "--model", "m", "--answers", "--cache", tmp_path / "cache")
-        said(*scoring(memory, "policy-rag", out, *asking, "--concurrency", 1, "--chunk", 2))
+        output_of(*scoring(memory, "policy-rag", out, *asking, "--concurrency", 1, "--chunk", 2))
         first = len(server.requests)
         assert (set(server.keys), server.most_at_once) == ({KEY}, 1)
-        said(*scoring(memory, "policy-rag", out, *asking, "--overwrite"))
+        output_of(*scoring(memory, "policy-rag", out, *asking, "--overwrite"))
         assert len(server.requests) == first == 3, "a question each, and none twice"
         found, names, answers = answered(memory, server.url)
     assert answers == ["Ridley Scott", NOT_FOUND, NOT_FOUND]
@@ -71,25 +71,25 @@ def test_answers_are_the_recipes_and_eval_reads_them(memory, said, tmp_path, suf
         assert [row["hits"] for row in rows] == rows_of(found, names)
         assert [row["answer"] for row in rows] == answers
     write_jsonl(gold, [{"id": str(at), "gold": ["a"], "answer": "Scott"} for at in range(3)])
-    said("eval", "--qrels", gold, "--run", f"llm={out}", "--metric", "answer_f1", "--out", tmp_path / "e.json")
+    output_of("eval", "--qrels", gold, "--run", f"llm={out}", "--metric", "answer_f1", "--out", tmp_path / "e.json")
     values = json.loads((tmp_path / "e.json").read_text())["per_query"]["values"]["llm"]["answer_f1"]
     assert values == pytest.approx([2 / 3, 0, 0])
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in written if KEY.encode() in path.read_bytes()]
 
 
-def test_the_gate_is_the_models(memory, said, tmp_path) -> None:
+def test_the_gate_is_the_models(memory, output_of, tmp_path) -> None:
     (tmp_path / "p.toml").write_text(f"version = 1\n{GATED}")
     with ChatServer(reader) as server:
         asking = ("--endpoint", server.url, "--model", "m", "--policy", tmp_path / "p.toml")
-        said(*scoring(memory, "policy-rag", tmp_path / "out.jsonl", *asking))
+        output_of(*scoring(memory, "policy-rag", tmp_path / "out.jsonl", *asking))
         assert 1 <= len(server.requests) <= 3
         found, names, answers = answered(memory, server.url, f"version = 1\n{GATED}")
         rows = read_jsonl(tmp_path / "out.jsonl")
         assert [row["hits"] for row in rows] == rows_of(found, names)
         assert not any("answer" in row for row in rows)
-        trace = json.loads(said(*explaining(memory, "policy-rag", *asking, "--answers", "--json")))
-        shown = said(*explaining(memory, "policy-rag", *asking, "--answers"))
+        trace = json.loads(output_of(*explaining(memory, "policy-rag", *asking, "--answers", "--json")))
+        shown = output_of(*explaining(memory, "policy-rag", *asking, "--answers"))
     assert {fact["reason"] for fact in trace["facts"]} <= {"kept by the model", "dropped by the model"}
     assert [fact["relation"] for fact in trace["facts"] if fact["kept"]] == ["directed"]
     assert (trace["question"], trace["answer"]) == (QUESTION, answers[0])

@@ -37,7 +37,7 @@ def test_files_are_named_from_where_it_is_started(tmp_path: Path) -> None:
     assert (tmp_path / "page.md").read_text() == (ROOT / "docs" / "performance.md").read_text()
 
 
-def test_elsewhere_one_line_says_what_to_do(tmp_path: Path) -> None:
+def test_outside_a_checkout_the_error_is_one_line(tmp_path: Path) -> None:
     line = said_error(bench(tmp_path, "--quick"))
     assert "checkout" in line
     assert "pip install -e '.[bench]'" in line

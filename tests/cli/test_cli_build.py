@@ -19,7 +19,7 @@ def test_build_holds_what_the_files_say(index, files):
     assert built.info()["graph"]["edge_types"] == {"context": len(EDGES), "relation": 1}
 
 
-def test_build_says_where_and_what(files, tmp_path):
+def test_build_prints_the_folder_and_its_contents(files, tmp_path):
     done = hopfuse(*build_args(files), "--out", tmp_path / "index")
     assert f"Saved generation 1 in {tmp_path / 'index'}" in done.stderr
     assert "passages" in done.stdout
@@ -61,9 +61,9 @@ def test_info_of_an_index(index):
     assert json.loads(hopfuse("info", index, "--json").stdout) == json.loads(
         json.dumps(Index.open(index).info(), default=list)
     )
-    said = hopfuse("info", index, "--verify").stdout
-    assert "float32" in said
-    assert "context: 9, relation: 1" in said
+    output = hopfuse("info", index, "--verify").stdout
+    assert "float32" in output
+    assert "context: 9, relation: 1" in output
 
 
 def test_info_of_the_machine():
@@ -94,7 +94,7 @@ def test_a_damaged_index_is_one_line(files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (["passages.csv"], "suffix must be one of"),
         (["missing.jsonl"], "there is no file"),
@@ -109,10 +109,10 @@ def test_a_damaged_index_is_one_line(files, tmp_path):
         (["passages.jsonl", "--aliases", "queries.jsonl"], "queries.jsonl, line 1"),
     ],
 )
-def test_what_cannot_be_built_is_said(refused_here, files, tmp_path, args, said):
+def test_bad_inputs_are_refused(refused_here, files, tmp_path, args, message):
     paths = [files / arg if "." in arg else arg for arg in args]
     line = refused_here("build", *paths, "--out", tmp_path / "index")
-    assert said in line
+    assert message in line
     assert not (tmp_path / "index").exists()
 
 

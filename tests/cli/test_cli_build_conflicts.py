@@ -95,13 +95,13 @@ def test_agreement_is_an_empty_record(tmp_path):
 def test_a_file_that_cannot_be_is_refused_before_any_work(disagreeing, tmp_path, refused_here):
     out = ("--out", tmp_path / "index")
     _, passages, _, facts = disagreeing
-    for path, said in (
+    for path, message in (
         (tmp_path / "settled.json", "its suffix must be .jsonl"),
         (tmp_path / "no" / "conflicts.jsonl", "is not a folder"),
         (facts, "is also the file of --from"),
         (passages, "is also the file of PASSAGES"),
     ):
-        assert said in refused_here(*disagreeing, "--conflicts", path, *out)
+        assert message in refused_here(*disagreeing, "--conflicts", path, *out)
     file = tmp_path / "conflicts.jsonl"
     assert "--conflicts is given without --from" in refused_here("build", passages, "--conflicts", file, *out)
     assert "--overwrite is given without --conflicts" in refused_here(*disagreeing, "--overwrite", *out)
@@ -118,16 +118,16 @@ def test_a_file_where_the_index_goes_is_refused_before_any_work(disagreeing, tmp
         (tmp_path / "index").mkdir()
         (tmp_path / "link").symlink_to(tmp_path / "index")
     before = sorted(tmp_path.rglob("*"))
-    said = refused_here(*disagreeing, "--conflicts", tmp_path / path, "--out", tmp_path / out)
-    assert "is the directory of the index; name a file outside it" in said
+    message = refused_here(*disagreeing, "--conflicts", tmp_path / path, "--out", tmp_path / out)
+    assert "is the directory of the index; name a file outside it" in message
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_no_index_is_saved_where_its_record_cannot_be_written(disagreeing, tmp_path, failed):
     file = tmp_path / "conflicts.jsonl"
     (tmp_path / "conflicts.jsonl.unfinished").mkdir()
-    said = failed(*disagreeing, "--conflicts", file, "--out", tmp_path / "index")
-    assert "conflicts.jsonl.unfinished cannot be written: Is a directory; nothing is saved" in said
+    message = failed(*disagreeing, "--conflicts", file, "--out", tmp_path / "index")
+    assert "conflicts.jsonl.unfinished cannot be written: Is a directory; nothing is saved" in message
     assert not (tmp_path / "index").exists()
 
 
@@ -139,8 +139,8 @@ def test_no_record_is_left_where_the_index_cannot_be_saved(disagreeing, tmp_path
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Index, "save", full)
-    said = failed(*disagreeing, "--conflicts", file, "--overwrite", "--out", tmp_path / "index")
-    assert "No space left on device" in said
+    message = failed(*disagreeing, "--conflicts", file, "--overwrite", "--out", tmp_path / "index")
+    assert "No space left on device" in message
     assert file.read_text(encoding="utf-8") == "mine"
     assert not list(tmp_path.glob("*.unfinished"))
 
@@ -153,8 +153,8 @@ def test_a_file_that_loses_its_name_is_kept(disagreeing, tmp_path, failed, monke
         return save(index, directory)
 
     monkeypatch.setattr(Index, "save", taken)
-    said = failed(*disagreeing, "--conflicts", file, "--out", tmp_path / "index")
-    assert f"the index is saved, its conflicts are in {file}.unfinished" in said
+    message = failed(*disagreeing, "--conflicts", file, "--out", tmp_path / "index")
+    assert f"the index is saved, its conflicts are in {file}.unfinished" in message
     assert read_jsonl(f"{file}.unfinished") == EXPECTED
     assert len(Index.open(tmp_path / "index").facts.rows) == 3
 

@@ -63,8 +63,8 @@ def test_facts_by_name_are_kept_and_shown(files, facts, tmp_path):
     done = hopfuse(*build_args(files), "--facts", facts, "--out", tmp_path / "index")
     assert "facts: statements" in done.stdout
     assert named(Index.open(tmp_path / "index", verify="full")) == EXPECTED
-    said = hopfuse("info", tmp_path / "index", "--verify").stdout
-    assert [line.split()[-2] for line in said.splitlines() if "facts:" in line] == ["4", "4", "5"]
+    output = hopfuse("info", tmp_path / "index", "--verify").stdout
+    assert [line.split()[-2] for line in output.splitlines() if "facts:" in line] == ["4", "4", "5"]
     assert json.loads(hopfuse("info", tmp_path / "index", "--json").stdout)["facts"] == COUNTS
 
 
@@ -76,7 +76,7 @@ def test_a_folder_of_nodes_edges_and_facts_by_number(files, folder):
     assert named(built) == EXPECTED
 
 
-def test_an_index_without_facts_says_nothing_of_them(index):
+def test_an_index_without_facts_prints_none(index):
     assert "facts:" not in hopfuse("info", index).stdout
     assert json.loads(hopfuse("info", index, "--json").stdout)["facts"] is None
 
@@ -100,7 +100,7 @@ def test_facts_that_fit_nothing_are_refused(refused_here, files, facts, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (["0\tpassage"], "nodes.tsv, line 1 is '0\\tpassage'; it must be 0, passage or entity and a name"),
         (["1\tpassage\tA"], "line 1 is"),
@@ -111,11 +111,11 @@ def test_facts_that_fit_nothing_are_refused(refused_here, files, facts, tmp_path
         (["\udcff"], "cannot be read as UTF-8"),
     ],
 )
-def test_nodes_that_are_none_are_refused(refused_here, files, tmp_path, lines, said):
+def test_nodes_that_are_none_are_refused(refused_here, files, tmp_path, lines, message):
     nodes = tmp_path / "nodes.tsv"
     nodes.write_bytes("".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape"))
     args = ["build", files / "passages.jsonl", "--nodes", nodes, "--out", tmp_path / "index"]
-    assert said in refused_here(*args)
+    assert message in refused_here(*args)
     assert "--entities and --nodes are both given" in refused_here(*args, "--entities", files / "entities.tsv")
     assert not (tmp_path / "index").exists()
 

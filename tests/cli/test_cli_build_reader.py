@@ -116,7 +116,7 @@ def test_what_is_cheap_to_check_is_checked_before_the_endpoint_is_asked(passages
     file.touch()
     with ChatServer(Reads()) as server:
         args = ("build", passages, "--reader", "endpoint", "--endpoint", server.url, "--model", "m", "--out")
-        for wrong, said in [
+        for wrong, message in [
             ((out, "--lexical", "klingon"), "stopwords is 'klingon'"),
             ((out, "--encoder", "gpt"), "--encoder is 'gpt'"),
             ((out, "--vectors", vectors), "cannot be read as an .npy array"),
@@ -125,7 +125,7 @@ def test_what_is_cheap_to_check_is_checked_before_the_endpoint_is_asked(passages
             ((file / "index",), f"{file} is a file"),
             ((Path("/proc/index"),), "/proc cannot be written"),
         ]:
-            assert said in said_error(run(*args, *wrong))
+            assert message in said_error(run(*args, *wrong))
         assert server.requests == []
     assert not out.exists()
 

@@ -32,7 +32,7 @@ def test_bounds(given, bounds):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ("much", "--synonyms is 'much'; it must be a similarity in [0, 1], or one for each label"),
         ("nan", "where nan is not in [0, 1]"),
@@ -46,9 +46,9 @@ def test_bounds(given, bounds):
         ("PERSON=0.8,PERSON=0.9", "the label 'PERSON' twice"),
     ],
 )
-def test_what_is_no_bound_is_refused_before_any_work(refused_here, tmp_path, given, said):
+def test_what_is_no_bound_is_refused_before_any_work(refused_here, tmp_path, given, message):
     args = ("build", "--from", tmp_path / "absent.tsv", "--synonyms", given, "--out", tmp_path / "index")
-    assert said in refused_here(*args)
+    assert message in refused_here(*args)
 
 
 def test_labels_that_no_entity_can_have():

@@ -57,7 +57,7 @@ def test_with_an_encoder_the_default_recipe_walks_over_words(tmp_path):
     assert "bearing: in" in traced
 
 
-def test_words_beside_names_of_a_file_of_facts(tmp_path):
+def test_words_combined_with_a_file_of_facts(tmp_path):
     facts = tmp_path / "facts.tsv"
     facts.write_text("Ada\twrote\tNotes\nNotes\tabout\tEngine\n", encoding="utf-8")
     out = tmp_path / "index"
@@ -80,7 +80,7 @@ def test_other_languages_and_none(chunks, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("--reader", "spacy", "--reader", "endpoint"), "both spacy and endpoint, which both find facts"),
         (("--language", "german"), "--language is given without --reader words"),
@@ -92,8 +92,8 @@ def test_other_languages_and_none(chunks, tmp_path):
         (("--reader", "words", "--facts", "f.tsv"), "--facts is given beside --reader"),
     ],
 )
-def test_options_that_do_not_belong_together(refused_here, chunks, tmp_path, args, said):
-    assert said in refused_here("build", chunks, *args, "--out", tmp_path / "index")
+def test_options_that_do_not_belong_together(refused_here, chunks, tmp_path, args, message):
+    assert message in refused_here("build", chunks, *args, "--out", tmp_path / "index")
     assert not (tmp_path / "index").exists()
 
 

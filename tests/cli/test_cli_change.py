@@ -23,18 +23,18 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_passages_are_added_replaced_deleted_and_compacted(folder, said):
+def test_passages_are_added_replaced_deleted_and_compacted(folder, output_of):
     index, vectors = folder / "index", ["--vectors", folder / "new.npy"]
-    said("add", index, folder / "new.jsonl", *vectors, "--batch", 2)
+    output_of("add", index, folder / "new.jsonl", *vectors, "--batch", 2)
     opened = hf.Index.open(index)
     assert (opened.seq, list(opened.passage_ids)) == (2, ["p0", "p1", "p2", "p3", "p4"])
     assert list(opened.metadata["year"]) == [2000, 2001, 2002, 2003, 2004]
-    said("delete", index, "p0", "p3")
-    said("delete", index, "--entities", "Ada")
+    output_of("delete", index, "p0", "p3")
+    output_of("delete", index, "--entities", "Ada")
     write_jsonl(folder / "again.jsonl", ROWS[2:3])
     np.save(folder / "again.npy", [[0.0, 3.0]])
-    said("add", index, folder / "again.jsonl", "--vectors", folder / "again.npy", "--replace")
-    lines = [json.loads(line) for line in said("log", index, "--json").splitlines()]
+    output_of("add", index, folder / "again.jsonl", "--vectors", folder / "again.npy", "--replace")
+    lines = [json.loads(line) for line in output_of("log", index, "--json").splitlines()]
     assert [{k: v for k, v in line.items() if k != "time"} for line in lines] == [
         {"seq": 1, "passages": 2},
         {"seq": 2, "passages": 1},
@@ -42,18 +42,18 @@ def test_passages_are_added_replaced_deleted_and_compacted(folder, said):
         {"seq": 4, "deleted entities": -1},
         {"seq": 5, "deleted passages": -1, "passages": 1},
     ]
-    assert "-2 deleted passages" in said("log", index)
-    said("compact", index)
+    assert "-2 deleted passages" in output_of("log", index)
+    output_of("compact", index)
     opened = hf.Index.open(index, verify="full")
     assert (opened.generation, opened.seq, list(opened.passage_ids)) == (2, 5, ["p1", "p4", "p2"])
     assert opened.vectors.tolist() == [[0.0, 1.0], [1.0, 1.0], [0.0, 3.0]]
-    assert said("log", index) == ""
+    assert output_of("log", index) == ""
 
 
-def test_ids_may_be_integers(folder, said, refused_here):
+def test_ids_may_be_integers(folder, output_of, refused_here):
     hf.Index.build(passages=[{"id": 7, "text": "seven"}, {"id": -8, "text": "eight"}]).save(folder / "numbers")
     assert "'seven' is not an id" in refused_here("delete", folder / "numbers", "seven")
-    said("delete", folder / "numbers", "7")
+    output_of("delete", folder / "numbers", "7")
     assert list(hf.Index.open(folder / "numbers").passage_ids) == [-8]
 
 
@@ -94,15 +94,15 @@ CHUNKS = [
 ]
 
 
-def test_chunks_are_read_as_those_that_the_index_was_built_of(tmp_path, said):
+def test_chunks_are_read_as_those_that_the_index_was_built_of(tmp_path, output_of):
     for package in ("Stemmer", "bm25s", "wordllama"):
         pytest.importorskip(package, reason=f"{package} is not installed")
     files = {name: write_jsonl(tmp_path / f"{name}.jsonl", rows) for name, rows in
              (("first", CHUNKS[:2]), ("later", CHUNKS[2:]), ("all", CHUNKS))}  # fmt: skip
     build = ("--reader", "words", "--encoder", "wordllama:64", "--lexical")
-    said("build", files["first"], *build, "--out", tmp_path / "index")
-    said("build", files["all"], *build, "--out", tmp_path / "whole")
-    said("add", tmp_path / "index", files["later"], "--batch", 2)
+    output_of("build", files["first"], *build, "--out", tmp_path / "index")
+    output_of("build", files["all"], *build, "--out", tmp_path / "whole")
+    output_of("add", tmp_path / "index", files["later"], "--batch", 2)
     index, whole = hf.Index.open(tmp_path / "index"), hf.Index.open(tmp_path / "whole")
     # c1 was there before the rest of its document came.
     assert whole.info()["graph"]["edge_types"]["sequence"] - index.info()["graph"]["edge_types"]["sequence"] == 1
@@ -112,7 +112,7 @@ def test_chunks_are_read_as_those_that_the_index_was_built_of(tmp_path, said):
     assert differences(hf.Index.open(tmp_path / "index"), whole) == []
 
 
-def test_names_are_read_by_the_reader_that_is_named(tmp_path, capsys, said, monkeypatch):
+def test_names_are_read_by_the_reader_that_is_named(tmp_path, capsys, output_of, monkeypatch):
     build_memory([Extraction("a", "", "Ada wrote.", ("Ada",))]).index().save(tmp_path / "index")
     new = write_jsonl(tmp_path / "new.jsonl", [{"id": "b", "text": "ADA met Byron."}])
 
@@ -122,7 +122,7 @@ def test_names_are_read_by_the_reader_that_is_named(tmp_path, capsys, said, monk
             return [Extraction(row["id"], "", row["text"], ("ADA", "Byron")) for row in rows]
 
     monkeypatch.setattr("hopfuse.cli.build.sources.SpacyReader", Reader)
-    said("add", tmp_path / "index", new, "--reader", "spacy")
+    output_of("add", tmp_path / "index", new, "--reader", "spacy")
     index = hf.Index.open(tmp_path / "index")
     assert list(index.entity_names) == ["Ada", "Byron"]
     assert index.passage_frequency.tolist() == [2, 1]

@@ -223,8 +223,8 @@ def test_what_is_read_is_not_replaced(work, tmp_path, refused_here, option):
     files |= {"--qrels": write_jsonl(tmp_path / "gold.jsonl", rows[:3])}
     before = files[option].read_bytes()
     given = (part for pair in files.items() for part in pair)
-    said = refused_here("compare", folder / "index", *given, "--out", files[option], "--overwrite")
-    assert f"is also the file of {option}; choose another name" in said
+    message = refused_here("compare", folder / "index", *given, "--out", files[option], "--overwrite")
+    assert f"is also the file of {option}; choose another name" in message
     assert files[option].read_bytes() == before
 
 
@@ -234,8 +234,8 @@ def test_no_part_of_a_beir_folder_is_replaced(work, tmp_path, refused_here, part
     (tmp_path / "beir" / "qrels").mkdir(parents=True)
     read = tmp_path / "beir" / part
     read.write_text("kept", encoding="utf-8")
-    said = refused_here(*command(folder, "--qrels", tmp_path / "beir", "--out", read, "--overwrite"))
-    assert f"{read} is also the file of --qrels ({part}); choose another name" in said
+    message = refused_here(*command(folder, "--qrels", tmp_path / "beir", "--out", read, "--overwrite"))
+    assert f"{read} is also the file of --qrels ({part}); choose another name" in message
     assert read.read_text(encoding="utf-8") == "kept"
 
 
@@ -253,8 +253,8 @@ def test_what_cannot_be_compared_is_refused(work, tmp_path):
     assert "no vectors or no graph" in refused("compare", texts, *files)
     np.save(tmp_path / "short.npy", np.zeros((QUESTIONS, DIM - 1), np.float32))
     short = ("--queries", folder / "queries.jsonl", "--vectors", tmp_path / "short.npy")
-    said = refused("compare", folder / "index", *short)
-    assert "--vectors has 7 dimensions, the passages' vectors 8; give vectors of the same encoder" in said
+    message = refused("compare", folder / "index", *short)
+    assert "--vectors has 7 dimensions, the passages' vectors 8; give vectors of the same encoder" in message
     assert not out.exists()
     out.write_text("kept")
     assert "exists" in refused(*command(folder, "--out", out))

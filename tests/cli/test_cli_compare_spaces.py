@@ -82,12 +82,12 @@ def test_the_encoder_is_by_default_the_one_of_the_index(work, tmp_path):
 
 def test_an_encoder_of_another_space_is_refused(work, refused_here, tmp_path):
     more = ("--out", tmp_path / "numbers.json")
-    said = refused_here(*command(work, "--vectors", work / "vectors.npy", "--encoder", "wordllama:128", *more))
-    assert "--encoder wordllama:128 has 128 dimensions, the entities' vectors 64" in said
-    assert "name the encoder that made them, or leave --encoder out" in said
-    said = refused_here(*command(work, "--encoder", "wordllama:64", *more))
-    assert "--encoder wordllama:64 has 64 dimensions, the passages' vectors 5" in said
-    assert "give the questions' vectors by that encoder with --vectors" in said
+    message = refused_here(*command(work, "--vectors", work / "vectors.npy", "--encoder", "wordllama:128", *more))
+    assert "--encoder wordllama:128 has 128 dimensions, the entities' vectors 64" in message
+    assert "name the encoder that made them, or leave --encoder out" in message
+    message = refused_here(*command(work, "--encoder", "wordllama:64", *more))
+    assert "--encoder wordllama:64 has 64 dimensions, the passages' vectors 5" in message
+    assert "give the questions' vectors by that encoder with --vectors" in message
     assert not (tmp_path / "numbers.json").exists()
 
 
@@ -104,9 +104,9 @@ def test_an_encoder_of_the_passages_alone_is_refused(work, refused_here, tmp_pat
     )
     built.save(tmp_path / "index")
     asked = ("--queries", work / "queries.jsonl", "--encoder", "wordllama:128")
-    said = refused_here("compare", tmp_path / "index", *asked)
-    assert "the entities' vectors 64; name the encoder that made them" in said
-    assert "or give --vectors instead: entities are then found by name alone" in said
+    message = refused_here("compare", tmp_path / "index", *asked)
+    assert "the entities' vectors 64; name the encoder that made them" in message
+    assert "or give --vectors instead: entities are then found by name alone" in message
 
 
 def test_facts_and_questions_are_encoded_once(work, tmp_path):

@@ -73,10 +73,10 @@ def test_without_judgements_only_what_needs_none(asked):
 
 
 def test_tables(asked, tmp_path):
-    said = " ".join(hopfuse(*asked, "--qrels", tmp_path / "gold.jsonl").stdout.split())
+    output = " ".join(hopfuse(*asked, "--qrels", tmp_path / "gold.jsonl").stdout.split())
     for line in ("components", "with seeds", "entropy in bits, median", "correlation of errors", "gold lost, by size"):
-        assert line in said
-    assert "0.750" in said
+        assert line in output
+    assert "0.750" in output
 
 
 def test_legs_that_always_agree_have_no_correlation():
@@ -93,7 +93,7 @@ def test_questions_none_of_which_has_a_seed(asked, files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (("--encoder", "wordllama"), "--vectors or --encoder, and not both"),
         (("--pool", 2), "--k is 3, and the lists are 2 long"),
@@ -101,11 +101,11 @@ def test_questions_none_of_which_has_a_seed(asked, files, tmp_path):
         (("--qrels", "strange"), "has 1 gold passages that the index does not have, such as 'p99'"),
     ],
 )
-def test_what_cannot_be_diagnosed_is_said(refused_here, asked, tmp_path, change, said):
+def test_bad_questions_are_refused(refused_here, asked, tmp_path, change, message):
     write_jsonl(tmp_path / "others.jsonl", [{"id": "x", "gold": ["p1"]}])
     write_jsonl(tmp_path / "strange.jsonl", [{"id": "apart", "gold": ["p1", "p99"]}])
     change = (change[0], tmp_path / f"{change[1]}.jsonl") if change[0] == "--qrels" else change
-    assert said in refused_here(*asked, *change)
+    assert message in refused_here(*asked, *change)
 
 
 def test_no_questions(refused_here, index, tmp_path):
@@ -185,14 +185,14 @@ def test_the_table_of_stability_and_questions_that_nothing_rewrites(spoken, tmp_
     folder = spoken[1].parent
     questions = write_jsonl(tmp_path / "q.jsonl", [{"id": "a", "text": "5 men"}])
     asked = ("--queries", questions, "--encoder", "wordllama:64", "--k", 3, "--stability", "phase-graph")
-    said = hopfuse("diagnose", folder / "index", *asked).stdout
-    rows = [line.split() for line in said.splitlines() if "phase-graph" in line]
+    output = hopfuse("diagnose", folder / "index", *asked).stdout
+    rows = [line.split() for line in output.splitlines() if "phase-graph" in line]
     assert rows[1] == ["phase-graph", "other", "names", "0", "-", "-", "-"]
     assert rows[0][:3] == ["phase-graph", "paraphrases", "1"]
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (
             ("--stability", "phase-graph"),
@@ -201,5 +201,5 @@ def test_the_table_of_stability_and_questions_that_nothing_rewrites(spoken, tmp_
         (("--policy", "policy.toml"), "--policy is given without --stability policy-rag, which reads it"),
     ],
 )
-def test_what_stability_needs(refused_here, asked, more, said):
-    assert said in refused_here(*asked, *more)
+def test_what_stability_needs(refused_here, asked, more, message):
+    assert message in refused_here(*asked, *more)

@@ -25,7 +25,7 @@ STATED = [
 ]
 #: Pages on evaluation; later ones read runs that the commands of earlier ones wrote.
 EVALUATION = ("evaluation", "sweep", "compare", "results/titles", "diagnose")
-#: Commands that ask a language model, or read what it said.
+#: Commands that ask a language model, or read its answers.
 ASKS_A_MODEL = ("--endpoint", "answered.jsonl", "selftest")
 #: Commands that want a Ray cluster: tests/offline/test_ray.py has them.
 ON_A_CLUSTER = ("--engine ray",)
@@ -65,18 +65,18 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_readmes_commands_run(folder, said) -> None:
+def test_the_readmes_commands_run(folder, output_of) -> None:
     found = commands("README.md")
     assert [words[0] for words in found] == ["build", "search", "trace", "score"]
-    shown = [said(*words) for words in found]
+    shown = [output_of(*words) for words in found]
     assert "Thames\n   The Thames flows through London." in shown[1]
     assert (folder / "ranked.jsonl").exists()
 
 
-def test_the_commands_of_evaluation_run(folder, said) -> None:
+def test_the_commands_of_evaluation_run(folder, output_of) -> None:
     more = ("--encoder", "wordllama", "--lexical", "--out", "my-index")
-    said("build", "chunks.jsonl", "--from", "openie.jsonl", *more)
-    said("policy", "--out", "policy.toml")
+    output_of("build", "chunks.jsonl", "--from", "openie.jsonl", *more)
+    output_of("policy", "--out", "policy.toml")
     found = [words for page in EVALUATION for words in commands(f"docs/{page}.md")]
     assert {words[0] for words in found} == {"build", "score", "eval", "sweep", "compare", "diagnose"}
     for words in found:
@@ -84,15 +84,15 @@ def test_the_commands_of_evaluation_run(folder, said) -> None:
             shutil.copy("fused.jsonl", "graph.jsonl")
         elif "graph.jsonl" in words:
             Path("graph.jsonl").unlink()
-        assert said(*words) is not None
+        assert output_of(*words) is not None
 
 
-def test_the_commands_and_the_program_of_offline_run(folder, said) -> None:
+def test_the_commands_and_the_program_of_offline_run(folder, output_of) -> None:
     from hopfuse.encoders import WordLlamaEncoder
 
     rows = read_jsonl(folder / "queries.jsonl")
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    said(
+    output_of(
         "build",
         "chunks.jsonl",
         "--edges",
@@ -111,7 +111,7 @@ def test_the_commands_and_the_program_of_offline_run(folder, said) -> None:
         arrow.Table.from_pylist([{k: r[k] for k in ("id", "question", "vector")} for r in more]), "queries.parquet"
     )
     for words in commands("docs/offline.md"):
-        said(*words)
+        output_of(*words)
     program, _ = re.findall(  # the other one wants a Ray cluster
         r"```python\n(.*?)```", (ROOT / "docs" / "offline.md").read_text(encoding="utf-8"), re.DOTALL
     )

@@ -46,12 +46,12 @@ METRICS = ("--metric", "full_support@3", "--metric", "mrr", "--metric", "last_ho
 def test_numbers_tables_and_files(judged, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     outputs = ("--out", tmp_path / "r.json", "--html", tmp_path / "r.html")
-    said = hopfuse(*arguments(judged), *METRICS, "--baseline", "dense", *outputs).stdout
-    assert said.startswith("40 queries\n")
-    assert "dense has 1 queries without judgements; they are left out" in said
-    assert "graph lacks 1 of 40 queries; they count as empty" in said
+    output = hopfuse(*arguments(judged), *METRICS, "--baseline", "dense", *outputs).stdout
+    assert output.startswith("40 queries\n")
+    assert "dense has 1 queries without judgements; they are left out" in output
+    assert "graph lacks 1 of 40 queries; they count as empty" in output
     for title in ("all: 40 queries", "hops unknown: 20 queries", "2 hops: 20 queries", "against dense"):
-        assert title in said
+        assert title in output
     found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     whole, _, two_hops = found["groups"]
     # 30 of 40 queries have i % 4 != 0, and the last of them is not in the graph's file.
@@ -88,7 +88,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_is_whole_and_stands_alone(judged, tmp_path):
+def test_the_page_is_complete_and_needs_no_other_file(judged, tmp_path):
     write_jsonl(tmp_path / "passages.jsonl", [{"id": 5, "title": "Five & <six>"}])
     page = ("--html", tmp_path / "r.html", "--passages", tmp_path / "passages.jsonl")
     hopfuse(*arguments(judged), *METRICS, "--baseline", "dense", *page)
@@ -116,11 +116,11 @@ def test_the_page_is_whole_and_stands_alone(judged, tmp_path):
 def test_scores_and_traces_in_table_and_json(judged, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     args = (*METRICS, "--baseline", "dense", "--scores", "max", "--show", 2, "--out", tmp_path / "r.json")
-    said = hopfuse(*arguments(judged), *args).stdout
-    assert "…" not in said
-    assert max(map(len, said.splitlines())) <= 80
-    assert "full_support@3, won by graph against dense: 2 of 29" in " ".join(said.split())
-    assert "q1  What is <1>?\n" in re.sub(" +\n", "\n", said)
+    output = hopfuse(*arguments(judged), *args).stdout
+    assert "…" not in output
+    assert max(map(len, output.splitlines())) <= 80
+    assert "full_support@3, won by graph against dense: 2 of 29" in " ".join(output.split())
+    assert "q1  What is <1>?\n" in re.sub(" +\n", "\n", output)
     found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert set(found["scores"]["dense"]) == {"raw", "max"}
     assert sum(found["scores"]["dense"]["raw"]["relevant"]) == 40
@@ -147,8 +147,8 @@ def test_what_score_writes_is_a_run(scoring, files, tmp_path):
     hopfuse(*scoring, "--out", tmp_path / "out.jsonl", "--k", 3)
     write_jsonl(tmp_path / "gold.jsonl", [{"id": f"q{i}", "gold": [f"p{i % 6}"]} for i in range(20)])
     args = ("--run", f"fused={tmp_path / 'out.jsonl'}", "--metric", "recall@3", "--out", tmp_path / "r.json")
-    said = hopfuse("eval", "--qrels", tmp_path / "gold.jsonl", *args).stdout
-    assert "fused has 280 queries without judgements" in said
+    output = hopfuse("eval", "--qrels", tmp_path / "gold.jsonl", *args).stdout
+    assert "fused has 280 queries without judgements" in output
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()[:20]]
     expected = [float(f"p{i % 6}" in [hit["id"] for hit in row["hits"]]) for i, row in enumerate(rows)]
     found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
@@ -172,7 +172,7 @@ def test_answers_are_judged_unasked_and_are_part_of_the_traces(tmp_path):
     write_jsonl(tmp_path / "two.jsonl", [{"id": "a", "hits": hits(*"vwxyzabced"), "answer": "Thames"}])
     runs = ("--run", f"one={tmp_path / 'one.jsonl'}", "--run", f"two={tmp_path / 'two.jsonl'}", "--baseline", "one")
     page = ("--out", tmp_path / "r.json", "--html", tmp_path / "r.html")
-    said = hopfuse("eval", "--qrels", tmp_path / "gold.jsonl", *runs, *page).stdout
+    output = hopfuse("eval", "--qrels", tmp_path / "gold.jsonl", *runs, *page).stdout
     found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert found["metrics"][-2:] == ["answer_em", "answer_f1"]
     assert found["won"]["two"]["answer_em"] == ["a"]
@@ -180,7 +180,7 @@ def test_answers_are_judged_unasked_and_are_part_of_the_traces(tmp_path):
         {"one": "sea", "two": "Thames"},
         ["The Thames"],
     )
-    assert "two answers 'Thames', accepted 'The Thames'" in said
+    assert "two answers 'Thames', accepted 'The Thames'" in output
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<b>answers</b>: one: sea; two: Thames <b>accepted</b>: The Thames" in text
 
@@ -214,14 +214,14 @@ def test_the_report_never_replaces_what_is_read_or_itself(refused_here, judged, 
     before = {path: path.read_bytes() for path in (titles, *judged.iterdir())}
     args = (*arguments(judged), "--metric", "mrr", "--passages", titles, "--overwrite")
     same = (tmp_path / "r", judged / ".." / judged.name / "dense.jsonl", tmp_path / "link.run")
-    for changes, said in (
+    for changes, message in (
         (("--out", same[0], "--html", same[0]), f"--html: {same[0]} is also the file of --out"),
         (("--out", judged / "queries.jsonl"), f"--out: {judged / 'queries.jsonl'} is also the file of --qrels"),
         (("--html", same[1]), f"--html: {same[1]} is also the file of --run dense"),
         (("--html", same[2]), f"--html: {same[2]} is also the file of --run graph"),
         (("--out", titles), f"--out: {titles} is also the file of --passages"),
     ):
-        assert said in refused_here(*args, *changes)
+        assert message in refused_here(*args, *changes)
     beir = tmp_path / "beir"
     (beir / "qrels").mkdir(parents=True)
     run = ("--run", f"dense={judged / 'dense.jsonl'}", "--overwrite", "--beir-split", "dev")
@@ -232,7 +232,7 @@ def test_the_report_never_replaces_what_is_read_or_itself(refused_here, judged, 
     assert not same[0].exists()
 
 
-def test_a_folder_that_is_not_there_is_said_first(refused_here, judged, tmp_path):
+def test_a_missing_folder_is_refused_first(refused_here, judged, tmp_path):
     out = tmp_path / "nowhere" / "r.html"
     line = refused_here(*arguments(judged), "--run", "third=unread.run", "--html", out)
     assert f"--html: {tmp_path / 'nowhere'} is not a folder, so {out} cannot be written" in line
@@ -258,7 +258,7 @@ def test_half_a_character_in_a_title_is_one_line(refused_here, judged, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (("--run", "dense"), "--run is 'dense'; give a name and a file"),
         (("--run", "graph=other"), "--run graph is given twice"),
@@ -268,8 +268,8 @@ def test_half_a_character_in_a_title_is_one_line(refused_here, judged, tmp_path)
         (("--metric", "answer_em"), "run 'dense', answer_em: the run has no answers"),
     ],
 )
-def test_what_cannot_be_evaluated_is_said(refused_here, judged, change, said):
-    assert said in refused_here(*arguments(judged), *change)
+def test_bad_runs_and_judgements_are_refused(refused_here, judged, change, message):
+    assert message in refused_here(*arguments(judged), *change)
 
 
 def test_a_bad_file_is_named_with_its_line(refused_here, judged, tmp_path):

@@ -31,9 +31,9 @@ def arguments(folder):
 
 
 def test_answers_in_titles_and_texts(judged, tmp_path):
-    said = hopfuse(*arguments(judged), "--passages", judged / "passages.jsonl", "--out", tmp_path / "r.json").stdout
+    output = hopfuse(*arguments(judged), "--passages", judged / "passages.jsonl", "--out", tmp_path / "r.json").stdout
     assert (
-        "1 have no answer that a passage could contain (none, or yes or no); answer_supported leaves them out" in said
+        "1 have no answer that a passage could contain (none, or yes or no); answer_supported leaves them out" in output
     )
     found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     values = found["per_query"]["values"]["r"]
@@ -43,7 +43,7 @@ def test_answers_in_titles_and_texts(judged, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["eval", "sweep"])
-def test_what_is_not_given_is_said(refused_here, judged, command):
+def test_missing_texts_and_answers_are_refused(refused_here, judged, command):
     metric = ("--metric", "answer_supported@1")
     runs = [part for name in ("a", "b") for part in ("--run", f"{name}={judged / 'run.jsonl'}")]
     args = (command, "--qrels", judged / "gold.jsonl", *runs, *metric)
@@ -57,7 +57,7 @@ def test_what_is_not_given_is_said(refused_here, judged, command):
     )
 
 
-def test_a_sweep_chooses_by_the_answers_held(judged, tmp_path):
+def test_a_sweep_selects_by_answer_supported(judged, tmp_path):
     ids = [f"q{at}" for at in range(20)]
     write_jsonl(judged / "gold.jsonl", [{"id": id, "gold": ["sea"], "answer": "Thames"} for id in ids])
     orders = {"a": ("sea", "notes", "river"), "b": ("river", "sea", "notes")}

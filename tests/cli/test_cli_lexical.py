@@ -45,10 +45,10 @@ def test_build_takes_a_language(files, tmp_path, language, stemmer, some):
     assert (found["stemmer"], found["stopwords"] > 0) == (stemmer, some)
 
 
-def test_info_says_what_the_leg_is(lexical_index, index):
-    said = hopfuse("info", lexical_index, "--verify").stdout
-    assert "lexical: stemmer" in said
-    assert "lucene" in said
+def test_info_describes_the_lexical_part(lexical_index, index):
+    output = hopfuse("info", lexical_index, "--verify").stdout
+    assert "lexical: stemmer" in output
+    assert "lucene" in output
     assert json.loads(hopfuse("info", lexical_index, "--json").stdout)["lexical"]["terms"] > 10
     assert "lexical:" not in hopfuse("info", index).stdout
 
@@ -72,28 +72,28 @@ def test_score_fuses_three_lists(scoring, lexical_index, files, tmp_path):
 
 def test_explain_shows_the_third_list(lexical_index, files):
     ask = ["trace", lexical_index, QUESTION, "--vectors", files / "query_vectors.npy"]
-    said = hopfuse(*ask, "--lexical-weight", 0.3).stdout
-    assert "Lexical list of 2" in said
-    assert " lexical 0." in said
+    output = hopfuse(*ask, "--lexical-weight", 0.3).stdout
+    assert "Lexical list of 2" in output
+    assert " lexical 0." in output
     assert "Lexical list" not in hopfuse(*ask).stdout
 
 
 def test_words_of_the_index_raise_weights_unless_they_are_left_out(lexical_index, files):
     ask = [lexical_index, QUESTION, "--vectors", files / "query_vectors.npy"]
-    said = hopfuse("trace", *ask).stdout
+    output = hopfuse("trace", *ask).stdout
     opened = Index.open(lexical_index)
     recipe = GuidedWalk(opened, lexical=BM25(opened.lexical))
     given = {"vectors": np.load(files / "query_vectors.npy")[:1], "entities": [["London"]], "trace": True}
     found = recipe.search([QUESTION], **given)
-    assert f"Other words, which raise weights: {found.traces[0]['other_words'].strip()}" in said
-    assert f"raised {max(hit['boost'] for hit in found.traces[0]['hits']):.3g} times by words" in said
+    assert f"Other words, which raise weights: {found.traces[0]['other_words'].strip()}" in output
+    assert f"raised {max(hit['boost'] for hit in found.traces[0]['hits']):.3g} times by words" in output
     assert "raise weights" not in hopfuse("trace", *ask, "--lexical", "none").stdout
     for command in ("search", "trace"):
         shown = json.loads(hopfuse(command, *ask, "--json").stdout)
         assert [hit["score"] for hit in shown["hits"]] == [score for _, score in found.hits.row(0)]
 
 
-def test_what_cannot_be_is_said(refused_here, scoring, index, files, tmp_path):
+def test_bad_lexical_options_are_refused(refused_here, scoring, index, files, tmp_path):
     out = ["--out", tmp_path / "out.jsonl"]
     plain = [*scoring, *out, "--recipe", "phase-graph"]
     assert "--lexical-k is given without --lexical; add it" in refused_here(*plain, "--lexical-k", 5)

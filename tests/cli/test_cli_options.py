@@ -36,13 +36,13 @@ def options(given: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(("recipe", "given", "made"), GIVEN)
-def test_the_recipe_has_what_is_given(memory, said, tmp_path, recipe, given, made) -> None:
-    said(*scoring(memory, recipe, tmp_path / "out.jsonl", *options(given)))
+def test_the_recipe_has_what_is_given(memory, output_of, tmp_path, recipe, given, made) -> None:
+    output_of(*scoring(memory, recipe, tmp_path / "out.jsonl", *options(given)))
     found, names = by_hand(memory, recipe, **made)
     assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == rows_of(found, names)
-    trace = json.loads(said(*explaining(memory, recipe, *options(given), "--json")))
+    trace = json.loads(output_of(*explaining(memory, recipe, *options(given), "--json")))
     assert trace == {"question": QUESTION, **json.loads(json.dumps(found.traces[0]))}
-    assert said(*explaining(memory, recipe, *options(given))).startswith(QUESTION)
+    assert output_of(*explaining(memory, recipe, *options(given))).startswith(QUESTION)
 
 
 def test_they_change_what_is_found(memory) -> None:
@@ -74,11 +74,11 @@ def test_a_methods_own_options_may_be_several_values() -> None:
     assert found.method == Tsallis(q=(0.5, 1.5), temperature=0.5)
 
 
-def test_importance_is_read_from_a_file(memory, said, tmp_path) -> None:
+def test_importance_is_read_from_a_file(memory, output_of, tmp_path) -> None:
     known = np.array([0.1, np.nan, 1.0])
     np.save(tmp_path / "a,b.npy", known)
     out, given = tmp_path / "out.jsonl", f"importance={tmp_path / 'a,b.npy'}"
-    said(*scoring(memory, "hybrid-rrf", out, "--option", given))
+    output_of(*scoring(memory, "hybrid-rrf", out, "--option", given))
     assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", importance=known))
     files = option_files([given, "graph_k=5"], RECIPES["hybrid-rrf"].Config)  # type: ignore[attr-defined]
     assert files == {"--option importance": tmp_path / "a,b.npy"}
@@ -105,10 +105,10 @@ def test_a_run_with_other_options_is_not_taken_up(memory, tmp_path) -> None:
     assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", rank_constant=9))
 
 
-def test_entities_by_words(memory, said, tmp_path) -> None:
+def test_entities_by_words(memory, output_of, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
     files = (memory / "index", "--queries", memory / "queries.jsonl", "--out", out)
-    said("score", *files, "--recipe", "triple-hybrid", "--option", "mode=lexical", "--lexical", "fts5")
+    output_of("score", *files, "--recipe", "triple-hybrid", "--option", "mode=lexical", "--lexical", "fts5")
     first = [[hit["id"] for hit in row["hits"]] for row in read_jsonl(out)]
     assert first == [["Alien"], ["Ridley Scott"], ["North Sea"]]
 
@@ -149,7 +149,7 @@ def test_what_cannot_be_is_refused(recipe, given, why) -> None:
     assert why in str(told.value)
 
 
-def test_values_that_the_recipe_refuses_are_said_before_the_work(memory, refused_here, tmp_path) -> None:
+def test_values_are_checked_before_the_work(memory, refused_here, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
     for recipe, given, why in (
         ("triple-hybrid", "mode=grahp", "give one of hybrid, graph, vector, lexical"),

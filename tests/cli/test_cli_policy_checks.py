@@ -39,6 +39,6 @@ def test_diagnose_makes_every_recipe_before_it_searches(index, tmp_path, refused
     module = import_module("hopfuse.cli.diagnose.diagnose")
     monkeypatch.setattr(module, "search_legs", lambda *asked, **options: searched.append(asked))
     scope = policy(tmp_path, "scope.toml", '[facts]\nscope = "all"')
-    said = refused_here(*stability(index, tmp_path, "--stability", "phase-graph", "--policy", scope))
-    assert 'the policy has facts.scope = "all": give --encoder, and an index with facts' in said
+    message = refused_here(*stability(index, tmp_path, "--stability", "phase-graph", "--policy", scope))
+    assert 'the policy has facts.scope = "all": give --encoder, and an index with facts' in message
     assert searched == []

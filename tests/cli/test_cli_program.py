@@ -15,15 +15,15 @@ COMMANDS += ("info", "selftest", "bench", "serve", "mcp")
 
 def test_version_and_help():
     assert hopfuse("--version").stdout == f"hopfuse {hf.__version__}\n"
-    said = hopfuse("--help").stdout
-    assert all(f"\n  {name} " in said for name in COMMANDS)
+    output = hopfuse("--help").stdout
+    assert all(f"\n  {name} " in output for name in COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(name):
-    said = hopfuse(name, "--help").stdout
-    assert said.startswith(f"Usage: hopfuse {name} ")
-    assert all(line.strip() for line in said.splitlines() if line.startswith("  --"))
+    output = hopfuse(name, "--help").stdout
+    assert output.startswith(f"Usage: hopfuse {name} ")
+    assert all(line.strip() for line in output.splitlines() if line.startswith("  --"))
 
 
 def test_the_entry_point_is_main():
@@ -34,7 +34,7 @@ def test_the_entry_point_is_main():
 
 
 @pytest.mark.parametrize("package", ["click", "rich"])
-def test_without_the_extra_its_name_is_said(package):
+def test_without_the_extra_the_error_names_it(package):
     program = f"import sys; sys.modules[{package!r}] = None; from hopfuse.cli import main; main(['info'])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 2

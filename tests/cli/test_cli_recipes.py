@@ -14,26 +14,26 @@ from hopfuse.report import arrow, policy_page
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_scores_are_the_recipes_own(memory, said, tmp_path, recipe) -> None:
-    said(*scoring(memory, recipe, tmp_path / "out.jsonl"))
+def test_scores_are_the_recipes_own(memory, output_of, tmp_path, recipe) -> None:
+    output_of(*scoring(memory, recipe, tmp_path / "out.jsonl"))
     assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == rows_of(*by_hand(memory, recipe))
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_traces_are_the_recipes_own(memory, said, tmp_path, recipe) -> None:
+def test_traces_are_the_recipes_own(memory, output_of, tmp_path, recipe) -> None:
     out = tmp_path / "trace.json"
-    shown = said(*explaining(memory, recipe, "--out", out))
+    shown = output_of(*explaining(memory, recipe, "--out", out))
     found, _ = by_hand(memory, recipe)
     trace = json.loads(json.dumps(found.traces[0]))
     assert json.loads(out.read_text()) == {"question": QUESTION, **trace}
     assert shown.startswith(QUESTION)
     first = trace["hits"][0]
     assert f"1. {first.get('title') or first.get('name')}  {first['score']:.4f}" in shown
-    assert json.loads(said(*explaining(memory, recipe, "--json"))) == {"question": QUESTION, **trace}
+    assert json.loads(output_of(*explaining(memory, recipe, "--json"))) == {"question": QUESTION, **trace}
 
 
-def test_the_tree_of_a_policy_says_what_counted(memory, said) -> None:
-    shown = " ".join(said(*explaining(memory, "policy-rag")).split())
+def test_the_tree_of_a_policy_has_seeds_facts_and_paths(memory, output_of) -> None:
+    shown = " ".join(output_of(*explaining(memory, "policy-rag")).split())
     trace = by_hand(memory, "policy-rag")[0].traces[0]
     assert "Alien (exact): align 1" in shown
     assert "Ridley Scott — directed → Alien" in shown
@@ -45,8 +45,8 @@ def test_the_tree_of_a_policy_says_what_counted(memory, said) -> None:
     assert "Ridley Scott —directed→ Alien, fact 0, stated in Alien" in shown
 
 
-def test_the_tree_of_a_guided_walk_says_where_it_started_and_what_counted(memory, said) -> None:
-    shown = " ".join(said(*explaining(memory, "guided-walk", "--option", "second_mass=0.5")).split())
+def test_the_tree_of_a_guided_walk_has_seeds_and_weights(memory, output_of) -> None:
+    shown = " ".join(output_of(*explaining(memory, "guided-walk", "--option", "second_mass=0.5")).split())
     trace = by_hand(memory, "guided-walk", second_mass=0.5)[0].traces[0]
     second, hit = trace["second_seeds"][0], trace["hits"][0]
     assert "Alien (exact): in 1 passages" in shown
@@ -58,22 +58,22 @@ def test_the_tree_of_a_guided_walk_says_where_it_started_and_what_counted(memory
     assert f"path {hit['paths'][0][-1]['strength']:.3g}: {seed['name']} {arrow(step)}" in shown
 
 
-def test_the_tree_of_triples_says_what_leads_there(memory, said) -> None:
-    shown = said(*explaining(memory, "triple-hybrid"))
+def test_the_tree_of_triples_has_the_triples_of_each_hit(memory, output_of) -> None:
+    shown = output_of(*explaining(memory, "triple-hybrid"))
     hit = next(hit for hit in by_hand(memory, "triple-hybrid")[0].traces[0]["hits"] if hit["triple"])
     assert " — ".join(hit["triple"][part] for part in ("head", "relation", "tail")) in shown
     assert f"by {hit['by']}" in shown
 
 
-def test_a_page_is_written(memory, said, tmp_path) -> None:
+def test_a_page_is_written(memory, output_of, tmp_path) -> None:
     out = tmp_path / "trace.html"
-    said(*explaining(memory, "policy-rag", "--out", out))
+    output_of(*explaining(memory, "policy-rag", "--out", out))
     assert out.read_text() == policy_page(by_hand(memory, "policy-rag")[0].traces[0])
 
 
-def test_a_policy_is_read(memory, said, tmp_path) -> None:
+def test_a_policy_is_read(memory, output_of, tmp_path) -> None:
     (tmp_path / "p.toml").write_text('version = 1\n[switches]\nnormalisation = false\n[seeds]\nsource = "entities"\n')
-    said(*scoring(memory, "policy-rag", tmp_path / "out.jsonl", "--policy", tmp_path / "p.toml"))
+    output_of(*scoring(memory, "policy-rag", tmp_path / "out.jsonl", "--policy", tmp_path / "p.toml"))
     found, _ = by_hand(memory, "policy-rag", Policy().without("normalisation"))
     rows = read_jsonl(tmp_path / "out.jsonl")
     assert [[hit["score"] for hit in row["hits"]] for row in rows] == [
@@ -83,7 +83,7 @@ def test_a_policy_is_read(memory, said, tmp_path) -> None:
     assert [hit["score"] for hit in rows[0]["hits"]] != [score for _, score in plain], "it changes something"
 
 
-def test_facts_have_vectors_where_there_is_an_encoder(said, tmp_path) -> None:
+def test_facts_have_vectors_where_there_is_an_encoder(output_of, tmp_path) -> None:
     pytest.importorskip("wordllama")
     encoder = hf.encoders.WordLlamaEncoder(64)
     folder = write_memory(tmp_path, encoder)
@@ -97,9 +97,9 @@ def test_facts_have_vectors_where_there_is_an_encoder(said, tmp_path) -> None:
         policy = Policy.from_toml(f'version = 1\n[facts]\nscope = "{scope}"\n')
         own, names = by_hand(folder, "policy-rag", policy, encoder=encoder, fact_vectors=vectors)
         out = folder / f"{scope}.jsonl"
-        said("score", *files, "--queries", folder / "queries.jsonl", "--out", out, *more)
+        output_of("score", *files, "--queries", folder / "queries.jsonl", "--out", out, *more)
         assert [row["hits"] for row in read_jsonl(out)] == rows_of(own, names)
-        found[scope] = json.loads(said("trace", *files, QUESTION, "--entity", "Alien", *more, "--json"))
+        found[scope] = json.loads(output_of("trace", *files, QUESTION, "--entity", "Alien", *more, "--json"))
         assert found[scope]["facts"] == json.loads(json.dumps(own.traces[0]["facts"]))
         nearest = vectors @ encoder.encode_queries([QUESTION])[0]
         scores = [fact["score"] for fact in found[scope]["facts"]]
@@ -153,22 +153,24 @@ def test_triples_need_facts_and_vectors(index, files, refused_here, tmp_path) ->
     assert "--recipe hybrid-rrf runs on it" in line
 
 
-def test_the_default_policy_is_printed_and_written(said, refused_here, tmp_path) -> None:
-    text = said("policy")
+def test_the_default_policy_is_printed_and_written(output_of, refused_here, tmp_path) -> None:
+    text = output_of("policy")
     assert text == Policy().to_toml()
     assert tomllib.loads(text)["version"] == 1
-    assert said("policy", "--paper") == Policy.paper().to_toml()
-    said("policy", "--out", tmp_path / "policy.toml")
+    assert output_of("policy", "--paper") == Policy.paper().to_toml()
+    output_of("policy", "--out", tmp_path / "policy.toml")
     assert (tmp_path / "policy.toml").read_text() == text
     assert "exists; choose another name" in refused_here("policy", "--out", tmp_path / "policy.toml")
     assert "--overwrite is given without --out" in refused_here("policy", "--overwrite")
-    assert said("policy", "--check", tmp_path / "policy.toml").endswith("0 of its values differ from the defaults.\n")
+    assert output_of("policy", "--check", tmp_path / "policy.toml").endswith(
+        "0 of its values differ from the defaults.\n"
+    )
 
 
-def test_an_edited_policy_is_checked(said, refused_here, tmp_path) -> None:
+def test_an_edited_policy_is_checked(output_of, refused_here, tmp_path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text("version = 1\n[walk]\ndamping = 0.75\n[switches]\ngate = false\n[families]\nkinship = 2\n")
-    lines = said("policy", "--check", path).splitlines()
+    lines = output_of("policy", "--check", path).splitlines()
     assert lines[:3] == [
         "walk.damping = 0.75, by default 0.85",
         "switches.gate = False, by default True",

@@ -221,7 +221,7 @@ def test_a_malformed_query_is_named_before_anything_is_made(index, files, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"--index": "nowhere"}, "nowhere"),
         ({"--queries": "nowhere.jsonl"}, "cannot be read: No such file"),
@@ -234,7 +234,7 @@ def test_a_malformed_query_is_named_before_anything_is_made(index, files, tmp_pa
         ({"--encoder": "wordllama"}, "there is nothing else to encode"),
     ],
 )
-def test_what_cannot_be_scored_is_said(refused_here, index, files, tmp_path, change, said):
+def test_bad_queries_are_refused(refused_here, index, files, tmp_path, change, message):
     options = {
         "--index": index,
         "--queries": files / "queries.jsonl",
@@ -245,7 +245,7 @@ def test_what_cannot_be_scored_is_said(refused_here, index, files, tmp_path, cha
     if options["--out"].name == "out.csv":
         options["--out"] = tmp_path / "out.csv"
     directory = options.pop("--index")
-    assert said in refused_here("score", directory, *(x for option in options.items() for x in option))
+    assert message in refused_here("score", directory, *(x for option in options.items() for x in option))
     assert not options["--out"].exists()
 
 
@@ -259,7 +259,7 @@ def test_queries_are_read_one_at_a_time(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("[1]", "is a list"),
         ('{"id": 1.5}', "an id is a string or an integer"),
@@ -270,10 +270,10 @@ def test_queries_are_read_one_at_a_time(tmp_path):
         ("", "is blank"),
     ],
 )
-def test_a_malformed_query_is_named(tmp_path, line, said):
+def test_a_malformed_query_is_named(tmp_path, line, message):
     path = tmp_path / "queries.jsonl"
     path.write_text(line + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match=f"line 1 .*{said}"):
+    with pytest.raises(InputError, match=f"line 1 .*{message}"):
         list(read_queries(path))
 
 
@@ -309,31 +309,31 @@ def test_a_file_that_cannot_grow_leaves_no_result(scoring, tmp_path):
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_a_planted_link_is_not_followed(scoring, said, tmp_path):
+def test_a_planted_link_is_not_followed(scoring, output_of, tmp_path):
     victim, out = tmp_path / "victim", tmp_path / "out.jsonl"
     victim.write_text("mine", encoding="utf-8")
     (tmp_path / "out.jsonl.unfinished").symlink_to(victim)
-    said(*scoring, "--out", out)
+    output_of(*scoring, "--out", out)
     assert victim.read_text(encoding="utf-8") == "mine"
     assert not out.is_symlink()
 
 
-def test_k_may_be_larger_than_what_there_is(scoring, said, tmp_path):
-    said(*scoring, "--out", tmp_path / "out.jsonl", "--k", 10**8)
+def test_k_may_be_larger_than_what_there_is(scoring, output_of, tmp_path):
+    output_of(*scoring, "--out", tmp_path / "out.jsonl", "--k", 10**8)
     assert max(len(row["hits"]) for row in read_jsonl(tmp_path / "out.jsonl")) == 6
 
 
-def test_own_vectors_beside_an_encoder_of_the_names(files, said, tmp_path):
+def test_vectors_of_a_file_with_an_encoder_for_names(files, output_of, tmp_path):
     """Passages by a file's vectors; a name that the index lacks is mapped to the nearest entity."""
     pytest.importorskip("wordllama")
     from hopfuse.encoders import WordLlamaEncoder
 
-    said(*build_args(files), "--encoder", "wordllama:64", "--out", tmp_path / "index")
+    output_of(*build_args(files), "--encoder", "wordllama:64", "--out", tmp_path / "index")
     write_jsonl(tmp_path / "queries.jsonl", [{"id": "q", "entities": ["the Londons"]}])
     np.save(tmp_path / "vectors.npy", np.load(files / "query_vectors.npy")[:1])
     inputs = [tmp_path / "index", "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
     more = ["--encoder", "wordllama:64", "--option", "entity_threshold=0.3", "--out", tmp_path / "out.jsonl"]
-    said("score", *inputs, "--recipe", "phase-graph", *more)
+    output_of("score", *inputs, "--recipe", "phase-graph", *more)
     recipe = PhaseGraph(Index.open(tmp_path / "index"), encoder=WordLlamaEncoder(64), entity_threshold=0.3)
     found = recipe.search(vectors=np.load(tmp_path / "vectors.npy"), entities=[["the Londons"]], k=10)
     assert found.lists["graph"].counts[0] > 0

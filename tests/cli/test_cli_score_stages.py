@@ -29,17 +29,17 @@ def expected(files, index, tmp_path_factory):
 
 
 @pytest.fixture
-def folder(scoring, tmp_path, said):
-    said("score", "plan", *scoring[1:], *OPTIONS, "--out", tmp_path / "run")
+def folder(scoring, tmp_path, output_of):
+    output_of("score", "plan", *scoring[1:], *OPTIONS, "--out", tmp_path / "run")
     return tmp_path / "run"
 
 
-def test_stages_give_what_one_run_gives(folder, expected, said, refused_here, tmp_path, capsys) -> None:
+def test_stages_give_what_one_run_gives(folder, expected, output_of, refused_here, tmp_path, capsys) -> None:
     assert "has 0 of 8 parts" in refused_here("score", "merge", folder, "--out", tmp_path / "out.jsonl")
     for shard in ("2/2", "1/2"):
-        said("score", "run", folder, "--shard", shard, "--threads", 1, "--chunk", 13)
-    said("score", "verify", folder, "--sample", 2)
-    said("score", "merge", folder, "--out", tmp_path / "out.jsonl")
+        output_of("score", "run", folder, "--shard", shard, "--threads", 1, "--chunk", 13)
+    output_of("score", "verify", folder, "--sample", 2)
+    output_of("score", "merge", folder, "--out", tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_bytes() == expected
     assert "--overwrite" in refused_here("score", "merge", folder, "--out", tmp_path / "out.jsonl")
     assert "--shard is 'x'" in refused_here("score", "run", folder, "--shard", "x")
@@ -67,10 +67,12 @@ def test_two_workers_over_the_real_index(scoring, expected, tmp_path) -> None:
     assert "threads is given" in refused(*scoring, "--workers", 2, "--threads", 2, "--out", tmp_path / "b.jsonl")
 
 
-def test_runs_that_other_programs_read(folder, expected, said, tmp_path) -> None:
-    said("score", "run", folder)
+def test_runs_that_other_programs_read(folder, expected, output_of, tmp_path) -> None:
+    output_of("score", "run", folder)
     for name in ("out.trec", "out.json", "out.jsonl"):
-        said("score", "merge", folder, "--out", tmp_path / name, *(["--tag", "mine"] if name == "out.trec" else []))
+        output_of(
+            "score", "merge", folder, "--out", tmp_path / name, *(["--tag", "mine"] if name == "out.trec" else [])
+        )
     whole = read_run_file(tmp_path / "out.jsonl")
     assert len(whole) == QUERIES
     assert read_run_file(tmp_path / "out.trec") == read_run_file(tmp_path / "out.json") == whole
@@ -79,10 +81,10 @@ def test_runs_that_other_programs_read(folder, expected, said, tmp_path) -> None
     assert (tmp_path / "out.trec").read_text().startswith(f"q0 Q0 {first['hits'][0]['id']} 1 ")
 
 
-def test_ranx_reads_the_json(folder, said, tmp_path) -> None:
+def test_ranx_reads_the_json(folder, output_of, tmp_path) -> None:
     ranx = pytest.importorskip("ranx")
-    said("score", "run", folder)
-    said("score", "merge", folder, "--out", tmp_path / "out.json")
+    output_of("score", "run", folder)
+    output_of("score", "merge", folder, "--out", tmp_path / "out.json")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # the file stays open
         read = ranx.Run.from_file(str(tmp_path / "out.json"), kind="json").to_dict()
@@ -96,22 +98,22 @@ def test_from_a_pipe_to_a_pipe(files, index, expected) -> None:
     assert (done.returncode, done.stdout) == (0, expected), done.stderr
 
 
-def test_a_plan_keeps_what_standard_input_gave(files, index, expected, said, tmp_path, monkeypatch) -> None:
+def test_a_plan_keeps_what_standard_input_gave(files, index, expected, output_of, tmp_path, monkeypatch) -> None:
     given = ["--queries", "-", "--vectors", files / "query_vectors.npy", *OPTIONS, "--out", tmp_path / "run"]
     for _ in range(2):  # the second time, the same plan exists
         asked = SimpleNamespace(buffer=io.BytesIO((files / "queries.jsonl").read_bytes()))
         monkeypatch.setattr(sys, "stdin", asked)
-        said("score", "plan", index, *given)
-    said("score", "run", tmp_path / "run")
-    said("score", "merge", tmp_path / "run", "--out", tmp_path / "out.jsonl")
+        output_of("score", "plan", index, *given)
+    output_of("score", "run", tmp_path / "run")
+    output_of("score", "merge", tmp_path / "run", "--out", tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_bytes() == expected
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_titles_texts_and_the_scores_of_the_legs(scoring, index, files, said, tmp_path, suffix) -> None:
+def test_titles_texts_and_the_scores_of_the_legs(scoring, index, files, output_of, tmp_path, suffix) -> None:
     out = tmp_path / f"out.{suffix}"
     extras = [x for name in ("legs", "title", "text") for x in ("--with", name)]
-    said(*scoring, "--recipe", "phase-graph", "--k", 4, *extras, "--out", out)
+    output_of(*scoring, "--recipe", "phase-graph", "--k", 4, *extras, "--out", out)
     rows = read_jsonl(out) if suffix == "jsonl" else pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist()
     opened = Index.open(index)
     asked = read_jsonl(files / "queries.jsonl")
@@ -132,7 +134,7 @@ def test_titles_texts_and_the_scores_of_the_legs(scoring, index, files, said, tm
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_metadata_of_the_hits(scoring, said, refused_here, tmp_path, suffix) -> None:
+def test_metadata_of_the_hits(scoring, output_of, refused_here, tmp_path, suffix) -> None:
     rows = [
         {"id": 1, "text": "one", "metadata": {"year": 2019, "tags": ["a"], "day": "2024-05-01T00:00:00Z", "ok": True}},
         {"id": 2, "text": "two", "metadata": {}},
@@ -142,7 +144,7 @@ def test_metadata_of_the_hits(scoring, said, refused_here, tmp_path, suffix) -> 
     Index.build(passages=rows, vectors=vectors, metadata_types=kinds).save(tmp_path / "index")
     out = tmp_path / f"out.{suffix}"
     given = ["score", tmp_path / "index", *scoring[2:], "--recipe", "hybrid-rrf", "--lexical", "none"]
-    said(*given, "--with", "metadata", "--out", out)
+    output_of(*given, "--with", "metadata", "--out", out)
     read = read_jsonl(out) if suffix == "jsonl" else pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist()
     found = {hit["id"]: hit["metadata"] for hit in read[0]["hits"]}
     assert found[1] == {"year": 2019, "tags": ["a"], "day": "2024-05-01T00:00:00+00:00", "ok": True}
@@ -152,12 +154,12 @@ def test_metadata_of_the_hits(scoring, said, refused_here, tmp_path, suffix) -> 
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_vectors_in_the_rows(scoring, files, expected, said, refused_here, tmp_path, suffix) -> None:
+def test_vectors_in_the_rows(scoring, files, expected, output_of, refused_here, tmp_path, suffix) -> None:
     vectors = np.load(files / "query_vectors.npy")
     rows = [{**row, "vector": vectors[at].tolist()} for at, row in enumerate(read_jsonl(files / "queries.jsonl"))]
     path = write_queries(tmp_path / f"queries.{suffix}", rows)
     given = ["score", scoring[1], "--queries", path, *OPTIONS]
-    said(*given, "--out", tmp_path / "out.jsonl")
+    output_of(*given, "--out", tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_bytes() == expected
     more = ["--vectors", files / "query_vectors.npy", "--out", tmp_path / "b.jsonl"]
     assert "has a column 'vector'; give only one of them" in refused_here(*given, *more)
@@ -185,14 +187,14 @@ BAD = [
 def test_a_bad_row_is_named_before_anything_is_made(scoring, files, refused_here, tmp_path, suffix) -> None:
     vectors = np.load(files / "query_vectors.npy")
     where = "line 202" if suffix == "jsonl" else "row 201"
-    for number, (spoil, said) in enumerate(BAD):
+    for number, (spoil, message) in enumerate(BAD):
         rows = [{**row, "vector": vectors[at].tolist()} for at, row in enumerate(read_jsonl(files / "queries.jsonl"))]
         rows = [{**row, "entities": None if row["text"] else []} for row in rows]
         spoil(rows)
         path = write_queries(tmp_path / f"queries{number}.{suffix}", rows)
         line = refused_here("score", scoring[1], "--queries", path, "--out", tmp_path / "out.jsonl")
         assert f"{path}, {where}" in line
-        assert said in line
+        assert message in line
     assert not list(tmp_path.glob("out*"))
 
 
@@ -217,15 +219,15 @@ def test_names_that_a_trec_run_cannot_hold_are_refused_first(scoring, refused_he
     assert not list(tmp_path.glob("out*"))
 
 
-def test_a_plan_for_another_index_is_refused(files, said, refused_here, tmp_path) -> None:
+def test_a_plan_for_another_index_is_refused(files, output_of, refused_here, tmp_path) -> None:
     from cli.cli_files import build_args
 
-    said(*build_args(files), "--out", tmp_path / "index")
+    output_of(*build_args(files), "--out", tmp_path / "index")
     given = ["--queries", files / "queries.jsonl", "--vectors", files / "query_vectors.npy", *OPTIONS]
-    said("score", "plan", tmp_path / "index", *given, "--out", tmp_path / "run")
-    said("score", "run", tmp_path / "run", "--shard", "1/2")
+    output_of("score", "plan", tmp_path / "index", *given, "--out", tmp_path / "run")
+    output_of("score", "run", tmp_path / "run", "--shard", "1/2")
     parts = sorted((tmp_path / "run" / "parts").iterdir())
-    said(*build_args(files), "--aliases", files / "aliases.jsonl", "--out", tmp_path / "index")
+    output_of(*build_args(files), "--aliases", files / "aliases.jsonl", "--out", tmp_path / "index")
     line = refused_here("score", "run", tmp_path / "run")
     assert "the plan is for another index" in line
     assert "was at generation 1" in line
@@ -235,16 +237,16 @@ def test_a_plan_for_another_index_is_refused(files, said, refused_here, tmp_path
     assert "holds an unfinished run with other index" in line
 
 
-def test_an_index_that_takes_changes_is_read_where_the_plan_was_made(files, said, tmp_path, expected) -> None:
+def test_an_index_that_takes_changes_is_read_where_the_plan_was_made(files, output_of, tmp_path, expected) -> None:
     from cli.cli_files import build_args
 
-    said(*build_args(files), "--aliases", files / "aliases.jsonl", "--out", tmp_path / "index")
+    output_of(*build_args(files), "--aliases", files / "aliases.jsonl", "--out", tmp_path / "index")
     given = ["--queries", files / "queries.jsonl", "--vectors", files / "query_vectors.npy", *OPTIONS]
-    said("score", "plan", tmp_path / "index", *given, "--out", tmp_path / "run")
+    output_of("score", "plan", tmp_path / "index", *given, "--out", tmp_path / "run")
     with Index.open(tmp_path / "index", writable=True) as live, live.change() as change:
         change.delete_passages(["p0"])
-    said("score", "run", tmp_path / "run")
-    said("score", "merge", tmp_path / "run", "--out", tmp_path / "out.jsonl")
+    output_of("score", "run", tmp_path / "run")
+    output_of("score", "merge", tmp_path / "run", "--out", tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_bytes() == expected
 
 

@@ -26,16 +26,16 @@ def plain(tmp_path):
     return tmp_path / "plain"
 
 
-def test_the_encoder_of_the_index_is_loaded_by_its_name(said, refused_here, tmp_path) -> None:
+def test_the_encoder_of_the_index_is_loaded_by_its_name(output_of, refused_here, tmp_path) -> None:
     pytest.importorskip("wordllama")
     from hopfuse.encoders import WordLlamaEncoder
 
     chunks, index = write_jsonl(tmp_path / "chunks.jsonl", CHUNKS), tmp_path / "index"
-    said("build", chunks, "--encoder", "wordllama:64", "--out", index)
-    shown = said("search", index, "Which river flows through London?", "--lexical", "fts5")
+    output_of("build", chunks, "--encoder", "wordllama:64", "--out", index)
+    shown = output_of("search", index, "Which river flows through London?", "--lexical", "fts5")
     assert shown.startswith("1. 0.1417  7  Thames\n   The Thames flows through London")
     assert "\n2. 0.0714  8  Ada\n" in shown
-    found = json.loads(said("search", index, "river", "--lexical", "none", "-k", 1, "--json"))
+    found = json.loads(output_of("search", index, "river", "--lexical", "none", "-k", 1, "--json"))
     opened = hf.Index.open(index)
     (hit,) = HybridRRF(opened, encoder=WordLlamaEncoder(64)).search(["river"], k=1)[0]
     row = {name: getattr(hit, name) for name in ("id", "row", "score", "title", "text")}
@@ -45,18 +45,18 @@ def test_the_encoder_of_the_index_is_loaded_by_its_name(said, refused_here, tmp_
     assert "the index was built with 'wordllama' (64 dimensions, normalised)" in line
 
 
-def test_text_cannot_steer_the_terminal(plain, said) -> None:
+def test_text_cannot_steer_the_terminal(plain, output_of) -> None:
     for shown in (
-        said("search", plain, "Which river is by London?", "--lexical", "fts5"),
-        said("search", plain, "London", "--lexical", "fts5", "--json"),
-        said("trace", plain, "London \x1b[31m", "--lexical", "fts5"),
+        output_of("search", plain, "Which river is by London?", "--lexical", "fts5"),
+        output_of("search", plain, "London", "--lexical", "fts5", "--json"),
+        output_of("trace", plain, "London \x1b[31m", "--lexical", "fts5"),
     ):
         assert "Thames" in shown
         assert not any(ord(character) < 32 and character != "\n" for character in shown)
 
 
-def test_nothing_is_found(plain, said) -> None:
-    assert said("search", plain, "Who?", "--lexical", "fts5") == "Nothing was found.\n"
+def test_nothing_is_found(plain, output_of) -> None:
+    assert output_of("search", plain, "Who?", "--lexical", "fts5") == "Nothing was found.\n"
 
 
 def test_a_recipe_that_an_index_cannot_run_names_one_that_it_can(plain, refused_here) -> None:
@@ -69,7 +69,7 @@ def test_a_recipe_that_an_index_cannot_run_names_one_that_it_can(plain, refused_
 
 
 @pytest.mark.parametrize("scope", ["isolated", "results"])
-def test_only_allowed_passages_are_found(memory, said, tmp_path, scope) -> None:
+def test_only_allowed_passages_are_found(memory, output_of, tmp_path, scope) -> None:
     index = hf.Index.open(memory / "index")
     vectors, names = np.load(memory / "vectors.npy"), [names for _, names in ASKED]
     asked = {"vectors": vectors, "entities": names, "allow": ["a", "c"], "allow_scope": scope}
@@ -77,21 +77,23 @@ def test_only_allowed_passages_are_found(memory, said, tmp_path, scope) -> None:
     (tmp_path / "ids.txt").write_text("a\nc\n", encoding="utf-8")
     for number, allow in enumerate(("a,c", tmp_path / "ids.txt")):
         out = tmp_path / f"{number}.jsonl"
-        said(*scoring(memory, "phase-graph", out, "--allow", allow, "--allow-scope", scope))
+        output_of(*scoring(memory, "phase-graph", out, "--allow", allow, "--allow-scope", scope))
         rows = [[{"id": hit.id, "score": hit.score} for hit in hits] for hits in expected]
         assert [row["hits"] for row in read_jsonl(out)] == rows
-    trace = json.loads(said(*explaining(memory, "phase-graph", "--allow", "a,c", "--allow-scope", scope, "--json")))
+    trace = json.loads(
+        output_of(*explaining(memory, "phase-graph", "--allow", "a,c", "--allow-scope", scope, "--json"))
+    )
     assert {hit["id"] for hit in trace["hits"]} <= {"a", "c"}
 
 
-def test_metadata_is_built_shown_and_filtered_by(said, refused_here, tmp_path) -> None:
+def test_metadata_is_built_shown_and_filtered_by(output_of, refused_here, tmp_path) -> None:
     rows = [{**CHUNKS[0], "metadata": {"depth": 3, "tags": ["a", "b"]}}, {**CHUNKS[1], "metadata": {"day": NOON}}]
     built = ("build", write_jsonl(tmp_path / "chunks.jsonl", rows), "--metadata-type", "day=timestamp")
-    said(*built, "--metadata-type", "depth=float64", "--out", tmp_path / "index")
-    said(*built, "--reader", "words", "--out", tmp_path / "words")
+    output_of(*built, "--metadata-type", "depth=float64", "--out", tmp_path / "index")
+    output_of(*built, "--reader", "words", "--out", tmp_path / "words")
     asked = ("London notes", "--lexical", "fts5", "--json")
     for index, depth in (("index", 3.0), ("words", 3)):
-        shown = json.loads(said("search", tmp_path / index, *asked, "--recipe", "hybrid-rrf"))["hits"]
+        shown = json.loads(output_of("search", tmp_path / index, *asked, "--recipe", "hybrid-rrf"))["hits"]
         by_id = {hit["id"]: hit["metadata"] for hit in shown}
         assert by_id == {7: {"depth": depth, "tags": ["a", "b"]}, 8: {"day": "2024-05-01T12:00:00+00:00"}}
     for conditions, ids in (
@@ -103,7 +105,7 @@ def test_metadata_is_built_shown_and_filtered_by(said, refused_here, tmp_path) -
         (["depth__ge=2", "day__exists=true"], []),
     ):
         options = [part for one in conditions for part in ("--where", one)]
-        shown = json.loads(said("search", tmp_path / "index", *asked, *options))["hits"]
+        shown = json.loads(output_of("search", tmp_path / "index", *asked, *options))["hits"]
         assert [hit["id"] for hit in shown] == ids, conditions
     for option, message in (
         ("depth", "--where is 'depth'; give column=value"),
@@ -116,7 +118,7 @@ def test_metadata_is_built_shown_and_filtered_by(said, refused_here, tmp_path) -
     assert "--metadata-type is 'day'; give column=type" in refused_here(
         "build", built[1], "--metadata-type", "day", "--out", tmp_path / "no"
     )
-    assert "metadata: depth" in said("info", tmp_path / "index")
+    assert "metadata: depth" in output_of("info", tmp_path / "index")
 
 
 def test_a_stranger_is_refused(memory, refused_here, tmp_path) -> None:
@@ -125,9 +127,9 @@ def test_a_stranger_is_refused(memory, refused_here, tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_words_are_sqlites(plain, said) -> None:
+def test_words_are_sqlites(plain, output_of) -> None:
     index = hf.Index.open(plain)
     texts = index.texts_to_index()
     hits = HybridRRF(index, lexical=FTS5.build(texts)).search([QUESTION + " London"], k=10)[0]
-    shown = json.loads(said("search", plain, QUESTION + " London", "--lexical", "fts5", "--json"))
+    shown = json.loads(output_of("search", plain, QUESTION + " London", "--lexical", "fts5", "--json"))
     assert [hit["id"] for hit in shown["hits"]] == [hit.id for hit in hits] == [7]

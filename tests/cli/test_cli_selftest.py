@@ -40,7 +40,7 @@ def test_a_report_has_what_is_asked_for_with_a_problem(tmp_path):
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_a_difference_ends_with_1_and_says_where(monkeypatch, more):
+def test_a_difference_is_shown_and_the_exit_code_is_1(monkeypatch, more):
     checks = (Check("fuse rrf", False, 100, 3, 0.1, 0.2), Check("calibrate max", True, 10, 0, 0.1, 0.2))
     monkeypatch.setattr(
         sys.modules[module.__name__], "run_selftest", lambda backend, quick: SelfTest(backend, quick, checks)

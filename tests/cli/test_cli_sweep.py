@@ -42,8 +42,12 @@ GRID = ("--method", "linear,rrf,boltzmann", "--alpha", "0.2,0.5,0.8", "--pool", 
 def done(legs, tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
     args = (*arguments(legs), *GRID, "--also", "mrr", "--out", out / "s.json", "--html", out / "s.html")
-    said = hopfuse(*args).stdout
-    return said, json.loads((out / "s.json").read_text(encoding="utf-8")), (out / "s.html").read_text(encoding="utf-8")
+    output = hopfuse(*args).stdout
+    return (
+        output,
+        json.loads((out / "s.json").read_text(encoding="utf-8")),
+        (out / "s.html").read_text(encoding="utf-8"),
+    )
 
 
 def test_the_trials_are_those_of_fuse_on_the_tune_half(done):
@@ -64,7 +68,7 @@ def test_the_trials_are_those_of_fuse_on_the_tune_half(done):
 
 
 def test_the_winner_is_judged_on_the_test_half(done):
-    said, found, _ = done
+    message, found, _ = done
     test = [q for q, odd in zip(IDS, in_test_half(IDS), strict=True) if odd]
     assert found["test"]["per_query"]["ids"] == test
     assert found["test"]["runs"] == ["dense", "selected"]
@@ -73,7 +77,7 @@ def test_the_winner_is_judged_on_the_test_half(done):
     winner = found["sweep"]["test"][1]
     mean = found["test"]["groups"][0]["estimates"]["selected"]["hit@1"]["mean"]
     assert winner["estimate"]["mean"] == mean
-    assert f"{100 * mean:.1f} against the baseline's" in said
+    assert f"{100 * mean:.1f} against the baseline's" in message
     assert set(found["scores"]) == {"dense", "selected", "graph"}
     assert set(found["traces"]) >= set(found["test"]["won"]["selected"]["hit@1"])
     won = found["traces"][found["test"]["won"]["selected"]["hit@1"][0]]["gold"][0]["runs"]
@@ -82,10 +86,10 @@ def test_the_winner_is_judged_on_the_test_half(done):
 
 
 def test_table_and_page_show_it(done):
-    said, found, text = done
-    assert "…" not in said
-    assert max(map(len, said.splitlines()[2:])) <= 80
-    words = " ".join(said.split())
+    message, found, text = done
+    assert "…" not in message
+    assert max(map(len, message.splitlines()[2:])) <= 80
+    words = " ".join(message.split())
     for title in ("tune queries: the best", "hit@1 against alpha", "hit@1 against pool", "run once", "won by selected"):
         assert title in words
     page = Page(text)
@@ -106,8 +110,8 @@ def test_table_and_page_show_it(done):
 def test_each_method_is_tried_with_the_options_that_it_has(legs, tmp_path):
     grid = ("--method", "comb_sum,rrf", "--consensus", "0,0.5", "--calibration", "min_max,pit", "--pool", "graph=6")
     further = ("--option", "rank_constant=10,60", "--show", 0, "--out", tmp_path / "s.json")
-    said = hopfuse(*arguments(legs), *grid, *further).stdout
-    assert "won by" not in said
+    output = hopfuse(*arguments(legs), *grid, *further).stdout
+    assert "won by" not in output
     trials = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))["sweep"]["tune"]
     options = [trial["options"] for trial in trials if "method" in trial["options"]]
     expected = [
@@ -131,15 +135,15 @@ def test_each_method_is_tried_with_the_options_that_it_has(legs, tmp_path):
 
 def test_the_baseline_may_win(legs, tmp_path):
     grid = ("--method", "rrf", "--pool", "graph=1", "--alpha", "0.01", "--baseline", "dense")
-    said = hopfuse(*arguments(legs), *grid, "--out", tmp_path / "s.json", "--html", tmp_path / "s.html").stdout
+    output = hopfuse(*arguments(legs), *grid, "--out", tmp_path / "s.json", "--html", tmp_path / "s.html").stdout
     found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
-    assert "the baseline was selected (leg='dense', of 3 on" in said
+    assert "the baseline was selected (leg='dense', of 3 on" in output
     assert found["test"]["runs"] == ["dense"]
     assert "Queries won and lost" not in (tmp_path / "s.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (("--baseline", "words"), "--baseline is 'words'; it must be one of the runs: dense, graph"),
         (("--method", "best"), "method is 'best'; allowed: boltzmann"),
@@ -152,13 +156,13 @@ def test_the_baseline_may_win(legs, tmp_path):
         (("--option", "rank_constant"), "--option is 'rank_constant'; give a name and a value"),
     ],
 )
-def test_what_cannot_be_swept_is_said(refused_here, legs, change, said):
-    assert said in refused_here(*arguments(legs), *change)
+def test_bad_options_are_refused(refused_here, legs, change, message):
+    assert message in refused_here(*arguments(legs), *change)
 
 
 def trials_of(legs, out, *grid):
-    said = hopfuse(*arguments(legs), *grid, "--out", out).stdout
-    return said, [trial["options"] for trial in json.loads(out.read_text(encoding="utf-8"))["sweep"]["tune"][2:]]
+    output = hopfuse(*arguments(legs), *grid, "--out", out).stdout
+    return output, [trial["options"] for trial in json.loads(out.read_text(encoding="utf-8"))["sweep"]["tune"][2:]]
 
 
 def test_options_given_several_times_add_up(legs, tmp_path):
@@ -181,9 +185,9 @@ def test_options_given_several_times_add_up(legs, tmp_path):
 
 def test_a_method_without_the_calibrations_is_left_out(legs, refused_here, tmp_path):
     grid = ("--method", "boltzmann, linear", "--calibration", "z_score")
-    said, trials = trials_of(legs, tmp_path / "s.json", *grid)
+    message, trials = trials_of(legs, tmp_path / "s.json", *grid)
     assert trials == [{"method": "linear", "calibration": "z_score"}]
-    assert "boltzmann can use none of the calibrations given; not tried" in said
+    assert "boltzmann can use none of the calibrations given; not tried" in message
     line = refused_here(*arguments(legs), "--method", "boltzmann", "--calibration", "z_score")
     assert "boltzmann can use none of the calibrations ['z_score']" in line
 
@@ -206,8 +210,8 @@ def test_other_metrics_are_checked_before_the_sweep(refused_here, legs, monkeypa
 
     monkeypatch.setattr(import_module("hopfuse.cli.evaluate.sweep"), "sweep", never)
     assert "metric is 'recal@5'" in refused_here(*arguments(legs), "--also", "recal@5")
-    said = refused_here(*arguments(legs), "--also", "answer_em")
-    assert "options leg='dense', answer_em: the run has no answers" in said
+    message = refused_here(*arguments(legs), "--also", "answer_em")
+    assert "options leg='dense', answer_em: the run has no answers" in message
 
 
 def test_one_run_is_not_swept(refused_here, legs):

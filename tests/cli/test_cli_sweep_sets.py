@@ -49,7 +49,7 @@ def by_hand(sets: Path, name: str, half: str, **options: Any) -> float:
 
 def test_options_are_chosen_for_all_sets(sets: Path, tmp_path: Path) -> None:
     options = ("--option", "graph_k=2,24", "--option", "alpha=0.2,0.9", "--metric", "recall@5")
-    said = hopfuse("sweep", "--sets", sets, *options, "--recipe", "phase-graph", "--out", tmp_path / "s.json").stdout
+    output = hopfuse("sweep", "--sets", sets, *options, "--recipe", "phase-graph", "--out", tmp_path / "s.json").stdout
     found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
     tried = [trial["options"] for trial in found["trials"]]
     assert tried == [{}, *({"graph_k": g, "alpha": a} for g in (2, 24) for a in (0.2, 0.9))]
@@ -63,9 +63,9 @@ def test_options_are_chosen_for_all_sets(sets: Path, tmp_path: Path) -> None:
         assert estimates["baseline"]["mean"] == pytest.approx(by_hand(sets, name, "test"))
         assert estimates["selected"]["mean"] == pytest.approx(by_hand(sets, name, "test", **least["options"]))
         assert found["test"][name]["against_best"]["low"] is not None
-    assert "of 5 trials" in said
-    assert "…" not in said
-    assert f"news, test half: {100 * found['test']['news']['estimates']['selected']['mean']:.1f}" in said
+    assert "of 5 trials" in output
+    assert "…" not in output
+    assert f"news, test half: {100 * found['test']['news']['estimates']['selected']['mean']:.1f}" in output
 
 
 def test_values_with_commas_are_one_value_each(sets: Path, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_values_with_commas_are_one_value_each(sets: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ((), "--sets needs options to try"),
         (("--option", "beta=1"), "phase-graph has no such option"),
@@ -87,12 +87,12 @@ def test_values_with_commas_are_one_value_each(sets: Path, tmp_path: Path) -> No
         (("--option", "alpha=0.5", "--html", "page.html"), "--html is given, and --sets does not read it"),
     ],
 )
-def test_refusals(sets: Path, refused_here: Any, more: tuple[str, ...], said: str) -> None:
-    assert said in refused_here("sweep", "--sets", sets, "--recipe", "phase-graph", *more)
+def test_refusals(sets: Path, refused_here: Any, more: tuple[str, ...], message: str) -> None:
+    assert message in refused_here("sweep", "--sets", sets, "--recipe", "phase-graph", *more)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[news", "cannot be read as TOML"),
         ("", "has no set"),
@@ -102,9 +102,9 @@ def test_refusals(sets: Path, refused_here: Any, more: tuple[str, ...], said: st
         ('[news]\nindex = "i"\nqueries = 3', "every value is the path of a file"),
     ],
 )
-def test_files_of_another_form_are_refused(refused_here: Any, tmp_path: Path, text: str, said: str) -> None:
+def test_files_of_another_form_are_refused(refused_here: Any, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "sets.toml").write_text(text, encoding="utf-8")
-    assert said in refused_here("sweep", "--sets", tmp_path / "sets.toml", "--option", "alpha=0.5")
+    assert message in refused_here("sweep", "--sets", tmp_path / "sets.toml", "--option", "alpha=0.5")
 
 
 def test_nothing_is_written_over_what_is_read(sets: Path, refused_here: Any) -> None:

@@ -30,12 +30,12 @@ def test_without_a_recipe_it_is_the_guided_walk(index, files):
 
 
 def test_tree_shows_seeds_lists_and_contributions(explaining):
-    said = hopfuse(*explaining, "--show", 2).stdout
-    assert said.startswith(QUESTION)
-    assert "London (alias, asked for as 'Londinium')" in said
-    assert "Dense list of 6" in said
-    assert "Graph list of" in said
-    fused = said[said.index("Fused: the first 2") :]
+    output = hopfuse(*explaining, "--show", 2).stdout
+    assert output.startswith(QUESTION)
+    assert "London (alias, asked for as 'Londinium')" in output
+    assert "Dense list of 6" in output
+    assert "Graph list of" in output
+    fused = output[output.index("Fused: the first 2") :]
     assert "1. " in fused
     assert "2. " in fused
     assert "3. " not in fused
@@ -43,16 +43,16 @@ def test_tree_shows_seeds_lists_and_contributions(explaining):
 
 
 def test_given_names_replace_those_in_the_text(explaining):
-    said = hopfuse(*explaining, "--entity", "Turing").stdout
-    assert "Turing (exact)" in said
-    assert "London (alias" not in said
+    output = hopfuse(*explaining, "--entity", "Turing").stdout
+    assert "Turing (exact)" in output
+    assert "London (alias" not in output
 
 
 def test_a_question_that_names_nothing(index, files):
     vector = files / "query_vectors.npy"
-    said = hopfuse("trace", index, "Which [b]river[/b]?", "--vectors", vector, "--recipe", "phase-graph").stdout
-    assert "none: the graph list is empty" in said
-    assert "Which [b]river[/b]?" in said
+    output = hopfuse("trace", index, "Which [b]river[/b]?", "--vectors", vector, "--recipe", "phase-graph").stdout
+    assert "none: the graph list is empty" in output
+    assert "Which [b]river[/b]?" in output
 
 
 def test_a_trace_does_not_replace_what_is_read(refused_here, explaining, memory, tmp_path):
@@ -69,7 +69,7 @@ def test_a_trace_does_not_replace_what_is_read(refused_here, explaining, memory,
         assert path.read_bytes() == before
 
 
-def test_what_cannot_be_explained_is_said(refused_here, explaining, index, files):
+def test_bad_questions_and_vectors_are_refused(refused_here, explaining, index, files):
     assert "has the rows 0 .. 299" in refused_here(*explaining, "--row", 300)
     no_rows = ("trace", index, QUESTION, "--encoder", "wordllama", "--row", 0)
     assert "--row is 0, but --vectors is not given; give it, or leave --row out" in refused_here(*no_rows)
@@ -87,7 +87,7 @@ def test_a_passage_without_a_title_is_shown_by_its_id_in_every_list(tmp_path, re
     Index.build(passages=passages, vectors=np.eye(3), entities=["London"], graph=graph).save(tmp_path / "index")
     np.save(tmp_path / "vector.npy", np.ones((1, 3)))
     options = ["--vectors", tmp_path / "vector.npy", "--recipe", recipe, "--lexical", "none"]
-    said = hopfuse("trace", tmp_path / "index", "London?", *options).stdout
-    listed = [line.split("score")[0].split()[-1] for line in said.splitlines() if "  score " in line]
+    output = hopfuse("trace", tmp_path / "index", "London?", *options).stdout
+    listed = [line.split("score")[0].split()[-1] for line in output.splitlines() if "  score " in line]
     assert len(listed) >= 6
     assert set(listed) == {"p-0", "p-1", "p-2"}

@@ -24,12 +24,12 @@ def texts_alone(tmp_path):
     return tmp_path / "texts", write_jsonl(tmp_path / "asked.jsonl", rows)
 
 
-def test_words_need_no_vector(memory, said, refused_here) -> None:
+def test_words_need_no_vector(memory, output_of, refused_here) -> None:
     asked = ("trace", memory / "index", QUESTION, *BY_WORDS)
-    shown = said(*asked)
+    shown = output_of(*asked)
     assert "1. Alien" in shown
     assert "Seeds" not in shown, "nothing was near by vector"
-    assert json.loads(said(*asked, "--json"))["hits"][0]["name"] == "Alien"
+    assert json.loads(output_of(*asked, "--json"))["hits"][0]["name"] == "Alien"
     why = "and triple-hybrid reads no vectors"
     assert f"--vectors is given, {why} of questions here; leave it out" in refused_here(
         *explaining(memory, *BY_WORDS[1:])
@@ -56,17 +56,17 @@ def test_other_modes_need_one(memory, refused_here, tmp_path, mode) -> None:
     assert "triple-hybrid needs a vector of each question: give --vectors, or --encoder, the one that" in line
 
 
-def test_texts_alone_need_none(texts_alone, said, refused_here, memory, tmp_path) -> None:
+def test_texts_alone_need_none(texts_alone, output_of, refused_here, memory, tmp_path) -> None:
     index, queries = texts_alone
     more = ("--recipe", "hybrid-rrf", "--lexical", "fts5")
     files = (index, "--queries", queries, "--out", tmp_path / "out.jsonl")
-    said("score", *files, *more)
+    output_of("score", *files, *more)
     opened = hf.Index.open(index)
     own = HybridRRF(opened, lexical=FTS5.build([f"\n{text}" for text in TEXTS])).search([text for text, _ in ASKED])
     expected = [[{"id": opened.passage_ids[p], "score": s} for p, s in own.hits.row(b)] for b in range(len(ASKED))]
     assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == expected
     assert any(expected)
-    assert "Lexical list of" in said("trace", index, "The cold sea", *more)
+    assert "Lexical list of" in output_of("trace", index, "The cold sea", *more)
     why = "hybrid-rrf reads no vectors"
     given = ("--vectors", memory / "vectors.npy")
     assert f"--vectors is given, and {why}" in refused_here("score", *files, *more, *given, "--overwrite")
@@ -74,10 +74,10 @@ def test_texts_alone_need_none(texts_alone, said, refused_here, memory, tmp_path
     assert f"--encoder is given, and {why}" in refused_here("score", *files, *more, *given, "--overwrite")
 
 
-def test_a_policy_that_reads_no_passages_vectors_needs_none(memory, said, tmp_path) -> None:
+def test_a_policy_that_reads_no_passages_vectors_needs_none(memory, output_of, tmp_path) -> None:
     (tmp_path / "p.toml").write_text(NO_PASSAGES, encoding="utf-8")
     files = ("--queries", memory / "queries.jsonl", "--out", tmp_path / "out.jsonl", "--policy", tmp_path / "p.toml")
-    said("score", memory / "index", *files, "--recipe", "policy-rag")
+    output_of("score", memory / "index", *files, "--recipe", "policy-rag")
     index = hf.Index.open(memory / "index")
     recipe = PolicyRAG(index, Policy.from_toml(NO_PASSAGES))
     own = recipe.search([text for text, _ in ASKED], entities=[names for _, names in ASKED], k=10)

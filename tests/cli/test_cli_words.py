@@ -54,8 +54,8 @@ def test_without_its_packages_sqlite_counts(plain, monkeypatch, package) -> None
 
 @pytest.mark.parametrize("recipe", ["hybrid-rrf", "phase-graph"])
 @pytest.mark.parametrize("kind", ["bm25", "fts5"])
-def test_a_recipe_has_the_words_that_are_asked_for(memory, said, tmp_path, recipe, kind) -> None:
-    said(*scoring(memory, recipe, tmp_path / "out.jsonl", "--lexical", kind))
+def test_a_recipe_has_the_words_that_are_asked_for(memory, output_of, tmp_path, recipe, kind) -> None:
+    output_of(*scoring(memory, recipe, tmp_path / "out.jsonl", "--lexical", kind))
     index = hf.Index.open(memory / "index")
     texts = [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
     leg = BM25.build(texts) if kind == "bm25" else FTS5.build(texts)
@@ -64,7 +64,7 @@ def test_a_recipe_has_the_words_that_are_asked_for(memory, said, tmp_path, recip
 
 
 @pytest.mark.parametrize("kind", ["bm25", "fts5"])
-def test_a_query_without_text_is_told_whose_words_it_lacks(memory, refused_here, tmp_path, kind) -> None:
+def test_a_query_without_text_is_refused(memory, refused_here, tmp_path, kind) -> None:
     write_jsonl(tmp_path / "q.jsonl", [{"id": "q", "entities": ["Alien"]}, {"text": "a"}, {"text": "b"}])
     args = [
         tmp_path / "q.jsonl" if arg == memory / "queries.jsonl" else arg for arg in scoring(memory, "phase-graph", "o")
@@ -73,9 +73,9 @@ def test_a_query_without_text_is_told_whose_words_it_lacks(memory, refused_here,
     assert line.endswith(f"query 'q' has no text for {kind.upper()}'s list; give it 'text'")
 
 
-def test_words_can_be_left_out(memory, said, refused_here, tmp_path) -> None:
+def test_words_can_be_left_out(memory, output_of, refused_here, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
-    said(*scoring(memory, "hybrid-rrf", out, "--lexical", "none"))
+    output_of(*scoring(memory, "hybrid-rrf", out, "--lexical", "none"))
     found, names = by_hand(memory, "hybrid-rrf", lexical=None)
     assert [row["hits"] for row in read_jsonl(out)] == rows_of(found, names)
     line = refused_here(*scoring(memory, "policy-rag", out, "--lexical", "fts5", "--overwrite"))

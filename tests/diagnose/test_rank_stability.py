@@ -164,7 +164,7 @@ def test_values_are_read_only():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"rewriting": Rewriting(["a"], ["a"])}, "none of the 1 questions was rewritten"),
         ({"qrels": Qrels(["a"], [[1]])}, "5 questions have judgements of 1"),
@@ -173,7 +173,7 @@ def test_values_are_read_only():
         ({"k": 5}, "k is 5, but the narrowest list is 4 wide"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(change, said):
+def test_what_cannot_be_compared_is_refused(change, message):
     options = {"search": sought, "rewriting": REWRITING, "k": 1, **change}
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         rank_stability(options.pop("search"), options.pop("rewriting"), **options)

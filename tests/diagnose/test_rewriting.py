@@ -176,7 +176,7 @@ def memory(*, names=PLACES, texts=TEXTS, joined=JOINED):
         ("Does Bubye River join Bubi River?", "Does Bubye River join Bubi River?", ""),
     ],
 )
-def test_what_stands_for_an_entity(question, expected, rule):
+def test_the_replacements_of_an_entity(question, expected, rule):
     made = substitute_aliases([question], memory())
     assert (made.rewritten, made.rules) == ((expected,), (rule,))
 

@@ -83,7 +83,7 @@ def test_queries_won_and_lost(result):
         evaluate(QRELS, RUNS, METRICS).losses("graph", "hit@1")
 
 
-def test_answers_are_evaluated_beside_the_hits():
+def test_answers_are_evaluated_with_the_hits():
     qrels = Qrels(["a", "b"], [[1], [30]], answers=[["Ada Lovelace"], []])
     hits = DENSE.head(2)
     runs = {"reads": Run(hf.Hits(hits.ids[:2], hits.scores[:2]), ["ada", "x"])}

@@ -100,8 +100,8 @@ def test_only_the_first_k_need_a_text():
 @given(st.text("ab .", max_size=12), st.text("ab ", min_size=1, max_size=4))
 def test_whole_words_alone_count(text, answer):
     sought = [word for word in answer.replace("a", "x").split() if word]
-    said = text.replace("a", "x").replace(".", "").split()  # "a" is an article
-    found = any(said[at : at + len(sought)] == sought for at in range(len(said) + 1))
+    output = text.replace("a", "x").replace(".", "").split()  # "a" is an article
+    found = any(output[at : at + len(sought)] == sought for at in range(len(output) + 1))
     qrels = Qrels(["q"], [[]], answers=[[answer.replace("a", "x")]])
     value = answer_supported(ranked([0]), qrels, 1, [text.replace("a", "x")]).tolist()[0]
     assert math.isnan(value) if not sought else value == found
@@ -146,9 +146,12 @@ def test_texts_of_the_passages_that_have_a_number(tmp_path):
     path.write_text('{"id": "a", "text": "x"}\n{"id": "b", "title": "T", "text": "y"}\n', encoding="utf-8")
     assert read_texts(path, names) == {0: "T\ny"}
     assert len(names) == 1
-    for line, said in (('{"id": "b"}', "keys 'id' and 'text'"), ('{"id": "b", "text": 4}', "line 1 has the title '' ")):
+    for line, message in (
+        ('{"id": "b"}', "keys 'id' and 'text'"),
+        ('{"id": "b", "text": 4}', "line 1 has the title '' "),
+    ):
         path.write_text(line, encoding="utf-8")
-        with pytest.raises(FormatError, match=said):
+        with pytest.raises(FormatError, match=message):
             read_texts(path, names)
 
 
@@ -168,7 +171,7 @@ lists = st.lists(st.lists(st.integers(0, 8), unique=True, max_size=5), min_size=
 
 
 @given(lists, lists, st.integers(1, 5))
-def test_the_baseline_suppresses_nothing_and_others_as_a_loop_says(ours, theirs, k):
+def test_the_baseline_suppresses_nothing_and_others_agree_with_a_loop(ours, theirs, k):
     hits, dense = ranked(*ours, range(5)), ranked(*theirs, range(5))
     qrels = Qrels("abcde", [[0, 1]] * 5)
     assert not np.nan_to_num(distractor_suppression(dense, dense, qrels, k)).any()

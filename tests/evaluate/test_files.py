@@ -85,7 +85,7 @@ def test_a_beir_folder(beir):
     assert (alone.ids, alone.grades) == (q.ids, q.grades)
 
 
-def test_a_beir_folder_without_that_split_says_which_there_are(beir):
+def test_a_beir_folder_without_that_split_lists_its_splits(beir):
     with pytest.raises(InputError, match=r"has no qrels/dev\.tsv.*here: test"):
         read_qrels(beir, PassageNames(), split="dev")
 

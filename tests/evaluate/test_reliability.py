@@ -43,7 +43,7 @@ def test_scores_that_are_the_shares_have_a_small_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: reliability(HITS, QRELS, bins=0), "bins is 0"),
         (lambda: reliability(hf.Hits([[1], [2]], [[1.5], [0.0]]), QRELS), "calibrate"),
@@ -51,8 +51,8 @@ def test_scores_that_are_the_shares_have_a_small_error() -> None:
         (lambda: reliability(hf.Hits([[1]], [[0.5]]), QRELS), "1 rows"),
     ],
 )
-def test_bad_input_is_refused(call: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_bad_input_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         call()
 
 

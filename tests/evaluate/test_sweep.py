@@ -84,7 +84,7 @@ def test_trials_are_corrected_for_their_number():
     assert compared[-1].p_holm == 5 * compared[-1].p_value
 
 
-def test_a_baseline_beside_the_grid_and_one_that_wins():
+def test_a_baseline_outside_the_grid_and_one_that_wins():
     system = System()
     result = sweep(system, QRELS, {"depth": [2, 4]}, baseline={"depth": 9}, metric="hit@1")
     assert result.selected.options == {"depth": 9}
@@ -99,12 +99,12 @@ def test_of_equals_the_first_is_selected():
     assert result.selected.options == {"depth": 10}
 
 
-def test_the_report_says_what_was_selected_where():
+def test_the_report_has_the_selected_options_and_both_halves():
     result = sweep(System(), QRELS, {"depth": [4]}, baseline={"depth": 1}, metric="hit@1")
     n, m = len(split_rows(QRELS, "tune")), len(split_rows(QRELS, "test"))
-    said = str(result)
-    assert f"selected depth=4, of 2 on {n} tune queries" in said
-    assert f"on {m} test queries" in said
+    message = str(result)
+    assert f"selected depth=4, of 2 on {n} tune queries" in message
+    assert f"on {m} test queries" in message
     back = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert back["selected"] == {"depth": 4}
     assert back["test"][1]["comparison"]["wins"] == result.test[1].comparison.wins

@@ -98,11 +98,11 @@ def test_of_equal_trials_the_first_is_chosen_and_equal_options_run_once(systems:
     assert one.selected.worst == 0.0
 
 
-def test_what_is_said_and_written(systems: dict[str, System]) -> None:
+def test_the_text_and_the_dictionary(systems: dict[str, System]) -> None:
     found = swept(systems)
-    said = str(found)
-    assert "of 4 trials; on the tune halves it is at most" in said
-    assert all(f"{name}, test half: " in said for name in systems)
+    message = str(found)
+    assert "of 4 trials; on the tune halves it is at most" in message
+    assert all(f"{name}, test half: " in message for name in systems)
     back = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert (back["num_trials"], back["selected"]["options"]) == (4, dict(found.selected.options))
     assert set(back["test"]["news"]["estimates"]) == {"baseline", "selected", "by mean", "best"}

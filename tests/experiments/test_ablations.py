@@ -23,9 +23,10 @@ def data(tmp_path: Path) -> Path:
     folder = tmp_path / "musique-openie"
     folder.mkdir()
     rows = [(i, NAMES[i % 6], NAMES[(i + 1) % 6]) for i in range(24)]
-    said = "The International Wine Fund (IWF) met. "
+    text = "The International Wine Fund (IWF) met. "
     write(
-        folder / "passages.jsonl", [{"id": i, "title": a, "text": f"{said}{a} wrote to {b}: {i}."} for i, a, b in rows]
+        folder / "passages.jsonl",
+        [{"id": i, "title": a, "text": f"{text}{a} wrote to {b}: {i}."} for i, a, b in rows],
     )
     write(folder / "openie.jsonl", [{"id": i, "entities": [a, b], "triples": [[a, "wrote to", b]]} for i, a, b in rows])
     asked = [

@@ -229,7 +229,7 @@ def compared(first: str, p: float, difference: float, **more: Any) -> dict[str, 
     return {**base, "difference": difference, "p_holm": p, **more}
 
 
-def test_a_finding_says_what_is_shown_and_what_is_not() -> None:
+def test_a_finding_names_significant_and_other_pairs() -> None:
     found = [
         compared("a", 0.01, 0.052),
         compared("a", 0.04, -0.02, metric="recall@5"),

@@ -64,13 +64,13 @@ def test_the_numbers_are_the_test_halfs_and_the_best_leg_is_the_better_one() -> 
     values = {run: {m: found.astype(float).tolist() for m in side_by_side.METRICS} for run, found in right.items()}
     for row in values.values():
         row["recall@5"][0] = None  # type: ignore[call-overload]
-    said = {
+    message = {
         "machine": {},
         "left out": {},
         "runs": list(right),
         "ms per query": {run: {"1": 5, "32": 2} for run in right},
     }
-    kept = side_by_side.kept({**said, "per_query": {"ids": ids, "values": values}})
+    kept = side_by_side.kept({**message, "per_query": {"ids": ids, "values": values}})
     assert kept["questions"] == test.sum()
     assert kept["means"]["dense"]["recall@5"] == 1.0
     assert kept["ms"] == dict.fromkeys(right, 64)

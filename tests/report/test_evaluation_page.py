@@ -58,7 +58,7 @@ def test_legs_are_in_the_traces_and_their_scores_are_drawn(judged):
         evaluation_page(*judged, legs={"graph": leg})
 
 
-def test_the_level_of_what_is_detected_is_said(judged):
+def test_the_level_of_detectable_differences_is_stated(judged):
     assert "with a power of 0.8 at 5 %, not corrected for the number of runs" in " ".join(
         evaluation_page(*judged).split()
     )

@@ -30,7 +30,7 @@ def relation(families: list[str], *facts: dict[str, Any], walked: bool = True) -
 
 
 @pytest.mark.parametrize(
-    ("step", "said"),
+    ("step", "message"),
     [
         (relation(["birth"], fact(1, True), fact(2, False)), "—born in→"),
         (relation(["birth"], fact(2, False)), "←born in—"),
@@ -44,8 +44,8 @@ def relation(families: list[str], *facts: dict[str, Any], walked: bool = True) -
         ({**entity("Notes", "context", passage={}), "kind": "passage"}, "—in→"),
     ],
 )
-def test_arrows(step, said) -> None:
-    assert arrow(step) == said
+def test_arrows(step, message) -> None:
+    assert arrow(step) == message
 
 
 def test_a_path_ends_in_the_hit() -> None:
@@ -79,7 +79,7 @@ def test_passages_that_are_not_listed_are_counted() -> None:
     assert fact_words([entity("Ada"), relation(["birth"], few)])[1].endswith("stated in Ada, London, Notes")
 
 
-def test_families_are_said_of_the_step_and_not_of_its_facts() -> None:
+def test_families_are_of_the_step_and_not_of_its_facts() -> None:
     lines = fact_words([entity("Ada"), relation(["award", "birth"], fact(4, False, "A"), fact(9, True, "B"))])
     assert lines[0] == "Ada and London by award, birth"
     assert len(lines) == 3

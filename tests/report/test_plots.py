@@ -58,8 +58,8 @@ def test_curves_are_where_the_numbers_are():
     svg = curve_plot([one, two], "pool", "recall@5", baseline=0.1)
     places = markers(svg)
     left, right, low, middle = (
-        places[said]
-        for said in ("10: 50.0 (40.0 .. 60.0)", "30: 70.0 (60.0 .. 80.0)", "10: 40.0", "20: 80.0 (80.0 .. 80.0)")
+        places[message]
+        for message in ("10: 50.0 (40.0 .. 60.0)", "30: 70.0 (60.0 .. 80.0)", "10: 40.0", "20: 80.0 (80.0 .. 80.0)")
     )
     assert left[0] == low[0]
     assert middle[0] - left[0] == pytest.approx((right[0] - left[0]) / 2, abs=0.01)
@@ -92,7 +92,7 @@ def test_scores_that_are_all_equal_are_drawn(score):
     assert "relevant (1)" in histogram(found)
 
 
-def test_no_score_is_said():
+def test_a_plot_without_scores_is_a_note():
     nothing = score_distribution(hf.Hits([[-1]], [[0.0]]), Qrels(["a"], [[0]]))
     assert histogram(nothing) == "<p>No scores.</p>"
 

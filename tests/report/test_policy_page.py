@@ -144,8 +144,8 @@ def test_the_drawing_has_each_path_once_and_leads_right(trace) -> None:
     assert {link.edge for link in laid.links} >= {"relation", "synonym", "in"}
     widths = dict(re.findall(r"<title>([^<]*, strength [^<]*)</title>\s*<path [^>]*stroke-width: ([\d.]+)", drawn))
     assert len(widths) == len({f"{link.start} {link.end}" for link in laid.links})
-    by_strength = sorted(widths, key=lambda said: float(said.rpartition(" ")[2]))
-    ordered = [float(widths[said]) for said in by_strength]
+    by_strength = sorted(widths, key=lambda message: float(message.rpartition(" ")[2]))
+    ordered = [float(widths[message]) for message in by_strength]
     assert ordered == sorted(ordered)
     assert ordered[0] < ordered[-1]
 
@@ -190,9 +190,9 @@ def test_the_paths_say_which_facts_they_are(trace) -> None:
     section = page[page.index("<caption>The strongest paths") :]
     assert section.count("<tr>") == 1 + sum(len(hit["paths"]) for hit in trace["hits"])
     stated = {f"{fact['head']} —{fact['relation']}→ {fact['tail']}, fact {fact['fact']}" for fact in _facts(trace)}
-    assert any("directed" in said for said in stated)
-    for said in stated:
-        assert str(markupsafe.escape(said)) in section
+    assert any("directed" in message for message in stated)
+    for message in stated:
+        assert str(markupsafe.escape(message)) in section
     assert "←directed—" in section or "—directed→" in section
     assert "Alien and Ridley Scott by creation; Ridley Scott —directed→ Alien, fact 0, stated in Alien" in section
 
@@ -202,7 +202,7 @@ def _facts(trace: dict[str, Any]) -> list[dict[str, Any]]:
     return [fact for step in steps for fact in step.get("facts", [])]
 
 
-def test_a_question_without_a_seed_says_so(trace) -> None:
+def test_a_question_without_a_seed_has_a_note(trace) -> None:
     hits = [{key: hit[key] for key in ("passage", "id", "title", "score")} for hit in trace["hits"]]
     page = policy_page({**trace, "ranked_by": "vectors", "seeds": [], "facts": [], "passage_seeds": [], "hits": hits})
     assert "There is no seed, or none reaches a passage, so passages are ranked by their vectors." in page
@@ -210,7 +210,7 @@ def test_a_question_without_a_seed_says_so(trace) -> None:
     assert "None: the question has no candidate." in page
 
 
-def test_nothing_to_draw_is_said() -> None:
+def test_an_empty_drawing_is_a_note() -> None:
     assert "No walk." in subgraph_plot(subgraph([]))
 
 
