@@ -201,12 +201,12 @@ def test_runs_of_other_systems_are_judged_beside_the_rankings(work, tmp_path):
     ]
     run.write_text("\n".join(lines), encoding="utf-8")
     more = ("--only", "graph", "--time", "--metrics", "mrr,recall@5", "--out", out)
-    said = hopfuse(*command(folder, "--run", f"mine={run}", *more)).stdout
+    output = hopfuse(*command(folder, "--run", f"mine={run}", *more)).stdout
     found = json.loads(out.read_text())
     assert found["runs"] == ["dense", "graph", "mine"]
     assert found["per_query"]["values"]["mine"] == {"mrr": [0.0, *[0.5] * 39], "recall@5": [0.0, *[1.0] * 39]}
     assert set(found["ms per query"]) == {"dense", "graph"}
-    assert f"mine lacks 1 of {QUESTIONS} queries" in said
+    assert f"mine lacks 1 of {QUESTIONS} queries" in output
     named = refused(*command(folder, "--run", f"graph={run}", "--only", "graph"))
     assert "a run has the name of the ranking 'graph'" in named
 

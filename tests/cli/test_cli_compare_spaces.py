@@ -53,8 +53,8 @@ def test_vectors_are_of_passages_and_the_encoder_is_of_entities(work, tmp_path):
 
 
 def test_one_of_the_two_is_needed_if_the_index_records_no_encoder(work):
-    said = refused(*command(work))
-    assert "does not record the encoder of its vectors; give --encoder, --vectors or both" in said
+    message = refused(*command(work))
+    assert "does not record the encoder of its vectors; give --encoder, --vectors or both" in message
 
 
 def test_the_encoder_is_by_default_the_one_of_the_index(work, tmp_path):

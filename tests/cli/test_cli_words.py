@@ -66,10 +66,8 @@ def test_a_recipe_has_the_words_that_are_asked_for(memory, output_of, tmp_path, 
 @pytest.mark.parametrize("kind", ["bm25", "fts5"])
 def test_a_query_without_text_is_refused(memory, refused_here, tmp_path, kind) -> None:
     write_jsonl(tmp_path / "q.jsonl", [{"id": "q", "entities": ["Alien"]}, {"text": "a"}, {"text": "b"}])
-    args = [
-        tmp_path / "q.jsonl" if arg == memory / "queries.jsonl" else arg for arg in scoring(memory, "phase-graph", "o")
-    ]
-    line = refused_here(*args[:-4], "--out", tmp_path / "o.jsonl", "--lexical", kind)
+    args = scoring(memory, "hybrid-rrf", tmp_path / "o.jsonl", "--lexical", kind)
+    line = refused_here(*(tmp_path / "q.jsonl" if arg == memory / "queries.jsonl" else arg for arg in args))
     assert line.endswith(f"query 'q' has no text for {kind.upper()}'s list; give it 'text'")
 
 
