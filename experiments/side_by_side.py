@@ -144,14 +144,14 @@ def section(results: Path = RESULTS) -> str:
     """Return the first section of docs/quality.md, of the recorded comparisons."""
     recorded = json.loads(results.read_text(encoding="utf-8"))
     parts = [(name, graph, recorded[name][graph]) for name in recorded for graph in recorded[name]]
-    machine = parts[0][2]["machine"]
+    processors = " or ".join(dict.fromkeys(found["machine"]["processor"] for _, _, found in parts))
     sizes = ", ".join(f"{name} {found['questions']}" for name, graph, found in parts if graph == OWN)
     rows = [row for name, graph, found in parts for row in _rows(name, graph, found)]
     losses = [row for name, graph, found in parts for row in _losses(name, graph, found)]
     left = sorted({f"{run} ({why})" for _, _, found in parts for run, why in found["left out"].items()})
     return "\n".join(
         [
-            _HEAD.format(sizes=sizes, processor=machine["processor"], cores=machine["cores"]),
+            _HEAD.format(sizes=sizes, processors=processors, cores=parts[0][2]["machine"]["cores"]),
             _means(rows),
             _LOSSES,
             table(["set", "graph", "recipe", "best leg", "difference", "95 %"], losses),
@@ -191,8 +191,8 @@ with names found in the questions. Passages and questions have the folders' all-
 facts WordLlama's. metaqa has only WordLlama's vectors, a passage about each entity with the first facts that name it,
 and the entity marked in each question. *p* is of the paired randomisation test by last_hop_recall@5, after Holm's
 correction over the runs of an index. *ms for 32* is the time of a batch, without encoding and matching names, on
-{processor}, {cores} cores shared with many other programs; compare times only with each other, within a set and
-graph.
+{processors}, {cores} cores shared with many other programs; compare times only
+with each other, within a set and graph.
 
 - `guided-walk+words`: with BM25, whose words raise weights in the walk; only for the sets that were compared after this
   was added.
