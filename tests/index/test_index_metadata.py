@@ -167,6 +167,8 @@ def test_metadata_is_replaced_and_taken_out() -> None:
     for rows, message in (
         ([{"metadata": {}}], "1 rows for 3 passages"),
         ([{"id": "nobody", "metadata": {}}], "no passage has it"),
+        ([{"year": 1843}] * 3, "no row of metadata has the field 'metadata'"),
+        ([{"id": "ada", "year": 1843}], "no row of metadata has the field 'metadata'"),
         ([{"id": "ada", "metadata": {"a": 1}}, {"id": "empty", "metadata": {"a": "x"}}], r"metadata\[1\] has"),
     ):
         with pytest.raises(InputError, match=message):

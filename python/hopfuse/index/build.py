@@ -184,6 +184,11 @@ def metadata_of(
     """Return the sections ``metadata.*`` for rows with ids, or in the order of the passages."""
     table = read_table(given, METADATA)
     values = tables.objects(table, "metadata")
+    if values and not any(value is not None for value in values):
+        raise InputError(
+            "no row of metadata has the field 'metadata'; a row is {'metadata': {name: value}}, with the 'id' of its "
+            "passage or in the order of the passages; to remove metadata, give None in place of the rows"
+        )
     if "id" not in table.columns:
         if table.num_rows != num_passages:
             raise InputError(
