@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from hopfuse.client import AsyncClient, Client
 from hopfuse.errors import EndpointError, InputError
-from hopfuse.extract import QuestionMatcher
+from hopfuse.extract import QuestionMatcher, WordReader, build_memory
 from hopfuse.recipes import GuidedWalk
 from hopfuse.serve import new_key
-from serve.served import DIM, Letters, configured, load, running, save, small_index
+from serve.served import DIM, TEXTS, Letters, configured, load, running, save, small_index
 
 QUESTION = "What is far from Ankara, and from Oslo?"
 
@@ -70,6 +70,32 @@ def own(folder, **more):
     index = hf.Index.open(folder)
     found = GuidedWalk(index, encoder=Letters(), matcher=QuestionMatcher(index)).search([QUESTION], k=20, **more)
     return [(hit.id, hit.score, hit.text) for hit in found[0]]
+
+
+def word_index(rows):
+    """An index whose entities are the words of its passages."""
+    index = build_memory(WordReader().read(rows)).index().with_metadata(rows)
+    return index.with_vectors(Letters().encode_passages(index.texts_to_index()), encoder=Letters())
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_words_of_an_added_passage_are_read_like_those_of_the_index(tmp_path, filtered):
+    for package in ("Stemmer", "bm25s"):
+        pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
+    key, digest = new_key()
+    tenant = {"metadata": {"tenant": "a"}}
+    rows = [{"id": f"p{at}", "title": "", "text": text, **tenant} for at, text in enumerate(TEXTS)]
+    added = {"id": "new", "title": "Zyzzyva", "text": "The Zyzzyva flows near Ankara.", **tenant}
+    word_index(rows).save(tmp_path / "index")
+    keys = f'[keys.a]\nsha256 = "{digest}"\nrights = ["read", "write"]\nfilter = {{ tenant = "a" }}\n'
+    with running(writable(str(tmp_path / "index"), keys if filtered else "")) as url:
+        answer = post(url, key if filtered else None, passages=[added])
+        assert answer.status_code == 200, answer.text
+        found = search(url, key if filtered else None, queries=["Where does the zyzzyva flow?"], at_least=1)
+    assert hits(found)[0][0] == "new"
+    index, whole = hf.Index.open(tmp_path / "index"), word_index([*rows, added])
+    assert list(index.entity_names) == list(whole.entity_names)
+    assert list(index.passage_frequency) == list(whole.passage_frequency)
 
 
 def test_what_is_added_is_found_as_the_library_finds_it(url, folder):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from .. import Index, LiveIndex
 from ..errors import InputError
+from ..extract import Memory, WordReader, build_memory
 from ..index.change import Change
 from ..index.contents import text_to_index
 from ..index.generations import generation_name, log_path
@@ -52,6 +54,11 @@ class Writer:
     compact_at : float
         Share of the index's size at which its log is compacted.
     metrics : Metrics
+
+    Raises
+    ------
+    MissingExtraError
+        The index has words, and a package that reads them is not installed.
     """
 
     def __init__(
@@ -60,6 +67,9 @@ class Writer:
         self._live, self.name, self._changed = live, name, changed
         self._compact_at, self._metrics = compact_at, metrics
         self._compacting = False
+        words = live.index.words
+        self._words = None if words is None else WordReader.like(words)
+        self._reading = threading.Lock()  # a tagger's model is not known to be thread-safe
 
     def add(self, asked: PassagesRequest, snapshot: Snapshot, principal: Principal) -> int:
         """Commit the additions of a request, and return the seq; called on a separate thread."""
@@ -70,10 +80,13 @@ class Writer:
         names = [one.name for one in entities]
         corpus = snapshot.index.entity_corpus
         named = _vectors(entities, names, "entities", snapshot, None if corpus is None else corpus.dim)
+        read = self._read(rows)
 
         def fill(change: Change) -> None:
             change.add_passages(rows, vectors=vectors, replace=asked.replace)
             change.add_entities(names, vectors=named, missing=True)
+            if read is not None:
+                change.add_memory(read)
             if asked.aliases:
                 change.add_aliases(asked.aliases)
             edges = [*_mentions(asked.passages), *map(_edge, asked.edges)]
@@ -84,6 +97,13 @@ class Writer:
                 change.add_facts(facts)
 
         return self._commit(fill, principal)
+
+    def _read(self, rows: list[dict[str, Any]]) -> Memory | None:
+        """Return the words of passages, read like those of the index; None if it has no words."""
+        if self._words is None or not rows:
+            return None
+        with self._reading:
+            return build_memory(self._words.read(rows))
 
     def delete(self, id: str, snapshot: Snapshot, principal: Principal) -> int:
         """Commit the deletion of a passage, and return the seq; called on a separate thread."""
