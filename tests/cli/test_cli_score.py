@@ -282,7 +282,7 @@ def test_a_query_without_text_needs_its_entities(refused_here, index, files, tmp
     np.save(tmp_path / "vectors.npy", np.load(files / "query_vectors.npy")[:1])
     inputs = [index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
     line = refused_here("score", *inputs, "--out", tmp_path / "out.jsonl")
-    assert line.endswith("query 'bare' has no text to find names in; give it 'text', or 'entities' and --vectors")
+    assert line.endswith("query 'bare' has no text to find names in; give it 'text', or 'entities' ([] for none)")
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,7 @@ def write_queries(path, rows):
 BAD = [
     (lambda rows: rows[201].update(vector=[1.0] * 7), "column 'vector' has 7 numbers, the index's vectors have 8"),
     (lambda rows: rows[201].update(vector=[1.0] * 7 + [float("nan")]), "column 'vector' is not finite"),
+    (lambda rows: rows[201].update(vector=[0.0] * 8), "column 'vector' is all zeros and has no direction"),
     (lambda rows: rows[201].update(vector=None), "column 'vector' is missing, but other rows have it"),
     (lambda rows: rows[201].update(id="q7"), "column 'id': 'q7' is also that of"),
     (lambda rows: rows[201].update(entities=[6]), "column 'entities': there is no entity 6; the index has 0 .. 5"),

@@ -54,6 +54,15 @@ def test_without_a_known_key_nothing_is_answered(keyed, made):
     assert httpx.get(f"{keyed}/health/live").status_code == httpx.get(f"{keyed}/openapi.json").status_code == 200
 
 
+def test_the_log_names_a_key_without_the_right(path, made, caplog):
+    caplog.set_level("INFO")
+    keys = {"writer": {"sha256": made["writer"][1], "rights": ["write"]}}
+    with running(configured(path, "[log]\nrequests = true\n", keys=keys)) as url:
+        assert post(url, made["writer"][0]).status_code == 403
+    (line,) = [one.request for one in caplog.records if getattr(one, "request", {}).get("status") == 403]
+    assert (line["key"], line["code"]) == ("writer", "forbidden")
+
+
 def test_rights(keyed, made):
     assert post(keyed, made["writer"][0]).status_code == 403
     assert post(keyed, made["admin"][0]).status_code == 200

@@ -62,5 +62,12 @@ def run(args: Sequence[str] | None) -> None:
     try:
         app.main(args=None if args is None else list(args), prog_name="hopfuse")
     except (HopfuseError, OSError) as error:
-        click.echo(f"hopfuse: {printable(' '.join(str(error).split()))}", err=True)
+        click.echo(f"hopfuse: {printable(' '.join(_message(error).split()))}", err=True)
         sys.exit(2)
+
+
+def _message(error: HopfuseError | OSError) -> str:
+    """Return what an error says; for the system's errors, the file and the reason without the number."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"

@@ -80,7 +80,14 @@ def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> Merged:
             sys.stdout.buffer.flush()
         else:
             drafts = folder / DRAFTS if same_disk(folder, out.parent) else None
-            write_whole(out, write, drafts=drafts)
+            try:
+                write_whole(out, write, drafts=drafts)
+            except OSError as error:
+                raise OSError(
+                    error.errno,
+                    f"{out} cannot be written: {error.strerror or error}; free disk space and merge again: the parts "
+                    "stay",
+                ) from error
     return Merged(sum(one.rows for one in found), sum(one.empty for one in found), len(found))
 
 
@@ -113,7 +120,8 @@ def _writer(place: Folder, out: Path, tag: str) -> Callable[[BinaryIO], None]:
     kind = part_kind(out)
     if out.suffix in (".jsonl", ".parquet") and kind != place.plan.output.kind:
         raise InputError(
-            f"--out is {str(out)!r}, and the parts are .{place.plan.output.kind}; plan again for {out.suffix}"
+            f"--out is {str(out)!r}, and the parts are .{place.plan.output.kind}; plan again with --format "
+            f"{out.suffix[1:]}"
         )
     write = _jsonl if out == STDOUT else _WRITERS[out.suffix]
     return lambda file: write(place, file, tag)

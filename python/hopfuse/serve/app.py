@@ -357,7 +357,7 @@ class GuardedEndpoint:
         try:
             check_origin(request, service.config.origins, local=self._local)
             if endpoint.right is not None:
-                request.state.principal = _allowed(service, request, endpoint.right)
+                _check_key(service, request, endpoint.right)
             response: Response = await endpoint.handler(request)
         except RefusalError as refusal:
             response, code = refused(refusal, endpoint.error and endpoint.error(refusal)), refusal.code
@@ -377,12 +377,12 @@ class GuardedEndpoint:
         return response
 
 
-def _allowed(service: Service, request: Request, right: str) -> Principal:
-    """Return the principal of a request's key, which must have the right."""
+def _check_key(service: Service, request: Request, right: str) -> None:
+    """Set ``request.state.principal`` by the request's key, and refuse a key without the right."""
     principal = service.keys.principal(request.headers.get("authorization", ""))
+    request.state.principal = principal  # before the refusal: the log names the key
     if not principal.may(right):
         raise RefusalError(403, "forbidden", f"the key {principal.name} lacks the right {right}; use one that has it")
-    return principal
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -254,7 +254,8 @@ def verify_command(folder: Path, sample: int, chunk: int, threads: int | None) -
     Some of the parts are made again, and must have the same bytes.
     """
     checked = _verified(Folder(folder), open_scorer, sample, threads, chunk)
-    again = f"; parts {', '.join(map(str, checked))} were made again, with equal bytes" if checked else ""
+    what = f"part {checked[0]} was" if len(checked) == 1 else f"parts {', '.join(map(str, checked))} were"
+    again = f"; {what} made again, with equal bytes" if checked else ""
     note(f"All {Folder(folder).plan.num_parts:,} parts of {folder} are complete{again}")
 
 

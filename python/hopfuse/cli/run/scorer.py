@@ -26,6 +26,8 @@ from .queries import QueryInputs, text_of
 EXTRAS = ("title", "text", "metadata", "legs")
 #: Rows of vectors that are checked at a time.
 BLOCK = 65536
+#: Recipes that compare questions by the index's metric; the others use cosines, which a zero vector does not have.
+INNER_PRODUCTS = ("phase-graph", "hybrid-rrf")
 
 
 def open_scorer(plan: Plan, threads: int | None) -> QueryScorer:
@@ -111,7 +113,8 @@ class QueryScorer:
     def check(self, query: Query, where: str) -> None:
         """Refuse a query that cannot be scored; the error names its row, the column and the fix."""
         needs = self.bound.recipe.needs
-        instead = "" if needs.texts else ", or 'entities' and --vectors"
+        with_vectors = "" if self._own or self._given is not None or not needs.vectors else " and --vectors"
+        instead = "" if needs.texts else f", or 'entities' ([] for none){with_vectors}"
         if needs.texts:
             text_of(query, self.bound.purpose, place=where)
         if needs.vectors and self._own:
@@ -141,7 +144,7 @@ class QueryScorer:
                 "index's encoder"
             )
         bad = ~np.isfinite(vectors.astype(np.float32)).all(axis=1)
-        if self._index.metric == "cosine":
+        if self._index.metric == "cosine" or self.bound.name not in INNER_PRODUCTS:
             bad |= ~vectors.any(axis=1)
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
