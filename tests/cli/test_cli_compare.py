@@ -200,11 +200,13 @@ def test_runs_of_other_systems_are_judged_beside_the_rankings(work, tmp_path):
         f"{row['id']} Q0 {p} {rank} {9 - rank} x" for row in rows[1:] for rank, p in enumerate(["p?", *row["gold"]], 1)
     ]
     run.write_text("\n".join(lines), encoding="utf-8")
-    more = ("--only", "graph", "--time", "--metrics", "mrr,recall@5", "--out", out)
+    more = ("--only", "graph", "--time", "--metrics", "mrr,recall@5,hit@1", "--against", "hit@1", "--out", out)
     output = hopfuse(*command(folder, "--run", f"mine={run}", *more)).stdout
     found = json.loads(out.read_text())
     assert found["runs"] == ["dense", "graph", "mine"]
-    assert found["per_query"]["values"]["mine"] == {"mrr": [0.0, *[0.5] * 39], "recall@5": [0.0, *[1.0] * 39]}
+    values = {"mrr": [0.0, *[0.5] * 39], "recall@5": [0.0, *[1.0] * 39], "hit@1": [0.0] * 40}
+    assert found["per_query"]["values"]["mine"] == values
+    assert "p: McNemar's exact test, not corrected" in output
     assert set(found["ms per query"]) == {"dense", "graph"}
     assert f"mine lacks 1 of {QUESTIONS} queries" in output
     named = refused(*command(folder, "--run", f"graph={run}", "--only", "graph"))

@@ -14,7 +14,7 @@ from ...diagnose import RANKINGS, CachedEncoder, RecipeComparison, compare_recip
 from ...diagnose.comparison import BASELINE, BATCH, reads_words
 from ...encoders import Encoder
 from ...errors import InputError
-from ...evaluate import PassageNames, read_run
+from ...evaluate import PassageNames, parse_metric, read_run
 from ...io.queries import count_queries
 from ...report import Table, printable, table
 from ..about.info import machine
@@ -137,7 +137,8 @@ def compare(
     )
     console = Console()
     console.print(_quality(found, wanted).to_rich(), _certainty(found, against).to_rich(), sep="\n")
-    lines = ["p: paired randomisation test, not corrected for the number of rankings."]
+    test = "McNemar's exact test" if parse_metric(against).binary else "paired randomisation test"
+    lines = [f"p: {test}, not corrected for the number of rankings."]
     if timed:
         lines.append(f"Milliseconds per question, without encoding and matching names. {MEASURED}")
     sizes = (f"{size / 1e6:,.1f} MB" for size in (found.index_bytes, found.array_bytes, found.process_bytes))
