@@ -332,7 +332,10 @@ def check_query(snapshot: Snapshot, recipe: str, needs: Needs, query: Query, fie
         if needs.entities and query.entities is None:
             raise invalid(field, f"has neither text nor entities, and {recipe} walks from entities; give one")
     if needs.vectors and query.vector is None and snapshot.encoder is None:
-        raise invalid(f"{field}.vector", f"is missing, and the server has no encoder for {snapshot.name}; give it")
+        raise invalid(
+            f"{field}.vector",
+            f"is missing, and the server has no encoder for {snapshot.name}; give it, or start the server with one",
+        )
     if needs.entities and query.entities is None and snapshot.matcher is None:
         raise invalid(
             f"{field}.entities", "is missing, and the server cannot find names in texts; give it, [] for none"
