@@ -124,7 +124,8 @@ def test_cors_for_the_pages_that_are_named(keyed, made):
 def test_the_command_makes_a_key_for_the_configuration():
     done = subprocess.run([sys.executable, "-m", "hopfuse", "serve", "key", "team"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    key = done.stdout.split("\n")[0].split(": ")[1]
+    key = done.stderr.strip().split(": ")[1]
+    assert key not in done.stdout
     config = ServeConfig.read('host = "0.0.0.0"\n[indexes.w]\npath = "w"\n' + done.stdout)
     assert not config.is_open
     from hopfuse.serve.keys import Keys

@@ -18,7 +18,7 @@ from .serve import Readers, read_config
 
 @click.command("mcp")
 @click.argument("indexes", metavar="[INDEX | NAME=INDEX]...", nargs=-1)
-@click.option("--config", "file", type=FILE, help="A TOML file: indexes, limits, keys; see docs/serving.md.")
+@click.option("--config", "file", type=FILE, help="A TOML file: indexes, limits, keys; see docs/operate.md.")
 @click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Recipe of searches.")
 @encoder_option
 @click.option("--lexical", type=click.Choice(LEGS), help="Lexical list, as of hopfuse search.")

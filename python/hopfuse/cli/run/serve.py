@@ -24,7 +24,7 @@ log = logging.getLogger("hopfuse.serve")
 
 @click.command()
 @click.argument("indexes", metavar="[INDEX | NAME=INDEX]...", nargs=-1)
-@click.option("--config", "file", type=FILE, help="A TOML file: indexes, limits, keys; see docs/serving.md.")
+@click.option("--config", "file", type=FILE, help="A TOML file: indexes, limits, keys; see docs/operate.md.")
 @click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Recipe of requests that name none.")
 @encoder_option
 @click.option("--lexical", type=click.Choice(LEGS), help="Lexical list, as of hopfuse search.")
@@ -102,7 +102,8 @@ def _print_key(names: Sequence[str]) -> None:
     if len(names) != 1:
         raise InputError("serve key makes a key for one caller: hopfuse serve key NAME")
     key, digest = new_key()
-    click.echo(f'# The key, which is not stored: {key}\n[keys.{names[0]}]\nsha256 = "{digest}"\nrights = ["read"]')
+    click.echo(f"The key, which is not stored: {key}", err=True)  # so that ">> serve.toml" does not store it either
+    click.echo(f'[keys.{names[0]}]\nsha256 = "{digest}"\nrights = ["read"]')
 
 
 def _named(given: Sequence[str]) -> dict[str, str]:
