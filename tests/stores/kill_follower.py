@@ -2,8 +2,8 @@
 
     python kill_follower.py URL INDEX KILLS SEED
 
-It prints how many commits there were when the last one was killed. The followers are forks of this process, which has
-imported everything, and has no threads.
+After every 25 kills the index is compacted, as a user would. The seq after the last kill is printed. The followers are
+forks of this process, which has imported everything, and has no threads.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from importlib import import_module
@@ -18,6 +19,8 @@ from importlib import import_module
 from hopfuse import Index
 from hopfuse.stores.postgres import PostgresFollower
 
+#: Kills between compactions: without them, opening an ever longer log takes longer than a follower lives.
+COMPACT = 25
 #: Seconds within which a follower is killed after it began to follow, at first: later what the machine needs.
 MOST = 0.5
 
@@ -45,6 +48,8 @@ def main(url: str, index: str, kills: int, seed: int) -> None:
         os.close(ready)
         if not os.WIFSIGNALED(status):
             raise SystemExit("a follower ended before it was killed")
+        if kill % COMPACT == COMPACT - 1:
+            subprocess.run([sys.executable, "-m", "hopfuse", "compact", index], check=True, stderr=subprocess.DEVNULL)
         most *= 0.8 if Index.open(index).seq > before else 1.25
     print(Index.open(index).seq)
 

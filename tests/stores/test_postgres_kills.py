@@ -15,7 +15,7 @@ from hopfuse import Index
 from stores.postgres_tables import QUERIES, add_chunk, make_tables, state_of
 
 #: In the full tier; HOPFUSE_KILLS gives another number.
-KILLS = int(os.environ.get("HOPFUSE_KILLS", "100"))
+KILLS = int(os.environ.get("HOPFUSE_KILLS", "1000"))
 
 
 def change(connection: Any, rng: random.Random, at: int) -> None:
