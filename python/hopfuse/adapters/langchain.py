@@ -182,11 +182,8 @@ class LangChainEncoder(NamedEncoder):
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of questions: float32, shape (n, dim)."""
-        return self._rows([self._model.embed_query(text) for text in checked_texts(texts)])
+        return self._checked_rows([self._model.embed_query(text) for text in checked_texts(texts)])
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of passages: float32, shape (n, dim)."""
-        return self._rows(self._model.embed_documents(checked_texts(texts)))
-
-    def _rows(self, vectors: list[list[float]]) -> NDArray[np.float32]:
-        return self._checked(np.array(vectors) if vectors else np.zeros((0, self._dim)), len(vectors))
+        return self._checked_rows(self._model.embed_documents(checked_texts(texts)))

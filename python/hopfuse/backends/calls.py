@@ -106,7 +106,7 @@ class EntitySeedCall(NamedTuple):
 
 
 class NodeRanking(NamedTuple):
-    """How the hits of walks are selected."""
+    """The selection of the hits of walks."""
 
     k: int
     candidates: NDArray[np.int32] | None = None  # internal nodes; None: all

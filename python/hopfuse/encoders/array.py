@@ -97,4 +97,4 @@ class ArrayEncoder(NamedEncoder):
                     f"the vector of {text[:60]!r} in {name} has shape {np.shape(known[text])}, not ({self._dim},)"
                 )
         rows = [on_host(known[text]) for text in listed]
-        return self._checked(np.stack(rows) if rows else np.zeros((0, self._dim)), len(rows))
+        return self._checked_rows(rows)

@@ -141,7 +141,7 @@ class EndpointEncoder(NamedEncoder):
         for batch, rows in zip(batches, answers, strict=True):
             known |= {keys[text]: row for text, row in zip(batch, rows, strict=True)}
         found = [known[keys[text]] for text in whole]
-        return self._checked(np.stack(found) if found else np.zeros((0, self._dim), np.float32), len(whole))
+        return self._checked_rows(found)
 
     def _key_of(self, text: str) -> bytes:
         parts = [str(self._client.base_url), self._model, str(self._dim), text]

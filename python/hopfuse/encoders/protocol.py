@@ -84,6 +84,10 @@ class NamedEncoder:
     def _checked(self, vectors: Any, count: int) -> NDArray[np.float32]:
         return checked_vectors(vectors, count, self._dim, self._normalize)
 
+    def _checked_rows(self, vectors: Sequence[Any]) -> NDArray[np.float32]:
+        """Return one vector per text, of which there may be none."""
+        return self._checked(np.array(vectors) if vectors else np.zeros((0, self._dim)), len(vectors))
+
 
 def as_encoder(encoder: Any) -> Encoder:
     """Return an object as an :class:`Encoder`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -45,11 +44,8 @@ class LlamaIndexEncoder(NamedEncoder):
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of questions: float32, shape (n, dim)."""
-        return self._rows([self._model.get_query_embedding(text) for text in checked_texts(texts)])
+        return self._checked_rows([self._model.get_query_embedding(text) for text in checked_texts(texts)])
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of passages: float32, shape (n, dim)."""
-        return self._rows(self._model.get_text_embedding_batch(checked_texts(texts)))
-
-    def _rows(self, vectors: list[Any]) -> NDArray[np.float32]:
-        return self._checked(np.array(vectors) if vectors else np.zeros((0, self._dim)), len(vectors))
+        return self._checked_rows(self._model.get_text_embedding_batch(checked_texts(texts)))

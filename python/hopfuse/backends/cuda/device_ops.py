@@ -64,7 +64,7 @@ def raise_fault(status: NDArray[np.int32], first: int = 0) -> None:
 
 
 class CaptureLog(NamedTuple):
-    """What the ops inside a capture report to it."""
+    """The report of the ops inside a capture."""
 
     statuses: list[DeviceArray]  # (B,) int32
     residents: list[Any]  # graphs and corpora on the device that the recording reads
