@@ -206,7 +206,8 @@ def test_bad_options_are_refused(options, message):
 
 
 @pytest.mark.parametrize(
-    ("texts", "allow", "message"), [("a", None, "one str"), ([1], None, "texts"), (["a"], [99], "allow has id 99")]
+    ("texts", "allow", "message"),
+    [("a", None, "one str"), ([1], None, "texts"), (["a"], [99], "no passage with the id 99")],
 )
 def test_bad_questions_and_filters_are_refused(linker, texts, allow, message):
     with pytest.raises(InputError, match=message):

@@ -145,8 +145,8 @@ def test_filters_are_joined_by_signs_alone() -> None:
         _ = year & np.array([True])
     with pytest.raises(InputError, match=r"give the index's mask: index.mask\(where\(year=2019\)\)"):
         hf.dense_topk(np.ones((1, 2)), hf.Corpus.from_array(np.ones((2, 2))), 1, allow=year)
-    with pytest.raises(InputError, match="give a filter by metadata"):
-        two().mask([True, False])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="it must be a one-dimensional list of ids, or a bool mask"):
+        two().mask({"year": 2019})
     assert repr(~(year | where(name__in=["x"]))) == "~(where(year=2019) | where(name__in=('x',)))"
 
 

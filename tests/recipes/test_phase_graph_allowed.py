@@ -125,15 +125,13 @@ def test_no_passage_and_no_question() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"allow": [24]},
-            "allow has row 24; rows are 0 .. 23. For ids of passages that are integers, give index.rows_of",
-        ),
-        ({"allow": [-1]}, "allow has id -1"),
+        ({"allow": [24]}, "allow: there is no passage with the id 24: no passage has it; to allow rows, give a mask"),
+        ({"allow": [-1]}, "no passage with the id -1"),
+        ({"allow": np.array([2**63], np.uint64)}, "no passage with the id 9223372036854775808"),
         ({"allow": np.ones(23, bool)}, r"allow is a mask of shape \(23,\)"),
         ({"allow": np.ones((2, 24), bool)}, r"shape \(2, 24\); it must be \(24,\) or \(3, 24\)"),
         ({"allow": [[1], [2]]}, "2 lists for 3 queries"),
-        ({"allow": [[1], [2], [24]]}, r"allow\[2\] has row 24"),
+        ({"allow": [[1], [2], [24]]}, r"allow\[2\]: there is no passage with the id 24"),
         ({"allow": [0.5]}, "allow"),
         ({"allow": "0"}, "allow"),
         ({"allow": ["a"]}, "no passage with the id 'a'"),

@@ -135,13 +135,32 @@ def test_hybrid_answers_in_isolation_are_those_of_an_index_of_the_passages_alone
 def test_passages_are_allowed_by_their_own_ids() -> None:
     index = hf.Index.build(passages=[{"id": name, "text": name} for name in "abc"], vectors=np.eye(3), metric="cosine")
     recipe = HybridRRF(index)
-    for allow in (["b", "c"], [["b", "c"]], np.array(["c", "b"]), [1, 2]):
+    for allow in (["b", "c"], [["b", "c"]], np.array(["c", "b"]), [False, True, True]):
         found = recipe.search(vectors=np.ones((1, 3)), allow=allow)
         assert [hit.id for hit in found[0]] == ["b", "c"]
     with pytest.raises(InputError, match="no passage with the id 'd'"):
         recipe.search(vectors=np.ones((1, 3)), allow=["d"])
-    with pytest.raises(InputError, match="allow is the string 'b'"):
-        recipe.search(vectors=np.ones((1, 3)), allow="b")
+    for given, message in (("b", "allow is the string 'b'"), ([1], "ids are of type str; to allow rows, give a mask")):
+        with pytest.raises(InputError, match=message):
+            recipe.search(vectors=np.ones((1, 3)), allow=given)
+
+
+def test_integers_are_ids_of_passages_and_not_rows(tmp_path: Path) -> None:
+    rows = [{"id": number, "text": str(number)} for number in (2, 0, 7)]
+    recipe = HybridRRF(hf.Index.build(passages=rows, vectors=np.eye(3), metric="cosine"))
+    for allow in ([2, 7], np.array([7, 2]), [[2, 7]], (np.int32(2), 7)):
+        assert [hit.id for hit in recipe.search(vectors=np.ones((1, 3)), allow=allow)[0]] == [2, 7]
+    with pytest.raises(InputError, match=r"allow\[0\]: there is no passage with the id 1: no passage has it"):
+        recipe.search(vectors=np.ones((1, 3)), allow=[[1]])
+    hf.Index.build(passages=[{"text": one} for one in "abc"], vectors=np.eye(3), metric="cosine").save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        follower = live.follow(HybridRRF)
+        with live.change() as change:
+            change.delete_passages([0])
+        live.refresh()
+        assert [hit.id for hit in follower.search(vectors=np.ones((1, 3)), allow=[2])[0]] == [2]  # it is row 1 now
+        with pytest.raises(InputError, match="no passage with the id 0"):
+            follower.search(vectors=np.ones((1, 3)), allow=np.array([0]))
 
 
 @pytest.mark.parametrize("make", RECIPES)

@@ -34,14 +34,22 @@ class Letters:
     encode_passages = encode_queries
 
 
-def small_index(ids: str = "p", extra: int = 0) -> hf.Index:
-    """Twelve passages that name two cities each; ``extra`` passages more, of the first city alone."""
+def small_index(ids: str | int = "p", extra: int = 0) -> hf.Index:
+    """Twelve passages that name two cities each; ``extra`` passages more, of the first city alone.
+
+    Ids are a prefix and the row's number, or ascend from an integer.
+    """
     texts = [*TEXTS, *(f"{CITIES[0]} again, {at} times." for at in range(extra))]
     count = len(texts)
     edges = [(at, count + CITIES.index(city)) for at, text in enumerate(texts) for city in CITIES if city in text]
     return hf.Index.build(
         passages=[
-            {"id": f"{ids}{at}", "title": f"No. {at}", "text": text, "metadata": {"tenant": "ab"[at % 2], "number": at}}
+            {
+                "id": ids + at if isinstance(ids, int) else f"{ids}{at}",
+                "title": f"No. {at}",
+                "text": text,
+                "metadata": {"tenant": "ab"[at % 2], "number": at},
+            }
             for at, text in enumerate(texts)
         ],
         vectors=Letters().encode_passages(texts),

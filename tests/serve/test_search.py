@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import RECIPES
-from serve.served import CITIES, DIM, Letters
+from serve.served import CITIES, DIM, Letters, configured, running, save
 
 QUESTIONS = [f"What is far from {a}, and from {b}?" for a, b in zip(CITIES, CITIES[1:] + CITIES[:1], strict=True)]
 
@@ -74,6 +74,21 @@ def test_many_callers_get_what_each_would_get_alone(url, own):
             k=k,
         )
         assert hits == hits_of(alone)
+
+
+def test_integers_in_a_filter_are_ids_of_passages(tmp_path):
+    ids = [5, 6, 7, 8]  # of rows 3 to 6
+    with running(configured(save(tmp_path, ids=2))) as url:
+        index = hf.Index.open(tmp_path)
+        alone = RECIPES["guided-walk"](index, encoder=Letters(), matcher=QuestionMatcher(index))
+        for each in ([ids] * 2, [ids, ids[1:]]):
+            queries = [{"text": text, "allow": allow} for text, allow in zip(QUESTIONS[3:5], each, strict=True)]
+            answer = httpx.post(f"{url}/v1/search", json={"queries": queries, "k": 4}).raise_for_status().json()
+            found = alone.search(QUESTIONS[3:5], allow=each, k=4)
+            assert [one["hits"] for one in answer["results"]] == [hits_of(found, b) for b in range(2)]
+            assert [{hit.id for hit in row} <= set(row_ids) for row, row_ids in zip(found, each, strict=True)] == [
+                True
+            ] * 2
 
 
 def test_vectors_as_base64_and_numbers_of_entities(client, own):

@@ -275,11 +275,7 @@ def _masks(filters: Any, index: Index) -> Any:
 
 
 def _mask(one: Any, index: Index) -> NDArray[np.bool_]:
-    if isinstance(one, Where | Mapping):
-        return index.mask(one if isinstance(one, Where) else where(**one))
-    mask = np.zeros(index.num_passages, np.bool_)
-    mask[index.rows_of(one)] = True
-    return mask
+    return index.mask(where(**one) if isinstance(one, Mapping) else one)
 
 
 def _refuse(given: Mapping[str, Any], source: str, other: str) -> None:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.filters import read_filter
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
 from ..index import Index, IndexPart
+from ..index.allow import read_allow
 from ..types import Incidence
 from ._casing import Casing, casing_of, fits, has_capital
 from ._folding import fold
@@ -138,7 +138,7 @@ class EntityLinker:
         Parameters
         ----------
         texts : sequence of str, B entries
-        allow : array_like of bool (P,) or (B, P), of rows, or B such lists, optional
+        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
             Passages that a question may see. Entities of other passages are not found, and frequencies are counted in
             these passages.
 
@@ -169,7 +169,7 @@ class EntityLinker:
         asked = checked_texts(texts)
         if allow is None:
             return [self._link(text, None) for text in asked]
-        rows = read_filter(allow, len(asked), self._index.num_passages, "allow").to_masks(self._index.num_passages)
+        rows = read_allow(self._index, allow, len(asked))
         return [self._link(text, rows[0 if len(rows) == 1 else b]) for b, text in enumerate(asked)]
 
     def part(self, part: IndexPart) -> EntityLinker:

@@ -7,9 +7,9 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
-from .._arrays.filters import read_filter
 from .._arrays.rows_cache import RowsCache
 from ..index import Index, IndexPart
+from ..index.allow import read_allow
 from .gazetteer import Gazetteer, Match
 from .linker import EntityLinker
 from .words import WordMatcher
@@ -57,13 +57,13 @@ class QuestionMatcher:
         Parameters
         ----------
         texts : sequence of str, B entries
-        allow : array_like of bool (P,) or (B, P), of rows, or B such lists, optional
+        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
             Passages that a question may see. The result is that of an index of these passages alone
             (:meth:`hopfuse.Index.part`).
         """
         if allow is None:
             return self._match(texts)
-        masks = read_filter(allow, len(texts), self._index.num_passages, "allow").to_masks(self._index.num_passages)
+        masks = read_allow(self._index, allow, len(texts))
         found: list[list[str | int | Match]] = []
         for b, text in enumerate(texts):
             mask = masks[0 if len(masks) == 1 else b]

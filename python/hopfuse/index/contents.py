@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ..errors import FormatError, InputError
 from ..types import Corpus, EdgeStatements, Facts, Graph, TermMatrix
 from ..types.corpus import Metric, Storage
+from .allow import read_mask
 from .columns import RaggedStrings, StringColumn, id_column, string_column
 from .encoder import EncoderInfo
-from .filters import Where
 from .format import VERSION, Settings, name_of
 from .metadata import Metadata
 from .parts import (
@@ -230,6 +230,10 @@ class Contents:
         """
         if isinstance(ids, str) or not isinstance(ids, Iterable):
             raise InputError(f"ids is a {type(ids).__name__}; give a list of passage ids")
+        if isinstance(ids, np.ndarray):
+            if ids.ndim == 1 and ids.dtype.kind == "i" and self._are_rows(ids):
+                return ids.astype(np.int64)
+            ids = ids.tolist()
         rows = self._once("rows", self._rows_by_id)
         kind = str if "passage.id.offsets" in self._sections else int
         found = []
@@ -332,13 +336,18 @@ class Contents:
         """The passages' metadata by column, each verified once; empty if there is none."""
         return self._once("metadata", lambda: Metadata(self._sections, self.num_passages))
 
-    def mask(self, allow: Where) -> NDArray[np.bool_]:
-        """Return the passages that a filter by metadata allows: bool, shape (P,), read-only. Recent masks are cached.
+    def mask(self, allow: Any) -> NDArray[np.bool_]:
+        """Return the passages that a filter allows: bool, shape (P,). Recent masks of filters by metadata are cached.
+
+        Parameters
+        ----------
+        allow : Where, ids of passages, or bool (P,)
 
         Raises
         ------
         InputError
-            A column that the index does not have, or an operator or a value that does not fit the column's type.
+            An id that no passage has, a mask of another shape, a column that the index does not have, or an operator or
+            a value that does not fit the column's type.
 
         Examples
         --------
@@ -347,9 +356,7 @@ class Contents:
         >>> hf.Index.build(passages=rows).mask(hf.where(tenant="b"))
         array([False,  True])
         """
-        if not isinstance(allow, Where):
-            raise InputError(f"allow is a {type(allow).__name__}; give a filter by metadata: hf.where(tenant='a')")
-        return allow.mask(self.metadata)
+        return read_mask(self, allow)
 
     def entity_node(self, entity: int) -> int:
         """Return the graph node of entity 0 .. E-1: P + entity.
@@ -383,6 +390,12 @@ class Contents:
         if len(rows) != self.num_passages:
             raise FormatError("two passages have the same id; open the index with verify='full' to find them")
         return rows
+
+    def _are_rows(self, ids: NDArray[np.signedinteger[Any]]) -> bool:
+        """Return whether the index's ids are the row numbers, and these are among them."""
+        number = self._sections.get("passage.id.number")
+        by_row = number and self._once("by_row", lambda: np.array_equal(number.whole(), np.arange(self.num_passages)))
+        return bool(by_row and (ids.size == 0 or 0 <= ids.min() <= ids.max() < self.num_passages))
 
     def _array(self, name: str) -> NDArray[Any] | None:
         section = self._sections.get(name)

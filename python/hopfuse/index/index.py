@@ -20,7 +20,6 @@ from .columns import string_arrays
 from .contents import Contents, PassageId
 from .encoder import EncoderInfo
 from .files import write_file
-from .filters import Where
 from .format import Settings
 from .generations import publish
 from .parts import check_encoder_dim, encoder_arrays, fact_arrays, lexical_arrays, vector_dim
@@ -510,7 +509,7 @@ class Index(Contents):
             raise InputError(f"state is a {type(state).__name__}; it must be a string")
         return self._with(("source.",), {} if state is None else string_arrays("source.state", [state]), {})
 
-    def part(self, allow: Where | NDArray[np.bool_]) -> IndexPart:
+    def part(self, allow: Any) -> IndexPart:
         """Return the index of some passages alone, equal to one built from their rows.
 
         Its passages, entities, edges and facts are in the order of this index. It contains the entities that an edge
@@ -521,13 +520,13 @@ class Index(Contents):
 
         Parameters
         ----------
-        allow : Where, or ndarray of bool, shape (P,)
+        allow : Where, ids of passages, or bool (P,)
 
         Raises
         ------
         InputError
-            A mask of another shape or dtype, or a graph with edges between entities for which the index does not record
-            which passages state them.
+            A filter that :meth:`mask` refuses, or a graph with edges between entities for which the index does not
+            record which passages state them.
 
         Examples
         --------
@@ -543,11 +542,7 @@ class Index(Contents):
         """
         from .part import part_arrays
 
-        mask = self.mask(allow) if isinstance(allow, Where) else np.asarray(allow)
-        if mask.dtype != np.bool_ or mask.shape != (self.num_passages,):
-            raise InputError(
-                f"allow is {mask.dtype}{mask.shape}; it must be a filter or a bool mask ({self.num_passages},)"
-            )
+        mask = self.mask(allow)
 
         def make() -> IndexPart:
             made = part_arrays(self, mask)

@@ -242,7 +242,7 @@ class Snapshot:
     def arguments(self, recipe: Recipe, queries: Sequence[Query]) -> dict[str, Any]:
         """Return the arguments of ``recipe.search`` for a batch; missing vectors and entities are made here."""
         needs = recipe.needs
-        allow = _allowed(queries)
+        allow = _allowed(queries, self.index.num_passages)
         texts = [query.text or "" for query in queries] if needs.texts or needs.words else None
         return {
             "queries": texts,
@@ -261,7 +261,7 @@ class Snapshot:
         found: list[Any] = [query.entities for query in queries]
         if unread:
             texts = [queries[at].text or "" for at in unread]
-            seen = allow if not isinstance(allow, list) else [allow[at] for at in unread]
+            seen = allow[unread] if allow is not None and allow.ndim == 2 else allow
             matched = self.matcher.match(texts) if seen is None else self.matcher.match(texts, allow=seen)
             for at, names in zip(unread, matched, strict=True):
                 found[at] = names
@@ -286,12 +286,17 @@ def default_recipe(index: Index, lexical: bool) -> str:
     return "hybrid-rrf"
 
 
-def _allowed(queries: Sequence[Query]) -> Any:
-    """Return the filter of a batch: one for all queries if it is the same object, else one for each."""
+def _allowed(queries: Sequence[Query], num_passages: int) -> NDArray[np.bool_] | None:
+    """Return the masks of a batch: (P,) if all queries have the same rows, by identity, else (B, P); None for all."""
     first = queries[0].allow
     if all(query.allow is first for query in queries):
-        return first
-    return [query.allow for query in queries]
+        if first is None:
+            return None
+        queries = queries[:1]
+    masks = np.zeros((len(queries), num_passages), np.bool_)
+    for mask, query in zip(masks, queries, strict=True):
+        mask[query.allow] = True
+    return masks if len(queries) > 1 else masks[0]
 
 
 def _changed(config: Any, options: Mapping[str, Any], where: str) -> Any:

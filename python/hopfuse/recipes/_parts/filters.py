@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._arrays.filters import is_per_query, read_filter
-from ...errors import InputError
-from ...index import Index, Where
+from ...index import Index
+from ...index.allow import read_allow
 from ...types import Hits
 from ...types.hits import PAD_ID
 from ..protocol import AllowScope
@@ -64,57 +62,20 @@ class Views:
 
         Parameters
         ----------
-        allow : bool (P,) or (B, P), rows, passages' ids, a Where, or a sequence of B of them, optional
+        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
         batch : int
         scope : {"isolated", "results"}
         """
         check_choice(scope, "allow_scope", ("isolated", "results"))
         if allow is None:
             return None
-        allow = self._without_where(allow)
-        if is_per_query(allow):
-            allow = [self._rows(row, f"allow[{b}]") for b, row in enumerate(allow)]
-        else:
-            allow = self._rows(allow, "allow")
-        num_passages = self._index.num_passages
-        masks = read_filter(allow, batch, num_passages, "allow").to_masks(num_passages)
+        masks = read_allow(self._index, allow, batch)
         groups: dict[bytes, int] = {}
         numbers = [groups.setdefault(row.tobytes(), len(groups)) for row in np.packbits(masks, axis=1)]
         passages = masks[[numbers.index(group) for group in range(len(groups))]]
         of = np.array(numbers * batch if len(masks) == 1 else numbers, np.int64)
         graph = self._index.graph
         return View(of, passages, graph.num_nodes if graph else 0)
-
-    def _without_where(self, given: Any) -> Any:
-        """Replace filters by metadata with masks, for all questions or for each."""
-        if isinstance(given, Where):
-            return self._index.mask(given)
-        if isinstance(given, Sequence) and not isinstance(given, str):
-            return [self._index.mask(one) if isinstance(one, Where) else one for one in given]
-        return given
-
-    def _rows(self, given: Any, name: str) -> Any:
-        """Replace passage ids with rows; masks and rows are returned as they are."""
-        if isinstance(given, str):
-            raise InputError(f"{name} is the string {given!r}; give a list of passage ids: [{given!r}]")
-        several = isinstance(given, Sequence | np.ndarray) and len(given) > 0
-        if several and all(isinstance(one, str) for one in given):
-            return self._index.rows_of(given)
-        last, rows = _largest(given) if several else 0, self._index.num_passages
-        if last >= rows:
-            raise InputError(
-                f"{name} has row {last}; rows are 0 .. {rows - 1}. For ids of passages that are integers, give "
-                "index.rows_of(ids)"
-            )
-        return given
-
-
-def _largest(rows: Sequence[Any] | NDArray[Any]) -> int:
-    """Return the largest of rows, or 0 if they are something else."""
-    if isinstance(rows, np.ndarray):
-        return int(rows.max()) if rows.dtype.kind in "iu" else 0
-    numbers = all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in rows)
-    return max(map(int, rows)) if numbers else 0
 
 
 def only(hits: Hits, allow: NDArray[np.bool_] | None) -> Hits:

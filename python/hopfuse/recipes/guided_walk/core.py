@@ -267,7 +267,7 @@ class GuidedWalk(FrozenRecipe):
             Names as in the questions, entity numbers of the index, or a matcher's results. A question may have none.
         k : int
             Hits per question, at most the number of passages.
-        allow : Where, array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B of them, optional
+        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
             Passages that a question may find, as in :meth:`PhaseGraph.search`.
         allow_scope : {"isolated", "results"}
             As in :meth:`PhaseGraph.search`. With ``"results"``, both walks go over the whole graph with the whole

@@ -257,9 +257,10 @@ class PhaseGraph(FrozenRecipe):
             Names as in the questions, entity numbers of the index, or a matcher's results. A question may have none.
         k : int
             Hits per question, at most the number of passages.
-        allow : Where, array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B of them, optional
+        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
             Passages that a question may find, for all questions or for each: a filter by metadata
-            (:func:`hopfuse.where`), a mask, rows, or passage ids.
+            (:func:`hopfuse.where`), the passages' ids, or a mask. Integers are ids, which are the rows if the index was
+            built without ids.
         allow_scope : {"isolated", "results"}
             ``"isolated"``: the answer equals, bit for bit, that of an index of the allowed passages alone
             (:meth:`hopfuse.Index.part`), with their entities, edges, facts, frequencies, similarities and word counts.

@@ -205,9 +205,9 @@ class PolicyRAG(FrozenRecipe):
             eta of relations, synonyms and context, for all questions or for each, instead of the policy's.
         k : int
             Hits per question, at most ``reranking.pool`` of the policy.
-        allow : optional
-            Passages that a question may see: ids, rows or a mask, for all questions or for each. Questions are searched
-            together if they see the same passages.
+        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
+            Passages that a question may find, as in :meth:`PhaseGraph.search`. Questions are searched together if they
+            see the same passages.
         allow_scope : {"isolated", "results"}
             ``"isolated"``: the answer is that of an index of the allowed passages alone, as in
             :meth:`PhaseGraph.search`. ``"results"``: the walk covers the whole graph, and only the dense list and the

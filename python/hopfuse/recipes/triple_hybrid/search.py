@@ -170,10 +170,10 @@ class TripleHybrid(FrozenRecipe):
         entities : None
             Must be None: the recipe finds entities by their vectors.
         k : int
-        allow : optional
-            Passages that a question may see: ids, rows or a mask, for all questions or for each. Entities that occur in
-            no allowed passage are not listed. An entity occurs in a passage if the graph joins them or if the passage
-            states a fact about the entity.
+        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
+            Passages that a question may find, as in :meth:`PhaseGraph.search`. Entities that occur in no allowed
+            passage are not listed. An entity occurs in a passage if the graph joins them or if the passage states a
+            fact about the entity.
         allow_scope : {"isolated", "results"}
             ``"isolated"``: the answer is that of an index of the allowed passages alone, as in
             :meth:`PhaseGraph.search`. ``"results"``: seeds and facts are those of the whole index, and only the lists
