@@ -1,14 +1,19 @@
-"""``python -m experiments.live``: the cost of changes to an index, relative to the disk and to a static index.
+"""``python -m experiments.live [PART ...]``: the cost of changes to an index, relative to the disk and a static index.
 
-Prints ratios of one run. With 2,000 passages: a batch of 100 passages, and single commits of 8 threads, relative to a
-write and fsync of the same bytes; and opening a log of 100 MiB, relative to reading it and computing its checksum. With
-100,000 passages, BM25 and a million edges: the CPU seconds until a batch can be searched, the memory of a snapshot,
-searches relative to an index of the same rows in one generation, and a compaction relative to writing its bytes.
+Prints ratios of one run. The parts, by default all:
+
+- writes: with 2,000 passages, a batch of 100 passages, and single commits of 8 threads, relative to a write and fsync
+  of the same bytes; and opening a log of 100 MiB, relative to reading it and computing its checksum.
+- logs: opening and refreshing after 10 to 5,000 commits of a passage, with 1,000 and with 100,000 passages.
+- large: with 100,000 passages, BM25 and a million edges, the CPU seconds until a batch can be searched, the memory of a
+  snapshot, searches relative to an index of the same rows in one generation, and a compaction relative to writing its
+  bytes.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -143,6 +148,38 @@ def eight(live: hf.LiveIndex[Any], each: list[list[Batch]]) -> None:
         thread.join()
 
 
+def logs(folder: Path) -> None:
+    """Print the time to open an index, and to refresh it after a commit, by the length of the log."""
+    for sizes, lexical in (((1_000, 500, 10_000), False), (LARGE, True)):
+        place = folder / f"{sizes[0]}"
+        make(place, *sizes, lexical=lexical)
+        log, done = place / "log-000000000001.hopfuse", 0
+        for count in (10, 100, 1000, 5000):
+            with hf.Index.open(place, writable=True) as live:
+                for at in range(done, count - 3):
+                    commit(live, made(f"turn {at}", 1, sizes[1]))
+                live.refresh()
+                spent = []
+                for at in range(count - 3, count):
+                    commit(live, made(f"turn {at}", 1, sizes[1]))
+                    spent.append(cpu_seconds(live.refresh))
+                done = count
+            opened, merged, read = (
+                min(seconds(work) for _ in range(3))
+                for work in (
+                    lambda: hf.Index.open(place),  # noqa: B023
+                    lambda: hf.Index.open(place).load(),  # noqa: B023
+                    lambda: zlib.crc32(log.read_bytes()),  # noqa: B023
+                )
+            )
+            print(
+                f"{sizes[0]:,} passages and {count:,} commits of {log.stat().st_size / 1e6:.1f} MB: opened in "
+                f"{opened * 1e3:.1f} ms ({opened / read:.1f}x of reading the log and its checksum), {merged * 1e3:.0f} "
+                f"ms with the merge; refreshed after one more in {median(spent) * 1e3:.1f} ms of CPU time",
+                flush=True,
+            )
+
+
 def searcher(index: hf.Index) -> Any:
     """Return a recipe with dense, graph and lexical legs."""
     assert index.lexical is not None
@@ -227,24 +264,31 @@ def compactions(live: hf.LiveIndex[Any], folder: Path) -> None:
     print(f"searches beside a compaction: {median(beside) / median(alone):.2f}x of those alone, wall time")
 
 
-def main() -> None:
-    """Print every figure."""
-    with tempfile.TemporaryDirectory(dir=".") as name:
-        writes(Path(name))
-    with tempfile.TemporaryDirectory(dir=".") as name:
-        folder = Path(name) / "index"
-        make(folder, *LARGE, lexical=True)
-        with hf.Index.open(folder, writable=True) as live:
-            refreshes(live)
-            commit(live, made("delta", LARGE[0] // 10, LARGE[1]))
-            searches(live, Path(name) / "delta", "10 % added")
-            memory(live, folder, "10 % added")
-            with live.change() as change:
-                change.delete_passages([f"p{at}" for at in range(0, LARGE[0], 10)])
-            searches(live, Path(name) / "tombstones", "10 % added and 10 % deleted")
-            memory(live, folder, "10 % added and 10 % deleted")
-            compactions(live, folder)
+def large(place: Path) -> None:
+    """Print the figures of a large index."""
+    folder = place / "index"
+    make(folder, *LARGE, lexical=True)
+    with hf.Index.open(folder, writable=True) as live:
+        refreshes(live)
+        commit(live, made("delta", LARGE[0] // 10, LARGE[1]))
+        searches(live, place / "delta", "10 % added")
+        memory(live, folder, "10 % added")
+        with live.change() as change:
+            change.delete_passages([f"p{at}" for at in range(0, LARGE[0], 10)])
+        searches(live, place / "tombstones", "10 % added and 10 % deleted")
+        memory(live, folder, "10 % added and 10 % deleted")
+        compactions(live, folder)
+
+
+PARTS = {"writes": writes, "logs": logs, "large": large}
+
+
+def main(names: list[str]) -> None:
+    """Print the figures of some parts."""
+    for name in names or PARTS:
+        with tempfile.TemporaryDirectory(dir=".") as place:
+            PARTS[name](Path(place))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from hopfuse.errors import FormatError
-from hopfuse.index.batch import Slots, decode, encode, read_batch
+from hopfuse.index.batch import Slots, encode
+from hopfuse.index.batches import read_batches
+from hopfuse.index.columns import string_arrays
 from hopfuse.index.log import FRAME, FRAME_BYTES, HEADER_BYTES, MARK, Header, frame_bytes, read_header, read_tail
+from hopfuse.index.metadata_build import metadata_arrays
 
 HEADER = Header(1, 0, b"salt of 16 bytes")
 BATCHES = ["one", "two, which is longer than the first", "", "four"]
@@ -134,11 +137,46 @@ BEFORE = Slots(3, 2)
 
 
 def test_a_batch_is_read_as_it_was_written() -> None:
-    read = decode(memoryview(encode(ARRAYS)))
-    assert list(read) == list(ARRAYS)
+    read = read_batches([encode(ARRAYS)], BEFORE, 1)
+    assert list(read.arrays) == list(ARRAYS)
     assert all(np.array_equal(read[name], array) and read[name].dtype == array.dtype for name, array in ARRAYS.items())
-    assert read_batch(memoryview(encode(ARRAYS)), BEFORE).strings("edge.type_name") == ["x"]
-    assert decode(memoryview(encode({}))) == {}
+    assert read.strings("edge.type_name") == ["x"]
+    assert read_batches([encode({})], BEFORE, 1).arrays == {}
+
+
+def test_many_batches_are_read_as_one_by_one() -> None:
+    """Whatever arrays each has, the rows are those of all, and a wrong batch is named."""
+    payloads, before, one_by_one = [], BEFORE, []
+    rng = np.random.default_rng(0)
+    for at in range(40):
+        arrays: dict[str, Any] = {} if at % 7 == 3 else dict(ARRAYS)
+        if at % 3 == 0:
+            count = int(rng.integers(1, 4))
+            texts = string_arrays("passage.text", [f"{at} ✓" * n for n in range(count)])
+            titles = string_arrays("passage.title", [""] * count)
+            arrays |= {
+                "passage.id.number": np.arange(count),
+                "passage.length": np.ones(count, np.int32),
+                **texts,
+                **titles,
+            }
+            rows = [{"tags": [f"t{n}"] * n, "year": at, "of": f"o{at}"} if n else None for n in range(count)]
+            arrays |= metadata_arrays(rows, {"year": "int64"} if at % 2 else {}, str)
+        payloads.append(encode(arrays))
+        one_by_one.append(read_batches([payloads[-1]], before, 1 + at))
+        before = one_by_one[-1].after
+    joined = read_batches(payloads, BEFORE, 1)
+    assert joined.after == before
+    for name in joined.arrays:
+        if not name.startswith("metadata.") and not name.endswith((".offsets", ".indptr")):
+            assert np.array_equal(joined[name], np.concatenate([one[name] for one in one_by_one])), name
+    for name in ("passage.text", "edge.type_name"):
+        assert joined.strings(name) == [text for one in one_by_one for text in one.strings(name)]
+    sizes = [group.passages.size for group in joined.metadata]
+    assert sum(sizes) == sum(group.passages.size for one in one_by_one for group in one.metadata) > max(sizes) > 5
+    payloads[20] = encode(ARRAYS | {"edge.type": np.array([1], np.int64)})
+    with pytest.raises(FormatError, match=r"seq 21: array 'edge.type' of a batch holds numbers outside 0 .. 0"):
+        read_batches(payloads, BEFORE, 1)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +204,7 @@ def test_a_batch_is_read_as_it_was_written() -> None:
 def test_a_batch_that_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
     arrays = {name: array for name, array in (ARRAYS | change).items() if array is not None}
     with pytest.raises(FormatError, match=message):
-        read_batch(memoryview(encode(arrays)), BEFORE)
+        read_batches([encode(arrays)], BEFORE, 1)
 
 
 def test_a_payload_with_any_byte_changed_is_read_or_refused() -> None:
@@ -176,10 +214,10 @@ def test_a_payload_with_any_byte_changed_is_read_or_refused() -> None:
         changed = bytearray(data)
         changed[at] ^= 0x41
         try:
-            read_batch(memoryview(bytes(changed)), BEFORE)
+            read_batches([bytes(changed)], BEFORE, 1)
         except FormatError:
             refused += 1
     assert refused > len(data) // 2
     for size in range(len(data)):
         with pytest.raises(FormatError):
-            read_batch(memoryview(data[:size]), BEFORE)
+            read_batches([data[:size]], BEFORE, 1)

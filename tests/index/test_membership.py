@@ -8,7 +8,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.index import membership
-from hopfuse.index.membership import is_in
+from hopfuse.index.membership import deleted_later, is_in
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -57,3 +57,15 @@ def test_lists_of_many_values_and_of_none() -> None:
     for tags in ([f"g{at}" for at in range(9)], ["g1", "none"], ["none"], []):
         found = index.mask(hf.where(t__any=tags))
         assert found.tolist() == ["t" in row and row["t"][0] in tags for row in rows]
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_rows_are_deleted_by_later_batches_alone(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, gone = (rng.integers(0, 4, (int(rng.integers(0, 30)), 3)) for _ in range(2))
+    batch, when = rng.integers(-1, 5, len(rows)), rng.integers(0, 5, len(gone))
+    expected = [
+        any(tuple(row) == tuple(other) and later > of for other, later in zip(gone, when, strict=True))
+        for row, of in zip(rows, batch, strict=True)
+    ]
+    assert deleted_later(rows, batch, gone, when).tolist() == expected

@@ -1,31 +1,54 @@
-"""Rows that are joined in memory that grows, against a plain concatenation."""
+"""Rows in memory that grows, and rows in another order, against plain concatenation and indexing."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from hopfuse.index.rows import GrownRows
+from hopfuse.index.rows import GrownRows, take_rows, take_strings
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_every_call_returns_what_is_joined_and_leaves_what_was_returned(seed: int) -> None:
-    rng, grown = np.random.default_rng(seed), GrownRows()
+def test_every_prefix_is_what_was_appended_and_stays(seed: int) -> None:
+    rng = np.random.default_rng(seed)
     base = rng.integers(0, 99, (int(rng.integers(0, 40)), 2))
-    added, returned = [], []
+    grown, added, returned = GrownRows(base), base, []
     for _ in range(30):
-        added.append(rng.integers(0, 99, (int(rng.integers(0, 9)), 2)))
-        some = added[: int(rng.integers(0, len(added) + 1))] if rng.random() < 0.3 else list(added)
-        joined = np.concatenate([base, *some])
-        order = np.flatnonzero(rng.random(len(joined)) < rng.choice([0.9, 1.1]))
-        returned.append((grown.take(base, some, order), joined[order]))
+        added = np.concatenate([added, rng.integers(0, 99, (int(rng.integers(0, 9)), 2))])
+        grown.append(added[len(returned[-1][1]) if returned else len(base) :])
+        count = int(rng.integers(0, len(added) + 1))
+        returned += [(grown.prefix(count), added[:count]), (grown.prefix(len(added)), added)]
     assert all(np.array_equal(ours, theirs) for ours, theirs in returned)
+    assert (grown.base, grown.last().tolist()) == (len(base), added[-1].tolist())
 
 
 def test_nothing_is_copied_twice_and_nothing_can_be_written() -> None:
-    grown, base = GrownRows(), np.zeros((80, 3))
-    first = grown.joined(base, [np.ones((1, 3))])
-    second = grown.joined(base, [np.ones((1, 3)), np.full((2, 3), 2.0)])
+    base = np.zeros((80, 3))
+    grown = GrownRows(base)
+    assert np.shares_memory(grown.prefix(80), base)
+    grown.append(np.ones((1, 3)))
+    first = grown.prefix(81)
+    grown.append(np.full((2, 3), 2.0))
+    second = grown.prefix(83)
     assert np.shares_memory(first, second)
-    assert grown.joined(base, []) is base
     with pytest.raises(ValueError, match="read-only"):
         second[0] = 1
+    assert not base.any()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_and_strings_in_an_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    texts = [bytes(rng.integers(97, 123, int(rng.integers(0, 5))).astype(np.uint8)) for _ in range(30)]
+    offsets, data = np.cumsum([0, *map(len, texts)]), np.frombuffer(b"".join(texts), np.uint8)
+    for order in (np.flatnonzero(rng.random(30) < 0.7), rng.permutation(30), np.zeros(0, np.int64)):
+        assert take_rows(offsets[:30], order).tolist() == offsets[:30][order].tolist()
+        taken = take_strings("x", offsets, data, order)
+        ends = taken["x.offsets"]
+        found = [taken["x.bytes"][a:b].tobytes() for a, b in pairwise(ends)]
+        assert found == [texts[at] for at in order]
+    whole = np.arange(30)
+    assert take_rows(offsets[:30], whole) is not offsets
+    assert np.shares_memory(take_rows(offsets[:30], whole), offsets)
+    assert take_strings("x", offsets, data, whole)["x.bytes"] is data

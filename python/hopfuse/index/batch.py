@@ -1,4 +1,4 @@
-"""A batch of changes: arrays by name, and their encoding as the payload of a log frame."""
+"""A batch of changes that is written: arrays by name, and their encoding as the payload of a log frame."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FormatError
 from .columns import StringColumn, string_column
-from .format import ENTRY, Entry, dtype_of, name_of, pack_entry, parse_entry
-from .metadata import check_metadata
+from .format import ENTRY, Entry, dtype_of, name_of, pack_entry
 from .schema import METADATA
 from .schema import RULES as SECTIONS
 from .sections import Section
 
 Arrays = Mapping[str, NDArray[Any]]
 _COUNT = struct.Struct("<2I")
-_MAX_SECTIONS = 256
 
 #: Weights of edges that a change may state; float32 holds all their sums.
 LEAST_WEIGHT, MOST_WEIGHT = 2.0**-64, 2.0**64
@@ -86,7 +83,8 @@ GROUPS = (
 )
 
 
-_KINDS = {
+#: Kinds of rows: 1 if they are added or -1 if they are deleted, and the array that has one row for each.
+KINDS = {
     "deleted passages": (-1, "delete.passage"),
     "deleted entities": (-1, "delete.entity"),
     "deleted aliases": (-1, "delete.alias.entity"),
@@ -100,8 +98,14 @@ _KINDS = {
 }
 
 
+def empty(name: str) -> NDArray[Any]:
+    """Return an array without rows, of the right dtype and shape."""
+    dtype, shape = RULES[name]
+    return np.zeros(tuple(size if isinstance(size, int) else 0 for size in shape), dtype)
+
+
 class Batch:
-    """The checked arrays of one batch; an absent array is empty.
+    """The arrays of one batch; an absent array is empty.
 
     Passages and entities are identified by slots: the rows of the generation, then numbers in order of addition. The
     end of an edge is the slot of a passage, or -1 minus the slot of an entity. Edge types and relations are positions
@@ -117,19 +121,11 @@ class Batch:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return an array, or an empty one of the right dtype and shape."""
-        if name in self.arrays:
-            return self.arrays[name]
-        dtype, shape = RULES[name]
-        return np.zeros(tuple(size if isinstance(size, int) else 0 for size in shape), dtype)
+        return self.arrays[name] if name in self.arrays else empty(name)
 
     def strings(self, name: str) -> list[str]:
         """Return the strings of ``name.offsets`` and ``name.bytes``."""
         return list(_column(self.arrays, name)) if f"{name}.offsets" in self.arrays else []
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of rows added or, if negative, deleted, by kind."""
-        found = {what: sign * self._count(name) for what, (sign, name) in _KINDS.items()}
-        return {what: count for what, count in found.items() if count}
 
     def edge_types(self) -> set[str]:
         """Return the types of the added edges."""
@@ -184,115 +180,6 @@ def encode(arrays: Arrays) -> bytes:
         data = np.ascontiguousarray(arrays[entry.name], dtype_of(entry.dtype).newbyteorder("<")).tobytes()
         parts += [data, bytes(-len(data) % 8)]
     return b"".join(parts)
-
-
-def decode(payload: memoryview) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a payload, without a copy.
-
-    Raises
-    ------
-    FormatError
-        The payload violates FORMAT.md.
-    """
-    count, zero = _COUNT.unpack(payload[: _COUNT.size]) if len(payload) >= _COUNT.size else (0, 1)
-    at = _COUNT.size + ENTRY.size * count
-    if zero or count > _MAX_SECTIONS or at > len(payload):
-        raise FormatError(f"a batch has {count} arrays in {len(payload)} bytes")
-    arrays = {}
-    for row in range(count):
-        first = _COUNT.size + ENTRY.size * row
-        entry, length = parse_entry(row, payload[first : first + ENTRY.size])
-        if (entry.offset, entry.length) != (at, length) or at + length > len(payload):
-            raise FormatError(
-                f"array {entry.name!r} of a batch has {length} bytes at {entry.offset}; its place is {at}"
-            )
-        dtype = dtype_of(entry.dtype).newbyteorder("<")
-        data = np.frombuffer(payload[at : at + length], np.uint8)
-        arrays[entry.name] = data.view(dtype).reshape(entry.shape) if length else np.zeros(entry.shape, dtype)
-        at += length + -length % 8
-    if at != len(payload) or len(arrays) != count:
-        raise FormatError(f"a batch ends at {at} of {len(payload)} bytes, or has a name twice")
-    return arrays
-
-
-def read_batch(payload: memoryview, before: Slots) -> Batch:
-    """Return the batch of a frame, after checking everything that a merge relies on.
-
-    Raises
-    ------
-    FormatError
-    """
-    arrays = decode(payload)
-    sizes = _check_shapes(arrays)
-    batch = Batch(arrays, before)
-    places, entities = batch.after
-    _check_range(arrays, "delete.passage", 0, before.passages)
-    for name, most in (("delete.entity", before.entities), ("delete.alias.entity", before.entities)):
-        _check_range(arrays, name, 0, most)
-    _check_range(arrays, "alias.entity", 0, entities)
-    _check_range(arrays, "edge.passage", -1, places)
-    _check_range(arrays, "edge.type", 0, sizes.get("T", 0))
-    _check_range(arrays, "lexical.passage", 0, sizes.get("P", 0))
-    _check_range(arrays, "lexical.count", 1, 2**31)
-    for name, (most_passages, most_entities) in (("edge.end", batch.after), ("delete.edge", before)):
-        _check_range({name: batch[name][:, :2]}, name, -most_entities, most_passages)
-    _check_range({"delete.edge": batch["delete.edge"][:, 2]}, "delete.edge", 0, sizes.get("T", 0))
-    for name, most in (("fact.row", entities), ("delete.fact", before.entities)):
-        _check_range({name: batch[name][:, [0, 2]]}, name, 0, most)
-        _check_range({name: batch[name][:, 1]}, name, 0, sizes.get("R", 0))
-    _check_range({"fact.row": batch["fact.row"][:, 3]}, "fact.row", 0, places)
-    weight = batch["edge.weight"]
-    if not ((weight >= LEAST_WEIGHT) & (weight <= MOST_WEIGHT)).all():
-        raise FormatError("array 'edge.weight' of a batch holds weights outside 2^-64 .. 2^64")
-    if sizes.get("B", 1) != 1:
-        raise FormatError(f"a batch has {sizes['B']} states of the index's source; there is 1")
-    if "metadata.type" in arrays:
-        check_metadata(batch.sections("metadata."), sizes.get("P", 0))
-    indptr = batch["lexical.indptr"]
-    if indptr.size and (indptr[0] != 0 or indptr[-1] != sizes.get("Z", 0) or (np.diff(indptr) < 0).any()):
-        raise FormatError("array 'lexical.indptr' of a batch does not ascend over the entries")
-    return batch
-
-
-def _check_shapes(arrays: Arrays) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for name, array in arrays.items():
-        if name not in RULES:
-            raise FormatError(f"array {name!r} of a batch is unknown to this format version")
-        dtype, shape = RULES[name]
-        kind = name_of(array.dtype)
-        if (kind != dtype and (dtype or kind not in ("float32", "float16", "bfloat16"))) or array.ndim != len(shape):
-            raise FormatError(f"array {name!r} of a batch is {kind}{array.shape}")
-        for rule, size in zip(shape, array.shape, strict=True):
-            letter, more = (None, rule) if isinstance(rule, int) else rule
-            right = (
-                more
-                if isinstance(rule, int)
-                else size
-                if letter is None
-                else sizes.setdefault(letter, size - more) + more
-            )
-            if size != right:
-                raise FormatError(f"array {name!r} of a batch has shape {array.shape}; {right} is the size elsewhere")
-    for group in GROUPS:
-        there = [name for name in group if name in arrays]
-        if there and len(there) != len(group):
-            raise FormatError(
-                f"array {there[0]!r} of a batch is present without {next(n for n in group if n not in there)!r}"
-            )
-    ids = [name for name in ("passage.id.offsets", "passage.id.number") if name in arrays]
-    if len(ids) != ("passage.length" in arrays):
-        raise FormatError(f"a batch has {len(ids)} kinds of ids for its passages")
-    for name in arrays:
-        if name.endswith(".offsets"):
-            _column(arrays, name.removesuffix(".offsets")).check()
-    return sizes
-
-
-def _check_range(arrays: Arrays, name: str, least: int, most: int) -> None:
-    array = arrays.get(name)
-    if array is not None and array.size and (array.min() < least or array.max() >= most):
-        raise FormatError(f"array {name!r} of a batch holds numbers outside {least} .. {most - 1}")
 
 
 def _column(arrays: Arrays, name: str) -> StringColumn:

@@ -33,7 +33,6 @@ from .parts import (
     vector_dim,
     words_info,
 )
-from .rows import GrownRows
 from .sections import Section
 from .words import WordInfo
 
@@ -126,10 +125,6 @@ class Contents:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return every section as a verified array."""
         return {name: section.whole() for name, section in self._sections.items()}
-
-    def grown_rows(self, section: str) -> GrownRows:
-        """Return the memory that the snapshots of a generation and its log share for a section."""
-        return self._once(f"grown {section}", GrownRows)
 
     def load(self) -> None:
         """Merge the changes of the log now rather than at the first read. Without a log this does nothing."""

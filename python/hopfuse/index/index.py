@@ -293,8 +293,9 @@ class Index(Contents):
         directory : path
             The directory that :meth:`save` wrote.
         verify : {"lazy", "full"}
-            ``"lazy"`` verifies the header, the section table and all shapes now, and each payload at its first use.
-            ``"full"`` reads and verifies everything now, so that later uses find no damage that exists now.
+            ``"lazy"`` verifies the header, the section table, all shapes and the checksums of the log now, and each
+            payload at its first use. ``"full"`` reads and verifies everything now, so that later uses find no damage
+            that exists now.
         live : bool
             Return a :class:`hopfuse.LiveIndex`, which follows later commits.
         writable : bool

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..errors import InputError
+from .batch import KINDS
 from .change import Change
 from .contents import Contents
 from .filters import Where
@@ -127,8 +128,12 @@ class LiveIndex(Generic[Kind]):
         {'deleted passages': -1, 'passages': 1}
         """
         state = read_state(self._kind, self.directory)
-        pairs = zip(state.frames, state.batches, strict=True)
-        return [{"seq": frame.seq, "time": frame.time, "counts": batch.counts()} for frame, batch in pairs]
+        rows, found = state.rows(), []
+        counts = {what: (sign * rows.counts(name)).tolist() for what, (sign, name) in KINDS.items()}
+        for at, time_ in enumerate(state.delta.times(state.count)):
+            own = {what: column[at] for what, column in counts.items() if column[at]}
+            found.append({"seq": state.base.seq + at + 1, "time": time_, "counts": own})
+        return found
 
     def follow(self, make: Callable[[Kind], S]) -> Follower[Kind, S]:
         """Return a searcher that always uses the last snapshot: ``live.follow(lambda index: PhaseGraph(index))``.

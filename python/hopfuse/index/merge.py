@@ -6,7 +6,6 @@ passage that states it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,8 +15,11 @@ from numpy.typing import NDArray
 from ..errors import FormatError, InputError
 from ..types import Corpus, Graph
 from ..types.edge_statements import UNKNOWN
-from .batch import Batch, Slots
+from .batch import Slots
+from .columns import string_arrays
 from .contents import Contents
+from .delta import DeltaRows
+from .membership import deleted_later, is_in
 from .merge_facts import merge_facts
 from .merge_metadata import merge_metadata
 from .merge_terms import merge_terms
@@ -48,95 +50,67 @@ class Places(NamedTuple):
         return np.where(ends >= 0, passage, np.where(entity < 0, -1, entity + self.passages.size))
 
 
-def slots_of(base: Contents) -> Slots:
-    """Return the slots of a generation, which are its rows."""
-    return Slots(base.num_passages, base.num_entities)
-
-
-def places(base: Contents, batches: Sequence[Batch]) -> Places:
+def places(delta: DeltaRows) -> Places:
     """Return the maps between slots and rows after the batches."""
-    start = slots_of(base)
-    after = batches[-1].after if batches else start
-    alive = [np.ones(after.passages, bool), np.ones(after.entities, bool)]
-    for batch in batches:
-        for lives, name in zip(alive, ("delete.passage", "delete.entity"), strict=True):
-            lives[batch[name]] = False
+    base, start = delta.base, delta.before
+    alive = [np.ones(delta.after.passages, bool), np.ones(delta.after.entities, bool)]
+    for lives, name in zip(alive, ("delete.passage", "delete.entity"), strict=True):
+        lives[delta[name]] = False
     first = start.entities if base.words is None else base.words.first
-    words = np.concatenate(
-        [np.arange(start.entities) >= first, *(batch["entity.word"].astype(bool) for batch in batches)]
-    )
+    words = np.concatenate([np.arange(start.entities) >= first, delta["entity.word"].astype(bool)])
     passages = np.flatnonzero(alive[0])
     names, others = np.flatnonzero(alive[1] & ~words), np.flatnonzero(alive[1] & words)
     entities = np.concatenate([names, others])
+    after = delta.after
     return Places(
         _inverse(passages, after.passages), passages, _inverse(entities, after.entities), entities, names.size
     )
 
 
-def merge(base: Contents, batches: Sequence[Batch]) -> tuple[Arrays, dict[str, Any]]:
+def merge(delta: DeltaRows) -> tuple[Arrays, dict[str, Any]]:
     """Return the sections of the index after the batches, and the objects that some were made from.
 
     Raises
     ------
     FormatError
-        The batches do not fit the base.
+        The batches do not fit the generation.
     """
     try:
-        return _merge(base, batches)
+        return _merge(delta)
     except InputError as error:
         raise FormatError(f"the log's changes do not fit its generation: {error}") from None
 
 
-def _merge(base: Contents, batches: Sequence[Batch]) -> tuple[Arrays, dict[str, Any]]:
-    for batch in batches:
-        _check_parts(base, batch)
-    at = places(base, batches)
-    arrays = _passage_arrays(base, batches, at) | _entity_arrays(base, batches, at)
-    arrays |= merge_metadata(base, batches, at.passages)
+def _merge(delta: DeltaRows) -> tuple[Arrays, dict[str, Any]]:
+    base, at = delta.base, places(delta)
+    arrays = _passage_arrays(delta, at) | _entity_arrays(delta, at)
+    arrays |= merge_metadata(delta, at.passages)
     made: dict[str, Any] = {}
     for key, name, order in (("corpus", "passage", at.passages), ("entity_corpus", "entity", at.entities)):
         section = f"{name}.vectors"
         kept = getattr(base, key)
         if kept is not None:
-            added = [batch[section] for batch in batches if section in batch.arrays]
-            arrays[section] = base.grown_rows(section).take(kept.vectors, added, order)
+            arrays[section] = take_rows(delta.whole(section), order)
             made[key] = Corpus.from_stored(arrays[section], metric=kept.metric, storage=kept.storage)
     for name in ("encoder.name.offsets", "encoder.name.bytes", "encoder.setting"):
         if name in base.sections:
             arrays[name] = base.sections[name].whole()
-    sources = [batch for batch in batches if "source.state.offsets" in batch.arrays]
-    for name in ("source.state.offsets", "source.state.bytes"):
-        if sources:
-            arrays[name] = sources[-1][name]
-        elif name in base.sections:
-            arrays[name] = base.sections[name].whole()
+    source = base.source if delta.source is None else delta.source
+    if source is not None:
+        arrays |= string_arrays("source.state", [source])
     if base.words is not None:
         made["words"] = replace(base.words, first=at.num_names)
         arrays |= word_arrays(made["words"], at.entities.size)
     if base.graph is not None:
-        made["graph"], statements = _graph(base, batches, at)
+        made["graph"], statements = _graph(delta, at)
         arrays |= graph_arrays(made["graph"], at.passages.size) | statements
     if base.facts is not None:
-        made["facts"], ranks = merge_facts(base, batches, at.passage, at.entity)
+        made["facts"], ranks = merge_facts(delta, at.passage, at.entity)
         arrays |= fact_arrays(made["facts"], at.passages.size, at.entities.size) | ranks
     if base.lexical is not None:
-        made["lexical"] = merge_terms(base.lexical, batches, at.passage, at.passages.size)
+        made["lexical"] = merge_terms(base.lexical, delta, at.passage, at.passages.size)
         arrays |= lexical_arrays(made["lexical"], at.passages.size)
     return arrays, made
-
-
-def _check_parts(base: Contents, batch: Batch) -> None:
-    """Refuse a batch with parts that its generation lacks, or with other vectors."""
-    new = batch.after.passages - batch.before.passages, batch.after.entities - batch.before.entities
-    for corpus, name, rows in ((base.corpus, "passage", new[0]), (base.entity_corpus, "entity", new[1])):
-        vectors = batch.arrays.get(f"{name}.vectors")
-        found = None if vectors is None else (vectors.dtype, vectors.shape)
-        right = None if corpus is None or not rows else (corpus.vectors.dtype, (rows, corpus.dim))
-        if found != right:
-            raise FormatError(f"a batch has {name}.vectors {found}; they must be {right}")
-    for part, name in ((base.graph, "edge.end"), (base.facts, "fact.row"), (base.lexical, "lexical.indptr")):
-        if part is None and name in batch.arrays:
-            raise FormatError(f"a batch has {name}, but its generation has no such part")
 
 
 def _inverse(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -145,112 +119,83 @@ def _inverse(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return place
 
 
-def _passage_arrays(base: Contents, batches: Sequence[Batch], at: Places) -> Arrays:
-    arrays = _ids(base, batches, at)
+def _passage_arrays(delta: DeltaRows, at: Places) -> Arrays:
+    arrays = _ids(delta, at)
     for name in ("passage.title", "passage.text"):
-        arrays |= _taken(base, batches, name, at.passages)
-    lengths = [batch["passage.length"] for batch in batches]
-    return arrays | {"passage.length": take_rows(base.passage_lengths, lengths, at.passages)}
+        arrays |= _taken(delta, name, at.passages)
+    return arrays | {"passage.length": take_rows(delta.whole("passage.length"), at.passages)}
 
 
-def _ids(base: Contents, batches: Sequence[Batch], at: Places) -> Arrays:
+def _ids(delta: DeltaRows, at: Places) -> Arrays:
     """Return ids of the index's type; an index without passages takes the type of the first ones added."""
-    kinds = {name for batch in batches for name in ("passage.id.number", "passage.id.offsets") if name in batch.arrays}
-    if base.num_passages:
-        kinds.add("passage.id.number" if "passage.id.number" in base.sections else "passage.id.offsets")
+    kinds = {name for name in ("passage.id.number", "passage.id.offsets") if delta.has(name)}
+    if delta.before.passages:
+        kinds.add("passage.id.number" if "passage.id.number" in delta.base.sections else "passage.id.offsets")
     if len(kinds) > 1:
         raise FormatError("the log has passages with string ids and passages with integer ids")
     if "passage.id.offsets" in kinds and at.passages.size:
-        return _taken(base, batches, "passage.id", at.passages)
-    number = (
-        base.sections["passage.id.number"].whole() if "passage.id.number" in base.sections else np.zeros(0, np.int64)
-    )
-    return {"passage.id.number": take_rows(number, [batch["passage.id.number"] for batch in batches], at.passages)}
+        return _taken(delta, "passage.id", at.passages)
+    numbers = delta.whole("passage.id.number") if "passage.id.number" in kinds else np.zeros(0, np.int64)
+    return {"passage.id.number": take_rows(numbers, at.passages)}
 
 
-def _taken(base: Contents, batches: Sequence[Batch], name: str, order: NDArray[np.int64]) -> Arrays:
-    parts = f"{name}.offsets", f"{name}.bytes"
-    none: Any = (np.zeros(1, np.int64), np.zeros(0, np.uint8))
-    own: Any = tuple(base.sections[part].whole() for part in parts) if parts[0] in base.sections else none
-    added: Any = [tuple(batch[part] for part in parts) for batch in batches if parts[0] in batch.arrays]
-    return take_strings(name, own, added, order, base.grown_rows(parts[1]))
+def _taken(delta: DeltaRows, name: str, order: NDArray[np.int64]) -> Arrays:
+    return take_strings(name, delta.whole(f"{name}.offsets"), delta.whole(f"{name}.bytes"), order)
 
 
-def _entity_arrays(base: Contents, batches: Sequence[Batch], at: Places) -> Arrays:
-    rows = base.sections["entity.alias.rows"].whole()
-    entity = np.concatenate(
-        [np.repeat(np.arange(base.num_entities), np.diff(rows)), *(batch["alias.entity"] for batch in batches)]
-    )
-    kept = np.flatnonzero((at.entity[entity] >= 0) & ~_deleted_aliases(base, batches, entity))
-    order = kept[np.argsort(at.entity[entity[kept]], kind="stable")]
-    own: Any = tuple(base.sections[f"entity.alias.{part}"].whole() for part in ("offsets", "bytes"))
-    added: Any = [
-        tuple(batch[f"alias.name.{part}"] for part in ("offsets", "bytes"))
-        for batch in batches
-        if "alias.entity" in batch.arrays
-    ]
-    counts = np.bincount(at.entity[entity[kept]], minlength=at.entities.size)
+def _entity_arrays(delta: DeltaRows, at: Places) -> Arrays:
+    rows = delta.base.sections["entity.alias.rows"].whole()
+    entity = np.concatenate([np.repeat(np.arange(delta.before.entities), np.diff(rows)), delta["alias.entity"]])
+    offsets, data = delta.whole("alias.name.offsets"), delta.whole("alias.name.bytes")
+    row = at.entity[entity] if entity.size else entity
+    kept = np.flatnonzero((row >= 0) & ~_deleted_aliases(delta, entity, offsets, data))
+    order = kept[np.argsort(row[kept], kind="stable")]
+    counts = np.bincount(row[kept], minlength=at.entities.size)
     return {
-        **_taken(base, batches, "entity.name", at.entities),
+        **_taken(delta, "entity.name", at.entities),
         "entity.alias.rows": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        **take_strings("entity.alias", own, added, order),
+        **take_strings("entity.alias", offsets, data, order),
     }
 
 
-def _deleted_aliases(base: Contents, batches: Sequence[Batch], entity: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _deleted_aliases(
+    delta: DeltaRows, entity: NDArray[np.int64], offsets: NDArray[np.int64], data: NDArray[np.uint8]
+) -> NDArray[np.bool_]:
     """Return which aliases later batches delete."""
-    deleted = np.zeros(entity.size, bool)
-    if not any("delete.alias.entity" in batch.arrays for batch in batches):
+    deleted, gone = np.zeros(entity.size, bool), delta["delete.alias.entity"]
+    if not gone.size:
         return deleted
-    names = [alias for row in base.entity_aliases for alias in row]
-    for batch in batches:
-        gone = set(zip(batch["delete.alias.entity"].tolist(), batch.strings("delete.alias.name"), strict=True))
-        pairs = zip(entity.tolist(), names, strict=False)  # later aliases are not read yet
-        deleted[: len(names)] |= np.fromiter((pair in gone for pair in pairs), bool, len(names))
-        names += batch.strings("alias.name")
+    ends, names = delta.whole("delete.alias.name.offsets"), delta.whole("delete.alias.name.bytes")
+    last = {}  # the last batch that deletes an alias
+    for slot, batch, first, end in zip(
+        gone.tolist(), delta.batch("delete.alias.entity").tolist(), ends[:-1], ends[1:], strict=True
+    ):
+        last[slot, names[first:end].tobytes()] = batch
+    stated = np.concatenate([np.full(entity.size - delta.added("alias.entity"), -1), delta.batch("alias.entity")])
+    for place in np.flatnonzero(is_in(entity, gone)).tolist():
+        alias = data[offsets[place] : offsets[place + 1]].tobytes()
+        deleted[place] = last.get((int(entity[place]), alias), -1) > stated[place]
     return deleted
 
 
 # ---- Edges ----
 
 
-class _Edges(NamedTuple):
-    """Edges as stated; ends are nodes for a generation, and slots for a batch."""
-
-    end: NDArray[Any]
-    weight: NDArray[np.float64]
-    type: NDArray[Any]
-    passage: NDArray[Any]
-
-
-def _graph(base: Contents, batches: Sequence[Batch], at: Places) -> tuple[Graph, Arrays]:
+def _graph(delta: DeltaRows, at: Places) -> tuple[Graph, Arrays]:
     """Build the graph of all remaining edges, in the order of their statements."""
+    base, names = delta.base, delta.edge_types
     assert base.graph is not None
-    names, start, directed = list(base.graph.edge_type_names), slots_of(base), base.graph.directed
-    parts = [_base_edges(base)]
-    gone = [np.zeros(len(parts[0].type), bool)]
-    for batch in batches:
-        own = batch.strings("edge.type_name")
-        names += [name for name in dict.fromkeys(own) if name not in names]
-        number = np.array([names.index(name) for name in own], np.int64)
-        deleted = batch["delete.edge"]
-        if deleted.size:
-            for at_part, (part, dead) in enumerate(zip(parts, gone, strict=True)):
-                ends = deleted[:, :2] if at_part else _base_nodes(deleted[:, :2], start)
-                dead |= _is_among(part, ends, number[deleted[:, 2]], directed=directed)
-        if "edge.end" in batch.arrays:
-            parts.append(
-                _Edges(batch["edge.end"], batch["edge.weight"], number[batch["edge.type"]], batch["edge.passage"])
-            )
-            gone.append(np.zeros(parts[-1].type.size, bool))
-    table = at.nodes_of(start)
-    nodes = np.concatenate([table[parts[0].end], *(at.nodes(part.end) for part in parts[1:])])
-    weight = np.concatenate([part.weight for part in parts])
-    kind, passage = (np.concatenate([part[column] for part in parts]) for column in (2, 3))
+    own = _base_edges(base)
+    table = at.nodes_of(delta.before)
+    nodes = np.concatenate([table[own.end], at.nodes(delta["edge.end"])])
+    weight = np.concatenate([own.weight, delta["edge.weight"]])
+    kind = np.concatenate([own.type, delta["edge.type"]])
+    passage = np.concatenate([own.passage, delta["edge.passage"]])
+    kept = (nodes >= 0).all(axis=1)
+    if delta.has("delete.edge"):
+        kept &= ~_deleted_edges(delta, own, kind)
     is_stated = passage >= 0
-    kept = (nodes[:, 0] >= 0) & (nodes[:, 1] >= 0) & ~np.concatenate(gone)
     if is_stated.any():
-        passage = passage.astype(np.int64)
         passage[is_stated] = at.passage[passage[is_stated]]
         kept &= ~is_stated | (passage >= 0)
     if not kept.all():
@@ -260,11 +205,32 @@ def _graph(base: Contents, batches: Sequence[Batch], at: Places) -> tuple[Graph,
         nodes[:, 1],
         weight,
         num_nodes=at.passages.size + at.entities.size,
-        directed=directed,
+        directed=base.graph.directed,
         edge_type=kind if len(names) > 1 else None,
         edge_type_names=names,
     )
     return graph, _statement_sections(graph, nodes, weight, kind, passage)
+
+
+def _deleted_edges(delta: DeltaRows, own: _Edges, kind: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which edges, of the generation and then of the batches, later batches delete."""
+    assert delta.base.graph is not None
+    directed, first = delta.base.graph.directed, delta.before.passages
+    ends = np.concatenate([np.where(own.end < first, own.end, first - 1 - own.end), delta["edge.end"]])
+    stated = np.concatenate([np.full(own.type.size, -1), delta.batch("edge.type")])
+    gone = delta["delete.edge"]
+    edges = np.stack([_pairs(ends, directed), kind.astype(np.int64)], axis=1)
+    deleted = np.stack([_pairs(gone[:, :2], directed), gone[:, 2]], axis=1)
+    return deleted_later(edges, stated, deleted, delta.batch("delete.edge"))
+
+
+class _Edges(NamedTuple):
+    """A generation's edges as stated; ends are nodes."""
+
+    end: NDArray[Any]
+    weight: NDArray[np.float64]
+    type: NDArray[Any]
+    passage: NDArray[Any]
 
 
 def _statement_sections(
@@ -301,26 +267,10 @@ def _base_edges(base: Contents) -> _Edges:
     return edges
 
 
-def _base_nodes(ends: NDArray[np.int64], base: Slots) -> NDArray[np.int64]:
-    """Return the generation's nodes for ends of edges, negative for ends that were added later."""
-    passage = np.where(ends < base.passages, ends, -1)
-    entity = np.where(-1 - ends < base.entities, base.passages - 1 - ends, -1)
-    return np.where(ends >= 0, passage, entity)
-
-
-def _is_among(edges: _Edges, ends: NDArray[np.int64], kinds: NDArray[np.int64], *, directed: bool) -> NDArray[np.bool_]:
-    """Return which edges have the ends and the type of one of the given edges."""
-    own, wanted = _pairs(edges.end, directed), _pairs(ends, directed)
-    found = np.zeros(own.size, np.bool_)
-    for kind in np.unique(kinds):
-        found |= (edges.type == kind) & np.isin(own, wanted[kinds == kind])
-    return found
-
-
-def _pairs(ends: NDArray[Any], directed: bool) -> NDArray[np.uint64]:
+def _pairs(ends: NDArray[Any], directed: bool) -> NDArray[np.int64]:
     """Encode pairs of ends, each from -2**31 to 2**31 - 1, as single numbers."""
     a, b = (ends.astype(np.int64) + 2**31).astype(np.uint64).T
     if not directed:
         a, b = np.minimum(a, b), np.maximum(a, b)
-    pairs: NDArray[np.uint64] = a << np.uint64(32) | b
+    pairs: NDArray[np.int64] = (a << np.uint64(32) | b).view(np.int64)
     return pairs

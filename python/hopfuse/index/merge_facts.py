@@ -11,38 +11,27 @@ from numpy.typing import NDArray
 from .._arrays.rows import indptr_of
 from ..errors import FormatError
 from ..types import Facts
-from .batch import Batch
 from .contents import Contents
+from .delta import DeltaRows
+from .membership import deleted_later
 
 Arrays = dict[str, NDArray[Any]]
 
 
-def merge_facts(
-    base: Contents, batches: Sequence[Batch], passage: NDArray[np.int64], entity: NDArray[np.int64]
-) -> tuple[Facts, Arrays]:
+def merge_facts(delta: DeltaRows, passage: NDArray[np.int64], entity: NDArray[np.int64]) -> tuple[Facts, Arrays]:
     """Return the facts, and the section ``fact.statement`` if it is needed.
 
     ``passage`` and ``entity`` hold the row of each slot, -1 if it was deleted.
     """
-    facts = base.facts
+    facts = delta.base.facts
     assert facts is not None
-    relations = list(facts.relations)
-    number = {name: r for r, name in enumerate(relations)}
-    parts, gone = [_base_rows(base, facts)], [np.zeros(facts.passages.size, bool)]
-    for batch in batches:
-        own = np.array([number.setdefault(name, len(number)) for name in batch.strings("fact.relation")], np.int64)
-        for head, relation, tail in batch["delete.fact"].tolist():
-            for part, dead in zip(parts, gone, strict=True):
-                dead |= (part[:, :3] == (head, own[relation], tail)).all(axis=1)
-        if "fact.row" in batch.arrays:
-            row = batch["fact.row"].copy()
-            row[:, 1] = own[row[:, 1]]
-            parts.append(row)
-            gone.append(np.zeros(len(row), bool))
-    rows = np.concatenate(parts)
+    own = _base_rows(delta.base, facts)
+    rows = np.concatenate([own, delta["fact.row"]])
+    stated = np.concatenate([np.full(len(own), -1), delta.batch("fact.row")])
+    gone = deleted_later(rows[:, :3], stated, delta["delete.fact"], delta.batch("delete.fact"))
     rows = np.stack([_at(entity, rows[:, 0]), rows[:, 1], _at(entity, rows[:, 2]), _at(passage, rows[:, 3])], axis=1)
-    rows = rows[(rows[:, [0, 2, 3]] >= 0).all(axis=1) & ~np.concatenate(gone)]
-    return merged_rows(rows, list(number), int((entity >= 0).sum()), int((passage >= 0).sum()))
+    rows = rows[(rows[:, [0, 2, 3]] >= 0).all(axis=1) & ~gone]
+    return merged_rows(rows, delta.relations, int((entity >= 0).sum()), int((passage >= 0).sum()))
 
 
 def merged_rows(

@@ -2,66 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FormatError
-from .batch import Batch
-from .contents import Contents
-from .metadata import STORES, Metadata, MetadataColumn
-from .metadata_build import DTYPES, metadata_rows
+from .batch_metadata import Values
+from .delta import DeltaRows
+from .delta_metadata import missing
+from .metadata import Metadata, MetadataColumn
+from .metadata_build import metadata_rows
+
+Codes = NDArray[np.int32]
 
 
-def merge_metadata(base: Contents, batches: Sequence[Batch], passages: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def merge_metadata(delta: DeltaRows, passages: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """Return the sections ``metadata.*`` of the passages of ascending slots, or none without columns."""
-    parts = [(base.metadata, base.num_passages)]
-    for batch in batches:
-        count = batch.after.passages - batch.before.passages
-        parts.append((Metadata(batch.sections("metadata."), count), count))
-    types: dict[str, str] = {}
-    for metadata, _ in parts:
-        for name, kind in metadata.types.items():
-            if types.setdefault(name, kind) != kind:
-                raise FormatError(f"the log has metadata {name!r} of type {kind}; it is {types[name]} before")
+    metadata, counts = delta.base.metadata, (delta.before.passages, delta.after.passages - delta.before.passages)
+    types = dict(metadata.types) | {name: values.type for name, values in delta.metadata.items()}
     if not types:
         return {}
-    values = {id(metadata): _strings(metadata) for metadata, _ in parts}
-    strings = sorted(set().union(*values.values()))
-    number = {text: at for at, text in enumerate(strings)}
-    place = {key: np.array([number[text] for text in own], np.int64) for key, own in values.items()}
+    strings, own, added = _joined_strings(metadata, delta.metadata_strings)
     columns = {}
     for name, kind in types.items():
-        pieces = [_piece(metadata, name, kind, count, place[id(metadata)]) for metadata, count in parts]
-        columns[name] = _joined(name, kind, pieces, strings)
+        parts = [
+            _coded(_base_values(metadata[name]) if name in metadata else _nothing(kind, counts[0]), own),
+            _coded(delta.metadata.get(name) or _nothing(kind, counts[1]), added),
+        ]
+        present, data, items = (np.concatenate(part) for part in list(zip(*parts, strict=True))[1:])
+        if kind == "strings":
+            data = np.concatenate([[0], np.cumsum(data)]).astype(np.int64)
+        columns[name] = MetadataColumn(name, kind, present, data, items, strings)  # type: ignore[arg-type]
     return metadata_rows(columns, passages)
 
 
-_Piece = tuple[NDArray[np.bool_], NDArray[Any], NDArray[np.int32]]
+def _joined_strings(metadata: Metadata, added: list[str]) -> tuple[list[str], Codes, Codes]:
+    """Return all strings, ascending, and the place in them of each of the generation's and of the added ones."""
+    own = list(next(iter(metadata.values())).strings) if metadata else []
+    new = sorted(text for text in added if not _is_among(text, own))
+    before = [bisect_left(own, text) for text in new]
+    strings = np.insert(np.array(own, object), before, np.array(new, object)).tolist() if new else own
+    places = np.arange(len(own)) + np.searchsorted(before, np.arange(len(own)), side="right")
+    return strings, places.astype(np.int32), np.array([bisect_left(strings, text) for text in added], np.int32)
 
 
-def _strings(metadata: Metadata) -> list[str]:
-    return list(next(iter(metadata.values())).strings) if metadata else []
+def _is_among(text: str, ascending: list[str]) -> bool:
+    place = bisect_left(ascending, text)
+    return place < len(ascending) and ascending[place] == text
 
 
-def _piece(metadata: Metadata, name: str, kind: str, count: int, place: NDArray[np.int64]) -> _Piece:
-    """Return the mask of present values, the values (for lists their lengths), and the items, with merged codes."""
-    if name not in metadata:
-        data = np.full(count, -1 if kind == "string" else 0, np.int64 if kind == "strings" else DTYPES[STORES[kind]])
-        return np.zeros(count, np.bool_), data, np.zeros(0, np.int32)
-    column = metadata[name]
-    if kind == "strings":
-        return column.present, np.diff(column.data), place[column.items].astype(np.int32)
-    data = column.data
-    if kind == "string":
-        data = np.where(data < 0, -1, place[np.maximum(data, 0)] if place.size else -1).astype(np.int32)
-    return column.present, data, np.zeros(0, np.int32)
+def _base_values(column: MetadataColumn) -> Values:
+    data = np.diff(column.data) if column.type == "strings" else column.data
+    return Values(column.type, column.present, data, column.items)
 
 
-def _joined(name: str, kind: str, pieces: Sequence[_Piece], strings: Any) -> MetadataColumn:
-    present, data, items = (np.concatenate(part) for part in zip(*pieces, strict=True))
-    if kind == "strings":
-        data = np.concatenate([[0], np.cumsum(data)]).astype(np.int64)
-    return MetadataColumn(name, kind, present, data, items, strings)
+def _nothing(kind: str, count: int) -> Values:
+    return Values(kind, np.zeros(count, np.bool_), missing(kind, count), np.zeros(0, np.int32))
+
+
+def _coded(values: Values, codes: Codes) -> Values:
+    """Return values with codes of all strings."""
+    if values.type == "string" and codes.size:
+        return values._replace(data=np.where(values.data < 0, -1, codes[np.maximum(values.data, 0)]).astype(np.int32))
+    return values._replace(items=codes[values.items]) if values.type == "strings" else values

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..types import TermMatrix
-from .batch import Batch
-
-Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+from .delta import DeltaRows
 
 
-def merge_terms(
-    matrix: TermMatrix, batches: Sequence[Batch], place: NDArray[np.int64], num_passages: int
-) -> TermMatrix:
+def merge_terms(matrix: TermMatrix, delta: DeltaRows, place: NDArray[np.int64], num_passages: int) -> TermMatrix:
     """Return the matrix of the remaining passages; ``place`` holds the row of each slot, -1 if it was deleted.
 
     Rows are in the order of slots, so new entries of a term follow its old ones. Only the new entries and the words are
@@ -24,10 +18,11 @@ def merge_terms(
     """
     if matrix.counts is None:
         raise InputError("the lexical part has no counts; build it again with BM25.build")
-    number = {word: t for t, word in enumerate(matrix.terms)} if batches else {}
     indptr, rows, counts = _kept(matrix, matrix.counts, place)
-    term, row, count = _added(batches, number, place)
-    words = [*number] or list(matrix.terms)
+    lives = place[delta["lexical.passage"]] >= 0
+    term, row, count = (delta[f"lexical.{part}"][lives] for part in ("term", "passage", "count"))
+    row = place[row]
+    words = [*matrix.terms, *delta.new_terms]
     frequency = np.zeros(len(words), np.int64)
     frequency[: len(matrix.terms)] = np.diff(indptr)
     own = frequency + np.bincount(term, minlength=len(words))
@@ -61,16 +56,3 @@ def _kept(
     lives = rows >= 0
     before = np.concatenate([[0], np.cumsum(lives)])
     return before[matrix.indptr], rows[lives], counts[lives]
-
-
-def _added(batches: Sequence[Batch], number: dict[str, int], place: NDArray[np.int64]) -> Entries:
-    """Return the terms, rows and counts of added entries that were not deleted; number new words."""
-    terms, slots, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
-    for batch in batches:
-        own = np.array([number.setdefault(word, len(number)) for word in batch.strings("lexical.term")], np.int64)
-        terms.append(np.repeat(own, np.diff(batch["lexical.indptr"])) if own.size else own)
-        slots.append(batch["lexical.passage"] + batch.before.passages)
-        counts.append(batch["lexical.count"])
-    term, slot, count = np.concatenate(terms), np.concatenate(slots), np.concatenate(counts)
-    lives = place[slot] >= 0
-    return term[lives], place[slot[lives]], count[lives]

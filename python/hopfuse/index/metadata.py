@@ -190,7 +190,7 @@ class Metadata(Mapping[str, MetadataColumn]):
                 raise FormatError(f"{item.label}: the lists of {name!r} do not ascend within 0 .. {item.shape[0]}")
             items = item.part(int(data[0]), int(data[-1]))
             data = data - data[0]
-        _check_values(self._sections["metadata.present"].label, name, kind, present, data, items, len(strings))
+        check_values(self._sections["metadata.present"].label, name, kind, present, data, items, len(strings))
         held = present.view(np.bool_)
         return MetadataColumn(name, kind, held, data.view(np.bool_) if kind == "bool" else data, items, strings)
 
@@ -236,7 +236,7 @@ def _check_lists(sections: Sections, passages: int) -> None:
         raise FormatError(f"{items.label}: the columns' lists do not follow one another from 0 to {items.shape[0]}")
 
 
-def _check_values(
+def check_values(
     label: str,
     name: str,
     kind: str,
@@ -245,6 +245,7 @@ def _check_values(
     items: NDArray[np.int32],
     num_strings: int,
 ) -> None:
+    """Check a column's values; of lists, ``data`` holds the offsets."""
     missing = present == 0
     wrong = "a mark of presence is not 0 or 1" if present.size and present.max() > 1 else ""
     if kind == "bool" and data.size and data.max() > 1:

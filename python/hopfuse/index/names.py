@@ -11,23 +11,31 @@ import numpy as np
 from ..errors import InputError
 from .allowed import meets
 from .batch import Batch, Slots
-from .contents import Contents, PassageId
+from .contents import PassageId
+from .delta import DeltaRows
 from .filters import Where
+from .merge_metadata import merge_metadata
 from .metadata import Metadata
+from .sections import Section
 
 #: Returns a key for each name; spellings of the same thing have the same key.
 Keys = Callable[[Sequence[str]], Sequence[str]]
 
 
+#: The arrays of a batch that change aliases, in the order in which they apply.
+_ALIASES = ("delete.alias", "alias")
+
+
 class Names:
     """Slots of the passages' ids and of the entities' names, after the last batch."""
 
-    def __init__(self, base: Contents, batches: Sequence[Batch]) -> None:
-        self.slots = Slots(base.num_passages, base.num_entities)
-        self.relations = dict.fromkeys(() if base.facts is None else base.facts.relations)
-        self._base = base
+    def __init__(self, delta: DeltaRows) -> None:
+        base = self._base = delta.base
+        self.slots, self._delta = delta.after, delta
+        self.relations = dict.fromkeys(delta.relations)
         first = base.num_entities if base.words is None else base.words.first
         self._is_word = bytearray(first) + bytearray(b"\1") * (base.num_entities - first)
+        self._is_word += delta["entity.word"].tobytes()
         self._aliases: dict[int, list[str]] = {}
         self._keyed: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}
         self._keyed_to = {False: 0, True: 0}
@@ -36,20 +44,22 @@ class Names:
         self._entities: dict[str, list[int]] = {}
         self._id_of: dict[int, PassageId] = {}
         self._name_of: dict[int, str] = {}
-        self.metadata_types = dict(base.metadata.types)
-        self.edge_types = [] if base.graph is None else list(base.graph.edge_type_names)
-        self._metadata = [(0, base.metadata)]  # (first slot, metadata from there on)
-        self._add(base.passage_ids, base.entity_names, Slots(0, 0))
-        for batch in batches:
-            self.apply(batch)
+        self.metadata_types = dict(base.metadata.types) | {name: one.type for name, one in delta.metadata.items()}
+        self.edge_types = delta.edge_types
+        self._metadata: list[tuple[int, Metadata]] = []  # (first slot, metadata from there on)
+        ids: Sequence[PassageId] = delta.whole("passage.id.number").tolist() or delta.column("passage.id")
+        self._add(ids, delta.column("entity.name"), Slots(0, 0))
+        self._delete(delta)
+        aliases = [(of, kind, *pair) for kind, name in enumerate(_ALIASES) for of, pair in _dated(delta, name)]
+        for _, kind, slot, alias in sorted(aliases, key=lambda one: one[:2]):
+            self._follow_alias(kind, slot, alias)
 
     def apply(self, batch: Batch) -> None:
         """Apply a batch."""
-        for slot in batch["delete.passage"].tolist():
-            del self._passages[self._id_of.pop(slot)]
-        for slot in batch["delete.entity"].tolist():
-            self._entities[self._name_of.pop(slot)].remove(slot)
-        self._follow_aliases(batch)
+        self._delete(batch)
+        for kind, name in enumerate(_ALIASES):
+            for slot, alias in zip(batch[f"{name}.entity"].tolist(), batch.strings(f"{name}.name"), strict=True):
+                self._follow_alias(kind, slot, alias)
         self._is_word += batch["entity.word"].astype(np.uint8).tobytes()
         self.relations |= dict.fromkeys(batch.strings("fact.relation"))
         ids: Sequence[PassageId] = batch["passage.id.number"].tolist() or batch.strings("passage.id")
@@ -76,6 +86,11 @@ class Names:
         slots = sorted({self._passages[id] for id in ids if self.has_passage(id)})
         if not slots:
             return set()
+        if not self._metadata or self._metadata[0][0]:
+            before = self._delta.after.passages
+            arrays = merge_metadata(self._delta, np.arange(before))
+            sections = {name: Section(name, array) for name, array in arrays.items()}
+            self._metadata.insert(0, (0, Metadata(sections, before)))
         firsts = [first for first, _ in self._metadata]
         rows = []
         for slot in slots:
@@ -132,11 +147,19 @@ class Names:
             self._aliases[slot] = list(self._base.entity_aliases[slot]) if known else []
         return self._aliases[slot]
 
-    def _follow_aliases(self, batch: Batch) -> None:
-        for slot, name in zip(batch["delete.alias.entity"].tolist(), batch.strings("delete.alias.name"), strict=True):
-            self._aliases[slot] = [alias for alias in self.aliases(slot) if alias != name]
-        for slot, name in zip(batch["alias.entity"].tolist(), batch.strings("alias.name"), strict=True):
-            self.aliases(slot).append(name)
+    def _delete(self, rows: Batch | DeltaRows) -> None:
+        for slot in rows["delete.passage"].tolist():
+            id = self._id_of.pop(slot)
+            if self._passages[id] == slot:  # not yet that of a later passage with the same id
+                del self._passages[id]
+        for slot in rows["delete.entity"].tolist():
+            self._entities[self._name_of.pop(slot)].remove(slot)
+
+    def _follow_alias(self, kind: int, slot: int, alias: str) -> None:
+        if _ALIASES[kind] == "alias":
+            self.aliases(slot).append(alias)
+        else:
+            self._aliases[slot] = [one for one in self.aliases(slot) if one != alias]
 
     def _add(self, ids: Sequence[PassageId], names: Iterable[str], first: Slots) -> None:
         for slot, id in enumerate(ids, first.passages):
@@ -147,6 +170,12 @@ class Names:
         for slot, name in enumerate(names, first.entities):
             self._entities.setdefault(name, []).append(slot)
             self._name_of[slot] = name
+
+
+def _dated(delta: DeltaRows, name: str) -> list[tuple[int, tuple[int, str]]]:
+    """Return the batch, the entity and the alias of each row."""
+    pairs = zip(delta[f"{name}.entity"].tolist(), delta.strings(f"{name}.name"), strict=True)
+    return list(zip(delta.batch(f"{name}.entity").tolist(), pairs, strict=True))
 
 
 def no_passage(id: Any) -> InputError:

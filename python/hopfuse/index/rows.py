@@ -1,9 +1,8 @@
-"""Select rows of a generation and of later batches in a new order, copying in long runs."""
+"""Rows of a generation that grow by those of a log, and rows in a new order, copied in long runs."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,56 +10,39 @@ from numpy.typing import NDArray
 
 #: Memory grows by 1 / GROWTH of its size, so that rows are seldom copied.
 GROWTH = 8
-Strings = tuple[NDArray[np.int64], NDArray[np.uint8]]
-
-
-def take_rows(base: NDArray[Any], added: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[Any]:
-    """Return rows of the base followed by the added arrays, in an order."""
-    more = np.concatenate([base[:0], *added])
-    parts = [source[first:last] for source, first, last in _runs(base, more, order, len(base))]
-    return np.concatenate([base[:0], *parts])
 
 
 class GrownRows:
-    """Rows of a generation and of later batches, in memory that grows in place.
+    """Rows of a generation, and rows appended to them, in memory that grows in place.
 
-    Snapshots share the memory: each is a prefix of it, and the next one copies only its new rows. Thread-safe.
+    Snapshots share the memory: each has a prefix of it, and appending copies only the new rows. Thread-safe.
     """
 
-    def __init__(self) -> None:
-        self._rows: NDArray[Any] | None = None
-        self._held = 0
+    def __init__(self, base: NDArray[Any]) -> None:
+        self.base = len(base)
+        self._rows, self._held, self._is_own = base, len(base), False
         self._lock = threading.Lock()
 
-    def joined(self, base: NDArray[Any], added: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Return the base and the added rows as one read-only array.
-
-        ``base`` is the same at every call, and the ``added`` of one call is a prefix of that of another.
-        """
-        count = len(base) + sum(map(len, added))
-        if not len(added):
-            return base
+    def append(self, rows: NDArray[Any]) -> None:
+        """Append rows; earlier prefixes stay valid."""
         with self._lock:
-            if self._rows is None or len(self._rows) < count:
-                grown = np.empty((count + count // GROWTH + 1, *base.shape[1:]), base.dtype)
-                held = base if self._rows is None else self._rows[: self._held]
-                grown[: len(held)] = held
-                self._rows, self._held = grown, len(held)
-            first = len(base)
-            for part in added:
-                known = min(max(self._held - first, 0), len(part))
-                self._rows[first + known : first + len(part)] = part[known:]
-                first += len(part)
-            self._held = max(self._held, count)
-            rows = self._rows[:count]
+            count = self._held + len(rows)
+            if not self._is_own or count > len(self._rows):
+                grown = np.empty((count + count // GROWTH + 1, *self._rows.shape[1:]), self._rows.dtype)
+                grown[: self._held] = self._rows[: self._held]
+                self._rows, self._is_own = grown, True
+            self._rows[self._held : count] = rows
+            self._held = count
+
+    def last(self) -> Any:
+        """Return the last row."""
+        return self._rows[self._held - 1]
+
+    def prefix(self, count: int) -> NDArray[Any]:
+        """Return the first rows, read-only."""
+        rows = self._rows[:count]
         rows.flags.writeable = False
         return rows
-
-    def take(self, base: NDArray[Any], added: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[Any]:
-        """Return rows as :func:`take_rows` does, without a copy if the order is that of all rows."""
-        if is_whole(order, len(base) + sum(map(len, added))):
-            return self.joined(base, added)
-        return take_rows(base, added, order)
 
 
 def is_whole(order: NDArray[np.int64], count: int) -> bool:
@@ -68,39 +50,29 @@ def is_whole(order: NDArray[np.int64], count: int) -> bool:
     return order.size == count and bool((order == np.arange(count)).all())
 
 
+def take_rows(rows: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
+    """Return rows in an order; if it is that of all rows, the array itself."""
+    if is_whole(order, len(rows)):
+        return rows
+    return np.concatenate([rows[:0], *(rows[first:end] for first, end in _runs(order))])
+
+
 def take_strings(
-    name: str, base: Strings, added: Sequence[Strings], order: NDArray[np.int64], grown: GrownRows | None = None
+    name: str, offsets: NDArray[np.int64], data: NDArray[np.uint8], order: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """Return the sections ``name.offsets`` and ``name.bytes`` of strings in a new order."""
-    lengths = np.concatenate([np.diff(base[0]), *(np.diff(offsets) for offsets, _ in added)])
-    if grown is not None and is_whole(order, lengths.size):
-        return {
-            f"{name}.offsets": _offsets(lengths),
-            f"{name}.bytes": grown.joined(base[1], [data for _, data in added]),
-        }
-    rows = len(base[0]) - 1
-    more = (_offsets(lengths[rows:]), np.concatenate([np.zeros(0, np.uint8), *(data for _, data in added)]))
-    parts = [
-        data[int(offsets[first]) : int(offsets[last])]
-        for (offsets, data), first, last in _runs(base, more, order, rows)
-    ]
-    return {
-        f"{name}.offsets": _offsets(lengths[order]),
-        f"{name}.bytes": np.concatenate([np.zeros(0, np.uint8), *parts]),
-    }
+    """Return the sections ``name.offsets`` and ``name.bytes`` of strings in an order."""
+    if not is_whole(order, len(offsets) - 1):
+        lengths = np.diff(offsets)[order]
+        runs = [data[offsets[first] : offsets[end]] for first, end in _runs(order)]
+        data = np.concatenate([data[:0], *runs])
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+    return {f"{name}.offsets": offsets, f"{name}.bytes": data}
 
 
-def _runs(base: Any, more: Any, order: NDArray[np.int64], rows: int) -> list[tuple[Any, int, int]]:
-    """Return the runs (source, first, end) of consecutive rows in one of the two sources."""
+def _runs(order: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return the runs (first, end) of consecutive rows in an order."""
     if not order.size:
         return []
-    breaks = np.flatnonzero((order[1:] != order[:-1] + 1) | (order[1:] == rows)) + 1
+    breaks = np.flatnonzero(order[1:] != order[:-1] + 1) + 1
     starts, ends = np.append(0, breaks), np.append(breaks, order.size)
-    return [
-        (base, first, last + 1) if first < rows else (more, first - rows, last - rows + 1)
-        for first, last in zip(order[starts].tolist(), order[ends - 1].tolist(), strict=True)
-    ]
-
-
-def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+    return list(zip(order[starts].tolist(), (order[ends - 1] + 1).tolist(), strict=True))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError
-from .batch import Batch, Slots, read_batch
+from .batch import Batch, Slots
 from .contents import Contents
+from .delta import Delta, DeltaRows
 from .files import open_file
 from .format import pack_head
 from .generations import generation_name, log_path, open_current
 from .log import Frame, Header, read_header, read_tail
-from .merge import merge, places, slots_of
+from .merge import merge, places
 from .schema import check_schema, in_file_order
 from .sections import Section
 
@@ -28,12 +29,12 @@ Kind = TypeVar("Kind", bound=Contents)
 
 @dataclass(frozen=True)
 class State(Generic[Kind]):
-    """A generation, the batches after it, and the end of its log."""
+    """A generation, the number of batches after it, and the end of its log."""
 
     base: Kind
     header: Header | None
-    frames: tuple[Frame, ...]
-    batches: tuple[Batch, ...]
+    delta: Delta
+    count: int
     end: int
 
     @property
@@ -45,14 +46,18 @@ class State(Generic[Kind]):
     @property
     def seq(self) -> int:
         """The seq of the last batch."""
-        return self.base.seq + len(self.batches)
+        return self.base.seq + self.count
+
+    def rows(self) -> DeltaRows:
+        """Return the rows of the batches."""
+        return self.delta.rows(self.count)
 
     def snapshot(self) -> Kind:
         """Return the index at this seq, which is merged when it is first read."""
-        if not self.batches:
+        if not self.count:
             return self.base
         base, made = self.base, dict[str, Any]()
-        sections = MergedSections(lambda: merge(base, self.batches), made)
+        sections = MergedSections(lambda: merge(self.rows()), made)
         log = b"" if self.header is None else self.header.salt
         checksum = hashlib.sha256(f"{base.checksum} {log.hex()} {self.seq}".encode()).hexdigest()
         place = (base.directory, base.generation)
@@ -60,8 +65,12 @@ class State(Generic[Kind]):
 
     def at(self, seq: int) -> State[Kind]:
         """Return the state at an earlier seq."""
-        kept = seq - self.base.seq
-        return State(self.base, self.header, self.frames[:kept], self.batches[:kept], self.end)
+        return replace(self, count=seq - self.base.seq)
+
+    def after(self, header: Header, frames: Sequence[Frame], end: int) -> State[Kind]:
+        """Return the state after more frames."""
+        self.delta.append(self.count, frames)
+        return State(self.base, header, self.delta, self.count + len(frames), end)
 
 
 class MergedSections(Mapping[str, Section]):
@@ -126,12 +135,19 @@ def open_generation(kind: type[Kind], path: Path, generation: int) -> Kind:
     return kind(sections, head.settings, path.parent, generation, _seq=head.seq, _checksum=checksum)
 
 
+def first_state(base: Kind) -> State[Kind]:
+    """Return the state of a generation without a log."""
+    assert base.directory is not None
+    assert base.generation is not None
+    return State(base, None, Delta(base, str(log_path(base.directory, base.generation))), 0, 0)
+
+
 def _read_state(kind: type[Kind], path: Path, generation: int, before: State[Kind] | None) -> State[Kind]:
     if before is None or before.generation != generation:
-        before = State(open_generation(kind, path, generation), None, (), (), 0)
-    base, log = before.base, log_path(path.parent, generation)
+        before = first_state(open_generation(kind, path, generation))
+    log = log_path(path.parent, generation)
     try:
-        header = before.header or read_header(log, generation, base.seq)
+        header = before.header or read_header(log, generation, before.base.seq)
         if header is None:
             if not path.exists():
                 raise FileNotFoundError(path)  # the generation was removed, and its log with it
@@ -141,26 +157,19 @@ def _read_state(kind: type[Kind], path: Path, generation: int, before: State[Kin
         if not path.exists():
             raise FileNotFoundError(path) from None
         raise
-    batches, slots = list(before.batches), before.batches[-1].after if before.batches else slots_of(base)
-    for frame in tail.frames:
-        try:
-            batches.append(read_batch(frame.payload, slots))
-        except FormatError as error:
-            raise FormatError(f"{log}: seq {frame.seq}: {error}") from None
-        slots = batches[-1].after
-    return State(base, header, (*before.frames, *tail.frames), tuple(batches), tail.end)
+    return before.after(header, tail.frames, tail.end)
 
 
-def moved_batches(old: State[Kind], base: Kind, later: tuple[Batch, ...]) -> list[Batch]:
+def moved_batches(old: State[Kind], base: Kind, later: Sequence[Batch]) -> list[Batch]:
     """Return later batches renumbered for ``base``, a generation with the rows of the state ``old``."""
     if not later:
         return []
-    at, before, after = places(old.base, old.batches), slots_of(base), later[-1].after
-    start = old.batches[-1].after if old.batches else slots_of(old.base)
+    rows = old.rows()
+    at, start, before, after = places(rows), rows.after, Slots(base.num_passages, base.num_entities), later[-1].after
     passages = np.concatenate([at.passage, before.passages + np.arange(after.passages - start.passages)])
     entities = np.concatenate([at.entity, before.entities + np.arange(after.entities - start.entities)])
-    moved, slots = list[Batch](), Slots(*before)
+    moved = list[Batch]()
     for batch in later:
-        moved.append(batch.moved(passages, entities, slots))
-        slots = moved[-1].after
+        moved.append(batch.moved(passages, entities, before))
+        before = moved[-1].after
     return moved

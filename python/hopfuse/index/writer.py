@@ -19,7 +19,7 @@ from .files import write_file
 from .generations import log_path, new_generation, point_to
 from .log import Frame, LogWriter, frame_bytes, write_log
 from .names import Names
-from .state import State, moved_batches, open_generation
+from .state import State, first_state, moved_batches, open_generation
 
 #: If a node's edges weigh more, no edges can be added, since their sums might exceed float32.
 MOST_DEGREE = 2.0**120
@@ -36,6 +36,7 @@ class IndexWriter(Generic[Kind]):
         self._kind, self._directory, self._durable = kind, directory, state
         self._checking, self._writing, self._compacting = threading.RLock(), threading.Lock(), threading.Lock()
         self._pending: list[_Commit] = []
+        self._since: list[_Commit] | None = None  # commits since the start of a compaction
         self._log: LogWriter | None = None
         self._names: Names | None = None
         if state.header is not None:
@@ -52,7 +53,7 @@ class IndexWriter(Generic[Kind]):
             if self.closed:
                 raise InputError("the index is closed; open it again to change it")
             if self._names is None:
-                self._names = Names(self._durable.base, self._durable.batches)
+                self._names = Names(self._durable.rows())
             arrays = change.arrays(self._names, self._terms_of)
             if not arrays:
                 return self._durable.seq + len(self._pending)
@@ -77,7 +78,8 @@ class IndexWriter(Generic[Kind]):
         with self._compacting:
             if self.closed:
                 raise InputError("the index is closed; open it again to compact it")
-            state = self._durable
+            with self._writing:
+                state, self._since = self._durable, []
             index = state.snapshot()
             path, generation = new_generation(self._directory)
             try:
@@ -91,6 +93,8 @@ class IndexWriter(Generic[Kind]):
                     log_path(self._directory, generation).unlink(missing_ok=True)
                     path.unlink(missing_ok=True)
                 raise
+            finally:
+                self._since = None
             return generation
 
     def finish(self) -> None:
@@ -123,8 +127,9 @@ class IndexWriter(Generic[Kind]):
         except BaseException as error:
             self._fail(group, error)
             return
-        batches = (*state.batches, *(one.batch for one in group))
-        self._durable = State(state.base, header, (*state.frames, *frames), batches, log.end)
+        self._durable = state.after(header, frames, log.end)
+        if self._since is not None:
+            self._since += group
         for one in group:
             one.done = True
 
@@ -145,21 +150,26 @@ class IndexWriter(Generic[Kind]):
             header = state.header
             self._log = LogWriter(path, header, state.generation, state.base.seq, state.end)
             if header is None:
-                self._durable = State(state.base, self._log.header, (), (), self._log.end)
+                self._durable = state.after(self._log.header, (), self._log.end)
         return self._log
 
     def _move(self, old: State[Kind], base: Kind, generation: int) -> None:
         """Make a generation the current one, with the batches that it lacks in its log."""
-        later = self._durable.batches[len(old.batches) :]
-        frames = self._durable.frames[len(old.frames) :]
-        moved = moved_batches(old, base, later)
-        header, end = None, 0
+        later = self._since or []
+        state, log = first_state(base), log_path(self._directory, generation)
+        moved = moved_batches(old, base, [one.batch for one in later])
         if moved:
-            batches = [(frame.time, encode(one.arrays)) for frame, one in zip(frames, moved, strict=True)]
-            header, end = write_log(log_path(self._directory, generation), generation, base.seq, batches)
+            payloads = [encode(one.arrays) for one in moved]
+            times = [one.time for one in later]
+            header, end = write_log(log, generation, base.seq, zip(times, payloads, strict=True))
+            frames = [
+                Frame(seq, time, memoryview(payload), seq - 1)
+                for seq, (time, payload) in enumerate(zip(times, payloads, strict=True), base.seq + 1)
+            ]
+            state = state.after(header, frames, end)
         point_to(self._directory, generation)
         self.close()
-        self._durable = State(base, header, frames, tuple(moved), end)
+        self._durable = state
         self._forget()
 
     def _forget(self) -> None:
