@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import StringColumn, string_column
-from .format import ENTRY, Entry, dtype_of, name_of, pack_entry
+from .format import DTYPES, ENTRY, dtype_of
 from .schema import METADATA
 from .schema import RULES as SECTIONS
 from .sections import Section
 
 Arrays = Mapping[str, NDArray[Any]]
 _COUNT = struct.Struct("<2I")
+#: The code of a NumPy dtype in the format, and the dtype as stored.
+_CODES = {dtype_of(name): (code, dtype_of(name).newbyteorder("<")) for code, name in enumerate(DTYPES)}
 
 #: Weights of edges that a change may state; float32 holds all their sums.
 LEAST_WEIGHT, MOST_WEIGHT = 2.0**-64, 2.0**64
@@ -125,12 +127,15 @@ class Batch:
 
     def strings(self, name: str) -> list[str]:
         """Return the strings of ``name.offsets`` and ``name.bytes``."""
-        return list(_column(self.arrays, name)) if f"{name}.offsets" in self.arrays else []
+        if f"{name}.offsets" not in self.arrays:
+            return []
+        data = self.arrays[f"{name}.bytes"].tobytes()
+        return [data[first:end].decode() for first, end in pairwise(self.arrays[f"{name}.offsets"].tolist())]
 
     def edge_types(self) -> set[str]:
         """Return the types of the added edges."""
         names = self.strings("edge.type_name")
-        return {names[kind] for kind in np.unique(self["edge.type"]).tolist()}
+        return {names[kind] for kind in set(self["edge.type"].tolist())}
 
     def sections(self, prefix: str) -> dict[str, Section]:
         """Return the arrays whose names begin with ``prefix``, as sections."""
@@ -171,17 +176,13 @@ class Batch:
 
 def encode(arrays: Arrays) -> bytes:
     """Return the payload of a frame: the number of arrays, their table, and the arrays, each at a multiple of 8."""
-    entries, at = [], _COUNT.size + ENTRY.size * len(arrays)
+    table, parts, at = [_COUNT.pack(len(arrays), 0)], list[bytes](), _COUNT.size + ENTRY.size * len(arrays)
     for name, array in arrays.items():
-        entries.append(Entry(name, name_of(array.dtype), array.shape, at))
-        at += entries[-1].length + -entries[-1].length % 8
-    parts = [_COUNT.pack(len(entries), 0), *(pack_entry(entry) for entry in entries)]
-    for entry in entries:
-        data = np.ascontiguousarray(arrays[entry.name], dtype_of(entry.dtype).newbyteorder("<")).tobytes()
-        parts += [data, bytes(-len(data) % 8)]
-    return b"".join(parts)
-
-
-def _column(arrays: Arrays, name: str) -> StringColumn:
-    parts = (f"{name}.offsets", f"{name}.bytes")
-    return string_column({part: Section(f"array {part!r} of a batch", arrays[part]) for part in parts}, name)
+        code, stored = _CODES[array.dtype]
+        rows, columns = array.shape if array.ndim == 2 else (array.shape[0], 0)
+        table.append(ENTRY.pack(name.encode(), code, array.ndim, rows, columns, at, array.nbytes))
+        parts.append(array.astype(stored, copy=False).tobytes())
+        if array.nbytes % 8:
+            parts.append(bytes(-array.nbytes % 8))
+        at += array.nbytes + -array.nbytes % 8
+    return b"".join(table + parts)

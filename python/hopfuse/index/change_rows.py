@@ -42,14 +42,11 @@ def passage_arrays(passages: Any) -> dict[str, Any]:
 def joined_arrays(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> dict[str, Any]:
     """Return the arrays of several tables of passages as one; ``types`` are the index's types of metadata."""
     made: dict[str, Any] = {}
-    for name in ("passage.length", "passage.id.number", "passage.vectors"):
-        if name in parts[0]:
-            made[name] = np.concatenate([part[name] for part in parts])
-    for name in ("passage.id", "passage.title", "passage.text"):
-        if f"{name}.offsets" in parts[0]:
-            lengths = np.concatenate([np.diff(part[f"{name}.offsets"]) for part in parts])
-            made[f"{name}.offsets"] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-            made[f"{name}.bytes"] = np.concatenate([part[f"{name}.bytes"] for part in parts])
+    for name in (name for name in parts[0] if name.startswith("passage.")):
+        own = [part[name] for part in parts]
+        if name.endswith(".offsets") and len(own) > 1:
+            own = [np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(offsets) for offsets in own]))]
+        made[name] = own[0] if len(own) == 1 else np.concatenate(own)
     rows = [(part["where"], at, row) for part in parts for at, row in enumerate(part["metadata"])]
     return made | metadata_arrays([row for *_, row in rows], types, lambda row: rows[row][0](rows[row][1]))
 

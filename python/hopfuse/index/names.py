@@ -46,7 +46,8 @@ class Names:
         self._name_of: dict[int, str] = {}
         self.metadata_types = dict(base.metadata.types) | {name: one.type for name, one in delta.metadata.items()}
         self.edge_types = delta.edge_types
-        self._metadata: list[tuple[int, Metadata]] = []  # (first slot, metadata from there on)
+        self._firsts: list[int] = []  # the first slot of the passages of each of these
+        self._metadata: list[Metadata] = []
         ids: Sequence[PassageId] = delta.whole("passage.id.number").tolist() or delta.column("passage.id")
         self._add(ids, delta.column("entity.name"), Slots(0, 0))
         self._delete(delta)
@@ -64,10 +65,13 @@ class Names:
         self.relations |= dict.fromkeys(batch.strings("fact.relation"))
         ids: Sequence[PassageId] = batch["passage.id.number"].tolist() or batch.strings("passage.id")
         self._add(ids, batch.strings("entity.name"), batch.before)
-        metadata = Metadata(batch.sections("metadata."), batch.after.passages - batch.before.passages)
-        self.metadata_types |= metadata.types
+        count = batch.after.passages - batch.before.passages
+        if count:
+            metadata = Metadata(batch.sections("metadata."), count)
+            self.metadata_types |= metadata.types
+            self._metadata.append(metadata)
+            self._firsts.append(batch.before.passages)
         self.edge_types += [kind for kind in batch.strings("edge.type_name") if kind not in self.edge_types]
-        self._metadata.append((batch.before.passages, metadata))
         self.slots = batch.after
 
     def passage(self, id: Any) -> int:
@@ -86,16 +90,15 @@ class Names:
         slots = sorted({self._passages[id] for id in ids if self.has_passage(id)})
         if not slots:
             return set()
-        if not self._metadata or self._metadata[0][0]:
+        if 0 not in self._firsts[:1]:  # of the passages that existed when the names were read
             before = self._delta.after.passages
             arrays = merge_metadata(self._delta, np.arange(before))
-            sections = {name: Section(name, array) for name, array in arrays.items()}
-            self._metadata.insert(0, (0, Metadata(sections, before)))
-        firsts = [first for first, _ in self._metadata]
+            self._metadata.insert(0, Metadata({name: Section(name, array) for name, array in arrays.items()}, before))
+            self._firsts.insert(0, 0)
         rows = []
         for slot in slots:
-            first, metadata = self._metadata[bisect_right(firsts, slot) - 1]
-            rows.append(metadata.row(slot - first))
+            at = bisect_right(self._firsts, slot) - 1
+            rows.append(self._metadata[at].row(slot - self._firsts[at]))
         allowed = meets(only, rows, self.metadata_types)
         return {slot for slot, is_allowed in zip(slots, allowed, strict=True) if not is_allowed}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -36,9 +35,11 @@ class IndexWriter(Generic[Kind]):
         self._kind, self._directory, self._durable = kind, directory, state
         self._checking, self._writing, self._compacting = threading.RLock(), threading.Lock(), threading.Lock()
         self._pending: list[_Commit] = []
+        self._has_leader = False
         self._since: list[_Commit] | None = None  # commits since the start of a compaction
         self._log: LogWriter | None = None
         self._names: Names | None = None
+        self._most: tuple[Kind, float] | None = None
         if state.header is not None:
             self._open_log()
 
@@ -66,12 +67,37 @@ class IndexWriter(Generic[Kind]):
             self._names.apply(batch)
             mine = _Commit(batch, encode(arrays), time.time_ns() // 1000)
             self._pending.append(mine)
-        with self._writing:
-            if not mine.done:
-                self._write()
+            leads, self._has_leader = not self._has_leader, True
+        if leads or self._wait(mine):
+            try:
+                with self._writing:
+                    self._write()
+            finally:
+                with self._checking:
+                    self._choose_leader()
         if mine.error is not None:
             raise mine.error
         return mine.seq
+
+    def _wait(self, mine: _Commit) -> bool:
+        """Wait until a commit is written or its thread becomes the leader, which writes; return whether it does."""
+        try:
+            mine.woken.acquire()
+        except BaseException:  # a signal's
+            with self._checking:
+                mine.is_left = True
+                if mine.leads:
+                    self._choose_leader()
+            raise
+        return mine.leads
+
+    def _choose_leader(self) -> None:
+        """Make one of the threads that wait the leader."""
+        heir = next((one for one in self._pending if not one.is_left), None)
+        self._has_leader = heir is not None
+        if heir is not None:
+            heir.leads = True
+            heir.wake()
 
     def compact(self) -> int:
         """Write the committed state as a new generation, and later batches to its log."""
@@ -131,14 +157,15 @@ class IndexWriter(Generic[Kind]):
         if self._since is not None:
             self._since += group
         for one in group:
-            one.done = True
+            one.wake()
 
     def _fail(self, group: list[_Commit], error: BaseException) -> None:
         """Fail the commits of a group that was not written, and those that were checked after it."""
         with self._checking:
             group, self._pending = group + self._pending, []
             for one in group:
-                one.done, one.error = True, error
+                one.error = error
+                one.wake()
             self._forget()
             self.close()
 
@@ -177,14 +204,21 @@ class IndexWriter(Generic[Kind]):
         self._names = None
 
     def _check_limits(self, batch: Batch, names: Names) -> None:
-        added, graph = batch.edge_types(), self._durable.base.graph
+        added = batch.edge_types()
         types = added.union(names.edge_types)
         if len(types) > MAX_EDGE_TYPES:
             raise InputError(f"{len(types)} edge types; {MAX_EDGE_TYPES} are allowed")
-        if graph is not None and added and float(graph.degree.sum(axis=1).max(initial=0)) > MOST_DEGREE:
+        if added and self._heaviest() > MOST_DEGREE:
             raise InputError(
                 "a node's edges weigh more than 2^120; to add edges, build the index again with smaller weights"
             )
+
+    def _heaviest(self) -> float:
+        """Return the largest weight of a node's edges in the generation, computed once."""
+        base = self._durable.base
+        if self._most is None or self._most[0] is not base:
+            self._most = base, 0.0 if base.graph is None else float(base.graph.degree.sum(axis=1).max(initial=0))
+        return self._most[1]
 
     def _terms_of(self, texts: list[str]) -> list[list[str]]:
         from ..lexical import Tokenizer
@@ -196,16 +230,25 @@ class IndexWriter(Generic[Kind]):
         return Tokenizer(matrix.stopwords, matrix.stemmer).terms_of(texts)
 
 
-@dataclass
 class _Commit:
-    """A batch that is waiting to be written."""
+    """A batch that is waiting to be written, and the thread that waits for it.
 
-    batch: Batch
-    payload: bytes
-    time: int
-    seq: int = -1
-    done: bool = False
-    error: BaseException | None = None
+    Each thread waits on a lock of its own, so that the next leader starts before those that are done go on.
+    """
+
+    def __init__(self, batch: Batch, payload: bytes, time: int) -> None:
+        self.batch, self.payload, self.time = batch, payload, time
+        self.seq = -1
+        self.error: BaseException | None = None
+        self.leads = self.is_left = self._is_awake = False
+        self.woken = threading.Lock()
+        self.woken.acquire()
+
+    def wake(self) -> None:
+        """Wake the thread, once."""
+        if not self._is_awake:
+            self._is_awake = True
+            self.woken.release()
 
 
 def checked_encoder(encoder: Any, base: Contents) -> Any:
