@@ -22,10 +22,13 @@ class Casing(NamedTuple):
         Title Case.
     starts : frozenset of int
         Offsets of the first words of sentences, whose capitals carry no information; empty for a text in one case.
+    is_one_case : bool
+        Whether all letters are in lower case, or all in upper case.
     """
 
     tells: bool
     starts: frozenset[int]
+    is_one_case: bool
 
 
 def casing_of(text: str, function_words: Set[str]) -> Casing:
@@ -38,7 +41,7 @@ def casing_of(text: str, function_words: Set[str]) -> Casing:
     [True, False, False, False]
     """
     if text.islower() or text.isupper():
-        return Casing(False, frozenset())
+        return Casing(False, frozenset(), True)
     starts, after = set[int](), 0
     lower = capital = lower_functions = capital_functions = 0
     for word in _WORD.finditer(text):
@@ -53,7 +56,7 @@ def casing_of(text: str, function_words: Set[str]) -> Casing:
             capital_functions += letters.lower() in function_words
         after = word.end()
     tells = lower > 0 and capital > 0 and lower_functions >= capital_functions
-    return Casing(tells, frozenset(starts))
+    return Casing(tells, frozenset(starts), False)
 
 
 def fits(written: str, name: str, function_words: Set[str]) -> bool:

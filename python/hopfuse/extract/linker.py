@@ -20,10 +20,13 @@ from ..types import Incidence
 from ._casing import Casing, casing_of, fits, has_capital
 from ._folding import fold
 from ._passage_counts import PassageCounts
+from ._positions import is_common_noun, is_no_preposition, neighbours
 from .function_words import ENGLISH
 from .gazetteer import Gazetteer, Kind, Match
 
 LEAST_CONFIDENCE = 0.4
+LEAST_OF_ONLY_NAME = 1e-4
+"""Smaller link probabilities are not distinguished, so that not all passages with a very common word are counted."""
 _DROPPED = re.compile(r"['’.]")
 _SIGNS = re.compile(r"[^\w\s]|_")
 _WORDS_BESIDE = re.compile(r"(\w+)\W*$"), re.compile(r"^\W*(\w+)")
@@ -52,6 +55,11 @@ class EntityLinker:
     - Function words ("of", "it", "where is") are not names, unless they are written as names: "the country where Of
       is".
     - Of overlapping mentions that remain, the longest wins, then the leftmost.
+    - A question in one case that names nothing so far probably has a name that is a common word: "where is time". The
+      most probable of the dropped words is found, however small its link probability is. It must stand where a name
+      can: first, or after a function word other than a determiner ("in time", not "what time" or "local time"), and
+      not before a word that it forms a phrase with in the index's passages, in lower case ("time zone"). A preposition
+      is found only where it cannot be one: "the country where of is".
 
     Parameters
     ----------
@@ -62,7 +70,7 @@ class EntityLinker:
     function_words : collection of str
         In lower case, by default English.
     least : float, above 0, at most 1
-        The smallest confidence of a mention.
+        The smallest confidence of a mention, except of the only name of a question in one case.
 
     Raises
     ------
@@ -123,7 +131,7 @@ class EntityLinker:
         self._gazetteer = Gazetteer(self._keys, min_length=1)
         self._counts: PassageCounts | None = None
         self._passages: Incidence | None = None
-        self._confidence: dict[tuple[int, tuple[int, ...]], float] = {}
+        self._confidence: dict[tuple[int, tuple[int, ...], float], float] = {}
 
     def __len__(self) -> int:
         """Return the number of distinct surfaces."""
@@ -209,22 +217,62 @@ class EntityLinker:
         if not spans:
             return []
         casing, taken, found = casing_of(text, self._function_words), bytearray(len(text)), list[Match]()
+        doubtful = list[tuple[int, int, int]]()
         spans.sort(key=lambda span: (span[0] - span[1], span[0]))
         for start, end, key in spans:
             # Spans that were taken are at least as long, so one that overlaps covers an end of this one.
-            if taken[start] or taken[end - 1] or self._is_plain(text[start], key, casing.tells):
+            if taken[start] or taken[end - 1]:
+                continue
+            if self._is_plain(text[start], key, casing.tells):
+                if self._functional[key]:
+                    doubtful.append((start, end, key))
                 continue
             sure, senses = self._read(text, start, end, key, casing)
-            if allow is not None:
-                senses = [sense for sense in senses if self._frequency(sense.entity, allow)]
+            senses = self._seen(senses, allow)
             if not senses:
                 continue
-            confidence = 1.0 if sure else self._link_probability(key, senses, allow)
+            confidence = 1.0 if sure else self._link_probability(key, senses, allow, self._least)
             if confidence >= self._least:
                 taken[start:end] = b"\1" * (end - start)
-                surface = text[start:end]
-                found += [Match(entity, surface, start, end, kind, confidence) for entity, kind, _ in senses]
+                found += _matches(text, start, end, senses, confidence)
+            else:
+                doubtful.append((start, end, key))
+        if not found and casing.is_one_case:
+            return self._only_name(text, sorted(doubtful, key=lambda span: (self._functional[span[2]], span)), allow)
         return sorted(found, key=lambda match: match.start)
+
+    def _only_name(
+        self, text: str, doubtful: list[tuple[int, int, int]], allow: NDArray[np.bool_] | None
+    ) -> list[Match]:
+        """Return the name of a question in one case where no mention is certain; an empty list if there is none."""
+        found: list[Match] = []
+        for start, end, key in doubtful:
+            senses = self._seen(self._senses[key], allow)
+            if senses and self._can_be_name(text, start, end, key, allow):
+                confidence = self._link_probability(key, senses, allow, LEAST_OF_ONLY_NAME)
+                if confidence > max((match.confidence for match in found), default=0.0):
+                    found = _matches(text, start, end, senses, confidence)
+        return found
+
+    def _can_be_name(self, text: str, start: int, end: int, key: int, allow: NDArray[np.bool_] | None) -> bool:
+        """Return whether a word stands where a name can, and does not begin a phrase of the passages."""
+        name, beside = self._keys[key], neighbours(text, start, end)
+        if self._functional[key]:
+            return is_no_preposition(name, beside)
+        if is_common_noun(beside) or (beside.before and beside.before not in self._function_words):
+            return False
+        if not beside.after or beside.after in self._function_words:
+            return True
+        return not self._passage_counts().count(f"{name} {beside.after}", 1, allow)
+
+    def _seen(self, senses: list[Sense], allow: NDArray[np.bool_] | None) -> list[Sense]:
+        """Return the senses that have an allowed passage; all senses without a filter."""
+        return senses if allow is None else [sense for sense in senses if self._frequency(sense.entity, allow)]
+
+    def _passage_counts(self) -> PassageCounts:
+        if self._counts is None:
+            self._counts = PassageCounts(self._index.texts_to_index())
+        return self._counts
 
     def _is_plain(self, first: str, key: int, tells: bool) -> bool:
         """Return whether the first letter alone shows that a span is not a name, which decides most spans."""
@@ -253,24 +301,22 @@ class EntityLinker:
                 return True
         return after is not None and after[1][0].isupper()
 
-    def _link_probability(self, key: int, senses: list[Sense], allow: NDArray[np.bool_] | None) -> float:
+    def _link_probability(self, key: int, senses: list[Sense], allow: NDArray[np.bool_] | None, least: float) -> float:
         """Return the share of the entities' passages among these and the passages with the plain words.
 
-        It is 1 if no passage has the plain words, or if there are no counts.
+        It is 1 if no passage has the plain words, or if there are no counts. A share below ``least`` is not exact.
         """
         if self._frequencies is None:
             return 1.0
         entities = tuple(sense.entity for sense in senses)
-        known = self._confidence.get((key, entities)) if allow is None else None
+        known = self._confidence.get((key, entities, least)) if allow is None else None
         if known is None:
             about = sum(self._frequency(entity, allow) for entity in entities)
-            if self._counts is None:
-                self._counts = PassageCounts(self._index.texts_to_index())
-            plain = self._counts.count(self._keys[key], 1 + int(max(1, about) / self._least), allow)
+            plain = self._passage_counts().count(self._keys[key], 1 + int(max(1, about) / least), allow)
             told_apart = any(has_capital(sense.form) for sense in senses)
             known = about / (about + plain if told_apart else max(about, plain)) if plain else 1.0
             if allow is None:
-                self._confidence[key, entities] = known
+                self._confidence[key, entities, least] = known
         return known
 
     def _frequency(self, entity: int, allow: NDArray[np.bool_] | None) -> int:
@@ -284,6 +330,10 @@ class EntityLinker:
         first = self._index.num_passages + entity
         begin, end = self._passages.indptr[first : first + 2]
         return int(np.count_nonzero(allow[self._passages.indices[begin:end]]))
+
+
+def _matches(text: str, start: int, end: int, senses: list[Sense], confidence: float) -> list[Match]:
+    return [Match(entity, text[start:end], start, end, kind, confidence) for entity, kind, _ in senses]
 
 
 def _same_names(a: Index, b: Index) -> bool:
