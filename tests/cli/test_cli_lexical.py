@@ -98,7 +98,7 @@ def test_bad_lexical_options_are_refused(refused_here, scoring, index, files, tm
     plain = [*scoring, *out, "--recipe", "phase-graph"]
     assert "--lexical-k is given without --lexical; add it" in refused_here(*plain, "--lexical-k", 5)
     assert "--lexical-weight is given without --lexical" in refused_here(*plain, "--lexical-weight", 0.3)
-    assert "lexical_k is given, and lexical_weight is 0" in refused_here(*scoring, *out, "--lexical-k", 5)
+    assert "--lexical-k is given, and lexical_weight is 0" in refused_here(*scoring, *out, "--lexical-k", 5)
     bare = [*scoring, *out, "--lexical", "none", "--option"]
     assert "word_boost are given without lexical=" in refused_here(*bare, "word_boost=1")
     assert "--lexical-weight is -1.0" in refused_here(*scoring, *out, "--lexical", "--lexical-weight", -1)

@@ -169,6 +169,7 @@ def test_values_are_checked_before_the_work(memory, refused_here, tmp_path) -> N
         ("triple-hybrid", ["mode=vector", "hops=2"]),
         ("triple-hybrid", ["graph_k=5", "mode=graph"]),
         ("hybrid-rrf", ["fusion=convex", "rank_constant=10"]),
+        ("guided-walk", ["word_boost=0", "word_k=10"]),
     ],
 )
 def test_an_option_that_another_leaves_unread_is_refused(recipe: str, given: list[str]) -> None:

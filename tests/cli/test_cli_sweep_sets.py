@@ -26,7 +26,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
         world.index().save(folder / f"{name}-index")
         gold = [sorted(draw.choice(world.passages, 2, replace=False).tolist()) for _ in range(QUERIES)]
         rows = [
-            {"id": f"{name} {q}", "question": "?", "gold": row, "entities": [int(draw.integers(16))]}
+            {"id": f"{name} {q}", "question": f"text {row[0]}", "gold": row, "entities": [int(draw.integers(16))]}
             for q, row in enumerate(gold)
         ]
         write_jsonl(folder / f"{name}.jsonl", rows)
@@ -73,6 +73,24 @@ def test_values_with_commas_are_one_value_each(sets: Path, tmp_path: Path) -> No
     hopfuse("sweep", "--sets", sets, "--recipe", "hybrid-rrf", *weights, "--out", tmp_path / "s.json")
     found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
     assert [trial["options"] for trial in found["trials"]] == [{}, {"weights": "0,1,1"}, {"weights": "0,1,0.2"}]
+
+
+def test_words_and_second_seeds_are_chosen_for_all_sets(sets: Path, tmp_path: Path) -> None:
+    options = ("word_boost=0,3", "word_k=1,24", "second_mass=0.3,0.9")
+    given = [part for option in options for part in ("--option", option)]
+    words = ("--recipe", "guided-walk", "--lexical", "fts5")
+    hopfuse("sweep", "--sets", sets, *words, *given, "--out", tmp_path / "s.json")
+    found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+    boosts = [{"word_boost": 0}, {"word_boost": 3, "word_k": 1}, {"word_boost": 3, "word_k": 24}]
+    tried = [trial["options"] for trial in found["trials"]]
+    assert tried == [{}, *({**boost, "second_mass": mass} for boost in boosts for mass in (0.3, 0.9))]
+    assert len({tuple(trial["means"].values()) for trial in found["trials"][1:]}) > 2
+
+
+def test_an_option_that_no_combination_reads_is_refused(sets: Path, refused_here: Any) -> None:
+    options = ("--option", "word_boost=0", "--option", "word_k=5,6", "--lexical", "fts5")
+    message = "word_k is given, and word_boost is 0: guided-walk does not read it"
+    assert message in refused_here("sweep", "--sets", sets, "--recipe", "guided-walk", *options)
 
 
 @pytest.mark.parametrize(

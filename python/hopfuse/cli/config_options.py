@@ -46,7 +46,7 @@ def read_config(config: Any, given: Sequence[str], recipe: str) -> Any:
     ------
     InputError
         A name that the config does not have, or that is given twice; a value of another type, or out of its range; an
-        option that the other options make irrelevant (``config.unread``).
+        option that the other options make irrelevant (:func:`unread_options`).
 
     Examples
     --------
@@ -55,6 +55,35 @@ def read_config(config: Any, given: Sequence[str], recipe: str) -> Any:
     >>> config.mode, config.hops
     ('graph', 2)
     """
+    made = _with_options(config, given, recipe)
+    for name, reason in _unread(made, given).items():
+        raise InputError(f"{name} is given, and {reason}: {recipe} does not read it; leave one of them out")
+    return made
+
+
+def unread_options(config: Any, given: Sequence[str], recipe: str) -> dict[str, str]:
+    """Return the options among ``given`` that the others make irrelevant (``config.unread``), each with the reason.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_config`, except for these options.
+
+    Examples
+    --------
+    >>> from hopfuse.recipes import GuidedWalkConfig
+    >>> unread_options(GuidedWalkConfig(), ["word_boost=0", "word_k=5"], "guided-walk")
+    {'word_k': 'word_boost is 0'}
+    """
+    return _unread(_with_options(config, given, recipe), given)
+
+
+def _unread(config: Any, given: Sequence[str]) -> dict[str, str]:
+    unread: Mapping[str, str] = getattr(config, "unread", {})
+    return {name: unread[name] for name, _ in assigned(given) if name in unread}
+
+
+def _with_options(config: Any, given: Sequence[str], recipe: str) -> Any:
     kinds = _types(config)
     values: dict[str, Any] = {}
     parts: dict[str, dict[str, str]] = {}
@@ -70,13 +99,7 @@ def read_config(config: Any, given: Sequence[str], recipe: str) -> Any:
             values[name] = _value(text, kinds[whole], name)
     for name, keys in parts.items():
         values[name] = _joined(name, keys, kinds[name], values.get(name, getattr(config, name)))
-    made = replace(config, **values) if values else config
-    for name in values:
-        if name in getattr(made, "unread", ()):
-            raise InputError(
-                f"--option {name}: {recipe} does not read it with the other options as they are; leave it out"
-            )
-    return made
+    return replace(config, **values) if values else config
 
 
 def listed(config: Any, name: str, text: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +23,7 @@ from ...evaluate.sweep import Options
 from ...io.queries import count_queries
 from ...report import printable, sets_tables
 from ...types import Hits
-from ..config_options import assigned, listed, plain_value
+from ..config_options import assigned, listed, plain_value, unread_options
 from ..files import check_outputs, strict_json, write_all
 from ..options import make_encoder
 from ..recipes import BoundRecipe, bind, check_given, config_of, default_recipe
@@ -66,12 +67,12 @@ def sweep_recipe(
     names = [recipe] if recipe is not None else sorted({default_recipe(index) for index in indexes.values()})
     if len(names) > 1:
         raise InputError(f"the sets' indexes have different default recipes, {' and '.join(names)}; give --recipe")
-    grid = recipe_grid(names[0], given)
+    trials = recipe_trials(names[0], given)
     common = {"recipe": names[0], "lexical": lexical, "threads": threads}
     with TemporaryDirectory() as cache:  # so that the facts of an index are encoded once, not for each trial
         model = None if encoder is None else CachedEncoder(make_encoder(encoder), Path(cache))
         systems = {name: _system(indexes[name], one, common, model, k) for name, one in files.items()}
-        found = sweep_sets(systems, grid, baseline={}, metric=metric)
+        found = sweep_sets(systems, trials, baseline={}, metric=metric)
     console = Console()
     console.print(printable(str(found)), highlight=False, soft_wrap=True, markup=False)
     for table in sets_tables(found):
@@ -101,24 +102,34 @@ def read_sets(path: Path) -> dict[str, SetFiles]:
     return made
 
 
-def recipe_grid(recipe: str, given: Sequence[str]) -> dict[str, list[Any]]:
-    """Return the values to try of each option of a recipe; those of repeated options are concatenated.
+def recipe_trials(recipe: str, given: Sequence[str]) -> list[dict[str, Any]]:
+    """Return every combination of the values of a recipe's options; those of repeated options are concatenated.
+
+    Options that the others of a combination make irrelevant are left out of it. One that is left out of all is refused.
 
     Examples
     --------
-    >>> recipe_grid("hybrid-rrf", ["rank_constant=5,60", "weights=1,1,0.35", "weights=0,1,1"])
-    {'rank_constant': [5, 60], 'weights': ['1,1,0.35', '0,1,1']}
+    >>> recipe_trials("hybrid-rrf", ["weights=1,1,0.35", "weights=0,1,1"])
+    [{'weights': '1,1,0.35'}, {'weights': '0,1,1'}]
+    >>> recipe_trials("guided-walk", ["word_boost=0,2", "word_k=100,1000"])
+    [{'word_boost': 0}, {'word_boost': 2, 'word_k': 100}, {'word_boost': 2, 'word_k': 1000}]
     """
-    config = config_of(recipe, {})
-    grid: dict[str, list[Any]] = {}
+    config, grid = config_of(recipe, {}), dict[str, list[str]]()
     for name, text in assigned(given):
-        grid.setdefault(name, []).extend(plain_value(part) for part in listed(config, name, text))
+        grid.setdefault(name, []).extend(listed(config, name, text))
     if not grid:
         raise InputError("--sets needs options to try: give --option NAME=VALUE,VALUE, once for each option")
-    for name, values in grid.items():
-        for value in values:
-            config_of(recipe, {"settings": [f"{name}={value}"]})  # refuses a wrong name or value before any work
-    return grid
+    trials: list[dict[str, Any]] = []
+    for row in product(*grid.values()):
+        values = dict(zip(grid, row, strict=True))
+        unread = unread_options(config, [f"{name}={value}" for name, value in values.items()], recipe)
+        trial = {name: plain_value(value) for name, value in values.items() if name not in unread}
+        if trial not in trials:
+            trials.append(trial)
+    for name in grid:
+        if not any(name in trial for trial in trials):
+            raise InputError(f"{name} is given, and {unread[name]}: {recipe} does not read it; leave one of them out")
+    return trials
 
 
 def _inputs(files: SetFiles) -> dict[str, Path]:

@@ -117,6 +117,12 @@ class GuidedWalkConfig:
         return {leg: weights[leg] for leg in legs}
 
     @property
+    def unread(self) -> dict[str, str]:
+        """Return the lengths of lexical lists that have no part, each with the reason."""
+        parts = {"lexical_k": ("lexical_weight", self._lexical_weight), "word_k": ("word_boost", self.boost)}
+        return {length: f"{part} is 0" for length, (part, value) in parts.items() if value == 0}
+
+    @property
     def boost(self) -> float:
         """Return ``word_boost``, or its default with a lexical leg."""
         return WORD_BOOST if self.word_boost is None else self.word_boost
@@ -138,9 +144,8 @@ class GuidedWalkConfig:
             if given:
                 raise InputError(f"{' and '.join(given)} are given without lexical=; give the leg, or leave them out")
             return None, None
-        lists = {"lexical_k": ("lexical_weight", self._lexical_weight), "word_k": ("word_boost", self.boost)}
-        for length, (part, value) in lists.items():
-            if length in given and value == 0:
-                raise InputError(f"{length} is given, and {part} is 0: that list is not used; leave one of them out")
+        for name, reason in self.unread.items():
+            if name in given:
+                raise InputError(f"{name} is given, and {reason}: that list is not used; leave one of them out")
         fused = min(self.lexical_k or LEXICAL_K, num_passages) if self._lexical_weight > 0 else None
         return fused, min(self.word_k or WORD_K, num_passages) if self.boost > 0 else None

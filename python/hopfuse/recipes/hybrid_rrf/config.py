@@ -97,9 +97,9 @@ class HybridRRFConfig:
         )
 
     @property
-    def unread(self) -> frozenset[str]:
-        """Return the options that the fusion does not use."""
-        return frozenset({"rank_constant"} if self.fusion == "convex" else ())
+    def unread(self) -> dict[str, str]:
+        """Return the options that the fusion does not use, each with the reason."""
+        return {"rank_constant": "fusion is convex"} if self.fusion == "convex" else {}
 
     def fusing(self, legs: Sequence[str]) -> dict[str, Any]:
         """Return the arguments of :func:`hopfuse.fuse` for the lists of these legs."""

@@ -68,11 +68,11 @@ class TripleHybridConfig:
         return cls(calibration="none")
 
     @property
-    def unread(self) -> frozenset[str]:
-        """Return the options that the mode does not use."""
-        union = {"vector_k", "graph_k", "calibration"}
-        facts = set() if self.reads_facts else {"seeds", "hops", "unit", "repeats"}
-        return frozenset(facts if self.mode == "hybrid" else facts | union)
+    def unread(self) -> dict[str, str]:
+        """Return the options that the mode does not use, each with the reason."""
+        facts = () if self.reads_facts else ("seeds", "hops", "unit", "repeats")
+        union = () if self.mode == "hybrid" else ("vector_k", "graph_k", "calibration")
+        return dict.fromkeys((*facts, *union), f"mode is {self.mode}")
 
     @property
     def reads_vectors(self) -> bool:
