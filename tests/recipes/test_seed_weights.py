@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.extract import EntityLinker, Match
+from hopfuse.recipes._parts.seeding import ALIAS
 
 pytest.importorskip("ahocorasick", reason="names are found by pyahocorasick (extra text)")
 
@@ -61,18 +62,18 @@ def test_entities_of_one_name_weigh_by_the_likeness_of_their_passages(index: hf.
     recipe = hf.recipes.PhaseGraph(index, matcher=EntityLinker(index))
     vectors = np.array([[1, 0, 0, 0], [0, 0, 0, 1], [0.6, 0, 0.48, 0.64]], np.float32)
     found = recipe.search(["Who was in Reading?"] * 3, vectors=vectors)
-    assert weights(found, 0) == pytest.approx({2: 1.0, 3: 0.25 * 0.01, 4: 0.25 / 5}, rel=1e-6)
-    assert weights(found, 1) == pytest.approx({2: 0.01, 3: 0.25, 4: 0.25 / 5 * 0.01}, rel=1e-6)
+    assert weights(found, 0) == pytest.approx({2: 1.0, 3: ALIAS * 0.01, 4: ALIAS / 5}, rel=1e-6)
+    assert weights(found, 1) == pytest.approx({2: 0.01, 3: ALIAS, 4: ALIAS / 5 * 0.01}, rel=1e-6)
     near = exp((0.6 - 0.64) / 0.05)
-    assert weights(found, 2) == pytest.approx({2: near, 3: 0.25, 4: near * 0.25 / 5}, rel=1e-5)
+    assert weights(found, 2) == pytest.approx({2: near, 3: ALIAS, 4: near * ALIAS / 5}, rel=1e-5)
 
 
 def test_namesakes_and_counts_are_those_of_the_allowed_passages(index: hf.Index) -> None:
     recipe = hf.recipes.PhaseGraph(index, matcher=EntityLinker(index))
     ask: dict[str, Any] = {"queries": ["reading or time"], "vectors": np.array([[0, 0, 0.5, 1]], np.float32)}
-    assert weights(recipe.search(**ask))[3] == 0.25
+    assert weights(recipe.search(**ask))[3] == ALIAS
     allowed = recipe.search(**ask, allow=[0, 1, 40])
-    assert weights(allowed) == {1: 1.0, 2: 1.0, 4: pytest.approx(0.25 / 2)}
+    assert weights(allowed) == {1: 1.0, 2: 1.0, 4: pytest.approx(ALIAS / 2)}
     doubted = recipe.search(**ask, allow=[0, 7, 8, 40])
     assert 1 not in weights(doubted)
     results = recipe.search(**ask, allow=[0, 1, 40], allow_scope="results")

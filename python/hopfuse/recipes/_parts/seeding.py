@@ -24,7 +24,7 @@ COMMON = 30
 #: The confidence below which a mention may not outweigh the others.
 SURE = 0.5
 #: The factor of an entity that has a name only as an alias, where several entities have it.
-ALIAS = 0.25
+ALIAS = 0.05
 
 
 class Seed(NamedTuple):
