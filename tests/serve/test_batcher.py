@@ -67,6 +67,21 @@ def test_what_waits_is_one_batch_up_to_the_limit():
     assert held(test).ran == [("first", ["first"]), ("g", [0, 1, 2, 3]), ("g", [4, 5])]
 
 
+def test_what_is_read_in_one_turn_of_the_loop_is_one_batch():
+    async def test() -> None:
+        one = Held()
+        one.batcher.start()
+        one.go.set()
+        for _ in range(20):
+            while not one.batcher._idle:
+                await asyncio.sleep(0)
+            assert await asyncio.gather(*(one.add(at).future for at in range(3)))
+        one.batcher.close()
+        assert [payloads for _, payloads in one.ran] == [[0, 1, 2]] * 20
+
+    asyncio.run(test())
+
+
 def test_groups_do_not_mix_and_the_oldest_goes_first():
     async def test(one: Held) -> None:
         works = [one.add(at, group="xyx"[at % 3]) for at in range(5)]

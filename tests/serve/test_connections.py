@@ -7,8 +7,9 @@ import contextlib
 
 import pytest
 import uvicorn
+from hopfuse.serve import connections
 from hopfuse.serve.config import Limits
-from hopfuse.serve.connections import PIPELINED, protocol
+from hopfuse.serve.connections import PIPELINED, JoinedTransport, protocol
 from uvicorn.server import ServerState
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 1000 + b"\r\n\r\n"
@@ -86,6 +87,12 @@ def test_the_request_that_is_answered_is_told_that_its_client_left():
 BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n"
 
 
+async def answering(scope, receive, send):
+    """Answer once the body is there."""
+    await receive()
+    await answer(send)
+
+
 async def refusing(scope, receive, send):
     """Answer at once, whatever the body is."""
     await answer(send)
@@ -120,5 +127,43 @@ def test_a_connection_is_kept_whose_body_ended_after_its_answer():
             assert made[0]._rest is not None  # it would be closed
             await ask(reader, writer, b"x" * 1_000_000 + REQUEST)
             assert made[0]._rest is None
+
+    asyncio.run(run())
+
+
+class Recorded:
+    """A transport that keeps what is written."""
+
+    is_closing = close = None
+
+    def __init__(self):
+        self.written = []
+        self.write = self.written.append
+
+
+def test_a_head_and_its_body_are_written_together():
+    head = b"HTTP/1.1 200 OK\r\n\r\n"
+    for before in ([], [b"HTTP/1.1 100 Continue\r\n\r\n"]):
+        transport = Recorded()
+        joined = JoinedTransport(transport)
+        for data in (*before, head, b"HTTP/1.1 100 is how the body begins", b"and", b""):
+            joined.write(data)
+        assert transport.written == [*before, head + b"HTTP/1.1 100 is how the body begins", b"and", b""]
+
+
+def test_a_server_that_stops_answers_the_next_request_and_closes(monkeypatch):
+    monkeypatch.setattr(connections, "STOP_SECONDS", 0.05)
+
+    async def run():
+        async with connected(answering) as (made, reader, writer):
+            await ask(reader, writer, REQUEST)
+            made[0].shutdown()
+            writer.write(REQUEST)
+            assert b"connection: close" in await reader.readuntil(b"\r\n\r\nok")
+            assert await reader.read() == b""
+        async with connected(answering) as (made, reader, writer):
+            await ask(reader, writer, REQUEST)
+            made[0].shutdown()
+            assert await reader.read() == b""  # nothing was sent for STOP_SECONDS
 
     asyncio.run(run())

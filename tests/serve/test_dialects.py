@@ -75,6 +75,17 @@ def test_arrow_in_and_out(client, own):
     assert read(back).num_rows == 3
 
 
+def test_rows_without_a_vector_in_a_stream_are_encoded(client):
+    pa = pytest.importorskip("pyarrow", reason="Arrow streams need pyarrow")
+    vectors, settings = Letters().encode_queries(QUESTIONS), {"fields": []}
+    nulls = [vectors[0].tolist(), None, vectors[2].tolist()]
+    sent = [pa.array(nulls, kind) for kind in (pa.list_(pa.float32(), DIM), pa.list_(pa.float64()))]
+    bodies = [stream({"text": QUESTIONS, "vector": column}, settings) for column in (vectors.tolist(), *sent)]
+    tables = [read(client.post("/v1/search", content=body, headers=ARROW)) for body in bodies]
+    assert tables[0].equals(tables[1])
+    assert tables[0].equals(tables[2])
+
+
 @pytest.mark.parametrize(
     ("columns", "settings", "options", "says"),
     [
@@ -82,6 +93,7 @@ def test_arrow_in_and_out(client, own):
         ({"text": [1]}, None, {}, "text is of type int64"),
         ({"vector": [["a"]]}, None, {}, "vector is of type"),
         ({"text": ["a"], "vector": [[0.5, None, 1.0]]}, None, {}, "queries[0].vector[1] is NaN"),
+        ({"text": ["a"] * 4, "vector": [[1.0], None, [], [0.5, np.inf]]}, None, {}, "queries[3].vector[1] is NaN"),
         ({"text": ["a"], "entities": [["b", None]]}, None, {}, "entities has a null"),
         ({"text": ["a"], "allow": [[0.5]]}, None, {}, "allow is of type"),
         ({"text": []}, None, {}, "queries has 0 rows"),

@@ -84,9 +84,26 @@ def test_a_full_queue_is_429_with_retry_after_and_health_answers(held):
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "overloaded")
     assert int(refused.headers["retry-after"]) >= 1
     assert httpx.get(f"{url}/health/live").json() == {"status": "ok"}
+    host, port = re.findall(r"//(.*):(\d+)", url)[0]
+    with socket.create_connection((host, int(port)), timeout=60) as early:  # it is refused before its body is read
+        early.sendall(b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n")
+        assert b" 429 " in early.recv(1000).partition(b"\r\n")[0]
     encoder.go.set()
     assert [one.result().status_code for one in waiting] == [200] * 3
-    assert metric(url, 'hopfuse_refusals_total{code="overloaded"}') == 1
+    assert metric(url, 'hopfuse_refusals_total{code="overloaded"}') == 2
+
+
+def test_a_request_that_is_late_is_refused_before_it_is_decoded(held):
+    url, encoder, pool = held
+    first = pool.submit(post, url, timeout_ms=60_000)
+    encoder.begun.wait()
+    threading.Event().wait(0.05)  # a batch has taken less until now, but not this one
+    refused = post(url, timeout_ms=1, queries=[{"vector": "none"}])
+    assert refused.status_code in (429, 504)
+    assert post(url, timeout_ms=0).status_code == 400
+    assert post(url, timeout_ms=60_000, queries=[{"vector": "none"}]).status_code == 400
+    encoder.go.set()
+    assert first.result().status_code == 200
 
 
 def test_a_client_that_leaves_leaves_the_queue(held):

@@ -7,8 +7,10 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -115,7 +117,7 @@ def test_a_worker_that_dies_is_replaced(folder, tmp_path):
         while set(server.workers(2)) == set(first):
             pass
         assert server.stop() == 0
-    assert any("ended by code -9" in line for line in server.lines)
+    assert any("ended with exit code -9" in line for line in server.lines)
 
 
 @pytest.mark.full
@@ -140,6 +142,52 @@ def test_what_has_begun_is_answered_when_workers_stop(folder, tmp_path):
         with hf.Index.open(folder, writable=True) as live, live.change() as change:
             change.add_passages([{"id": "n", "text": "New."}], vectors=Letters().encode_passages(["New."]))
         assert [one.result().status_code for one in asked] == [200] * 8
+
+
+def asking(url, stop, *, keep):
+    """Send requests until told to stop, all by one connection as long as the server keeps it, or each by its own."""
+    sent = 0
+    with httpx.Client(timeout=60) as client:
+        while not stop.is_set():
+            send = client.post if keep else httpx.post
+            assert len(send(f"{url}/v1/search", json=BODY).json()["results"][0]["hits"]) == 3
+            sent += 1
+    return sent
+
+
+@pytest.mark.full
+def test_servers_that_share_a_port_restart_in_turn_and_drop_nothing(folder, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    config, told = tmp_path / "serve.toml", tmp_path / "told"
+    config.write_text(f"port = {port}\nshare_port = true\nthreads = 1\n")
+    command = [sys.executable, "-m", "hopfuse", "serve", f"cities={folder}", "--config", str(config)]
+    stop, servers = threading.Event(), []
+
+    def start():
+        servers.append(
+            subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, "NOTIFY_SOCKET": str(told)})
+        )
+        assert systemd.recv(100) == b"READY=1"
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, ThreadPoolExecutor(8) as pool:
+        systemd.bind(str(told))
+        systemd.settimeout(60)
+        try:
+            start()
+            start()
+            clients = [pool.submit(asking, f"http://127.0.0.1:{port}", stop, keep=at % 2 == 0) for at in range(8)]
+            for _ in range(4):
+                servers[0].terminate()
+                assert servers.pop(0).wait(60) in (0, -signal.SIGTERM)
+                start()
+            stop.set()
+            assert all(client.result() > 10 for client in clients)
+        finally:
+            stop.set()
+            for one in servers:
+                one.kill()
+                one.wait()
 
 
 @pytest.mark.full

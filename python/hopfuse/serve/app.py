@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.applications import Starlette
@@ -23,7 +23,7 @@ from .config import is_loopback
 from .decoding import read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError, invalid
-from .http import JSON, check_content_type, check_origin, json_response, read_body, refused
+from .http import JSON, check_content_type, check_origin, json_response, read_body, refused, stated_length
 from .keys import Principal
 from .logs import log_request
 from .mcp import OverHttp
@@ -39,15 +39,15 @@ from .snapshots import Snapshot
 log = logging.getLogger("hopfuse.serve")
 
 
-def make_app(service: Service, ready: Callable[[], None] | None = None) -> Starlette:
+def make_app(service: Service, *, start_first: bool = False) -> Starlette:
     """Return the ASGI application, for any ASGI server; it starts and stops the service.
 
     Parameters
     ----------
     service : Service
-    ready : callable, optional
-        Called when the indexes are ready; the server listens only then. By default it listens at once, and ``/health``
-        reports the state.
+    start_first : bool
+        Listen only when the indexes are ready. By default the server listens at once, and ``/health`` reports the
+        state.
 
     Examples
     --------
@@ -69,11 +69,10 @@ def make_app(service: Service, ready: Callable[[], None] | None = None) -> Starl
         async with contextlib.nullcontext() if tools is None else tools.running():
             starting = asyncio.create_task(_start(service))  # /health is answered meanwhile
             try:
-                if ready is not None:
+                if start_first:
                     await starting
                     if service.status != "ok":
                         raise RuntimeError("the server could not start; see its log")
-                    ready()
                 yield
             finally:
                 starting.cancel()
@@ -83,12 +82,33 @@ def make_app(service: Service, ready: Callable[[], None] | None = None) -> Starl
     cors = Middleware(
         CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["authorization", "content-type"]
     )
-    return Starlette(
+    return _Application(
         middleware=[cors] if origins else [],
         routes=[Route(one.path, GuardedEndpoint(service, one), methods=[one.method]) for one in endpoints],
         lifespan=lifespan,
         exception_handlers={404: _no_route, 405: _no_method},
     )
+
+
+class _Application(Starlette):
+    """Starlette, except that requests go directly to a route whose path and method they have, if no middleware is set.
+
+    The handlers of errors that Starlette puts before the routes have nothing to do there: an endpoint answers all of
+    its own.
+    """
+
+    def __init__(self, *, middleware: list[Middleware], routes: list[Route], **more: Any) -> None:
+        super().__init__(middleware=middleware, routes=routes, **more)
+        fixed = [] if middleware else [route for route in routes if "{" not in route.path]
+        self._direct = {(method, route.path): route.endpoint for route in fixed for method in route.methods or ()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not scope.get("root_path"):
+            endpoint = self._direct.get((scope["method"], scope["path"]))
+            if endpoint is not None:
+                await endpoint(scope, receive, send)
+                return
+        await super().__call__(scope, receive, send)
 
 
 async def _start(service: Service) -> None:
@@ -186,7 +206,9 @@ class Routes:
     async def search(self, request: Request) -> Response:
         service, arrived = self._service, time.perf_counter()
         kind = check_content_type(request, (JSON, ARROW))
-        body = await read_body(request, service.config.limits)
+        limits = service.config.limits
+        service.batcher.check_full(stated_length(request, limits))
+        body = await read_body(request, limits)
         read = read_search if kind == JSON else read_arrow
         search = await read(service, body, request.state.principal)
         stages = service.metrics.stages

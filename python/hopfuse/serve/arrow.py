@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -17,7 +18,7 @@ from .keys import Principal
 from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn
 from .searches import Answer, Search
 from .service import Service
-from .vectors import check_vector
+from .vectors import float32_of, not_finite
 
 ARROW = "application/vnd.apache.arrow.stream"
 #: Key in the schema's metadata for the fields of a JSON body other than the queries.
@@ -48,15 +49,12 @@ async def read_arrow(service: Service, body: bytes, principal: Principal) -> Sea
     table = _table(body, limits.queries)
     asked = decode(_SETTINGS, (table.schema.metadata or {}).get(KEY, b"{}"))
     snapshot = await service.snapshot_at(asked.index, principal, asked.at_least, asked.timeout_ms)
-    columns = {name: _column(table, name) for name in COLUMNS}
-    queries = []
-    for at in range(table.num_rows):
-        given = QueryIn(columns["text"][at], None, None, columns["entities"][at], columns["allow"][at])
-        query = read_query(snapshot, given, principal, f"queries[{at}]", limits)
-        vector = columns["vector"][at]
-        if vector is not None:
-            query = query.with_vector(check_vector(vector, f"queries[{at}].vector"))
-        queries.append(query)
+    columns = {name: _column(table, name) for name in ("text", "entities", "allow")}
+    vectors = _vectors(table)
+    queries = [
+        read_query(snapshot, QueryIn(text, None, None, entities, allow), principal, f"queries[{at}]", limits, vector)
+        for at, (text, entities, allow, vector) in enumerate(zip(*columns.values(), vectors, strict=True))
+    ]
     return Search(
         snapshot=snapshot,
         queries=queries,
@@ -170,32 +168,53 @@ def _field(message: bytes, table: int, number: int) -> int | None:
 
 
 def _column(table: Any, name: str) -> list[Any]:
-    """Return the entries of a column: texts, arrays of floats, or lists."""
+    """Return the entries of a column: texts or lists."""
     if name not in table.schema.names:
         return [None] * table.num_rows
     pa, column = _arrow(), table.column(name).combine_chunks()
-    kind = column.type
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    inner = kind.value_type if is_list else kind
+    inner = _entry_type(column)
     is_text = pa.types.is_string(inner) or pa.types.is_large_string(inner)
-    if name == "vector":
-        fits = is_list and pa.types.is_floating(inner)
-    elif name == "text":
-        fits = not is_list and is_text
-    else:
-        fits = is_list and (is_text or pa.types.is_integer(inner))
-    if not fits:
-        raise invalid(name, f"is of type {str(kind)[:100]}; each entry must be {COLUMNS[name]}")
-    if name != "vector":
-        entries: list[Any] = column.to_pylist()
-        if any(entry is not None and None in entry for entry in entries if isinstance(entry, list)):
-            raise invalid(name, "has a null in a list; leave it out")
-        return entries
-    return [None if row is None else row.values.to_numpy(zero_copy_only=False) for row in _scalars(column)]
+    is_list = inner is not column.type
+    if not (is_list and (is_text or pa.types.is_integer(inner)) if name != "text" else is_text and not is_list):
+        raise _wrong_type(name, column)
+    entries: list[Any] = column.to_pylist()
+    if any(entry is not None and None in entry for entry in entries if isinstance(entry, list)):
+        raise invalid(name, "has a null in a list; leave it out")
+    return entries
 
 
-def _scalars(column: Any) -> list[Any]:
-    return [scalar if scalar.is_valid else None for scalar in column]
+def _vectors(table: Any) -> Sequence[Any]:
+    """Return the vectors of the queries, None for those without; all values are checked together."""
+    if "vector" not in table.schema.names:
+        return [None] * table.num_rows
+    pa, column = _arrow(), table.column("vector").combine_chunks()
+    inner = _entry_type(column)
+    if inner is column.type or not pa.types.is_floating(inner):
+        raise _wrong_type("vector", column)
+    rows = [at for at, valid in enumerate(column.is_valid().to_pylist()) if valid]
+    given = column.flatten().to_numpy(zero_copy_only=False)  # of the rows that are not null
+    lengths = import_module("pyarrow.compute").list_value_length(column).drop_null().to_numpy()
+    ends = np.cumsum(lengths).tolist()
+    values = float32_of(given)
+    if not np.isfinite(values).all():
+        at = int(np.argmin(np.isfinite(values)))
+        row = int(np.searchsorted(ends, at, "right"))
+        raise not_finite(f"queries[{rows[row]}].vector[{at - (ends[row - 1] if row else 0)}]")
+    vectors: list[Any] = [None] * table.num_rows
+    for row, begin, end in zip(rows, [0, *ends], ends, strict=False):
+        vectors[row] = values[begin:end]
+    return vectors
+
+
+def _entry_type(column: Any) -> Any:
+    """Return the type of the entries' elements if they are lists, else the column's."""
+    types, kind = _arrow().types, column.type
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return kind.value_type if is_list else kind
+
+
+def _wrong_type(name: str, column: Any) -> RefusalError:
+    return invalid(name, f"is of type {str(column.type)[:100]}; each entry must be {COLUMNS[name]}")
 
 
 def _line(error: BaseException) -> str:

@@ -1,8 +1,8 @@
 """Batch queued requests for one worker thread, which takes what is queued whenever it is free.
 
-There is no timer: a request that arrives while the worker is idle is searched alone at once, and requests that arrive
-during a batch form the next. The queue is bounded in requests and bytes. A request whose deadline cannot be met is
-refused on arrival; one whose deadline passes in the queue is not searched.
+There is no timer: requests that find the worker idle are searched at once, together if the event loop read them in one
+turn, and requests that arrive during a batch form the next. The queue is bounded in requests and bytes. A request whose
+deadline cannot be met is refused on arrival; one whose deadline passes in the queue is not searched.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Batcher:
         self._waiting: dict[str, int] = {}  # queries, by owner
         self.requests = self.nbytes = self.queries = 0
         self._running: tuple[float, int] | None = None
-        self._closed = False
+        self._idle = self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._work, name="hopfuse-kernel", daemon=True)
 
@@ -178,9 +178,11 @@ class Batcher:
         RefusalError
             429: the queue is full, or the deadline cannot be met. 504: it has passed.
         """
-        work = Work(group, size, nbytes, payload, owner, deadline, asyncio.get_running_loop().create_future(), usual)
+        loop = asyncio.get_running_loop()
+        work = Work(group, size, nbytes, payload, owner, deadline, loop.create_future(), usual)
         with self._ready:
-            self._check_room(work)
+            self.check_full(nbytes)
+            self.check_deadline(owner, size, deadline)
             queue = self._queues.setdefault(owner, {}).setdefault(group, deque())
             queue.append(work)
             work.waits = True
@@ -188,8 +190,14 @@ class Batcher:
             if owner not in self._turns:
                 self._turns[owner] = self._served
             self._waiting[owner] = self._waiting.get(owner, 0) + size
-            self._ready.notify()
+            if self._idle:
+                self._idle = False
+                loop.call_soon(self._wake)  # after the other requests of this turn of the loop
         return work
+
+    def _wake(self) -> None:
+        with self._ready:
+            self._ready.notify()
 
     def withdraw(self, work: Work, refusal: RefusalError) -> None:
         """Remove work whose client left or whose deadline passed from the queue; a running batch is not interrupted."""
@@ -215,21 +223,25 @@ class Batcher:
         began, size = self._running
         return max(0.0, self.times.of(size) - (time.monotonic() - began))
 
-    def _check_room(self, work: Work) -> None:
+    def check_full(self, nbytes: int) -> None:
+        """Refuse a body of so many bytes if the queue has no room for it."""
         if self._closed:
             raise RefusalError(503, "stopping", "the server is stopping; send the request again", retry_after=1)
-        left = work.deadline - time.monotonic()
-        if left <= 0:
-            raise late()
-        wait = self.wait_of(work.owner, work.size)
-        if self.requests >= self._max_requests or self.nbytes + work.nbytes > self._max_bytes:
+        if self.requests >= self._max_requests or self.nbytes + nbytes > self._max_bytes:
             raise RefusalError(
                 429,
                 "overloaded",
                 f"the queue is full ({self.requests} requests, {self.nbytes} bytes); send the request again after "
                 "Retry-After",
-                retry_after=max(1.0, wait),
+                retry_after=max(1.0, self.wait_of("", 1)),
             )
+
+    def check_deadline(self, owner: str, size: int, deadline: float) -> None:
+        """Refuse so many queries of an owner if their deadline has passed or will not be met."""
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise late()
+        wait = self.wait_of(owner, size)
         if wait > left:
             raise RefusalError(
                 429,
@@ -247,6 +259,7 @@ class Batcher:
         while True:
             with self._ready:
                 while not self._closed and not self._queues:
+                    self._idle = True
                     self._ready.wait()
                 if self._closed:
                     return

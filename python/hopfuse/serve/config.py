@@ -194,6 +194,9 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Kernel threads; by default all processors, shared by the workers.
     workers : int
         Processes that answer on the port; a writable index needs a server with one.
+    share_port : bool
+        Listen on a port beside other servers of the same user; the system distributes connections among them. A server
+        listens once it is ready.
     request_options : bool
         Whether a request may choose the recipe and its options.
     keys : mapping of str to KeyConfig
@@ -230,6 +233,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     public: bool = False
     threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None
     workers: Annotated[int, msgspec.Meta(ge=1, le=256)] = 1
+    share_port: bool = False
     request_options: bool = True
     keys: dict[Name, KeyConfig] = {}
     follow_seconds: Seconds = 0.2

@@ -13,6 +13,8 @@ from .config import Limits
 
 #: Requests of one connection that may wait for their turn before more of it is read.
 PIPELINED = 16
+#: Seconds for which idle connections stay open when the server stops, since their next request may be on its way.
+STOP_SECONDS = 0.5
 
 
 def protocol(limits: Limits) -> type[asyncio.Protocol]:
@@ -20,14 +22,15 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
 
     A connection is closed if its headers do not arrive within ``header_seconds``, if its client reads nothing of an
     answer for ``idle_seconds``, or still sends a body ``body_seconds`` after the answer. While ``PIPELINED`` requests
-    of a connection wait, no more is read from it. When the client leaves, the request being answered is notified.
+    of a connection wait, no more is read from it. When the client leaves, the request being answered is notified. When
+    the server stops, each connection is closed after its next answer, or after ``STOP_SECONDS`` without a request.
     """
 
     class TimedProtocol(HttpToolsProtocol):
         _headers: asyncio.TimerHandle | None = None
         _reading: asyncio.TimerHandle | None = None
         _rest: asyncio.TimerHandle | None = None
-        _begun = False
+        _begun = _stopping = False
         _answered: RequestResponseCycle | None = None
 
         def connection_made(self, transport: Any) -> None:
@@ -48,6 +51,10 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
             self._begun = False
             self._headers = _cancelled(self._headers)
             super().on_headers_complete()
+            joined: Any = JoinedTransport(self.transport)
+            self.cycle.transport = joined
+            if self._stopping:
+                self.cycle.keep_alive = False
             if not self.pipeline:
                 self._answered = self.cycle
 
@@ -61,6 +68,20 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
         def on_message_complete(self) -> None:
             self._rest = _cancelled(self._rest)
             super().on_message_complete()
+
+        def shutdown(self) -> None:
+            self._stopping = True
+            if self._is_idle():
+                self.loop.call_later(STOP_SECONDS, self._close_idle)
+            else:
+                super().shutdown()
+
+        def _is_idle(self) -> bool:
+            return not self._begun and (self.cycle is None or self.cycle.response_complete)
+
+        def _close_idle(self) -> None:
+            if self._is_idle():
+                self.transport.close()
 
         def pause_writing(self) -> None:
             super().pause_writing()
@@ -93,6 +114,23 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
             self.transport.abort()
 
     return TimedProtocol
+
+
+class JoinedTransport:
+    """The transport of an answer, which sends the head together with the first part of the body, by one system call."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport, self._head, self._sent = transport, b"", False
+        self.is_closing, self.close = transport.is_closing, transport.close
+
+    def write(self, data: bytes) -> None:
+        """Send data, unless it is the head."""
+        if self._head:
+            data, self._head, self._sent = self._head + data, b"", True
+        elif not (self._sent or data.startswith(b"HTTP/1.1 100 ")):  # 100 Continue precedes the head
+            self._head = data
+            return
+        self._transport.write(data)
 
 
 class _Flow(FlowControl):

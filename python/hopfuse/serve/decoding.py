@@ -10,13 +10,14 @@ import msgspec
 from .config import Limits
 from .errors import RefusalError, invalid
 from .keys import Principal
-from .schema import PassagesRequest, QueryIn, SearchRequest
+from .schema import PassagesRequest, QueryIn, SearchRequest, TimeoutOnly
 from .searches import Search
 from .service import Service
 from .snapshots import Query, Snapshot
 from .vectors import vector_of
 
 _DECODER = msgspec.json.Decoder(SearchRequest)
+_TIMEOUT = msgspec.json.Decoder(TimeoutOnly)
 _CHANGES = msgspec.json.Decoder(PassagesRequest)
 
 
@@ -29,6 +30,8 @@ async def read_search(service: Service, body: bytes, principal: Principal) -> Se
         400 with the field; 404 if the index does not exist; 504 if it does not reach the seq in time.
     """
     arrived = time.monotonic()
+    if b'"timeout_ms"' in body:  # a late request need not be decoded
+        service.check_deadline(principal, decode(_TIMEOUT, body).timeout_ms, arrived)
     asked = decode(_DECODER, body)
     snapshot = await service.snapshot_at(asked.index, principal, asked.at_least, asked.timeout_ms)
     limits = service.config.limits
@@ -72,8 +75,10 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         ) from None
 
 
-def read_query(snapshot: Snapshot, given: str | QueryIn, principal: Principal, field: str, limits: Limits) -> Query:
-    """Return one checked query, restricted to the passages that the key sees."""
+def read_query(
+    snapshot: Snapshot, given: str | QueryIn, principal: Principal, field: str, limits: Limits, vector: Any = None
+) -> Query:
+    """Return one checked query, restricted to the passages that the key sees; ``vector`` has been checked already."""
     if isinstance(given, str):
         _check_text(given, f"{field}.text", limits)
         return Query(given, allow=snapshot.rows(None, principal, f"{field}.allow"))
@@ -84,7 +89,7 @@ def read_query(snapshot: Snapshot, given: str | QueryIn, principal: Principal, f
     known = snapshot.index.num_entities if principal.where is None else None
     return Query(
         given.text,
-        vector_of(given, field),
+        vector_of(given, field) if vector is None else vector,
         _entities(given.entities, f"{field}.entities", known, limits),
         snapshot.rows(given.allow, principal, f"{field}.allow"),
     )

@@ -19,6 +19,15 @@ JSON = "application/json"
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda value: plain(value))
 
 
+def stated_length(request: Request, limits: Limits) -> int:
+    """Return Content-Length, 0 if the request has none; refuse one that is too large (413)."""
+    stated = request.headers.get("content-length", "")
+    length = int(stated) if stated.isdecimal() else 0
+    if length > limits.body_bytes:
+        raise _too_large(limits)
+    return length
+
+
 async def read_body(request: Request, limits: Limits) -> bytes:
     """Return the body of a request.
 
@@ -27,9 +36,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     RefusalError
         413: it is too long. 408: it did not arrive in time.
     """
-    stated = request.headers.get("content-length", "")
-    if stated.isdecimal() and int(stated) > limits.body_bytes:
-        raise _too_large(limits)
+    stated_length(request, limits)
     parts, size = [], 0
     try:
         async with asyncio.timeout(limits.body_seconds):

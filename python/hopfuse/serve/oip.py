@@ -112,8 +112,8 @@ async def infer(service: Service, request: Request) -> Response:
     for at in range(count):
         # Without a text no entities are known, so that a walk has no seeds.
         given = QueryIn(entities=[]) if texts is None else QueryIn(text=texts[at])
-        query = read_query(snapshot, given, principal, f"inputs[{at}]", limits)
-        queries.append(query if vectors is None else query.with_vector(check_vector(vectors[at], f"inputs[{at}]")))
+        vector = None if vectors is None else check_vector(vectors[at], f"inputs[{at}]")
+        queries.append(read_query(snapshot, given, principal, f"inputs[{at}]", limits, vector))
     request.state.search = search = Search(
         snapshot=snapshot,
         queries=queries,

@@ -59,6 +59,12 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True):
     )
 
 
+class TimeoutOnly(msgspec.Struct):
+    """The field of a search by which it is refused before the others are decoded."""
+
+    timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
 class EntityIn(msgspec.Struct, forbid_unknown_fields=True):
     """An entity, with its vector if the index has vectors of entities."""
 

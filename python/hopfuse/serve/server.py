@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -20,11 +22,30 @@ from .logs import start_logging
 from .mcp import serve_stdio
 from .service import Service
 from .snapshots import Load
-from .workers import Place, run_workers
+from .workers import NOTIFY, Place, kept_port, notify_ready, run_workers, url_of
 
+log = logging.getLogger("hopfuse.serve")
 #: Python's switch interval, in seconds. With the default of 5 ms the event loop would wait several times for the worker
 #: thread in each answer.
 SWITCH_SECONDS = 0.0005
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which tells when it listens, and accepts the connections that wait before it stops to."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen."""
+        await super().startup(sockets)
+        self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop to listen, and finish open requests."""
+        await asyncio.sleep(0)  # the event loop accepts what waits; the system would reset these connections
+        await super().shutdown(sockets)
 
 
 def make_server(config: ServeConfig, load: Load) -> uvicorn.Server:
@@ -40,11 +61,11 @@ def make_server(config: ServeConfig, load: Load) -> uvicorn.Server:
     return _server(Service(config, load))
 
 
-def _server(service: Service, ready: Callable[[], None] | None = None) -> uvicorn.Server:
+def _server(service: Service, ready: Callable[[], None] = lambda: None, *, start_first: bool = False) -> Server:
     config, limits = service.config, service.config.limits
-    return uvicorn.Server(
+    return Server(
         uvicorn.Config(
-            make_app(service, ready),
+            make_app(service, start_first=start_first),
             host=config.host,
             port=config.port,
             http=protocol(limits),
@@ -57,7 +78,8 @@ def _server(service: Service, ready: Callable[[], None] | None = None) -> uvicor
             limit_concurrency=limits.connections,
             timeout_keep_alive=max(1, round(limits.idle_seconds)),
             timeout_graceful_shutdown=max(1, round(limits.drain_seconds)),
-        )
+        ),
+        ready,
     )
 
 
@@ -87,7 +109,12 @@ def run(config: ServeConfig, load: Load) -> None:
             return
         service = Service(config, load)
         service.open_all()
-        _server(service).run()
+        if not config.share_port:
+            _server(service, notify_ready, start_first=NOTIFY in os.environ).run()
+            return
+        with kept_port(config) as port:
+            log.info("process %d answers at %s", os.getpid(), url_of(port))
+            _server(service, notify_ready, start_first=True).run(sockets=[port])
 
 
 def _answer(load: Load, config: ServeConfig, place: Place, bound: socket.socket, ready: Callable[[], None]) -> None:
@@ -95,7 +122,7 @@ def _answer(load: Load, config: ServeConfig, place: Place, bound: socket.socket,
     start_logging(config.log, place.number)
     service = Service(config, load, place)
     service.open_all()
-    _server(service, ready).run(sockets=[bound])
+    _server(service, ready, start_first=True).run(sockets=[bound])
 
 
 def run_stdio(config: ServeConfig, load: Load, key: str = "") -> None:

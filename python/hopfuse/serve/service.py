@@ -226,6 +226,10 @@ class Service:
         await self.followers[snapshot.name].reach(at_least, self._deadline(timeout_ms))
         return self.snapshot(snapshot.name, principal)
 
+    def check_deadline(self, principal: Principal, timeout_ms: int | None, arrived: float) -> None:
+        """Refuse a request of a key that cannot be answered in time even if it has only one query."""
+        self.batcher.check_deadline(principal.name, 1, arrived + self._timeout(timeout_ms) / 1000)
+
     async def search(self, search: Search, *, watch: Callable[[], Awaitable[Any]] | None = None) -> Answer:
         """Answer a request.
 

@@ -75,10 +75,6 @@ class Query:
     entities: list[str | int] | None = None
     allow: NDArray[np.int64] | None = None
 
-    def with_vector(self, vector: NDArray[np.float32]) -> Query:
-        """Return the query with a vector."""
-        return replace(self, vector=vector)
-
 
 class Snapshot:
     """One state of an index, with its recipes and collaborators.

@@ -9,18 +9,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import invalid
+from .errors import RefusalError, invalid
 from .schema import EntityIn, PassageIn, QueryIn
 
 
 def check_vector(vector: NDArray[Any], field: str) -> NDArray[np.float32]:
     """Return a vector as float32; refuse values that are not finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = np.ascontiguousarray(vector, np.float32)
+    values = float32_of(vector)
     if not np.isfinite(values).all():
-        at = int(np.argmin(np.isfinite(values)))
-        raise invalid(f"{field}[{at}]", "is NaN, infinite or outside float32's range; give finite numbers")
+        raise not_finite(f"{field}[{int(np.argmin(np.isfinite(values)))}]")
     return values
+
+
+def float32_of(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Return values as float32; those beyond its range become infinite."""
+    if values.dtype == np.float32:
+        return np.ascontiguousarray(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.ascontiguousarray(values, np.float32)
+
+
+def not_finite(field: str) -> RefusalError:
+    """Return the refusal of a value."""
+    return invalid(field, "is NaN, infinite or outside float32's range; give finite numbers")
 
 
 def vector_of(given: QueryIn | PassageIn | EntityIn, field: str) -> NDArray[np.float32] | None:

@@ -32,6 +32,8 @@ log = logging.getLogger("hopfuse.serve")
 RESTART_SECONDS = 1.0
 #: Seconds that workers have to end beyond the drain time.
 GRACE_SECONDS = 5.0
+#: Environment variable with systemd's socket, of units that say when they are ready.
+NOTIFY = "NOTIFY_SOCKET"
 CARDS = Path("/proc/driver/nvidia/gpus")
 
 
@@ -51,7 +53,7 @@ class Place:
     folder: Path
 
 
-#: ``answer(config, place, bound, ready)`` serves until a signal, and calls ``ready()`` before it listens.
+#: ``answer(config, place, bound, ready)`` serves until a signal, and calls ``ready()`` once it listens.
 Answer = Callable[[ServeConfig, Place, socket.socket, Callable[[], None]], None]
 
 
@@ -83,7 +85,7 @@ def run_workers(config: ServeConfig, answer: Answer) -> None:
             "so many workers, or set HOPFUSE_BACKEND=cpu in the environment"
         )
     config = msgspec.structs.replace(config, threads=config.threads or max(1, thread_count(None) // config.workers))
-    with _kept(config) as port, tempfile.TemporaryDirectory(prefix="hopfuse-serve-") as folder:
+    with kept_port(config) as port, tempfile.TemporaryDirectory(prefix="hopfuse-serve-") as folder:
         _Parent(config, answer, port, Path(folder), cards).run()
 
 
@@ -103,7 +105,7 @@ class _Parent:
         before = {kind: signal.signal(kind, self._signalled) for kind in (signal.SIGTERM, signal.SIGINT)}
         workers = [self._start(place) for place in self._places]
         try:
-            log.info("%d workers of process %d answer at %s", len(workers), os.getpid(), _name(self._port))
+            log.info("%d workers of process %d answer at %s", len(workers), os.getpid(), url_of(self._port))
             self._watch(workers)
         finally:
             self._stop(workers)
@@ -144,6 +146,8 @@ class _Parent:
             for one in workers:
                 if not (one.ready or one.fault) and one.pipe.poll():
                     _hear(one)
+                    if all(one.ready for one in workers):
+                        notify_ready()
             dead = [one for one in workers if not one.process.is_alive()]
             if dead and not any(one.ready for one in workers) and not self._signals:
                 raise InputError(
@@ -198,6 +202,15 @@ def _hear(worker: _Worker) -> None:
         worker.fault = "no message"
 
 
+def notify_ready() -> None:
+    """Tell systemd that the service is ready, if the unit is of the type notify (sd_notify(3))."""
+    address = os.environ.get(NOTIFY, "")
+    if address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            systemd.connect("\0" + address[1:] if address.startswith("@") else address)
+            systemd.sendall(b"READY=1")
+
+
 def cards_of(environment: Mapping[str, str]) -> list[str]:
     """Return the GPUs that kernels would use, as in CUDA_VISIBLE_DEVICES; none if they use the CPU.
 
@@ -212,13 +225,20 @@ def cards_of(environment: Mapping[str, str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _kept(config: ServeConfig) -> Iterator[socket.socket]:
-    """Hold the port for the workers; refuse a port that another program uses, even if it shares the port."""
+def kept_port(config: ServeConfig) -> Iterator[socket.socket]:
+    """Hold the port for this program's processes; refuse a port of another program, unless ``share_port`` allows it.
+
+    Raises
+    ------
+    InputError
+        It cannot be had.
+    """
     try:
         family, _, _, _, address = socket.getaddrinfo(
             config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        _bound(family, address, shared=False).close()
+        if not config.share_port:  # another program may use the port, and share it
+            _bound(family, address, shared=False).close()
         kept = _bound(family, address, shared=True)
     except OSError as error:
         raise InputError(f"cannot listen on {config.host}:{config.port}: {error.strerror}") from None
@@ -239,6 +259,7 @@ def _bound(family: int, address: Any, *, shared: bool) -> socket.socket:
     return bound
 
 
-def _name(port: socket.socket) -> str:
+def url_of(port: socket.socket) -> str:
+    """Return the address of a socket as that of a server."""
     host, number = port.getsockname()[:2]
     return f"http://[{host}]:{number}" if ":" in host else f"http://{host}:{number}"
