@@ -494,6 +494,9 @@ def _touches(struct: Any) -> list[Touch]:
     """Return the memory that a struct's pointers may reach: their blocks, from the pointers on."""
     touches = []
     for name, (kind, _) in struct.dtype.fields.items():
+        if kind.fields is not None:
+            touches += _touches(struct[name])
+            continue
         code, address = (kind.metadata or {}).get("pointer"), int(struct[name])
         block = cuda.block_of(Touch(address, 1, False)) if code is not None and address else None
         if block is not None:

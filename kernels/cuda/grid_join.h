@@ -110,6 +110,3 @@ HOPFUSE_DEVICE void put_measured(const Measured& all, double* measured) {
 }
 
 }  // namespace hopfuse
-
-#define HOPFUSE_JOIN double *columns, unsigned *arrived
-#define HOPFUSE_MAKE_JOIN (JoinRoom{columns, arrived})

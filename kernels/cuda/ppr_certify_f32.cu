@@ -32,22 +32,29 @@ HOPFUSE_DEVICE Measured scale_tile(float* state, const Scales& scales, const dou
     return Measured{sum, 0.0};
 }
 
-// What the float64 residual of one row reads.
-struct ResidualTables {
+struct ResidualArguments {
+    Scales scales;
+    int64_t num_nodes;
     const int64_t* indptr;
     const int32_t* indices;
     const float* weight;
     const uint8_t* edge_type;
     const double* eta;
-    const float* x;
+    Iterate iterate;  // x^
     RowSet restart_rows;
     const double* restart;  // (rows, L) s
-    const double* damping;  // (L,)
     const double* lost;     // (L,)
+    Certified certified;
+    int32_t symmetric;
+    float* improved;    // (N, L) or null
+    float* correction;  // (N, L) or null
+    JoinRoom join;
+    double *residual, *bound, *per_degree;  // (L,)
 };
 
 template <int L>
-HOPFUSE_DEVICE double walked_sum(const ResidualTables& t, const Scales& scales, int64_t row, int lane) {
+HOPFUSE_DEVICE double walked_sum(const ResidualArguments& t, const float* x, int64_t row, int lane) {
+    const Scales& scales = t.scales;
     double acc = 0.0;
     for (int64_t e = t.indptr[row]; e < t.indptr[row + 1]; ++e) {
         const int64_t u = t.indices[e];
@@ -56,45 +63,48 @@ HOPFUSE_DEVICE double walked_sum(const ResidualTables& t, const Scales& scales, 
         const int64_t at = scales.per_type ? u * scales.num_types + type : u;
         double factor = w * scales.scale[scales.per_lane ? at * L + lane : at];
         if (t.eta != nullptr) factor = factor * t.eta[type * L + lane];
-        acc = fma(factor, static_cast<double>(t.x[u * L + lane]), acc);
+        acc = fma(factor, static_cast<double>(x[u * L + lane]), acc);
     }
     return acc;
 }
 
 // r_v = (d P' x^ + (1 - d + d m) s - x^)_v.
 template <int L>
-HOPFUSE_DEVICE double residual_of_row(const ResidualTables& t, const Scales& scales, int64_t row, int lane) {
-    const double d = t.damping[lane], back = 1.0 - d + d * t.lost[lane];
-    double walked = d * walked_sum<L>(t, scales, row, lane);
+HOPFUSE_DEVICE double residual_of_row(const ResidualArguments& t, const float* x, int64_t row, int lane) {
+    const Scales& scales = t.scales;
+    const double d = t.certified.damping[lane], back = 1.0 - d + d * t.lost[lane];
+    double walked = d * walked_sum<L>(t, x, row, lane);
     if (scales.attraction != nullptr) {
         walked = walked * static_cast<double>(scales.attraction[row * L + lane]);
     } else if (scales.per_lane) {  // edges into nodes that may not hold mass are ignored
         const double open = scales.unscale[row * L + lane];
         walked = walked * (scales.per_type ? open : (open > 0.0 ? 1.0 : 0.0));
     }
-    double r = walked - static_cast<double>(t.x[row * L + lane]);
+    double r = walked - static_cast<double>(x[row * L + lane]);
     if (t.restart_rows.holds(row)) r = fma(back, t.restart[t.restart_rows.index(row) * L + lane], r);
     return r;
 }
 
 // For a block's tile and a thread's lane: the sum of |r|, and the largest (2 slack x + |r|) / deg, over the node weight.
 template <int L>
-HOPFUSE_DEVICE Measured residual(const ResidualTables& t, const Scales& scales, int64_t num_nodes, const double* slack,
-                                 int symmetric, float* improved, float* correction) {
-    const TileRange rows(blockIdx.x, num_nodes);
+HOPFUSE_DEVICE Measured residual(const ResidualArguments& t) {
+    const Scales& scales = t.scales;
+    const float* const x = t.iterate.state();
+    const TileRange rows(blockIdx.x, t.num_nodes);
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;
-    const double grown_by = 2.0 * slack[lane];
+    const double grown_by = 2.0 * t.certified.slack[lane];
     double sum = 0.0, largest = 0.0;
     for (int64_t row = rows.first + group; row < rows.last; row += groups) {
-        const double r = residual_of_row<L>(t, scales, row, lane);
+        const double r = residual_of_row<L>(t, x, row, lane);
         const int64_t at = row * L + lane;
-        if (improved != nullptr) improved[at] = static_cast<float>(static_cast<double>(t.x[at]) + r);
-        if (correction != nullptr) correction[at] = static_cast<float>(r * scales.scale[scales.per_lane ? at : row]);
+        if (t.improved != nullptr) t.improved[at] = static_cast<float>(static_cast<double>(x[at]) + r);
+        if (t.correction != nullptr)
+            t.correction[at] = static_cast<float>(r * scales.scale[scales.per_lane ? at : row]);
         sum = sum + to_grain(fabs(r), PPR_ANCHOR);
-        if (!symmetric) continue;
+        if (t.symmetric == 0) continue;
         // `improved` is a separate state: x^ does not change.
-        const double grown = fma(grown_by, fabs(static_cast<double>(t.x[at])), fabs(r));
+        const double grown = fma(grown_by, fabs(static_cast<double>(x[at])), fabs(r));
         const double share = scales.over_weight<L>(grown * scales.scale[scales.per_lane ? at : row], row, lane);
         largest = share > largest ? share : largest;
     }
@@ -119,54 +129,40 @@ using namespace hopfuse;
 // ppr_keep_lL: copies `from` to lanes that are not open. Unit: an entry. Registers: <= 32. Bytes: 8 N L.
 // ppr_scores_lL: writes rows of `scores` (lanes, N), in the caller's node order. Unit: a score. Registers: <= 32.
 //   Bytes: 8 N L + 4 N.
-#define HOPFUSE_CERTIFY(L)                                                                                             \
-    extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_mass_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* even, const float* odd,                          \
-                      const int64_t* last_pass, HOPFUSE_JOIN, double* mass) {                                          \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                      \
-        HOPFUSE_MAKE_SCALES;                                                                                           \
-        HOPFUSE_JOIN_TILES(L, mass_of_tile<L>(*last_pass % 2 == 0 ? even : odd, scales, rows, lane));                  \
-        mass[threadIdx.x] = ppr_sum(measured.sum);                                                                     \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256) ppr_scale_l##L(                                                  \
-        HOPFUSE_SCALES, const double* eta, const double* total, const int32_t* unproven, int64_t num_nodes,            \
-        float* even, float* odd, const int64_t* last_pass, HOPFUSE_JOIN, double* lost) {                               \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                      \
-        HOPFUSE_MAKE_SCALES;                                                                                           \
-        float* const state = *last_pass % 2 == 0 ? even : odd;                                                         \
-        HOPFUSE_JOIN_TILES(L, scale_tile<L>(state, scales, eta, total, unproven[lane] != 0, rows, lane));              \
-        lost[threadIdx.x] = ppr_sum(measured.sum);                                                                     \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256) ppr_residual_l##L(                                               \
-        HOPFUSE_SCALES, const int64_t* indptr, const int32_t* indices, const float* weight, const uint8_t* edge_type,  \
-        const double* eta, int64_t num_nodes, const float* even, const float* odd, const int64_t* last_pass,           \
-        const uint64_t* restart_words, const int32_t* restart_rank, const double* restart, const double* damping,      \
-        const double* lost, const double* slack, const double* missed, const int32_t* keeps, int symmetric,            \
-        float* improved, float* correction, HOPFUSE_JOIN, double* residual, double* bound, double* per_degree) {       \
-        HOPFUSE_MAKE_SCALES;                                                                                           \
-        const ResidualTables tables = {                                                                                \
-            indptr,  indices, weight, edge_type, eta, *last_pass % 2 == 0 ? even : odd, {restart_words, restart_rank}, \
-            restart, damping, lost};                                                                                   \
-        HOPFUSE_JOIN_TILES(L,                                                                                          \
-                           hopfuse::residual<L>(tables, scales, num_nodes, slack, symmetric, improved, correction));   \
-        const int query = static_cast<int>(threadIdx.x);                                                               \
-        const Certificate own = Certified{damping, slack, missed, keeps}.of(measured, query);                          \
-        residual[query] = own.residual;                                                                                \
-        bound[query] = own.bound;                                                                                      \
-        per_degree[query] = own.per_degree;                                                                            \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_keep_l##L(const float* from, float* to, const int32_t* open, int64_t num_nodes) {                          \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
-        if (at < num_nodes * L && open[at % L] == 0) to[at] = from[at];                                                \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_scores_l##L(const float* even, const float* odd, const int64_t* last_pass, const int32_t* internal_of,     \
-                        int64_t num_nodes, int lanes, float* scores) {                                                 \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
-        if (at >= num_nodes * lanes) return;                                                                           \
-        const float* x = *last_pass % 2 == 0 ? even : odd;                                                             \
-        scores[at] = x[static_cast<int64_t>(internal_of[at % num_nodes]) * L + at / num_nodes];                        \
+#define HOPFUSE_CERTIFY(L)                                                                                         \
+    extern "C" __global__ void __launch_bounds__(256) ppr_mass_l##L(                                               \
+        const Scales scales, int64_t num_nodes, const Iterate iterate, const JoinRoom join, double* mass) {        \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                  \
+        HOPFUSE_JOIN_TILES(L, mass_of_tile<L>(iterate.state(), scales, rows, lane), join);                         \
+        mass[threadIdx.x] = ppr_sum(measured.sum);                                                                 \
+    }                                                                                                              \
+    extern "C" __global__ void __launch_bounds__(256)                                                              \
+        ppr_scale_l##L(const Scales scales, const double* eta, const double* total, const int32_t* unproven,       \
+                       int64_t num_nodes, const Iterate iterate, const JoinRoom join, double* lost) {              \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                  \
+        HOPFUSE_JOIN_TILES(L, scale_tile<L>(iterate.state(), scales, eta, total, unproven[lane] != 0, rows, lane), \
+                           join);                                                                                  \
+        lost[threadIdx.x] = ppr_sum(measured.sum);                                                                 \
+    }                                                                                                              \
+    extern "C" __global__ void __launch_bounds__(256) ppr_residual_l##L(const ResidualArguments a) {               \
+        HOPFUSE_JOIN_TILES(L, hopfuse::residual<L>(a), a.join);                                                    \
+        const int query = static_cast<int>(threadIdx.x);                                                           \
+        const Certificate own = a.certified.of(measured, query);                                                   \
+        a.residual[query] = own.residual;                                                                          \
+        a.bound[query] = own.bound;                                                                                \
+        a.per_degree[query] = own.per_degree;                                                                      \
+    }                                                                                                              \
+    extern "C" __global__ void __launch_bounds__(256)                                                              \
+        ppr_keep_l##L(const float* from, float* to, const int32_t* open, int64_t num_nodes) {                      \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                            \
+        if (at < num_nodes * L && open[at % L] == 0) to[at] = from[at];                                            \
+    }                                                                                                              \
+    extern "C" __global__ void __launch_bounds__(256) ppr_scores_l##L(                                             \
+        const Iterate iterate, const int32_t* internal_of, int64_t num_nodes, int lanes, float* scores) {          \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                            \
+        if (at >= num_nodes * lanes) return;                                                                       \
+        const float* const x = iterate.state();                                                                    \
+        scores[at] = x[static_cast<int64_t>(internal_of[at % num_nodes]) * L + at / num_nodes];                    \
     }
 
 HOPFUSE_CERTIFY(4)

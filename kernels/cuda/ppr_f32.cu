@@ -4,19 +4,31 @@
 
 namespace hopfuse {
 
-// Writes the sums of the segments of rows longer than one segment.
-template <int L, int Kind>
-HOPFUSE_DEVICE void segments(const DeviceRows& rows, const LongRows& r, const float* state, int64_t num_segments,
-                             float* partial) {
-    const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    const int64_t segment = at / L;
-    if (segment >= num_segments) return;
-    const int lane = static_cast<int>(at % L);
-    if (r.allowed != nullptr) return masked_segment<L, Kind>(rows, r, state, segment, lane, partial);
-    partial[segment * L + lane] = segment_sum<L, Kind>(rows, state, r.begin[segment], r.end[segment], lane);
-}
+// The control state of lanes during a walk.
+struct Decision {
+    int64_t number;                        // of the pass
+    const int64_t *measured_from, *limit;  // `limit` null: no lane ends with this pass
+    const float *theta, *shrink;
+    int32_t* walking;  // (L,) 0: the lane's state does not change
+    int64_t* passes;
+    int32_t* left;       // (1,) lanes that walk
+    int64_t* last_pass;  // (1,) the pass that wrote the walk's last iterate
 
-struct PassTables {
+    // Decides after a measured pass whether a lane's walk ends with it. Called by one thread, with the lane's residual.
+    __device__ void take(double sum, int lane) const {
+        if (walking[lane] == 0) return;
+        const float residual = static_cast<float>(sum);
+        const bool small = number >= measured_from[lane] && residual * shrink[lane] <= theta[lane];
+        if (!small && number < limit[lane]) return;
+        walking[lane] = 0;
+        passes[lane] = number;
+        if (atomicSub(left, 1) == 1) *last_pass = number;
+    }
+};
+
+struct PassArguments {
+    DeviceRows rows;
+    int64_t num_nodes;
     const float* current;
     float* next;
     const float* partial;  // (segments, L)
@@ -30,13 +42,25 @@ struct PassTables {
     const float* damping;        // (L,)
     const float* omega;          // (L,), or null: power iteration
     const int32_t* accelerates;  // (L,) 0: the lane's omega is 1
-    const int32_t* walking;      // (L,) 0: the lane's state does not change
+    const float* degree;         // (N,) or (N, L), or null: 1
+    const double* anchor;        // (L,) of the residual
+    double* measured;            // (2, L) the L1 residual and the largest change, or null: not measured
+    JoinRoom join;
+    Decision decision;
+};
+
+struct SegmentArguments {
+    DeviceRows rows;
+    LongRows segments;
+    const float* state;
+    int64_t num_segments;
+    const int32_t* left;
+    float* partial;  // (segments, L)
 };
 
 template <int L, int Kind>
-HOPFUSE_DEVICE float row_sum(const DeviceRows& rows, const PassTables& t, int64_t row, int64_t begin, int64_t end,
-                             int lane) {
-    if (end - begin <= PPR_SEGMENT) return 0.0f + segment_sum<L, Kind>(rows, t.current, begin, end, lane);
+HOPFUSE_DEVICE float row_sum(const PassArguments& t, int64_t row, int64_t begin, int64_t end, int lane) {
+    if (end - begin <= PPR_SEGMENT) return 0.0f + segment_sum<L, Kind>(t.rows, t.current, begin, end, lane);
     const int64_t at = t.long_rows.index(row), first = t.segments.first_of[at];
     const int64_t last = first + t.segments.template count<L>(at, lane);
     float total = 0.0f;
@@ -54,16 +78,15 @@ struct LaneState {
 
 // One row of one lane: writes `next`, returns |z - y|, not yet divided by the node weight.
 template <int L, int Kind>
-HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64_t row, const LaneState& own,
-                              bool measure) {
+HOPFUSE_DEVICE float pass_row(const PassArguments& t, int64_t row, const LaneState& own, bool measure) {
     const int lane = own.lane;
-    const int64_t at = row * L + lane, begin = rows.indptr[row], end = rows.indptr[row + 1];
+    const int64_t at = row * L + lane, begin = t.rows.indptr[row], end = t.rows.indptr[row + 1];
     if (!own.walks) {
         t.next[at] = t.current[at];
         return 0.0f;
     }
-    const float s = row_sum<L, Kind>(rows, t, row, begin, end, lane);
-    const float gd = t.factor == nullptr ? own.damping : t.factor[rows.per_lane ? at : row] * own.damping;
+    const float s = row_sum<L, Kind>(t, row, begin, end, lane);
+    const float gd = t.factor == nullptr ? own.damping : t.factor[t.rows.per_lane ? at : row] * own.damping;
     const bool restarts = t.restart_rows.holds(row);
     const float b = restarts ? t.restart[t.restart_rows.index(row) * L + lane] : 0.0f;
     const float z = fmaf(gd, s, b);
@@ -80,46 +103,43 @@ HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64
 
 // One tile in all lanes. Returns the measurements of its rows in the thread's lane.
 template <int L, int Kind>
-HOPFUSE_DEVICE Measured pass(const DeviceRows& rows, const PassTables& t, int64_t num_nodes, const float* degree,
-                             const double* anchor, bool measure) {
-    const TileRange tile(blockIdx.x, num_nodes);
+HOPFUSE_DEVICE Measured pass(const PassArguments& t) {
+    const TileRange tile(blockIdx.x, t.num_nodes);
+    const bool measure = t.measured != nullptr;
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;
     const float omega = t.omega == nullptr || t.accelerates[lane] == 0 ? 1.0f : t.omega[lane];
-    const LaneState own = {lane, t.walking[lane] != 0, t.damping[lane], omega, measure ? anchor[lane] : 0.0};
+    const LaneState own = {lane, t.decision.walking[lane] != 0, t.damping[lane], omega, measure ? t.anchor[lane] : 0.0};
     double sum = 0.0;
     LargestShare largest = {0.0f, 1.0f};
     for (int64_t row = tile.first + group; row < tile.last; row += groups) {
-        const float change = pass_row<L, Kind>(rows, t, row, own, measure);
+        const float change = pass_row<L, Kind>(t, row, own, measure);
         if (!measure) continue;
-        const float weight = degree == nullptr ? 1.0f : degree[rows.per_lane ? row * L + lane : row];
+        const float weight = t.degree == nullptr ? 1.0f : t.degree[t.rows.per_lane ? row * L + lane : row];
         sum = sum + to_grain(static_cast<double>(weight * change), own.anchor);
         largest.take(change, t.attraction == nullptr ? 1.0f : t.attraction[row * L + lane]);
     }
     return Measured{sum, static_cast<double>(largest.value())};
 }
 
-// Decides after a measured pass whether a lane's walk ends with it.
-struct Decision {
-    int64_t pass;
-    const int64_t *measured_from, *limit;
-    const float *theta, *shrink;
-    int32_t* walking;
-    int64_t* passes;
-    int32_t* left;
-    int64_t* last_pass;
+// Called by the first L threads of the last block.
+template <int L>
+HOPFUSE_DEVICE void end_pass(const PassArguments& a, const Measured& all) {
+    put_measured<L>(all, a.measured);
+    if (a.decision.limit != nullptr) a.decision.take(all.sum, static_cast<int>(threadIdx.x));
+}
 
-    // Called by one thread, with the lane's residual.
-    __device__ void take(double sum, int lane) const {
-        if (walking[lane] == 0) return;
-        const float residual = static_cast<float>(sum);
-        const bool small = pass >= measured_from[lane] && residual * shrink[lane] <= theta[lane];
-        if (!small && pass < limit[lane]) return;
-        walking[lane] = 0;
-        passes[lane] = pass;
-        if (atomicSub(left, 1) == 1) *last_pass = pass;
-    }
-};
+// Writes the sums of the segments of rows longer than one segment.
+template <int L, int Kind>
+HOPFUSE_DEVICE void segments(const SegmentArguments& a) {
+    const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t segment = at / L;
+    if (segment >= a.num_segments) return;
+    const int lane = static_cast<int>(at % L);
+    const LongRows& r = a.segments;
+    if (r.allowed != nullptr) return masked_segment<L, Kind>(a.rows, r, a.state, segment, lane, a.partial);
+    a.partial[segment * L + lane] = segment_sum<L, Kind>(a.rows, a.state, r.begin[segment], r.end[segment], lane);
+}
 
 }  // namespace hopfuse
 
@@ -132,25 +152,13 @@ using namespace hopfuse;
 #define HOPFUSE_PASS_BLOCKS(kind) 4
 #endif
 
-#define HOPFUSE_ROWS                                                                                                \
-    const int64_t *indptr, const int32_t *indices, const float *weight, const uint8_t *edge_type, const float *eta, \
-        const float *scale, int num_types, int per_lane
-#define HOPFUSE_LONG_ROWS                                                                                     \
-    const int64_t *segment_begin, const int64_t *segment_end, const int64_t *first_of, const int32_t *row_of, \
-        const uint64_t *allowed, const int32_t *before
-#define HOPFUSE_MAKE_LONG_ROWS (LongRows{segment_begin, segment_end, first_of, row_of, allowed, before})
-#define HOPFUSE_MAKE_ROWS const DeviceRows rows = {indptr, indices, weight, edge_type, eta, scale, num_types, per_lane}
-
 // ppr_segments_KIND_lL: the sums of segments of long rows.
 //   Unit: a segment of one row and a lane; a thread. Block: 256. Shared memory: 0. Registers: <= 64 (occupancy 50 %).
 //   Bytes: per segment 64 (4 + w) + 64 * 4 L gathered, 4 L written; 12 L more where lanes are masked.
-#define HOPFUSE_SEGMENTS(name, kind, L)                                                                       \
-    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind))                              \
-        ppr_segments_##name##_l##L(HOPFUSE_ROWS, const float* state, HOPFUSE_LONG_ROWS, int64_t num_segments, \
-                                   const int32_t* left, float* partial) {                                     \
-        if (*left == 0) return;                                                                               \
-        HOPFUSE_MAKE_ROWS;                                                                                    \
-        segments<L, kind>(rows, HOPFUSE_MAKE_LONG_ROWS, state, num_segments, partial);                        \
+#define HOPFUSE_SEGMENTS(name, kind, L)                                          \
+    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind)) \
+        ppr_segments_##name##_l##L(const SegmentArguments a) {                   \
+        if (*a.left != 0) segments<L, kind>(a);                                  \
     }
 
 // ppr_pass_KIND_lL: one pass over all rows: z, the next iterate, copies of frozen lanes, and (if `measured` is not null) the
@@ -160,61 +168,34 @@ using namespace hopfuse;
 //   Shared memory: 2056 bytes (none where nothing is measured). Registers: <= 64 (occupancy 50 %).
 //   Bytes: nnz (4 + w) + 4 L nnz gathered + N (8 + 4) + 8 L N (the iterate before in, the next one out); 4 L N more
 //   where residuals are measured, and as many of node weights there, and 33 L a tile.
-#define HOPFUSE_PASS(name, kind, L)                                                                                    \
-    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind)) ppr_pass_##name##_l##L(               \
-        HOPFUSE_ROWS, int64_t num_nodes, const float* current, float* next, const float* partial,                      \
-        const uint64_t* long_words, const int32_t* long_rank, HOPFUSE_LONG_ROWS, const uint64_t* restart_words,        \
-        const int32_t* restart_rank, const float* restart, const float* factor, const float* attraction,               \
-        const double* scale64, const float* damping, const float* omega, const int32_t* accelerates, int32_t* walking, \
-        int32_t* left, const float* degree, const double* anchor, HOPFUSE_JOIN, double* measured, int64_t number,      \
-        const int64_t* measured_from, const int64_t* limit, const float* theta, const float* shrink, int64_t* passes,  \
-        int64_t* last_pass) {                                                                                          \
-        if (*left == 0) return;                                                                                        \
-        HOPFUSE_MAKE_ROWS;                                                                                             \
-        const PassTables tables = {current,                                                                            \
-                                   next,                                                                               \
-                                   partial,                                                                            \
-                                   {long_words, long_rank},                                                            \
-                                   HOPFUSE_MAKE_LONG_ROWS,                                                             \
-                                   {restart_words, restart_rank},                                                      \
-                                   restart,                                                                            \
-                                   factor,                                                                             \
-                                   attraction,                                                                         \
-                                   scale64,                                                                            \
-                                   damping,                                                                            \
-                                   omega,                                                                              \
-                                   accelerates,                                                                        \
-                                   walking};                                                                           \
-        Measured own = pass<L, kind>(rows, tables, num_nodes, degree, anchor, measured != nullptr);                    \
-        if (measured == nullptr) return;                                                                               \
-        HOPFUSE_DYNAMIC_SHARED(JoinShared, shared);                                                                    \
-        if (!join_grid<L>(own, HOPFUSE_MAKE_JOIN, shared) || threadIdx.x >= L) return;                                 \
-        put_measured<L>(own, measured);                                                                                \
-        if (limit == nullptr) return;                                                                                  \
-        const Decision decision = {number, measured_from, limit, theta, shrink, walking, passes, left, last_pass};     \
-        decision.take(own.sum, static_cast<int>(threadIdx.x));                                                         \
+#define HOPFUSE_PASS(name, kind, L)                                                    \
+    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind))       \
+        ppr_pass_##name##_l##L(const PassArguments a) {                                \
+        if (*a.decision.left == 0) return;                                             \
+        Measured own = pass<L, kind>(a);                                               \
+        if (a.measured == nullptr) return;                                             \
+        HOPFUSE_DYNAMIC_SHARED(JoinShared, shared);                                    \
+        if (join_grid<L>(own, a.join, shared) && threadIdx.x < L) end_pass<L>(a, own); \
     }
 
 // ppr_start_lL: the start: current = b, next (the iterate before) = 0.
 //   Unit: an entry of the state; a thread. Block: 256. Shared memory: 0. Registers: <= 32. Bytes: 8 L N written.
-#define HOPFUSE_LANES(L)                                                                              \
-    extern "C" __global__ void __launch_bounds__(256)                                                 \
-        ppr_start_l##L(int64_t num_nodes, const uint64_t* restart_words, const int32_t* restart_rank, \
-                       const float* restart, float* current, float* next) {                           \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;               \
-        if (at >= num_nodes * L) return;                                                              \
-        const RowSet set = {restart_words, restart_rank};                                             \
-        const int64_t row = at / L;                                                                   \
-        current[at] = set.holds(row) ? restart[set.index(row) * L + at % L] : 0.0f;                   \
-        next[at] = 0.0f;                                                                              \
-    }                                                                                                 \
-    HOPFUSE_SEGMENTS(plain, edges_plain, L)                                                           \
-    HOPFUSE_SEGMENTS(weighted, edges_weighted, L)                                                     \
-    HOPFUSE_SEGMENTS(typed, edges_typed, L)                                                           \
-    HOPFUSE_SEGMENTS(per_type, edges_per_type, L)                                                     \
-    HOPFUSE_PASS(plain, edges_plain, L)                                                               \
-    HOPFUSE_PASS(weighted, edges_weighted, L)                                                         \
-    HOPFUSE_PASS(typed, edges_typed, L)                                                               \
+#define HOPFUSE_LANES(L)                                                                                         \
+    extern "C" __global__ void __launch_bounds__(256)                                                            \
+        ppr_start_l##L(int64_t num_nodes, const RowSet set, const float* restart, float* current, float* next) { \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                          \
+        if (at >= num_nodes * L) return;                                                                         \
+        const int64_t row = at / L;                                                                              \
+        current[at] = set.holds(row) ? restart[set.index(row) * L + at % L] : 0.0f;                              \
+        next[at] = 0.0f;                                                                                         \
+    }                                                                                                            \
+    HOPFUSE_SEGMENTS(plain, edges_plain, L)                                                                      \
+    HOPFUSE_SEGMENTS(weighted, edges_weighted, L)                                                                \
+    HOPFUSE_SEGMENTS(typed, edges_typed, L)                                                                      \
+    HOPFUSE_SEGMENTS(per_type, edges_per_type, L)                                                                \
+    HOPFUSE_PASS(plain, edges_plain, L)                                                                          \
+    HOPFUSE_PASS(weighted, edges_weighted, L)                                                                    \
+    HOPFUSE_PASS(typed, edges_typed, L)                                                                          \
     HOPFUSE_PASS(per_type, edges_per_type, L)
 
 HOPFUSE_LANES(4)

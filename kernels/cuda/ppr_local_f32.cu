@@ -42,34 +42,33 @@ using namespace hopfuse;
 //   Unit: an entry of the state; a thread. Registers: <= 64. Bytes: 12 N L, and 4 N L of node weights.
 // ppr_local_largest_lL: the largest value per lane, divided by node weights if there are any.
 //   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 48. Bytes: 4 N L, and as many of node weights.
-#define HOPFUSE_LOCAL(L)                                                                                   \
-    extern "C" __global__ void __launch_bounds__(256)                                                      \
-        ppr_local_scale_l##L(HOPFUSE_SCALES, int64_t num_nodes, HOPFUSE_JOIN, double* out) {               \
-        HOPFUSE_TILE_AND_LANE(L);                                                                          \
-        HOPFUSE_MAKE_SCALES;                                                                               \
-        HOPFUSE_JOIN_TILES(L, scale_of_tile<L>(scales, rows, lane));                                       \
-        put_measured<L>(measured, out);                                                                    \
-    }                                                                                                      \
-    extern "C" __global__ void __launch_bounds__(256)                                                      \
-        ppr_local_start_l##L(int64_t num_nodes, const float* a, const float* b, float* local) {            \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                    \
-        if (at < num_nodes * L) local[at] = fabsf(b == nullptr ? a[at] : a[at] - b[at]);                   \
-    }                                                                                                      \
-    extern "C" __global__ void __launch_bounds__(256) ppr_local_step_l##L(                                 \
-        int64_t num_nodes, const float* average, const float* attraction, const int64_t* longest_row,      \
-        const double* largest_scale, const double* largest_inverse, const double* damping, float* local) { \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                    \
-        if (at >= num_nodes * L) return;                                                                   \
-        const int lane = static_cast<int>(at % L);                                                         \
-        PassLoss loss = ppr_pass_loss(longest_row[lane], largest_scale[lane], largest_inverse[lane]);      \
-        if (attraction != nullptr) loss.least = loss.least * static_cast<double>(attraction[at]);          \
-        local[at] = ppr_local_above(local[at], average[at], loss, damping[lane]);                          \
-    }                                                                                                      \
-    extern "C" __global__ void __launch_bounds__(256) ppr_local_largest_l##L(                              \
-        const float* state, const float* attraction, int64_t num_nodes, HOPFUSE_JOIN, double* out) {       \
-        HOPFUSE_TILE_AND_LANE(L);                                                                          \
-        HOPFUSE_JOIN_TILES(L, largest_of_tile<L>(state, attraction, rows, lane));                          \
-        put_measured<L>(measured, out);                                                                    \
+#define HOPFUSE_LOCAL(L)                                                                                    \
+    extern "C" __global__ void __launch_bounds__(256)                                                       \
+        ppr_local_scale_l##L(const Scales scales, int64_t num_nodes, const JoinRoom join, double* out) {    \
+        HOPFUSE_TILE_AND_LANE(L);                                                                           \
+        HOPFUSE_JOIN_TILES(L, scale_of_tile<L>(scales, rows, lane), join);                                  \
+        put_measured<L>(measured, out);                                                                     \
+    }                                                                                                       \
+    extern "C" __global__ void __launch_bounds__(256)                                                       \
+        ppr_local_start_l##L(int64_t num_nodes, const float* a, const float* b, float* local) {             \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                     \
+        if (at < num_nodes * L) local[at] = fabsf(b == nullptr ? a[at] : a[at] - b[at]);                    \
+    }                                                                                                       \
+    extern "C" __global__ void __launch_bounds__(256) ppr_local_step_l##L(                                  \
+        int64_t num_nodes, const float* average, const float* attraction, const int64_t* longest_row,       \
+        const double* largest_scale, const double* largest_inverse, const double* damping, float* local) {  \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                     \
+        if (at >= num_nodes * L) return;                                                                    \
+        const int lane = static_cast<int>(at % L);                                                          \
+        PassLoss loss = ppr_pass_loss(longest_row[lane], largest_scale[lane], largest_inverse[lane]);       \
+        if (attraction != nullptr) loss.least = loss.least * static_cast<double>(attraction[at]);           \
+        local[at] = ppr_local_above(local[at], average[at], loss, damping[lane]);                           \
+    }                                                                                                       \
+    extern "C" __global__ void __launch_bounds__(256) ppr_local_largest_l##L(                               \
+        const float* state, const float* attraction, int64_t num_nodes, const JoinRoom join, double* out) { \
+        HOPFUSE_TILE_AND_LANE(L);                                                                           \
+        HOPFUSE_JOIN_TILES(L, largest_of_tile<L>(state, attraction, rows, lane), join);                     \
+        put_measured<L>(measured, out);                                                                     \
     }
 
 HOPFUSE_LOCAL(4)

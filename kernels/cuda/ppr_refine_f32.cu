@@ -42,21 +42,19 @@ using namespace hopfuse;
 //   Bytes: 4 N L + 8 N.
 // ppr_refine_end_lL: writes x^ + solved deg, computed in float64 and rounded, to `solved`; lanes that are not open get x^.
 //   Sums per lane what rounding loses. Shared memory: 2056 bytes. Registers: <= 64. Bytes: 12 N L + 8 N.
-#define HOPFUSE_REFINE(L)                                                                                            \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        ppr_refine_measure_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* solved, HOPFUSE_JOIN, double* out) { \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                    \
-        HOPFUSE_MAKE_SCALES;                                                                                         \
-        HOPFUSE_JOIN_TILES(L, measure_tile<L>(scales, solved, rows, lane));                                          \
-        put_measured<L>(measured, out);                                                                              \
-    }                                                                                                                \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        ppr_refine_end_l##L(HOPFUSE_SCALES, const int32_t* open, int64_t num_nodes, const float* x, float* solved,   \
-                            HOPFUSE_JOIN, double* out) {                                                             \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                    \
-        HOPFUSE_MAKE_SCALES;                                                                                         \
-        HOPFUSE_JOIN_TILES(L, add_tile<L>(scales, open[lane] != 0, rows, lane, x, solved));                          \
-        put_measured<L>(measured, out);                                                                              \
+#define HOPFUSE_REFINE(L)                                                                                \
+    extern "C" __global__ void __launch_bounds__(256) ppr_refine_measure_l##L(                           \
+        const Scales scales, int64_t num_nodes, const float* solved, const JoinRoom join, double* out) { \
+        HOPFUSE_TILE_AND_LANE(L);                                                                        \
+        HOPFUSE_JOIN_TILES(L, measure_tile<L>(scales, solved, rows, lane), join);                        \
+        put_measured<L>(measured, out);                                                                  \
+    }                                                                                                    \
+    extern "C" __global__ void __launch_bounds__(256)                                                    \
+        ppr_refine_end_l##L(const Scales scales, const int32_t* open, int64_t num_nodes, const float* x, \
+                            float* solved, const JoinRoom join, double* out) {                           \
+        HOPFUSE_TILE_AND_LANE(L);                                                                        \
+        HOPFUSE_JOIN_TILES(L, add_tile<L>(scales, open[lane] != 0, rows, lane, x, solved), join);        \
+        put_measured<L>(measured, out);                                                                  \
     }
 
 HOPFUSE_REFINE(4)

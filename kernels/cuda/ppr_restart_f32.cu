@@ -4,22 +4,39 @@
 #include "hopfuse/ppr_plan.h"
 #include "hopfuse/ppr_proof.h"
 #include "hopfuse/query_status.h"
-#include "ppr_restart_arguments.h"
 #include "ppr_scales.h"
 
 namespace hopfuse {
 
+struct AllowedArguments {
+    const int32_t* indices;
+    const int64_t* segment_begin;
+    const int64_t* segment_end;
+    int64_t num_segments;
+    const float* mask;  // (N, L)
+    uint64_t* allowed;  // (segments, L)
+};
+
+struct BeforeArguments {
+    const int64_t* first_of;  // (long rows + 1,)
+    int64_t num_rows;
+    const uint64_t* allowed;  // (segments, L)
+    int32_t* before;          // (segments, L)
+};
+
 // Where lanes may hold mass, and the node weights of a block's queries, in the
 // caller's form.
-struct GivenNodes {
+struct MaskArguments {
     const uint8_t* allowed;  // (queries, N) or, shared, (1, N); or null
-    int shared;
-    const float* own;  // (queries, columns), or null: no weights
-    const int32_t* column;
+    int32_t shared;
+    const float* own;       // (queries, columns) node weights, or null
+    const int32_t* column;  // (N,) a node's, or -1
     int64_t columns;
-    const float* other;
-    int queries;
+    const float* other;  // (queries,) the weight of nodes without a column
+    int32_t queries;
     int64_t num_nodes;
+    float* least;  // (2, L) or null
+    float* mask;   // (N, L)
 
     // The factor of a node in a lane.
     __device__ float share(int64_t row, int64_t lane) const {
@@ -41,7 +58,7 @@ HOPFUSE_DEVICE uint64_t allowed_entries(const int32_t* indices, int64_t begin, i
 
 // Degrees of one row and lane inside the lane's own subgraph, with its own
 // edge types and node weights.
-struct DegreeTables {
+struct DegreeArguments {
     const int64_t* indptr;  // rows of outgoing edges (of any, where they go both ways)
     const int32_t* indices;
     const float* weight;
@@ -50,11 +67,16 @@ struct DegreeTables {
     const double* eta;
     const float* shares;  // (N, L) what a node counts for: its weight, or 1; 0
                           // where it is excluded. Null: all 1
-    int num_types;
-    int per_type;
+    int32_t num_types;
+    int32_t per_type;
     const int64_t* in_indptr;  // rows of incoming edges where edges have a
                                // direction, else null
     const int32_t* in_indices;
+    int64_t num_nodes;
+    float *scale32, *unscale32;
+    double *scale64, *unscale64;
+    uint64_t *longest, *joined;  // (L,), 0 before; or null: a whole graph's are known
+    float* least;                // (2, L), 1 before; or null
 };
 
 // A degree, and the number of entries that count in it.
@@ -64,7 +86,7 @@ struct Counted {
 };
 
 template <int L>
-HOPFUSE_DEVICE Counted degree_of_type(const DegreeTables& t, int64_t u, int type, int lane) {
+HOPFUSE_DEVICE Counted degree_of_type(const DegreeArguments& t, int64_t u, int type, int lane) {
     if (t.shares == nullptr) return Counted{t.degree[u * t.num_types + type], 0};
     Counted counted = {0.0, 0};
     for (int64_t e = t.indptr[u]; e < t.indptr[u + 1]; ++e) {
@@ -86,8 +108,7 @@ struct NodeSizes {
 
 // Writes a node's degrees in a lane.
 template <int L>
-HOPFUSE_DEVICE NodeSizes degrees(const DegreeTables& t, int64_t u, int lane, float* scale32, float* unscale32,
-                                 double* scale64, double* unscale64) {
+HOPFUSE_DEVICE NodeSizes degrees(const DegreeArguments& t, int64_t u, int lane) {
     const int64_t at = u * L + lane;
     const float share = t.shares == nullptr ? 1.0f : t.shares[at];
     const bool open = share != 0.0f;
@@ -105,21 +126,21 @@ HOPFUSE_DEVICE NodeSizes degrees(const DegreeTables& t, int64_t u, int lane, flo
         }
         const int64_t slot = (u * t.num_types + type) * L + lane;
         const double inverse = open && degree > 0.0 ? 1.0 / degree : 0.0;
-        scale64[slot] = inverse;
-        scale32[slot] =
+        t.scale64[slot] = inverse;
+        t.scale32[slot] =
             t.eta == nullptr ? static_cast<float>(inverse) : static_cast<float>(inverse) * static_cast<float>(eta);
     }
     const bool walks = !t.per_type && open && joint > 0.0;
     if (!t.per_type) {
-        scale64[at] = walks ? 1.0 / joint : 0.0;
-        scale32[at] = walks ? static_cast<float>(static_cast<double>(share) * scale64[at]) : share;
+        t.scale64[at] = walks ? 1.0 / joint : 0.0;
+        t.scale32[at] = walks ? static_cast<float>(static_cast<double>(share) * t.scale64[at]) : share;
     }
     if (walks) {
         sizes.weight = share;
-        sizes.factor = scale32[at];
+        sizes.factor = t.scale32[at];
     }
-    unscale64[at] = walks ? joint : (open ? 1.0 : 0.0);
-    unscale32[at] = static_cast<float>(unscale64[at]);
+    t.unscale64[at] = walks ? joint : (open ? 1.0 : 0.0);
+    t.unscale32[at] = static_cast<float>(t.unscale64[at]);
     if (t.shares == nullptr || !open) return sizes;
     for (int64_t e = t.in_indptr == nullptr ? 0 : t.in_indptr[u]; t.in_indptr != nullptr && e < t.in_indptr[u + 1]; ++e)
         in += t.shares[static_cast<int64_t>(t.in_indices[e]) * L + lane] != 0.0f ? 1 : 0;
@@ -170,8 +191,8 @@ struct LeastOfRows {
 struct Seeds {
     const int64_t* node;  // the caller's ids
     const double* weight;
-    int width, queries;
-    int may_be_empty;
+    int32_t width, queries;
+    int32_t may_be_empty;
     const int32_t* internal_of;
     int64_t num_nodes;
     const float* mask;  // (N, L) where a lane may hold mass, or null
@@ -372,6 +393,30 @@ struct WalkState {
     }
 };
 
+struct RestartArguments {
+    Scales scales;
+    Seeds seeds;
+    Restarts restarts;
+    const double* damping;  // (L,)
+    const double* volume;   // (L,) or (1,)
+    int32_t symmetric;
+    double tol;
+    int64_t max_iter;
+    int64_t first, last;  // the first measured pass and the last one, if a recording has a fixed number; else 0
+    int64_t table_rows;
+    double* restart64;  // (table_rows, L)
+    float* restart32;
+    WalkState walk;
+    const uint64_t *longest, *joined;  // (L,) or, of the whole graph, (1,)
+    double *slack, *missed;            // (L,) and so on
+    int32_t* keeps;
+    const float* least;
+    int32_t* accelerates;
+    int32_t* status;
+    uint32_t* arrived;
+    int64_t counters;
+};
+
 }  // namespace hopfuse
 
 using namespace hopfuse;
@@ -405,79 +450,72 @@ using namespace hopfuse;
 //   bytes. Registers: <= 96 (occupancy 25 %). Bytes: 24 a seed, 20 for each 64
 //   nodes, 12 L a row of the tables; a query's seeds are read once for each of
 //   them.
-#define HOPFUSE_SET_UP(L)                                                                                             \
-    extern "C" __global__ void __launch_bounds__(256) ppr_mask_l##L(const MaskArguments a) {                          \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                               \
-        if (a.least != nullptr && at < 2 * L) a.least[at] = 1.0f;                                                     \
-        if (at >= a.num_nodes * L) return;                                                                            \
-        const GivenNodes given = {a.allowed, a.shared, a.own, a.column, a.columns, a.other, a.queries, a.num_nodes};  \
-        a.mask[at] = given.share(at / L, at % L);                                                                     \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256) ppr_allowed_l##L(const AllowedArguments a) {                    \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, segment = at / L;             \
-        if (segment >= a.num_segments) return;                                                                        \
-        a.allowed[at] = allowed_entries<L>(a.indices, a.segment_begin[segment], a.segment_end[segment], a.mask,       \
-                                           static_cast<int>(at % L));                                                 \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256) ppr_before_l##L(const BeforeArguments a) {                      \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, row = at / L;                 \
-        if (row >= a.num_rows) return;                                                                                \
-        int32_t count = 0;                                                                                            \
-        for (int64_t i = a.first_of[row] * L + at % L; i < a.first_of[row + 1] * L; i += L) {                         \
-            a.before[i] = count;                                                                                      \
-            count += __popcll(a.allowed[i]);                                                                          \
-        }                                                                                                             \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256) ppr_degrees_l##L(const DegreeArguments a) {                     \
-        __shared__ double room[256];                                                                                  \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                               \
-        const DegreeTables tables = {a.indptr, a.indices,   a.weight,   a.edge_type, a.degree,    a.eta,              \
-                                     a.shares, a.num_types, a.per_type, a.in_indptr, a.in_indices};                   \
-        NodeSizes sizes = {0, 1.0f, 1.0f};                                                                            \
-        if (at < a.num_nodes * L)                                                                                     \
-            sizes =                                                                                                   \
-                degrees<L>(tables, at / L, static_cast<int>(at % L), a.scale32, a.unscale32, a.scale64, a.unscale64); \
-        SubgraphSizes{a.longest, a.joined}.count<L>(sizes.entries, room);                                             \
-        LeastOfRows{a.least}.take<L>(sizes, room);                                                                    \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(32 * L, 1) ppr_restart_l##L(const RestartArguments a) {              \
-        __shared__ int32_t sums[32 * L];                                                                              \
-        const Scales scales = {a.scale, a.unscale, a.attraction, a.per_lane, a.per_type, a.num_types};                \
-        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;              \
-        const Seeds seeds = {a.seed_node,    a.seed_weight, a.seed_width, a.queries,                                  \
-                             a.may_be_empty, a.internal_of, a.num_nodes,  a.mask};                                    \
-        const Restarts restarts = {a.begin, a.end, a.node, a.value, a.words, a.rank};                                 \
-        const WalkState walk = {a.limit,   a.measured_from, a.next_try, a.theta, a.shrink,   a.anchor,                \
-                                a.walking, a.unproven,      a.passes,   a.left,  a.last_pass};                        \
-        int32_t fault = status_complete;                                                                              \
-        clear_walk<L>(a.words, (a.num_nodes + 63) / 64, a.table_rows, a.restart64, a.restart32, a.left, a.arrived,    \
-                      a.counters);                                                                                    \
-        if (a.seed_width >= 0 && query < a.queries) fault = sort_seeds<L>(seeds, restarts, query, lane);              \
-        if (a.seed_width >= 0 && query >= a.queries && lane == 0) a.end[query] = a.begin[query];                      \
-        __syncthreads();                                                                                              \
-        mark_rows(restarts, query, lane);                                                                             \
-        __syncthreads();                                                                                              \
-        rank_rows(restarts, (a.num_nodes + 63) / 64, sums);                                                           \
-        __syncthreads();                                                                                              \
-        const double d = a.damping[query];                                                                            \
-        double total;                                                                                                 \
-        const bool keeps_all = spread_restart<L>(restarts, scales, d, query, lane, a.restart64, a.restart32, &total); \
-        const double squares = restart_squares<L>(restarts, scales, query, lane, a.restart64);                        \
-        if (lane != 0) return;                                                                                        \
-        if (query == 0) *a.last_pass = a.last;                                                                        \
-        if (!is_finite(total)) fault = status_bad_weight;                                                             \
-        const int64_t sizes_at = a.mask == nullptr ? 0 : query;                                                       \
-        a.slack[query] = ppr_slack(static_cast<int64_t>(a.longest[sizes_at]), a.num_types);                           \
-        a.missed[query] = ppr_missed(static_cast<int64_t>(a.joined[sizes_at]) + restarts.count(query));               \
-        a.keeps[query] = a.symmetric != 0 && keeps_all ? 1 : 0;                                                       \
-        const bool fast = a.symmetric != 0 && (a.least == nullptr || ppr_accelerates(a.least[query]));                \
-        a.accelerates[query] = fast ? 1 : 0;                                                                          \
-        walk.rest(query);                                                                                             \
-        if (fault == status_complete && restarts.count(query) > 0)                                                    \
-            fault = walk.begin(                                                                                       \
-                {a.symmetric != 0, fast, keeps_all, d, a.tol, a.volume[a.per_lane ? query : 0], sqrt(squares)},       \
-                a.max_iter, a.first, a.last, query);                                                                  \
-        a.status[query] = fault;                                                                                      \
+#define HOPFUSE_SET_UP(L)                                                                                              \
+    extern "C" __global__ void __launch_bounds__(256) ppr_mask_l##L(const MaskArguments a) {                           \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
+        if (a.least != nullptr && at < 2 * L) a.least[at] = 1.0f;                                                      \
+        if (at >= a.num_nodes * L) return;                                                                             \
+        a.mask[at] = a.share(at / L, at % L);                                                                          \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256) ppr_allowed_l##L(const AllowedArguments a) {                     \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, segment = at / L;              \
+        if (segment >= a.num_segments) return;                                                                         \
+        a.allowed[at] = allowed_entries<L>(a.indices, a.segment_begin[segment], a.segment_end[segment], a.mask,        \
+                                           static_cast<int>(at % L));                                                  \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256) ppr_before_l##L(const BeforeArguments a) {                       \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, row = at / L;                  \
+        if (row >= a.num_rows) return;                                                                                 \
+        int32_t count = 0;                                                                                             \
+        for (int64_t i = a.first_of[row] * L + at % L; i < a.first_of[row + 1] * L; i += L) {                          \
+            a.before[i] = count;                                                                                       \
+            count += __popcll(a.allowed[i]);                                                                           \
+        }                                                                                                              \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256) ppr_degrees_l##L(const DegreeArguments a) {                      \
+        __shared__ double room[256];                                                                                   \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
+        NodeSizes sizes = {0, 1.0f, 1.0f};                                                                             \
+        if (at < a.num_nodes * L) sizes = degrees<L>(a, at / L, static_cast<int>(at % L));                             \
+        SubgraphSizes{a.longest, a.joined}.count<L>(sizes.entries, room);                                              \
+        LeastOfRows{a.least}.take<L>(sizes, room);                                                                     \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(32 * L, 1) ppr_restart_l##L(const RestartArguments a) {               \
+        __shared__ int32_t sums[32 * L];                                                                               \
+        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
+        const Seeds& seeds = a.seeds;                                                                                  \
+        const Restarts& restarts = a.restarts;                                                                         \
+        const int64_t words = (seeds.num_nodes + 63) / 64;                                                             \
+        int32_t fault = status_complete;                                                                               \
+        clear_walk<L>(restarts.words, words, a.table_rows, a.restart64, a.restart32, a.walk.left, a.arrived,           \
+                      a.counters);                                                                                     \
+        if (seeds.width >= 0 && query < seeds.queries) fault = sort_seeds<L>(seeds, restarts, query, lane);            \
+        if (seeds.width >= 0 && query >= seeds.queries && lane == 0) restarts.end[query] = restarts.begin[query];      \
+        __syncthreads();                                                                                               \
+        mark_rows(restarts, query, lane);                                                                              \
+        __syncthreads();                                                                                               \
+        rank_rows(restarts, words, sums);                                                                              \
+        __syncthreads();                                                                                               \
+        const double d = a.damping[query];                                                                             \
+        double total;                                                                                                  \
+        const bool keeps_all =                                                                                         \
+            spread_restart<L>(restarts, a.scales, d, query, lane, a.restart64, a.restart32, &total);                   \
+        const double squares = restart_squares<L>(restarts, a.scales, query, lane, a.restart64);                       \
+        if (lane != 0) return;                                                                                         \
+        if (query == 0) *a.walk.last_pass = a.last;                                                                    \
+        if (!is_finite(total)) fault = status_bad_weight;                                                              \
+        const int64_t sizes_at = seeds.mask == nullptr ? 0 : query;                                                    \
+        a.slack[query] = ppr_slack(static_cast<int64_t>(a.longest[sizes_at]), a.scales.num_types);                     \
+        a.missed[query] = ppr_missed(static_cast<int64_t>(a.joined[sizes_at]) + restarts.count(query));                \
+        a.keeps[query] = a.symmetric != 0 && keeps_all ? 1 : 0;                                                        \
+        const bool fast = a.symmetric != 0 && (a.least == nullptr || ppr_accelerates(a.least[query]));                 \
+        a.accelerates[query] = fast ? 1 : 0;                                                                           \
+        a.walk.rest(query);                                                                                            \
+        if (fault == status_complete && restarts.count(query) > 0)                                                     \
+            fault = a.walk.begin(                                                                                      \
+                {a.symmetric != 0, fast, keeps_all, d, a.tol, a.volume[a.scales.per_lane ? query : 0], sqrt(squares)}, \
+                a.max_iter, a.first, a.last, query);                                                                   \
+        a.status[query] = fault;                                                                                       \
     }
 
 HOPFUSE_SET_UP(4)

@@ -40,6 +40,14 @@ struct Scales {
     }
 };
 
+// The state that a walk has ended with: even passes write the first buffer.
+struct Iterate {
+    float *even, *odd;
+    const int64_t* last_pass;  // or null: the first buffer
+
+    __device__ float* state() const { return last_pass == nullptr || *last_pass % 2 == 0 ? even : odd; }
+};
+
 // A lane's residual and the bounds that follow from it.
 struct Certificate {
     double residual;    // ||r||_1
@@ -63,16 +71,13 @@ struct Certified {
 
 }  // namespace hopfuse
 
-#define HOPFUSE_SCALES \
-    const double *scale, const double *unscale, const float *attraction, int per_lane, int per_type, int num_types
-#define HOPFUSE_MAKE_SCALES const Scales scales = {scale, unscale, attraction, per_lane, per_type, num_types}
 // A thread's tile, without rows beyond the last one, and its lane.
 #define HOPFUSE_TILE_AND_LANE(L)                                                        \
     const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; \
     const TileRange rows(thread / L, num_nodes);                                        \
     const int lane = static_cast<int>(thread % L)
 // Returns, except in the threads that write the joined result of all tiles.
-#define HOPFUSE_JOIN_TILES(L, own) \
-    __shared__ JoinShared shared;  \
-    Measured measured = own;       \
-    if (!join_grid<L>(measured, HOPFUSE_MAKE_JOIN, &shared) || threadIdx.x >= L) return
+#define HOPFUSE_JOIN_TILES(L, own, room) \
+    __shared__ JoinShared shared;        \
+    Measured measured = own;             \
+    if (!join_grid<L>(measured, room, &shared) || threadIdx.x >= L) return

@@ -8,15 +8,22 @@
 
 namespace hopfuse {
 
-// The scores that are ranked: max(y, 0) deg, or with `final` x^ itself.
-struct Candidates {
-    const float* state;
-    int final;
+// The nodes that are ranked, by max(y, 0) deg or, with `final`, by x^ itself.
+struct CandidateArguments {
+    Iterate iterate;
+    int32_t final;
     const float* degree;  // (N,) or (N, L), or null: 1
-    int per_lane;
+    int32_t per_lane;
     const int32_t* node_of;
     const int32_t* among;  // (count,) internal nodes, or null: all
     int64_t count;
+};
+
+struct Candidates : CandidateArguments {
+    const float* state;
+
+    __device__ explicit Candidates(const CandidateArguments& given)
+        : CandidateArguments(given), state(given.iterate.state()) {}
 
     __device__ int64_t row(int64_t i) const { return among == nullptr ? i : among[i]; }
 
@@ -82,13 +89,18 @@ constexpr int SELECT_KEPT = 512;  // the most hits that a round of selection fin
 constexpr int SELECT_ROOM = SELECT_KEPT + KEYS_PER_THREAD * SELECT_THREADS;
 
 // Where a lane's best keys are written, and how many a round finds: few if few are requested, which leaves space for waiting
-// keys, so that they are seldom sorted. `parts`: the best of each split of the candidates, (L, splits, kept), or null if a
-// lane's block reads the candidates themselves.
+// keys, so that they are seldom sorted.
 struct Rounds {
-    uint64_t* keys;  // of this lane, with space for whole rounds
-    int kept;
-    const uint64_t* parts;  // of this lane
-    int splits;
+    uint64_t* keys;  // (L, stride), with space for whole rounds
+    int64_t stride;
+    int32_t kept;
+    const uint64_t* parts;  // (L, splits, kept) the best of each split of the candidates, or null: read all candidates
+    int32_t splits;
+
+    __device__ uint64_t* list(int lane) const { return keys + lane * stride; }
+    __device__ const uint64_t* parts_of(int lane) const {
+        return parts == nullptr ? nullptr : parts + static_cast<int64_t>(lane) * splits * kept;
+    }
 };
 
 template <int L>
@@ -102,18 +114,20 @@ template <int L>
 HOPFUSE_DEVICE int64_t select(const Candidates& c, int lane, int64_t want, const Rounds& rounds, uint64_t* buffer,
                               int* num_waiting) {
     const int kept = rounds.kept, keys = rounds.parts == nullptr ? static_cast<int>(c.count) : rounds.splits * kept;
+    uint64_t* const best = rounds.list(lane);
+    const uint64_t* const parts = rounds.parts_of(lane);
     uint64_t ceiling = ~static_cast<uint64_t>(0);
     int64_t done = 0;
     while (done < want && ceiling != 0) {
-        uint64_t* const list = rounds.keys + done;
-        const CandidateKeys<L> source = {c, lane, ceiling, rounds.parts};  // one round is enough for parts
+        uint64_t* const list = best + done;
+        const CandidateKeys<L> source = {c, lane, ceiling, parts};  // one round is enough for parts
         find_best(source, 0, keys, list, kept, buffer, num_waiting);
         __syncthreads();
         ceiling = list[kept - 1];
         done += kept;
     }
     int64_t found = done < want ? done : want;
-    while (found > 0 && rounds.keys[found - 1] == 0) --found;
+    while (found > 0 && best[found - 1] == 0) --found;
     return found;
 }
 
@@ -157,16 +171,31 @@ struct TwinTables {
     }
 };
 
+// How the best are selected and proven.
+struct ListArguments {
+    Rounds rounds;
+    const int32_t* internal_of;
+    const double* unscale;
+    const float* locals;  // (N, L) the part of the error that is specific to each node, or null
+    int64_t k;
+    int32_t order;  // whether the order is proven too
+    TwinTables twins;
+};
+
 // A lane's hits in the form that hopfuse/ppr_proof.h reads.
 template <int L>
 struct DeviceList {
     const uint64_t* keys;
     const int32_t* internal_of;
     const double* unscale;
-    const float* locals;  // (N, L) the part of the error that is specific to each node, or null
+    const float* locals;
     int per_lane;
     int lane;
     const TwinTables& twins;
+
+    __device__ DeviceList(const ListArguments& of, int lanes_differ, int own)
+        : keys(of.rounds.list(own)), internal_of(of.internal_of), unscale(of.unscale), locals(of.locals),
+          per_lane(lanes_differ), lane(own), twins(of.twins) {}
 
     __device__ int64_t row(int64_t i) const { return internal_of[topk_key_row(keys[i])]; }
     __device__ bool are_twins(int64_t i) const { return twins.are_twins<L>(row(i - 1), row(i), lane); }
@@ -241,14 +270,15 @@ struct Shared {
 // Ranks a lane's candidates into `list`, k + 1 of them to detect a tie, and proves the first k; by a whole block. Thread 0
 // gets how far the list is from proof; below 1 it is proven.
 template <int L>
-HOPFUSE_DEVICE double rank_and_prove(const Candidates& c, const DeviceList<L>& list, int64_t k, bool order,
-                                     const Rounds& rounds, Shared* shared) {
-    const int64_t found = select<L>(c, list.lane, k + 1, rounds, shared->buffer, &shared->num_waiting);
+HOPFUSE_DEVICE double rank_and_prove(const Candidates& c, const DeviceList<L>& list, const ListArguments& of,
+                                     Shared* shared) {
+    const int64_t k = of.k;
+    const int64_t found = select<L>(c, list.lane, k + 1, of.rounds, shared->buffer, &shared->num_waiting);
     const bool is_all = found < k && are_all_hits<L>(c, list);
     const NodeError error = error_to_outlast(shared->error);
     ListProof proof = {0.0, 0.0, false, false};
     if (threadIdx.x == 0) {
-        proof = prove_list(list, k, found, c.count, is_all, error, order);
+        proof = prove_list(list, k, found, c.count, is_all, error, of.order != 0);
         shared->found = found;
         shared->open = proof.open;
         shared->tied = proof.tied;
@@ -276,6 +306,83 @@ struct Answers {
     double* shortfall;
 };
 
+struct SelectArguments {
+    CandidateArguments candidates;
+    const int32_t* walking;   // (L,) or null: every lane
+    const int64_t* next_try;  // (L,)
+    int64_t number;           // of the pass
+    int32_t kept, splits;
+    uint64_t* parts;  // (L, splits, kept)
+};
+
+struct TryArguments {
+    CandidateArguments candidates;
+    ListArguments list;
+    const double* measured;  // (2, L) by the pass
+    int64_t number;          // of the pass
+    const double* damping;   // (L,) and so on
+    const int32_t* accelerates;
+    int32_t* walking;
+    int64_t* passes;
+    int64_t* next_try;
+    int32_t* unproven;
+    int32_t* left;       // (1,)
+    int64_t* last_pass;  // (1,)
+};
+
+struct FinishArguments {
+    CandidateArguments candidates;
+    ListArguments list;
+    const double *slack, *residual, *bound, *per_degree;  // (L,) and so on
+    const int64_t* polished;                              // float64 steps, or null: none
+    int32_t refined;
+    const int32_t* walking;
+    const int64_t *limit, *passes;
+    const int32_t* seed_status;
+    double tol;
+    const int64_t* rows;  // of the answers; -1: none
+    int32_t goes_on;
+    Answers answers;
+};
+
+// Ends or schedules a lane after its try. Called by one thread.
+HOPFUSE_DEVICE void end_try(const TryArguments& a, int lane, double shortfall) {
+    if (!(shortfall < 1.0)) {
+        const double decay = ppr_error_decay(a.accelerates[lane] != 0, a.damping[lane]);
+        a.next_try[lane] = next_proof(a.number, shortfall, decay);
+        return;
+    }
+    a.walking[lane] = 0;
+    a.passes[lane] = a.number;
+    a.unproven[lane] = 0;
+    if (atomicSub(a.left, 1) == 1) *a.last_pass = a.number;
+}
+
+HOPFUSE_DEVICE NodeError final_error(const FinishArguments& a, const Certificate& own, int lane) {
+    if (a.refined != 0) return ppr_refined_error(own.per_degree);
+    if (a.list.locals != nullptr) return ppr_local_error(own.per_degree, a.slack[lane]);
+    return ppr_final_error(own.bound, own.per_degree);
+}
+
+// Called by one thread.
+HOPFUSE_DEVICE void write_evidence(const FinishArguments& a, const Certificate& own, int lane, int64_t held,
+                                   double shortfall) {
+    const Answers& out = a.answers;
+    const int64_t row = a.rows[lane];
+    const bool is_met = own.bound <= a.tol, is_empty = a.limit[lane] == 0;
+    out.counts[row] = held;
+    out.proven[row] = shortfall < 1.0 || is_empty ? 1 : 0;
+    out.shortfall[row] = is_empty ? 0.0 : shortfall;
+    const int64_t before = a.goes_on != 0 ? out.iterations[row] : 0;
+    const int64_t polished = a.polished == nullptr ? 0 : a.polished[lane];
+    out.iterations[row] = before + (is_empty ? 0 : a.passes[lane] + 1 + polished);
+    out.residual[row] = is_empty ? 0.0 : own.residual;
+    out.bound[row] = is_empty ? 0.0 : own.bound;
+    out.converged[row] = is_met || is_empty ? 1 : 0;
+    const int32_t known = is_empty || (is_met && a.walking[lane] == 0) ? status_complete : status_incomplete;
+    out.status[row] = a.seed_status[lane] < known ? a.seed_status[lane] : known;
+}
+
 template <int L>
 HOPFUSE_DEVICE void write_hits(const Answers& out, int64_t row, const DeviceList<L>& list, int64_t held, double bound,
                                NodeError error) {
@@ -294,22 +401,6 @@ HOPFUSE_DEVICE void write_hits(const Answers& out, int64_t row, const DeviceList
 
 using namespace hopfuse;
 
-#define HOPFUSE_CANDIDATES                                                                                          \
-    const float *state, int final, const float *degree, int per_lane, const int32_t *node_of, const int32_t *among, \
-        int64_t count
-#define HOPFUSE_MAKE_CANDIDATES const Candidates candidates = {state, final, degree, per_lane, node_of, among, count}
-#define HOPFUSE_LIST                                                                                         \
-    uint64_t *keys, int64_t stride, int kept, const uint64_t *parts, int splits, const int32_t *internal_of, \
-        const double *unscale, const float *locals, int64_t k, int order, const int64_t *indptr,             \
-        const int32_t *indices, const float *weight, const uint8_t *edge_type, const float *mask,            \
-        const float *attraction, const uint64_t *restart_words, const int32_t *restart_rank, const double *restart
-#define HOPFUSE_MAKE_LIST(L)                                                                                       \
-    const TwinTables twins = {indptr, indices, weight, edge_type, mask, attraction, {restart_words, restart_rank}, \
-                              restart};                                                                            \
-    const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, locals, per_lane, lane, twins};        \
-    const Rounds rounds = {keys + lane * stride, kept,                                                             \
-                           parts == nullptr ? nullptr : parts + static_cast<int64_t>(lane) * splits * kept, splits}
-
 // ppr_select_lL: for many candidates, the best `kept` of each of their splits, which ppr_try (for lanes whose turn it is)
 //   or ppr_finish then read.
 //   Unit: a lane and a split; a block. Block: 128. Shared memory: 8448 bytes. Registers: <= 64 (occupancy 25 %).
@@ -323,86 +414,48 @@ using namespace hopfuse;
 //   earlier ones.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
-#define HOPFUSE_TOPK(L)                                                                                                \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS) ppr_select_l##L(                                      \
-        const float* even, const float* odd, const int64_t* last_pass, int final, const float* degree, int per_lane,   \
-        const int32_t* node_of, const int32_t* among, int64_t count, const int32_t* walking, const int64_t* next_try,  \
-        int64_t pass, int kept, int splits, uint64_t* parts) {                                                         \
-        __shared__ uint64_t buffer[SELECT_ROOM];                                                                       \
-        __shared__ int num_waiting;                                                                                    \
-        const int lane = static_cast<int>(blockIdx.x % L);                                                             \
-        const int64_t split = blockIdx.x / L;                                                                          \
-        if (walking != nullptr && (walking[lane] == 0 || pass < next_try[lane])) return;                               \
-        const float* const state = last_pass == nullptr || *last_pass % 2 == 0 ? even : odd;                           \
-        HOPFUSE_MAKE_CANDIDATES;                                                                                       \
-        const CandidateKeys<L> source = {candidates, lane, ~static_cast<uint64_t>(0), nullptr};                        \
-        find_best(source, static_cast<int>(split * count / splits), static_cast<int>((split + 1) * count / splits),    \
-                  parts + (lane * splits + split) * kept, kept, buffer, &num_waiting);                                 \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6)                                                    \
-        ppr_try_l##L(HOPFUSE_CANDIDATES, HOPFUSE_LIST, const double* measured, int64_t pass, const double* damping,    \
-                     const int32_t* accelerates, int32_t* walking, int64_t* passes, int64_t* next_try,                 \
-                     int32_t* unproven, int32_t* left, int64_t* last_pass) {                                           \
-        __shared__ Shared shared;                                                                                      \
-        const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                         \
-        if (walking[lane] == 0 || pass < next_try[lane]) return;                                                       \
-        HOPFUSE_MAKE_CANDIDATES;                                                                                       \
-        HOPFUSE_MAKE_LIST(L);                                                                                          \
-        if (thread == 0) shared.error = forecast_error(static_cast<float>(measured[L + lane]), damping[lane]);         \
-        __syncthreads();                                                                                               \
-        const double shortfall = rank_and_prove<L>(candidates, list, k, order != 0, rounds, &shared);                  \
-        if (thread != 0) return;                                                                                       \
-        if (!(shortfall < 1.0)) {                                                                                      \
-            const double decay = ppr_error_decay(accelerates[lane] != 0, damping[lane]);                               \
-            next_try[lane] = next_proof(pass, shortfall, decay);                                                       \
-            return;                                                                                                    \
-        }                                                                                                              \
-        walking[lane] = 0;                                                                                             \
-        passes[lane] = pass;                                                                                           \
-        unproven[lane] = 0;                                                                                            \
-        if (atomicSub(left, 1) == 1) *last_pass = pass;                                                                \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish_l##L(                                   \
-        const float* even, const float* odd, const float* degree, int per_lane, const int32_t* node_of,                \
-        const int32_t* among, int64_t count, HOPFUSE_LIST, const double* slack, const double* residual,                \
-        const double* bound, const double* per_degree, const int64_t* polished, int refined, const int32_t* walking,   \
-        const int64_t* limit, const int64_t* passes, const int64_t* last_pass, const int32_t* seed_status, double tol, \
-        const int64_t* rows, int goes_on, int64_t width, int64_t* ids, float* scores, float* score_bounds,             \
-        int64_t* counts, uint8_t* proven, int64_t* iterations, double* out_residual, double* out_bound,                \
-        uint8_t* converged, int32_t* status, double* out_shortfall) {                                                  \
-        __shared__ Shared shared;                                                                                      \
-        __shared__ Certificate own;                                                                                    \
-        const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                         \
-        const int64_t row = rows[lane];                                                                                \
-        if (row < 0) return;                                                                                           \
-        const Candidates candidates = {*last_pass % 2 == 0 ? even : odd, 1, degree, per_lane, node_of, among, count};  \
-        HOPFUSE_MAKE_LIST(L);                                                                                          \
-        if (thread == 0) {                                                                                             \
-            own = Certificate{residual[lane], bound[lane], per_degree[lane]};                                          \
-            shared.error = refined != 0        ? ppr_refined_error(own.per_degree)                                     \
-                           : locals != nullptr ? ppr_local_error(own.per_degree, slack[lane])                          \
-                                               : ppr_final_error(own.bound, own.per_degree);                           \
-            shared.found = 0;                                                                                          \
-        }                                                                                                              \
-        __syncthreads();                                                                                               \
-        const double shortfall = k > 0 ? rank_and_prove<L>(candidates, list, k, order != 0, rounds, &shared) : 0.0;    \
-        const Answers out = {width,      ids,          scores,    score_bounds, counts, proven,                        \
-                             iterations, out_residual, out_bound, converged,    status, out_shortfall};                \
-        __syncthreads();                                                                                               \
-        const int64_t held = shared.found < k ? shared.found : k;                                                      \
-        write_hits<L>(out, row, list, held, own.bound, shared.error);                                                  \
-        if (thread != 0) return;                                                                                       \
-        const bool is_met = own.bound <= tol, is_empty = limit[lane] == 0;                                             \
-        counts[row] = held;                                                                                            \
-        proven[row] = shortfall < 1.0 || is_empty ? 1 : 0;                                                             \
-        out_shortfall[row] = is_empty ? 0.0 : shortfall;                                                               \
-        const int64_t before = goes_on != 0 ? iterations[row] : 0;                                                     \
-        iterations[row] = before + (is_empty ? 0 : passes[lane] + 1 + (polished == nullptr ? 0 : polished[lane]));     \
-        out_residual[row] = is_empty ? 0.0 : own.residual;                                                             \
-        out_bound[row] = is_empty ? 0.0 : own.bound;                                                                   \
-        converged[row] = is_met || is_empty ? 1 : 0;                                                                   \
-        const int32_t known = is_empty || (is_met && walking[lane] == 0) ? status_complete : status_incomplete;        \
-        status[row] = seed_status[lane] < known ? seed_status[lane] : known;                                           \
+#define HOPFUSE_TOPK(L)                                                                                            \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS) ppr_select_l##L(const SelectArguments a) {        \
+        __shared__ uint64_t buffer[SELECT_ROOM];                                                                   \
+        __shared__ int num_waiting;                                                                                \
+        const int lane = static_cast<int>(blockIdx.x % L);                                                         \
+        const int64_t split = blockIdx.x / L;                                                                      \
+        if (a.walking != nullptr && (a.walking[lane] == 0 || a.number < a.next_try[lane])) return;                 \
+        const Candidates candidates(a.candidates);                                                                 \
+        const int64_t count = candidates.count, begin = split * count / a.splits;                                  \
+        const CandidateKeys<L> source = {candidates, lane, ~static_cast<uint64_t>(0), nullptr};                    \
+        find_best(source, static_cast<int>(begin), static_cast<int>((split + 1) * count / a.splits),               \
+                  a.parts + (lane * a.splits + split) * a.kept, a.kept, buffer, &num_waiting);                     \
+    }                                                                                                              \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_try_l##L(const TryArguments a) {           \
+        __shared__ Shared shared;                                                                                  \
+        const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                     \
+        if (a.walking[lane] == 0 || a.number < a.next_try[lane]) return;                                           \
+        const Candidates candidates(a.candidates);                                                                 \
+        const DeviceList<L> list(a.list, candidates.per_lane, lane);                                               \
+        if (thread == 0) shared.error = forecast_error(static_cast<float>(a.measured[L + lane]), a.damping[lane]); \
+        __syncthreads();                                                                                           \
+        const double shortfall = rank_and_prove<L>(candidates, list, a.list, &shared);                             \
+        if (thread == 0) end_try(a, lane, shortfall);                                                              \
+    }                                                                                                              \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish_l##L(const FinishArguments a) {     \
+        __shared__ Shared shared;                                                                                  \
+        __shared__ Certificate own;                                                                                \
+        const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                     \
+        if (a.rows[lane] < 0) return;                                                                              \
+        const Candidates candidates(a.candidates);                                                                 \
+        const DeviceList<L> list(a.list, candidates.per_lane, lane);                                               \
+        if (thread == 0) {                                                                                         \
+            own = Certificate{a.residual[lane], a.bound[lane], a.per_degree[lane]};                                \
+            shared.error = final_error(a, own, lane);                                                              \
+            shared.found = 0;                                                                                      \
+        }                                                                                                          \
+        __syncthreads();                                                                                           \
+        const double shortfall = a.list.k > 0 ? rank_and_prove<L>(candidates, list, a.list, &shared) : 0.0;        \
+        __syncthreads();                                                                                           \
+        const int64_t held = shared.found < a.list.k ? shared.found : a.list.k;                                    \
+        write_hits<L>(a.answers, a.rows[lane], list, held, own.bound, shared.error);                               \
+        if (thread == 0) write_evidence(a, own, lane, held, shortfall);                                            \
     }
 
 HOPFUSE_TOPK(4)

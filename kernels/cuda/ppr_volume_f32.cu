@@ -33,14 +33,13 @@ using namespace hopfuse;
 //   anchor, which sets the grain of that sum.
 //   Unit: a tile and a lane; a thread. Block: 256. Shared memory: 2056 bytes. Registers: <= 64. Bytes: 16 N L, 4 N L of
 //   node weights.
-#define HOPFUSE_VOLUME(L)                                                                                     \
-    extern "C" __global__ void __launch_bounds__(256)                                                         \
-        ppr_volume_l##L(HOPFUSE_SCALES, const double* anchor, int64_t num_nodes, HOPFUSE_JOIN, double* out) { \
-        HOPFUSE_TILE_AND_LANE(L);                                                                             \
-        HOPFUSE_MAKE_SCALES;                                                                                  \
-        HOPFUSE_JOIN_TILES(L, volume_of_tile<L>(scales, anchor, rows, lane));                                 \
-        out[threadIdx.x] = anchor == nullptr ? ppr_volume_anchor(measured.largest, measured.sum)              \
-                                             : ppr_volume(measured.sum, anchor[threadIdx.x]);                 \
+#define HOPFUSE_VOLUME(L)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256) ppr_volume_l##L(                                    \
+        const Scales scales, const double* anchor, int64_t num_nodes, const JoinRoom join, double* out) { \
+        HOPFUSE_TILE_AND_LANE(L);                                                                         \
+        HOPFUSE_JOIN_TILES(L, volume_of_tile<L>(scales, anchor, rows, lane), join);                       \
+        out[threadIdx.x] = anchor == nullptr ? ppr_volume_anchor(measured.largest, measured.sum)          \
+                                             : ppr_volume(measured.sum, anchor[threadIdx.x]);             \
     }
 
 HOPFUSE_VOLUME(4)

@@ -35,8 +35,8 @@ MUTANTS = [
     Mutant(
         "two blocks count lanes that end",
         "ppr_topk_f32.cu",
-        "if (atomicSub(left, 1) == 1) *last_pass = pass;",
-        "if (--*left == 0) *last_pass = pass;",
+        "if (atomicSub(a.left, 1) == 1) *a.last_pass = a.number;",
+        "if (--*a.left == 0) *a.last_pass = a.number;",
         "proofs",
         "tsan",
         "race",

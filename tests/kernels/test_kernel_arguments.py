@@ -22,32 +22,36 @@ TYPES = {
 }
 
 
-def cpp_type(code: str) -> str:
-    const, star, base = code.rpartition("*")
+def cpp_type(kind: str | ArgumentStruct) -> str:
+    if isinstance(kind, ArgumentStruct):
+        return kind.name
+    const, star, base = kind.rpartition("*")
     return f"{'const ' if const else ''}{TYPES[base]}{star}"
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
-@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.name)
-def test_cpp_and_python_lay_a_struct_out_alike(tmp_path: Path, struct: ArgumentStruct) -> None:
-    assert struct.dtype.fields is not None
-    lines = [f'#include "{struct.header}"', "#include <cstddef>", "#include <type_traits>", "using namespace hopfuse;"]
-    lines.append(f"static_assert(sizeof({struct.name}) == {struct.dtype.itemsize});")
-    for field, code in struct.fields.items():
-        place = struct.dtype.fields[field][1]
-        lines.append(f"static_assert(offsetof({struct.name}, {field}) == {place});")
-        lines.append(f"static_assert(std::is_same_v<decltype({struct.name}::{field}), {cpp_type(code)}>);")
+@pytest.mark.parametrize("file", sorted({struct.file for struct in STRUCTS}))
+def test_cpp_and_python_lay_structs_out_alike(tmp_path: Path, file: str) -> None:
+    lines = [f'#include "{file}"', "#include <cstddef>", "#include <type_traits>", "using namespace hopfuse;"]
+    for struct in STRUCTS:
+        if struct.file != file:
+            continue
+        assert struct.dtype.fields is not None
+        lines.append(f"static_assert(sizeof({struct.name}) == {struct.dtype.itemsize});")
+        for field, kind in struct.fields.items():
+            place = struct.dtype.fields[field][1]
+            lines.append(f"static_assert(offsetof({struct.name}, {field}) == {place});")
+            lines.append(f"static_assert(std::is_same_v<decltype({struct.name}::{field}), {cpp_type(kind)}>);")
     source = tmp_path / "layout.cpp"
     source.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    folders = ["-I", str(KERNELS / "cuda"), "-I", str(KERNELS / "include")]
-    done = subprocess.run(
-        ["g++", "-std=c++17", "-fsyntax-only", *folders, str(source)], capture_output=True, text=True, check=False
-    )
+    folders = [f"-I{KERNELS / name}" for name in ("cuda", "include", "simt")]
+    command = ["g++", "-std=c++20", "-fsyntax-only", "-DHOPFUSE_SIMT", *folders, "-include", "cuda_host.h", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    values = dict.fromkeys(ISING.fields, 0) | {name: None for name, code in ISING.fields.items() if "*" in code}
+    values = dict.fromkeys(ISING.fields, 0) | {name: None for name, kind in ISING.fields.items() if "*" in str(kind)}
     packed = ISING(**values | {"k": 7, "ids": np.zeros(1, np.int64)}).packed(lambda array: 4096)
     assert (packed["k"], packed["ids"], packed["scores"]) == (7, 4096, 0)
     with pytest.raises(TypeError, match="missing or unknown: k"):

@@ -201,13 +201,11 @@ class SimtRuntime:
 
     def _given(self, argument: Any) -> Any:
         if isinstance(argument, Arguments):
-            places = argument.struct.dtype.fields
-            assert places is not None
             pointers = {}
-            for name, array in argument.pointers().items():
+            for name, offset, array in argument.pointers():
                 if not array.flags.c_contiguous:
                     raise SimtError(f"{argument.struct.name}.{name} is not C-contiguous")
-                pointers[places[name][1]] = Pointer(self._kept(array) if array.nbytes else None, True)
+                pointers[offset] = Pointer(self._kept(array) if array.nbytes else None, True)
             return Struct(argument.packed(lambda array: 0).tobytes(), pointers)
         return self._kept(argument) if isinstance(argument, np.ndarray) else argument
 

@@ -1,8 +1,8 @@
-"""Argument structs of kernels: declared here, packed for a device, and compared with the C++ headers by a test."""
+"""Argument structs of kernels: declared here, packed for a device, and compared with the C++ ones by a test."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,34 +12,41 @@ from .runtime import DeviceArray
 
 
 class ArgumentStruct:
-    """A struct declared in a header of ``kernels/cuda``; call it with the values of all fields.
+    """A struct declared in a file of ``kernels/cuda``; call it with the values of all fields.
 
     Parameters
     ----------
-    name, header : str
-    **fields : str
+    name, file : str
+    **fields : str or ArgumentStruct
         Types in declaration order: ``i8`` is int64_t and so on; ``*f4`` is float*, ``c*f4`` const float*.
     """
 
-    def __init__(self, name: str, header: str, /, **fields: str) -> None:
-        self.name, self.header, self.fields = name, header, fields
-        pointers = {code: np.dtype("u8", metadata={"pointer": code}) for code in fields.values() if "*" in code}
-        kinds = [(field, pointers.get(code, code)) for field, code in fields.items()]
-        self.dtype = np.dtype(kinds, align=True)
+    def __init__(self, name: str, file: str, /, **fields: str | ArgumentStruct) -> None:
+        self.name, self.file, self.fields = name, file, fields
+        self.dtype = np.dtype([(field, _dtype(kind)) for field, kind in fields.items()], align=True)
 
     def __call__(self, **values: Any) -> Arguments:
         """Return the arguments; raise TypeError if a field is missing, unknown or of another type."""
         if values.keys() != self.fields.keys():
             wrong = ", ".join(sorted(values.keys() ^ self.fields.keys()))
             raise TypeError(f"{self.name} has the fields {', '.join(self.fields)}; missing or unknown: {wrong}")
-        for field, code in self.fields.items():
+        for field, kind in self.fields.items():
             value = values[field]
-            if "*" not in code:
+            if isinstance(kind, ArgumentStruct):
+                if not isinstance(value, Arguments) or value.struct is not kind:
+                    raise TypeError(f"{self.name}.{field} must be {kind.name}, got {type(value).__name__}")
+            elif "*" not in kind:
                 if not isinstance(value, int | float | np.generic):
-                    raise TypeError(f"{self.name}.{field} must be {code}, got {type(value).__name__}")
-            elif value is not None and not _fits(np.dtype(value.dtype), code.partition("*")[2]):
-                raise TypeError(f"{self.name}.{field} points to {code.partition('*')[2]}, not to {value.dtype}")
+                    raise TypeError(f"{self.name}.{field} must be {kind}, got {type(value).__name__}")
+            elif value is not None and not _fits(np.dtype(value.dtype), kind.partition("*")[2]):
+                raise TypeError(f"{self.name}.{field} points to {kind.partition('*')[2]}, not to {value.dtype}")
         return Arguments(self, values)
+
+
+def _dtype(kind: str | ArgumentStruct) -> np.dtype[Any]:
+    if isinstance(kind, ArgumentStruct):
+        return kind.dtype
+    return np.dtype("u8", metadata={"pointer": kind}) if "*" in kind else np.dtype(kind)
 
 
 def _fits(dtype: np.dtype[Any], code: str) -> bool:
@@ -48,30 +55,39 @@ def _fits(dtype: np.dtype[Any], code: str) -> bool:
 
 
 class Arguments(NamedTuple):
-    """The values of a struct: device arrays or None for pointers, numbers for the rest."""
+    """The values of a struct: device arrays or None for pointers, Arguments for structs, numbers for the rest."""
 
     struct: ArgumentStruct
     values: dict[str, Any]
 
-    def pointers(self) -> dict[str, DeviceArray]:
-        """Return the arrays that are given, by field."""
-        codes = self.struct.fields
-        return {field: value for field, value in self.values.items() if "*" in codes[field] and value is not None}
+    def pointers(self) -> Iterator[tuple[str, int, DeviceArray]]:
+        """Yield field, offset and array of each pointer that is not null, including those of structs in this one."""
+        places = self.struct.dtype.fields
+        assert places is not None
+        for field, value in self.values.items():
+            offset = places[field][1]
+            if isinstance(value, Arguments):
+                for name, place, array in value.pointers():
+                    yield f"{field}.{name}", offset + place, array
+            elif value is not None and "*" in str(self.struct.fields[field]):
+                yield field, offset, value
 
     def packed(self, address: Callable[[DeviceArray], int]) -> NDArray[Any]:
         """Return the struct as a zero-dimensional array, with the addresses of its arrays."""
         data = np.zeros((), self.struct.dtype)
-        pointers = self.pointers()
-        for field, code in self.struct.fields.items():
-            if "*" not in code:
-                data[field] = self.values[field]
-            elif field in pointers:
-                data[field] = address(pointers[field])
+        for field, kind in self.struct.fields.items():
+            value = self.values[field]
+            if isinstance(value, Arguments):
+                data[field] = value.packed(address)
+            elif "*" not in str(kind):
+                data[field] = value
+            elif value is not None:
+                data[field] = address(value)
         return data
 
 
 ISING = ArgumentStruct(
-    "IsingArguments", "ising_arguments.h",
+    "IsingArguments", "ising_f32.cu",
     batch="i8", width="i8", ids="c*i8", scores="c*f4", counts="c*i8",
     num_nodes="i8", indptr="c*i8", indices="c*i4", weight="c*f4", internal_of="c*i4",
     coupling="f4", temperature="f4", relaxation="f4", steps="i4", blend="f4",
@@ -80,35 +96,122 @@ ISING = ArgumentStruct(
 )  # fmt: skip
 
 MASK = ArgumentStruct(
-    "MaskArguments", "ppr_restart_arguments.h",
+    "MaskArguments", "ppr_restart_f32.cu",
     allowed="c*u1", shared="i4", own="c*f4", column="c*i4", columns="i8", other="c*f4", queries="i4", num_nodes="i8",
     least="*f4", mask="*f4",
 )  # fmt: skip
 ALLOWED = ArgumentStruct(
-    "AllowedArguments", "ppr_restart_arguments.h",
+    "AllowedArguments", "ppr_restart_f32.cu",
     indices="c*i4", segment_begin="c*i8", segment_end="c*i8", num_segments="i8", mask="c*f4", allowed="*u8",
 )  # fmt: skip
 BEFORE = ArgumentStruct(
-    "BeforeArguments", "ppr_restart_arguments.h",
+    "BeforeArguments", "ppr_restart_f32.cu",
     first_of="c*i8", num_rows="i8", allowed="c*u8", before="*i4",
 )  # fmt: skip
 DEGREES = ArgumentStruct(
-    "DegreeArguments", "ppr_restart_arguments.h",
+    "DegreeArguments", "ppr_restart_f32.cu",
     indptr="c*i8", indices="c*i4", weight="c*f4", edge_type="c*u1", degree="c*f8", eta="c*f8", shares="c*f4",
     num_types="i4", per_type="i4", in_indptr="c*i8", in_indices="c*i4", num_nodes="i8", scale32="*f4",
     unscale32="*f4", scale64="*f8", unscale64="*f8", longest="*u8", joined="*u8", least="*f4",
 )  # fmt: skip
+ROWS = ArgumentStruct(
+    "DeviceRows", "ppr_f32.cu",
+    indptr="c*i8", indices="c*i4", weight="c*f4", edge_type="c*u1", eta="c*f4", scale="c*f4", num_types="i4",
+    per_lane="i4",
+)  # fmt: skip
+LONG_ROWS = ArgumentStruct(
+    "LongRows", "ppr_f32.cu",
+    begin="c*i8", end="c*i8", first_of="c*i8", row_of="c*i4", allowed="c*u8", before="c*i4",
+)  # fmt: skip
+ROW_SET = ArgumentStruct("RowSet", "ppr_f32.cu", words="c*u8", rank="c*i4")
+JOIN_ROOM = ArgumentStruct("JoinRoom", "ppr_f32.cu", columns="*f8", arrived="*u4")
+DECISION = ArgumentStruct(
+    "Decision", "ppr_f32.cu",
+    number="i8", measured_from="c*i8", limit="c*i8", theta="c*f4", shrink="c*f4", walking="*i4", passes="*i8",
+    left="*i4", last_pass="*i8",
+)  # fmt: skip
+SEGMENTS = ArgumentStruct(
+    "SegmentArguments", "ppr_f32.cu",
+    rows=ROWS, segments=LONG_ROWS, state="c*f4", num_segments="i8", left="c*i4", partial="*f4",
+)  # fmt: skip
+PASS = ArgumentStruct(
+    "PassArguments", "ppr_f32.cu",
+    rows=ROWS, num_nodes="i8", current="c*f4", next="*f4", partial="c*f4", long_rows=ROW_SET, segments=LONG_ROWS,
+    restart_rows=ROW_SET, restart="c*f4", factor="c*f4", attraction="c*f4", scale64="c*f8", damping="c*f4",
+    omega="c*f4", accelerates="c*i4", degree="c*f4", anchor="c*f8", measured="*f8", join=JOIN_ROOM, decision=DECISION,
+)  # fmt: skip
+
+SCALES = ArgumentStruct(
+    "Scales", "ppr_certify_f32.cu",
+    scale="c*f8", unscale="c*f8", attraction="c*f4", per_lane="i4", per_type="i4", num_types="i4",
+)  # fmt: skip
+ITERATE = ArgumentStruct("Iterate", "ppr_certify_f32.cu", even="*f4", odd="*f4", last_pass="c*i8")
+CERTIFIED = ArgumentStruct(
+    "Certified", "ppr_certify_f32.cu",
+    damping="c*f8", slack="c*f8", missed="c*f8", keeps="c*i4",
+)  # fmt: skip
+SEEDS = ArgumentStruct(
+    "Seeds", "ppr_restart_f32.cu",
+    node="c*i8", weight="c*f8", width="i4", queries="i4", may_be_empty="i4", internal_of="c*i4", num_nodes="i8",
+    mask="c*f4",
+)  # fmt: skip
+RESTARTS = ArgumentStruct(
+    "Restarts", "ppr_restart_f32.cu",
+    begin="c*i8", end="*i8", node="*i4", value="*f8", words="*u8", rank="*i4",
+)  # fmt: skip
+WALK = ArgumentStruct(
+    "WalkState", "ppr_restart_f32.cu",
+    limit="*i8", measured_from="*i8", next_try="*i8", theta="*f4", shrink="*f4", anchor="*f8", walking="*i4",
+    unproven="*i4", passes="*i8", left="*i4", last_pass="*i8",
+)  # fmt: skip
 RESTART = ArgumentStruct(
-    "RestartArguments", "ppr_restart_arguments.h",
-    scale="c*f8", unscale="c*f8", attraction="c*f4", per_lane="i4", per_type="i4", num_types="i4", seed_node="c*i8",
-    seed_weight="c*f8", seed_width="i4", queries="i4", may_be_empty="i4", internal_of="c*i4", num_nodes="i8",
-    mask="c*f4", begin="c*i8", end="*i8", node="*i4", value="*f8", words="*u8", rank="*i4", damping="c*f8",
-    volume="c*f8", symmetric="i4", tol="f8", max_iter="i8", first="i8", last="i8", table_rows="i8", restart64="*f8",
-    restart32="*f4", limit="*i8", measured_from="*i8", next_try="*i8", theta="*f4", shrink="*f4", anchor="*f8",
-    walking="*i4", unproven="*i4", passes="*i8", left="*i4", last_pass="*i8", longest="c*u8", joined="c*u8",
-    slack="*f8", missed="*f8", keeps="*i4", least="c*f4", accelerates="*i4", status="*i4", arrived="*u4",
-    counters="i8",
+    "RestartArguments", "ppr_restart_f32.cu",
+    scales=SCALES, seeds=SEEDS, restarts=RESTARTS, damping="c*f8", volume="c*f8", symmetric="i4", tol="f8",
+    max_iter="i8", first="i8", last="i8", table_rows="i8", restart64="*f8", restart32="*f4", walk=WALK,
+    longest="c*u8", joined="c*u8", slack="*f8", missed="*f8", keeps="*i4", least="c*f4", accelerates="*i4",
+    status="*i4", arrived="*u4", counters="i8",
+)  # fmt: skip
+RESIDUAL = ArgumentStruct(
+    "ResidualArguments", "ppr_certify_f32.cu",
+    scales=SCALES, num_nodes="i8", indptr="c*i8", indices="c*i4", weight="c*f4", edge_type="c*u1", eta="c*f8",
+    iterate=ITERATE, restart_rows=ROW_SET, restart="c*f8", lost="c*f8", certified=CERTIFIED, symmetric="i4",
+    improved="*f4", correction="*f4", join=JOIN_ROOM, residual="*f8", bound="*f8", per_degree="*f8",
+)  # fmt: skip
+
+CANDIDATES = ArgumentStruct(
+    "CandidateArguments", "ppr_topk_f32.cu",
+    iterate=ITERATE, final="i4", degree="c*f4", per_lane="i4", node_of="c*i4", among="c*i4", count="i8",
+)  # fmt: skip
+ROUNDS = ArgumentStruct("Rounds", "ppr_topk_f32.cu", keys="*u8", stride="i8", kept="i4", parts="c*u8", splits="i4")
+TWINS = ArgumentStruct(
+    "TwinTables", "ppr_topk_f32.cu",
+    indptr="c*i8", indices="c*i4", weight="c*f4", edge_type="c*u1", mask="c*f4", attraction="c*f4",
+    restart_rows=ROW_SET, restart="c*f8",
+)  # fmt: skip
+LIST = ArgumentStruct(
+    "ListArguments", "ppr_topk_f32.cu",
+    rounds=ROUNDS, internal_of="c*i4", unscale="c*f8", locals="c*f4", k="i8", order="i4", twins=TWINS,
+)  # fmt: skip
+ANSWERS = ArgumentStruct(
+    "Answers", "ppr_topk_f32.cu",
+    width="i8", ids="*i8", scores="*f4", score_bounds="*f4", counts="*i8", proven="*u1", iterations="*i8",
+    residual="*f8", bound="*f8", converged="*u1", status="*i4", shortfall="*f8",
+)  # fmt: skip
+SELECT = ArgumentStruct(
+    "SelectArguments", "ppr_topk_f32.cu",
+    candidates=CANDIDATES, walking="c*i4", next_try="c*i8", number="i8", kept="i4", splits="i4", parts="*u8",
+)  # fmt: skip
+TRY = ArgumentStruct(
+    "TryArguments", "ppr_topk_f32.cu",
+    candidates=CANDIDATES, list=LIST, measured="c*f8", number="i8", damping="c*f8", accelerates="c*i4", walking="*i4",
+    passes="*i8", next_try="*i8", unproven="*i4", left="*i4", last_pass="*i8",
+)  # fmt: skip
+FINISH = ArgumentStruct(
+    "FinishArguments", "ppr_topk_f32.cu",
+    candidates=CANDIDATES, list=LIST, slack="c*f8", residual="c*f8", bound="c*f8", per_degree="c*f8", polished="c*i8",
+    refined="i4", walking="c*i4", limit="c*i8", passes="c*i8", seed_status="c*i4", tol="f8", rows="c*i8", goes_on="i4",
+    answers=ANSWERS,
 )  # fmt: skip
 
 #: All argument structs.
-STRUCTS = (ISING, MASK, ALLOWED, BEFORE, DEGREES, RESTART)
+STRUCTS = tuple(found for found in globals().copy().values() if isinstance(found, ArgumentStruct))

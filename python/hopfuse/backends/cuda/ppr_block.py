@@ -11,7 +11,25 @@ from numpy.typing import NDArray
 from ... import _native
 from ..calls import PprQueries
 from ..node_weights import columns_of
-from .arguments import ALLOWED, BEFORE, DEGREES, MASK, RESTART
+from .arguments import (
+    ALLOWED,
+    BEFORE,
+    DECISION,
+    DEGREES,
+    ITERATE,
+    JOIN_ROOM,
+    MASK,
+    PASS,
+    RESTART,
+    RESTARTS,
+    ROW_SET,
+    ROWS,
+    SCALES,
+    SEEDS,
+    SEGMENTS,
+    WALK,
+    Arguments,
+)
 from .ppr_graph import DeviceGraph
 from .runtime import DeviceArray, Runtime, blocks
 
@@ -30,7 +48,7 @@ class Proof(Protocol):
 
 
 class JoinRoom:
-    """The arrays through which blocks of a launch join their measurements: HOPFUSE_JOIN in the kernels.
+    """The arrays through which blocks of a launch join their measurements: JoinRoom in the kernels.
 
     ``arrived`` is 0 before and after a launch.
     """
@@ -42,8 +60,8 @@ class JoinRoom:
         self.arrived = (runtime.zeros if cleared else runtime.empty)(self.counters, np.uint32)
 
     @property
-    def arguments(self) -> list[Any]:
-        return [self.columns, self.arrived]
+    def arguments(self) -> Arguments:
+        return JOIN_ROOM(columns=self.columns, arrived=self.arrived)
 
 
 def fixed_passes(block: PprBlock) -> tuple[int, int]:
@@ -112,25 +130,25 @@ class PprBlock:
         return self.runtime.empty(self.lanes, dtype)
 
     @property
-    def scales(self) -> list[Any]:
-        """The arguments HOPFUSE_SCALES of kernels."""
-        return [
-            self.scale64,
-            self.unscale64,
-            self.attraction,
-            np.int32(self.per_lane),
-            np.int32(self.queries.per_type),
-            np.int32(self.graph.num_types),
-        ]
+    def scales(self) -> Arguments:
+        return SCALES(
+            scale=self.scale64, unscale=self.unscale64, attraction=self.attraction, per_lane=self.per_lane,
+            per_type=self.queries.per_type, num_types=self.graph.num_types,
+        )  # fmt: skip
 
     @property
     def nodes(self) -> np.int64:
         return np.int64(self.graph.num_nodes)
 
     @property
-    def states(self) -> list[Any]:
+    def iterate(self) -> Arguments:
         """Both buffers and the number of the last pass; even passes write the first buffer."""
-        return [self.even, self.odd, self.last_pass]
+        return ITERATE(even=self.even, odd=self.odd, last_pass=self.last_pass)
+
+    def restart_set(self) -> Arguments:
+        """Return the rows that restart."""
+        words, rank = self.restart_rows
+        return ROW_SET(words=words, rank=rank)
 
     # ---- Set-up --------------------------------------------------------------------------------------------------
 
@@ -226,13 +244,13 @@ class PprBlock:
         grain: DeviceArray | None = None
         for _ in ("anchor", "volume"):
             out = self.lanes_of(np.float64)
-            self.launch_tile_lanes("ppr_volume", [*self.scales, grain, self.nodes, *room.arguments, out])
+            self.launch_tile_lanes("ppr_volume", [self.scales, grain, self.nodes, room.arguments, out])
             grain = out
         return grain
 
     def _read_restart(self) -> None:
         q, runtime, graph = self.queries, self.runtime, self.graph
-        given, most_rows = self._seeds() if q.seeds is not None else self._restarts()
+        given, rows, most_rows = self._seeds() if q.seeds is not None else self._restarts()
         words = max(1, -(-graph.num_nodes // 64))
         self.restart_rows = [runtime.empty(words, np.uint64), runtime.empty(words, np.int32)]
         table = (max(1, most_rows), self.lanes)
@@ -246,49 +264,48 @@ class PprBlock:
         self.passes, self.status = self.lanes_of(np.int64), self.lanes_of(np.int32)
         self.left, self.last_pass = runtime.empty(1, np.int32), runtime.empty(1, np.int64)
         self.join = JoinRoom(runtime, graph.num_tiles, self.lanes, cleared=False)
+        names = ("limit", "measured_from", "next_try", "theta", "shrink", "anchor", "walking", "unproven", "passes")
+        walk = {name: getattr(self, name) for name in (*names, "left", "last_pass")}
+        words, rank = self.restart_rows
+        seeds = SEEDS(
+            **given, queries=self.count, internal_of=graph.internal_of, num_nodes=graph.num_nodes, mask=self.mask
+        )
         arguments = RESTART(
-            **given, scale=self.scale64, unscale=self.unscale64, attraction=self.attraction, per_lane=self.per_lane,
-            per_type=q.per_type, num_types=graph.num_types, queries=self.count, internal_of=graph.internal_of,
-            num_nodes=graph.num_nodes, mask=self.mask, words=self.restart_rows[0], rank=self.restart_rows[1],
-            damping=self.d_damping, volume=self.volume, symmetric=self.symmetric, tol=q.tol, max_iter=q.max_iter,
-            first=self.first_measured, last=self.most_passes, table_rows=table[0], restart64=self.restart64,
-            restart32=self.restart32, limit=self.limit, measured_from=self.measured_from, next_try=self.next_try,
-            theta=self.theta, shrink=self.shrink, anchor=self.anchor, walking=self.walking, unproven=self.unproven,
-            passes=self.passes, left=self.left, last_pass=self.last_pass, longest=self.longest_row,
-            joined=self.joined_nodes, slack=self.slack, missed=self.missed, keeps=self.keeps, least=self.least,
-            accelerates=self.accelerates, status=self.status, arrived=self.join.arrived, counters=self.join.counters,
+            scales=self.scales, seeds=seeds, restarts=RESTARTS(**rows, words=words, rank=rank), damping=self.d_damping,
+            volume=self.volume, symmetric=self.symmetric, tol=q.tol, max_iter=q.max_iter, first=self.first_measured,
+            last=self.most_passes, table_rows=table[0], restart64=self.restart64, restart32=self.restart32,
+            walk=WALK(**walk), longest=self.longest_row, joined=self.joined_nodes, slack=self.slack,
+            missed=self.missed, keeps=self.keeps, least=self.least, accelerates=self.accelerates, status=self.status,
+            arrived=self.join.arrived, counters=self.join.counters,
         )  # fmt: skip
         self.launch_warps("ppr_restart", [arguments])
 
-    def _restarts(self) -> tuple[dict[str, Any], int]:
-        """Return restarts sorted by the host, as fields of RESTART, and the number of distinct rows."""
+    def _restarts(self) -> tuple[dict[str, Any], dict[str, DeviceArray], int]:
+        """Return fields of SEEDS, those of RESTARTS as sorted by the host, and the number of distinct rows."""
         q, runtime = self.queries, self.runtime
         indptr = q.indptr[self.first : self.first + self.count + 1]
         node, value = q.node[indptr[0] : indptr[-1]], q.value[indptr[0] : indptr[-1]]
         begin, end = np.zeros((2, self.lanes), np.int64)  # an unused lane has no restart
         begin[: self.count], end[: self.count] = indptr[:-1] - indptr[0], indptr[1:] - indptr[0]
         arrays: dict[str, NDArray[Any]] = {"begin": begin, "end": end, "node": node, "value": value}
-        seeds: dict[str, Any] = {"seed_node": None, "seed_weight": None, "seed_width": -1, "may_be_empty": False}
-        return {**seeds, **{name: runtime.upload(array) for name, array in arrays.items()}}, np.unique(node).size
+        seeds: dict[str, Any] = {"node": None, "weight": None, "width": -1, "may_be_empty": False}
+        return seeds, {name: runtime.upload(array) for name, array in arrays.items()}, np.unique(node).size
 
-    def _seeds(self) -> tuple[dict[str, Any], int]:
-        """Return seeds on the device with memory for the restarts made of them, and the largest number of rows."""
+    def _seeds(self) -> tuple[dict[str, Any], dict[str, DeviceArray], int]:
+        """Return fields of SEEDS, those of RESTARTS, uninitialised, and the largest number of rows."""
         seeds, runtime = self.queries.seeds, self.runtime
         assert seeds is not None
         width = int(seeds.node.shape[1])
         rows = slice(self.first, self.first + self.count)
         room = max(1, self.count * width)
-        fields = {
-            "seed_node": seeds.node[rows],
-            "seed_weight": seeds.weight[rows],
-            "seed_width": width,
-            "may_be_empty": seeds.may_be_empty,
+        given = {"node": seeds.node[rows], "weight": seeds.weight[rows], "width": width}
+        restarts = {
             "begin": runtime.upload(np.minimum(np.arange(self.lanes), self.count) * width),
             "end": runtime.empty(self.lanes, np.int64),
             "node": runtime.empty(room, np.int32),
             "value": runtime.empty(room, np.float64),
         }
-        return fields, min(room, self.graph.num_nodes)
+        return {**given, "may_be_empty": seeds.may_be_empty}, restarts, min(room, self.graph.num_nodes)
 
     # ---- The walk ------------------------------------------------------------------------------------------------
 
@@ -302,7 +319,7 @@ class PprBlock:
         most, first_measured = self._span(proof)
         damping32 = runtime.upload(self.damping.astype(np.float32))
         omega = runtime.upload(self.omega(most)) if self.symmetric else None
-        self.launch_states("ppr_start", [self.nodes, *self.restart_rows, self.restart32, self.even, self.odd])
+        self.launch_states("ppr_start", [self.nodes, self.restart_set(), self.restart32, self.even, self.odd])
         partial = self.segment_sums()
         measured = self.measured_of_lanes()
         for number in range(1, most + 1):
@@ -349,30 +366,33 @@ class PprBlock:
         """Run a pass; measure its residual if ``measured`` is given, and with ``ends`` end converged lanes."""
         current, following = self.buffers(number)
         graph = self.graph
-        rows = [
-            *(graph.indptr, graph.indices, graph.weight, graph.edge_type, self.eta32, self.scale32),
-            *(np.int32(graph.num_types), np.int32(self.per_lane)),
-        ]
-        kind = self._edge_kind()
-        segments = [graph.segment_begin, graph.segment_end, graph.first_of, graph.row_of, self.allowed, self.before]
+        kind, segments = self._edge_kind(), graph.segments(self.allowed, self.before)
+        rows = ROWS(
+            indptr=graph.indptr, indices=graph.indices, weight=graph.weight, edge_type=graph.edge_type, eta=self.eta32,
+            scale=self.scale32, num_types=graph.num_types, per_lane=self.per_lane,
+        )  # fmt: skip
         if graph.num_segments:
-            arguments = [*rows, current, *segments, np.int64(graph.num_segments), self.left, partial]
-            self.launch(f"ppr_segments_{kind}", graph.num_segments * self.lanes, arguments)
+            long_rows = SEGMENTS(
+                rows=rows, segments=segments, state=current, num_segments=graph.num_segments, left=self.left,
+                partial=partial,
+            )  # fmt: skip
+            self.launch(f"ppr_segments_{kind}", graph.num_segments * self.lanes, [long_rows])
         factor = self.scale32
         if self.queries.per_type:
             factor = self.unscale32 if self.attraction is None else self.attraction
-        self.launch_tiles(
-            f"ppr_pass_{kind}",
-            [
-                *(*rows, self.nodes, current, following, partial),
-                *(graph.long_rows.words, graph.long_rows.rank, *segments, *self.restart_rows, self.restart32),
-                *(factor, self.attraction, self.scale64 if self.per_lane and self.symmetric else None),
-                *(damping32, omega, self.accelerates, self.walking, self.left, self.unscale32, self.anchor),
-                *(*self.join.arguments, measured, np.int64(number), self.measured_from, self.limit if ends else None),
-                *(self.theta, self.shrink, self.passes, self.last_pass),
-            ],
-            shared=0 if measured is None else JOIN_SHARED,
-        )
+        decision = DECISION(
+            number=number, measured_from=self.measured_from, limit=self.limit if ends else None, theta=self.theta,
+            shrink=self.shrink, walking=self.walking, passes=self.passes, left=self.left, last_pass=self.last_pass,
+        )  # fmt: skip
+        arguments = PASS(
+            rows=rows, num_nodes=graph.num_nodes, current=current, next=following, partial=partial,
+            long_rows=graph.long_rows.arguments, segments=segments, restart_rows=self.restart_set(),
+            restart=self.restart32, factor=factor, attraction=self.attraction,
+            scale64=self.scale64 if self.per_lane and self.symmetric else None, damping=damping32, omega=omega,
+            accelerates=self.accelerates, degree=self.unscale32, anchor=self.anchor, measured=measured,
+            join=self.join.arguments, decision=decision,
+        )  # fmt: skip
+        self.launch_tiles(f"ppr_pass_{kind}", [arguments], shared=0 if measured is None else JOIN_SHARED)
 
     def _edge_kind(self) -> str:
         if self.queries.per_type:

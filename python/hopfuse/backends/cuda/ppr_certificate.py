@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
+from .arguments import CERTIFIED, RESIDUAL
 from .ppr_block import PprBlock
 from .runtime import DeviceArray
 
@@ -34,22 +35,23 @@ class Certifier:
     def normalise(self) -> None:
         """Normalise the last iterate to x^, and compute the mass that it loses."""
         block = self.block
-        given = [*block.scales, block.nodes, *block.states]
-        block.launch_tile_lanes("ppr_mass", [*given, *block.join.arguments, self.mass])
+        given = [block.scales, block.nodes, block.iterate, block.join.arguments, self.mass]
+        block.launch_tile_lanes("ppr_mass", given)
         self._lose(self.mass)
 
     def measure(self, improved: DeviceArray | None = None) -> None:
         """Measure the residual of x^ and its bounds; ``improved`` receives a float64 power step."""
         block, graph = self.block, self.block.graph
-        block.launch_tiles(
-            "ppr_residual",
-            [
-                *(*block.scales, graph.indptr, graph.indices, graph.weight, graph.edge_type, block.eta64, block.nodes),
-                *(*block.states, *block.restart_rows, block.restart64, block.d_damping, self.lost, block.slack),
-                *(block.missed, block.keeps, np.int32(block.symmetric), improved, self.correction),
-                *(*block.join.arguments, *self.certified),
-            ],
-        )
+        known = CERTIFIED(damping=block.d_damping, slack=block.slack, missed=block.missed, keeps=block.keeps)
+        residual, bound, per_degree = self.certified
+        arguments = RESIDUAL(
+            scales=block.scales, num_nodes=graph.num_nodes, indptr=graph.indptr, indices=graph.indices,
+            weight=graph.weight, edge_type=graph.edge_type, eta=block.eta64, iterate=block.iterate,
+            restart_rows=block.restart_set(), restart=block.restart64, lost=self.lost, certified=known,
+            symmetric=block.symmetric, improved=improved, correction=self.correction, join=block.join.arguments,
+            residual=residual, bound=bound, per_degree=per_degree,
+        )  # fmt: skip
+        block.launch_tiles("ppr_residual", [arguments])
 
     def certificate(self, improved: DeviceArray | None = None) -> Certificate:
         """Measure, and download the certificate."""
@@ -85,13 +87,13 @@ class Certifier:
     def scores(self, out: DeviceArray) -> None:
         """Write scores, (count, N), in the caller's node order."""
         block = self.block
-        arguments = [*block.states, block.graph.internal_of, block.nodes, np.int32(block.count), out]
+        arguments = [block.iterate, block.graph.internal_of, block.nodes, np.int32(block.count), out]
         block.launch("ppr_scores", block.count * block.graph.num_nodes, arguments)
 
     def _lose(self, total: DeviceArray | None) -> None:
         block = self.block
-        arguments = [*block.scales, block.eta64, total, block.unproven, block.nodes, *block.states]
-        block.launch_tile_lanes("ppr_scale", [*arguments, *block.join.arguments, self.lost])
+        arguments = [block.scales, block.eta64, total, block.unproven, block.nodes, block.iterate]
+        block.launch_tile_lanes("ppr_scale", [*arguments, block.join.arguments, self.lost])
 
     def _place(self, result: DeviceArray, other: DeviceArray) -> None:
         """Make ``result`` the iterate, as if an even pass had written it."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ... import _native
 from ...types import Graph
 from ..graph_arrays import Degrees, entry_counts, out_rows
+from .arguments import LONG_ROWS, ROW_SET, Arguments
 from .residents import require, resident_key
 from .runtime import DeviceArray, Runtime
 
@@ -24,6 +25,10 @@ class RowSet:
     words: DeviceArray
     rank: DeviceArray
     size: int
+
+    @property
+    def arguments(self) -> Arguments:
+        return ROW_SET(words=self.words, rank=self.rank)
 
     @classmethod
     def upload(cls, runtime: Runtime, rows: NDArray[Any], num_nodes: int) -> RowSet:
@@ -59,6 +64,13 @@ class Rows:
     segment_end: DeviceArray
     row_of: DeviceArray
     num_segments: int
+
+    def segments(self, allowed: DeviceArray | None, before: DeviceArray | None) -> Arguments:
+        """Return the segments of long rows as kernels read them; ``allowed`` and ``before`` are of masked lanes."""
+        return LONG_ROWS(
+            begin=self.segment_begin, end=self.segment_end, first_of=self.first_of, row_of=self.row_of,
+            allowed=allowed, before=before,
+        )  # fmt: skip
 
     @property
     def num_tiles(self) -> int:

@@ -122,7 +122,7 @@ class Settling:
     def _read_rest(self) -> None:
         """Bound by how much |rho| of x^ may exceed the stored correction."""
         block = self.block
-        start = [block.nodes, *block.restart_rows, block.restart32, self.spare, self.other]
+        start = [block.nodes, block.restart_set(), block.restart32, self.spare, self.other]
         block.launch_states("ppr_start", start)
         restart = self._largest(self.spare)
         slack = np.broadcast_to(self.slack, block.lanes)
@@ -175,13 +175,13 @@ class Settling:
         return largest
 
     def _largest_scale(self) -> NDArray[np.float64]:
-        largest: NDArray[np.float64] = self._measure("ppr_local_scale", [*self.block.scales, self.block.nodes])[1]
+        largest: NDArray[np.float64] = self._measure("ppr_local_scale", [self.block.scales, self.block.nodes])[1]
         return largest
 
     def _measure(self, kernel: str, arguments: list[Any]) -> NDArray[np.float64]:
         """Return sums and maxima over all tiles, (2, L)."""
         block, out = self.block, self.block.measured_of_lanes()
-        block.launch_tile_lanes(kernel, [*arguments, *block.join.arguments, out])
+        block.launch_tile_lanes(kernel, [*arguments, block.join.arguments, out])
         return block.runtime.download(out)
 
     def _average(self, state: DeviceArray, following: DeviceArray) -> None:
@@ -209,8 +209,8 @@ class Settling:
         block = self.block
         is_open = block.runtime.upload(lanes_open.astype(np.int32))
         measured, gap = self._solve(lanes_open)
-        moved, largest = self._measure("ppr_refine_measure", [*block.scales, block.nodes, self.spare])
-        lacking = self._measure("ppr_refine_end", [*block.scales, is_open, block.nodes, self.x, self.spare])[0]
+        moved, largest = self._measure("ppr_refine_measure", [block.scales, block.nodes, self.spare])
+        lacking = self._measure("ppr_refine_end", [block.scales, is_open, block.nodes, self.x, self.spare])[0]
         volume = np.broadcast_to(block.runtime.download(block.volume), block.lanes)
         refined = Certificate(*(np.array(column) for column in vars(self.certificate).values()))
         rest = np.zeros(block.lanes)
@@ -258,7 +258,7 @@ class Settling:
         walk.restart_rows = [runtime.upload(every_row), runtime.upload(64 * np.arange(words, dtype=np.int32))]
         # Lanes that are not open restart too, but their results are not read.
         walk.restart32 = certifier.correction
-        start = [walk.nodes, *walk.restart_rows, walk.restart32, walk.even, walk.odd]
+        start = [walk.nodes, walk.restart_set(), walk.restart32, walk.even, walk.odd]
         walk.launch_states("ppr_start", start)
         look = np.where(lanes_open, self.look, 0)
         last = int(look.max())

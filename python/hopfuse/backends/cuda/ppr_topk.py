@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..calls import Evidence
+from .arguments import ANSWERS, CANDIDATES, FINISH, ITERATE, LIST, ROUNDS, SELECT, TRY, TWINS, Arguments
 from .ppr_block import PprBlock
 from .ppr_certificate import Certificate, Certifier
 from .ppr_graph import DeviceGraph
@@ -39,11 +38,9 @@ class Answers:
     def hits(self) -> dict[str, DeviceArray]:
         return {name: getattr(self, name) for name in ("ids", "scores", "counts", "score_bounds", "proven")}
 
-    def arguments(self) -> list[Any]:
-        return [
-            *(np.int64(self.width), self.ids, self.scores, self.score_bounds, self.counts, self.proven),
-            *(self.iterations, self.residual, self.bound, self.converged, self.status, self.shortfall),
-        ]
+    @property
+    def arguments(self) -> Arguments:
+        return ANSWERS(**vars(self))
 
 
 class TopkSearch:
@@ -59,7 +56,7 @@ class TopkSearch:
     ) -> None:
         self.runtime, self.graph, self.k, self.prove_order = runtime, graph, k, prove_order
         self.candidates = None if candidates is None else runtime.upload(candidates)
-        self.count = np.int64(graph.num_nodes if candidates is None else candidates.size)
+        self.count = graph.num_nodes if candidates is None else candidates.size
         wanted = k + 1  # the first node left out reveals a tie
         self.kept = min(SELECT_KEPT, -(-wanted // _WARP) * _WARP)
         self.stride = -(-wanted // self.kept) * self.kept
@@ -68,11 +65,14 @@ class TopkSearch:
     def attempt(self, block: PprBlock, number: int, measured: DeviceArray) -> None:
         """End lanes whose hits seem proven by the iterate that pass ``number`` read."""
         current, following = block.buffers(number)
-        passes = [measured, np.int64(number), block.d_damping, block.accelerates]
-        state = [block.walking, block.passes, block.next_try, block.unproven, block.left, block.last_pass]
-        turn = [block.walking, block.next_try, np.int64(number)]
-        parts = self._split(block, [current, None, None, np.int32(0)], turn)
-        self._launch(block, "ppr_try", [current, np.int32(0), *self._ranked(block, parts), *passes, *state])
+        candidates = self._candidates(block, ITERATE(even=current, odd=None, last_pass=None), final=False)
+        rounds = self._split(block, candidates, block.walking, block.next_try, number)
+        arguments = TRY(
+            candidates=candidates, list=self._list(block, rounds), measured=measured, number=number,
+            damping=block.d_damping, accelerates=block.accelerates, walking=block.walking, passes=block.passes,
+            next_try=block.next_try, unproven=block.unproven, left=block.left, last_pass=block.last_pass,
+        )  # fmt: skip
+        self._launch(block, "ppr_try", arguments)
         block.launch_states("ppr_keep", [current, following, block.unproven, block.nodes])
 
     def finish(
@@ -99,54 +99,66 @@ class TopkSearch:
         row_of = np.full(block.lanes, -1, np.int64)
         row_of[: rows.size] = rows
         passes = block.passes if more_passes is None else upload(more_passes)
-        known: list[Any] = certifier.certified
+        known = certifier.certified
         if certificate is not None:
             known = [upload(getattr(certificate, name)) for name in ("residual", "bound", "per_degree")]
-        known = [block.slack, *known, None if polished is None else upload(polished), np.int32(refined is not None)]
-        state = [block.walking, block.limit, passes, block.last_pass, block.status, np.float64(block.queries.tol)]
-        ranked = [block.even, block.odd] if refined is None else [refined, refined]
-        whole = [*ranked, block.last_pass, np.int32(1)]
-        parts = self._split(block, whole, [None, None, np.int64(0)]) if self.k else self._no_parts
-        arguments = [
-            *ranked,
-            *self._ranked(block, parts, local),
-            *known,
-            *state,
-            upload(row_of),
-            np.int32(goes_on),
-        ]
-        self._launch(block, "ppr_finish", [*arguments, *answers.arguments()])
+        residual, bound, per_degree = known
+        iterate = block.iterate if refined is None else ITERATE(even=refined, odd=None, last_pass=None)
+        candidates = self._candidates(block, iterate, final=True)
+        rounds = self._split(block, candidates) if self.k else self._rounds(block)
+        arguments = FINISH(
+            candidates=candidates, list=self._list(block, rounds, local), slack=block.slack, residual=residual,
+            bound=bound, per_degree=per_degree, polished=None if polished is None else upload(polished),
+            refined=refined is not None, walking=block.walking, limit=block.limit, passes=passes,
+            seed_status=block.status, tol=block.queries.tol, rows=upload(row_of), goes_on=goes_on,
+            answers=answers.arguments,
+        )  # fmt: skip
+        self._launch(block, "ppr_finish", arguments)
 
-    def _among(self, block: PprBlock) -> list[Any]:
-        """Return the kernels' arguments for candidates, which follow the state."""
-        return [block.unscale32, np.int32(block.per_lane), self.graph.node_of, self.candidates, self.count]
+    def _candidates(self, block: PprBlock, iterate: Arguments, *, final: bool) -> Arguments:
+        return CANDIDATES(
+            iterate=iterate, final=final, degree=block.unscale32, per_lane=block.per_lane, node_of=self.graph.node_of,
+            among=self.candidates, count=self.count,
+        )  # fmt: skip
 
-    @property
-    def _no_parts(self) -> list[Any]:
-        return [np.int32(self.kept), None, np.int32(1)]
-
-    def _split(self, block: PprBlock, state: list[Any], turn: list[Any]) -> list[Any]:
-        """Select the best of each split of many candidates; return the kernels' arguments for them."""
-        splits = min(SPLIT_BLOCKS // block.lanes, int(self.count) // SPLIT_CANDIDATES)
-        if splits < 2 or self.stride > self.kept:  # with several rounds, kernels read the candidates directly
-            return self._no_parts
-        parts = self.runtime.empty((block.lanes, splits, self.kept), np.uint64)
-        arguments = [*state, *self._among(block), *turn, np.int32(self.kept), np.int32(splits), parts]
-        items = block.lanes * splits * SELECT_THREADS
-        block.launch("ppr_select", items, arguments, block=SELECT_THREADS)
-        return [np.int32(self.kept), parts, np.int32(splits)]
-
-    def _ranked(self, block: PprBlock, parts: list[Any], local: DeviceArray | None = None) -> list[Any]:
-        """Return the kernels' arguments for ranking, which follow the state, including HOPFUSE_LIST."""
+    def _rounds(self, block: PprBlock, parts: DeviceArray | None = None) -> Arguments:
+        """Return where lists are written, and the best of each split of the candidates, if they are split."""
         if self._keys is None or self._keys.shape[0] < block.lanes:
             self._keys = self.runtime.empty((block.lanes, self.stride), np.uint64)
-        candidates = self._among(block)
-        found = [self._keys, np.int64(self.stride), *parts, self.graph.internal_of, block.unscale64, local]
-        proves = [np.int64(self.k), np.int32(self.prove_order)]
+        splits = 1 if parts is None else parts.shape[1]
+        return ROUNDS(keys=self._keys, stride=self.stride, kept=self.kept, parts=parts, splits=splits)
+
+    def _split(
+        self,
+        block: PprBlock,
+        candidates: Arguments,
+        walking: DeviceArray | None = None,
+        next_try: DeviceArray | None = None,
+        number: int = 0,
+    ) -> Arguments:
+        """Select the best of each split of many candidates, in all lanes or in those whose turn it is."""
+        splits = min(SPLIT_BLOCKS // block.lanes, self.count // SPLIT_CANDIDATES)
+        if splits < 2 or self.stride > self.kept:  # with several rounds, kernels read the candidates directly
+            return self._rounds(block)
+        parts = self.runtime.empty((block.lanes, splits, self.kept), np.uint64)
+        arguments = SELECT(
+            candidates=candidates, walking=walking, next_try=next_try, number=number, kept=self.kept, splits=splits,
+            parts=parts,
+        )  # fmt: skip
+        block.launch("ppr_select", block.lanes * splits * SELECT_THREADS, [arguments], block=SELECT_THREADS)
+        return self._rounds(block, parts)
+
+    def _list(self, block: PprBlock, rounds: Arguments, local: DeviceArray | None = None) -> Arguments:
         graph = self.graph
-        rows = [graph.indptr, graph.indices, graph.weight, graph.edge_type, block.mask, block.attraction]
-        return [*candidates, *found, *proves, *rows, *block.restart_rows, block.restart64]
+        twins = TWINS(
+            indptr=graph.indptr, indices=graph.indices, weight=graph.weight, edge_type=graph.edge_type,
+            mask=block.mask, attraction=block.attraction, restart_rows=block.restart_set(), restart=block.restart64,
+        )  # fmt: skip
+        return LIST(
+            rounds=rounds, internal_of=graph.internal_of, unscale=block.unscale64, locals=local, k=self.k,
+            order=self.prove_order, twins=twins,
+        )  # fmt: skip
 
     @staticmethod
-    def _launch(block: PprBlock, kernel: str, arguments: list[Any]) -> None:
-        block.launch(kernel, block.lanes * SELECT_THREADS, arguments, block=SELECT_THREADS)
+    def _launch(block: PprBlock, kernel: str, arguments: Arguments) -> None:
+        block.launch(kernel, block.lanes * SELECT_THREADS, [arguments], block=SELECT_THREADS)
