@@ -61,6 +61,17 @@ class Recorder:
         self.expected += [values[name].tobytes() for name in values if name in outputs]
 
     @staticmethod
+    def flat(fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields with those of dicts as name.key; numbers in dicts are float64."""
+        inner = {
+            f"{name}.{key}": value if isinstance(value, np.ndarray) else float(value)
+            for name, given in fields.items()
+            if isinstance(given, dict)
+            for key, value in given.items()
+        }
+        return {name: value for name, value in fields.items() if not isinstance(value, dict)} | inner
+
+    @staticmethod
     def text(value: str) -> bytes:
         return struct.pack("<I", len(value)) + value.encode()
 
@@ -95,7 +106,7 @@ class Recorder:
 
     def calibrate(self, scores: Any, counts: Any, **fields: Any) -> None:
         _native.calibrate(scores, counts, **fields)
-        self.add("calibrate", {"scores": scores, "counts": counts, **fields})
+        self.add("calibrate", {"scores": scores, "counts": counts, **self.flat(fields)})
 
     def fuse(self, ids: list[Any], scores: list[Any], counts: list[Any], **fields: Any) -> None:
         _native.fuse(ids, scores, counts, **fields)
@@ -104,7 +115,7 @@ class Recorder:
             for name, arrays in (("ids", ids), ("scores", scores), ("counts", counts))
             for i, array in enumerate(arrays)
         }
-        self.add("fuse", {**lists, **fields})
+        self.add("fuse", {**lists, **self.flat(fields)})
 
     def ising(self, **fields: Any) -> None:
         _native.ising(**fields)

@@ -9,18 +9,68 @@ namespace {
 
 using hopfuse::CalibrateArgs;
 using hopfuse::Calibration;
+using hopfuse::CalibrationRule;
 using hopfuse::FuseArgs;
 using hopfuse::FuseList;
 using hopfuse::FusionMethod;
+using hopfuse::FusionOptions;
 using hopfuse::Ties;
 
-void calibrate(In<float> scores, In<int64_t> counts, int method, int ties, In<float> option, int32_t threads,
+// Sets the field of that name, if it is this one. An array is not copied, so the caller keeps it.
+struct Field {
+    const std::string& name;
+    nb::handle value;
+
+    bool set(const char* field, float& number) const {
+        if (name != field) return false;
+        number = nb::cast<float>(value);
+        return true;
+    }
+    bool set(const char* field, const float*& array) const {
+        if (name != field) return false;
+        array = nb::cast<In<float>>(value, false).data();
+        return true;
+    }
+};
+
+template <class Set>
+void set_fields(const nb::dict& given, Set set) {
+    for (auto [key, value] : given) {
+        const std::string name = nb::cast<std::string>(key);
+        if (!set(Field{name, value})) throw nb::type_error(("no option has the name " + name).c_str());
+    }
+}
+
+CalibrationRule calibration_rule(int method, int ties, const nb::dict& option) {
+    CalibrationRule rule{static_cast<Calibration>(method), static_cast<Ties>(ties), 0.0f, 0.0f, 0.0f, nullptr, nullptr};
+    set_fields(option, [&](const Field& field) {
+        return field.set("single", rule.single) || field.set("equal", rule.equal) ||
+               field.set("temperature", rule.temperature) || field.set("lower", rule.lower) ||
+               field.set("upper", rule.upper);
+    });
+    return rule;
+}
+
+FusionOptions fusion_options(const nb::dict& option) {
+    FusionOptions options{};
+    set_fields(option, [&](const Field& field) {
+#define HOPFUSE_SET(name) \
+    if (field.set(#name, options.name)) return true;
+        HOPFUSE_FUSION_NUMBERS(HOPFUSE_SET)
+        HOPFUSE_FUSION_ARRAYS(HOPFUSE_SET)
+#undef HOPFUSE_SET
+        return false;
+    });
+    return options;
+}
+
+void calibrate(In<float> scores, In<int64_t> counts, int method, int ties, const nb::dict& option, int32_t threads,
                Out<float> out) {
     const CalibrateArgs args{static_cast<int64_t>(scores.shape(0)),
                              static_cast<int64_t>(scores.shape(1)),
                              scores.data(),
                              counts.data(),
-                             {static_cast<Calibration>(method), static_cast<Ties>(ties), option.data()},
+                             calibration_rule(method, ties, option),
                              out.data(),
                              threads};
     hopfuse::Status status;
@@ -33,8 +83,9 @@ void calibrate(In<float> scores, In<int64_t> counts, int method, int ties, In<fl
 
 void fuse(const std::vector<In<int64_t>>& ids, const std::vector<In<float>>& scores,
           const std::vector<In<int64_t>>& counts, In<int64_t> pools, int method, int calibration, int ties,
-          In<float> calibration_option, In<float> option, In<float> weights, bool weights_shared, float consensus,
-          In<float> prior, int32_t threads, Out<int64_t> out_ids, Out<float> out_scores, Out<int64_t> out_counts) {
+          const nb::dict& calibration_option, const nb::dict& option, In<float> weights, bool weights_shared,
+          float consensus, In<float> prior, int32_t threads, Out<int64_t> out_ids, Out<float> out_scores,
+          Out<int64_t> out_counts) {
     std::vector<FuseList> lists;
     for (size_t l = 0; l < ids.size(); ++l)
         lists.push_back({static_cast<int64_t>(ids[l].shape(1)), ids[l].data(), scores[l].data(), counts[l].data()});
@@ -43,8 +94,8 @@ void fuse(const std::vector<In<int64_t>>& ids, const std::vector<In<float>>& sco
                         lists.data(),
                         pools.data(),
                         static_cast<FusionMethod>(method),
-                        {static_cast<Calibration>(calibration), static_cast<Ties>(ties), calibration_option.data()},
-                        option.data(),
+                        calibration_rule(calibration, ties, calibration_option),
+                        fusion_options(option),
                         weights.data(),
                         weights_shared,
                         {consensus, prior.data(), static_cast<int64_t>(prior.shape(0))},

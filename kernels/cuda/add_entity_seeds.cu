@@ -32,6 +32,26 @@ struct HeldNodes {
     }
 };
 
+struct EntitySeedArguments {
+    SeedRow seeds;  // of the first query
+    const int64_t* ids;
+    const int64_t* counts;
+    int32_t k;
+    const int64_t* indptr;  // nodes of hits
+    const int32_t* indices;
+    const float* weight;  // or null: 1
+    const int64_t* frequency;
+    int64_t frequency_stride;
+    int64_t rows;
+    double mass;
+    int32_t places;
+    int32_t* held_node;  // (B, places)
+    double* held_value;  // (B, places)
+    int64_t* out_node;   // (B, width + places)
+    double* out_weight;  // (B, width + places)
+    int32_t* status;     // (B,)
+};
+
 }  // namespace hopfuse
 
 // add_entity_seeds_f64: seeds (B, width + places) from seeds (B, width), which share 1 - mass of the restart, and from the
@@ -40,38 +60,37 @@ struct HeldNodes {
 // `frequency_stride` apart, or with a stride of 0 one row for all.
 // Unit: a query; a block. Block: 128. Shared memory: 16 bytes. Registers: <= 64 (occupancy 50 %).
 // Bytes: 16 width + 8 k + 20 a held node read, 16 (width + places) written; held nodes are compared with each other.
-extern "C" __global__ void __launch_bounds__(128)
-    add_entity_seeds_f64(const int64_t* node, const double* weight, int width, const int64_t* ids,
-                         const int64_t* counts, int k, const int64_t* indptr, const int32_t* indices,
-                         const float* entry_weight, const int64_t* frequency, int64_t frequency_stride, int64_t rows,
-                         double mass, int places, int32_t* held_node, double* held_value, int64_t* out_node,
-                         double* out_weight, int32_t* status) {
+extern "C" __global__ void __launch_bounds__(128) add_entity_seeds_f64(const hopfuse::EntitySeedArguments a) {
     using namespace hopfuse;
     __shared__ double sums[2];
     const int64_t query = blockIdx.x;
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-    const SeedRow seeds = {node + query * width, weight + query * width, width};
-    int32_t* const nodes_here = held_node + query * places;
-    double* const values_here = held_value + query * places;
+    const int width = a.seeds.width, places = a.places;
+    const SeedRow seeds = {a.seeds.node + query * width, a.seeds.weight + query * width, width};
+    int32_t* const nodes_here = a.held_node + query * places;
+    double* const values_here = a.held_value + query * places;
+    const int64_t* const ids = a.ids + query * a.k;
+    const int64_t* const indptr = a.indptr;
 
     bool is_outside = false;
     int64_t total = 0;
-    for (int64_t j = 0; j < counts[query]; ++j) {
-        const int64_t row = ids[query * k + j];
-        is_outside = is_outside || row < 0 || row >= rows;
+    for (int64_t j = 0; j < a.counts[query]; ++j) {
+        const int64_t row = ids[j];
+        is_outside = is_outside || row < 0 || row >= a.rows;
         if (!is_outside) total += indptr[row + 1] - indptr[row];
     }
     const bool fits = !is_outside && total <= places;
-    if (thread == 0) status[query] = is_outside ? status_document_outside : fits ? status_complete : status_incomplete;
+    if (thread == 0)
+        a.status[query] = is_outside ? status_document_outside : fits ? status_complete : status_incomplete;
 
     int64_t place = 0;
-    for (int64_t j = 0; fits && j < counts[query]; ++j) {
-        const int64_t row = ids[query * k + j], length = indptr[row + 1] - indptr[row];
+    for (int64_t j = 0; fits && j < a.counts[query]; ++j) {
+        const int64_t row = ids[j], length = indptr[row + 1] - indptr[row];
         for (int64_t i = thread; i < length; i += threads) {
             const int64_t entry = indptr[row] + i;
-            const int64_t often = frequency[query * frequency_stride + indices[entry]];
-            const double worth = entry_weight == nullptr ? 1.0 : static_cast<double>(entry_weight[entry]);
-            nodes_here[place + i] = indices[entry];
+            const int64_t often = a.frequency[query * a.frequency_stride + a.indices[entry]];
+            const double worth = a.weight == nullptr ? 1.0 : static_cast<double>(a.weight[entry]);
+            nodes_here[place + i] = a.indices[entry];
             values_here[place + i] = often > 0 ? worth / static_cast<double>((j + 1) * often) : 0.0;
         }
         place += length;
@@ -83,9 +102,9 @@ extern "C" __global__ void __launch_bounds__(128)
     __syncthreads();
 
     const bool has_own = sums[0] > 0.0 && is_finite(sums[0]), has_other = sums[1] > 0.0;
-    const double kept = has_own && has_other ? 1.0 - mass : 1.0, given = has_own ? mass : 1.0;
-    int64_t* const nodes = out_node + query * (width + places);
-    double* const weights = out_weight + query * (width + places);
+    const double kept = has_own && has_other ? 1.0 - a.mass : 1.0, given = has_own ? a.mass : 1.0;
+    int64_t* const nodes = a.out_node + query * (width + places);
+    double* const weights = a.out_weight + query * (width + places);
     for (int i = thread; i < width; i += threads) {
         double own = seeds.holds(i) ? seeds.weight[i] : 0.0;
         if (has_own) own = own / sums[0];  // otherwise the walk refuses the weights

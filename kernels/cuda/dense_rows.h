@@ -51,10 +51,19 @@ HOPFUSE_DEVICE float score_of(float dot, int cosine, float query_norm, float row
     return cosine != 0 ? dot / (query_norm * row_norm) : dot;
 }
 
+struct Queries {
+    const float* data;  // (batch, dim)
+    const float* norm;  // (batch,) canonical
+    int32_t batch, dim, cosine;
+};
+
 struct Mask {
     const uint8_t* bytes;  // or null
     int64_t stride, first;
 
+    __device__ const uint8_t* of(int64_t query) const {
+        return bytes == nullptr ? nullptr : bytes + query * stride + first;
+    }
     __device__ bool holds(int64_t query, int64_t row) const {
         return bytes == nullptr || bytes[query * stride + first + row] != 0;
     }

@@ -7,7 +7,7 @@
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/query_status.h"
-#include "hopfuse/topk_key.h"
+#include "topk_keys.h"
 
 namespace hopfuse {
 
@@ -46,21 +46,6 @@ HOPFUSE_DEVICE void check_queries(const float* queries, int64_t count, int dim, 
     status[group] = !is_good ? status_bad_query : is_zero ? status_zero_query : status_complete;
 }
 
-struct Queries {
-    const float* data;  // (batch, dim)
-    const float* norm;  // (batch,) canonical
-    int batch, dim, cosine;
-};
-
-// Where the keys of a tile are written: columns first .. first + columns of a query's keys, `stride` before the next query's.
-struct KeyColumns {
-    uint64_t* keys;
-    int64_t stride, first;
-    int columns;
-
-    __device__ void put(int64_t query, int column, uint64_t key) const { keys[query * stride + first + column] = key; }
-};
-
 // Scores one row of the tile for up to QUERIES_PER_ROW queries.
 template <class Row>
 HOPFUSE_DEVICE void score_row(const typename Row::Element* tile, const float* row_norm, int rows, int64_t first_row,
@@ -93,17 +78,17 @@ HOPFUSE_DEVICE void score_row(const typename Row::Element* tile, const float* ro
         uint64_t key = 0;
         if (is_wanted[t])
             key = make_topk_key(score_of(sum[t], q.cosine, q.norm[b], row_norm[column]), first_row + column);
-        out.put(b, static_cast<int>(column), key);
+        out.put(b, column, key);
     }
 }
 
 // Rows by number: those of a list of keys, or positions of id lists.
 struct Listed {
     const uint64_t* keys;  // (batch, width), or null
-    int width;
+    int32_t width;
     const int64_t* indptr;  // (2,) or (batch + 1,)
     const int64_t* ids;
-    int shared;
+    int32_t shared;
     int64_t first;  // position in the id list of column 0
 
     // -1 beyond the end.
@@ -135,7 +120,7 @@ HOPFUSE_DEVICE void score_listed(const typename Row::Element* corpus, const floa
     if (lane != 0 || column >= out.columns) return;
     uint64_t key = 0;
     if (row >= 0) key = make_topk_key(score_of(sum[0], q.cosine, q.norm[b], row_norm[row]), row);
-    out.put(b, static_cast<int>(column), key);
+    out.put(b, column, key);
 }
 
 }  // namespace hopfuse
@@ -191,13 +176,11 @@ extern "C" __global__ void __launch_bounds__(256)
 // dense_score_TYPE: keys of the canonical scores of a tile's allowed rows; 0 for other rows and for columns beyond the rows.
 // Grid: ceil(columns / 16) * ceil(batch / 4) blocks, the queries of one tile side by side. Block: 256. Registers: <= 64
 // (occupancy 50 %). Moved: a row's bytes for every 4 queries, mostly from the second-level cache; 8 bytes a key.
-#define HOPFUSE_DENSE_SCORE(name, Row)                                                                               \
-    extern "C" __global__ void __launch_bounds__(256) name(                                                          \
-        const hopfuse::Row::Element* tile, const float* row_norm, int rows, int64_t first_row, const float* queries, \
-        const float* query_norm, int batch, int dim, int cosine, const uint8_t* mask, int64_t mask_stride,           \
-        int64_t mask_first, uint64_t* keys, int64_t key_stride, int64_t key_first, int columns) {                    \
-        hopfuse::score_row<hopfuse::Row>(tile, row_norm, rows, first_row, {queries, query_norm, batch, dim, cosine}, \
-                                         {mask, mask_stride, mask_first}, {keys, key_stride, key_first, columns});   \
+#define HOPFUSE_DENSE_SCORE(name, Row)                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                   \
+        name(const hopfuse::Row::Element* tile, const float* row_norm, int rows, int64_t first_row,     \
+             const hopfuse::Queries queries, const hopfuse::Mask mask, const hopfuse::KeyColumns out) { \
+        hopfuse::score_row<hopfuse::Row>(tile, row_norm, rows, first_row, queries, mask, out);          \
     }
 
 HOPFUSE_DENSE_SCORE(dense_score_f32, Float32Row)
@@ -208,15 +191,11 @@ HOPFUSE_DENSE_SCORE(dense_score_bf16, BFloat16Row)
 // first .. first + columns of id lists; 0 beyond the end of a list.
 // Grid: batch * ceil(columns / 16) blocks. Block: 256. Registers: <= 64 (occupancy 50 %). Moved: a row's bytes, 8 of an
 // id or a key, 8 of the key made; queries come from the cache.
-#define HOPFUSE_DENSE_RESCORE(name, Row)                                                                               \
-    extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        name(const hopfuse::Row::Element* corpus, const float* row_norm, const float* queries,                         \
-             const float* query_norm, int batch, int dim, int cosine, const uint64_t* candidates, int width,           \
-             const int64_t* indptr, const int64_t* ids, int shared, int64_t first, uint64_t* keys, int64_t key_stride, \
-             int64_t key_first, int columns) {                                                                         \
-        hopfuse::score_listed<hopfuse::Row>(corpus, row_norm, {queries, query_norm, batch, dim, cosine},               \
-                                            {candidates, width, indptr, ids, shared, first},                           \
-                                            {keys, key_stride, key_first, columns});                                   \
+#define HOPFUSE_DENSE_RESCORE(name, Row)                                                                 \
+    extern "C" __global__ void __launch_bounds__(256)                                                    \
+        name(const hopfuse::Row::Element* corpus, const float* row_norm, const hopfuse::Queries queries, \
+             const hopfuse::Listed listed, const hopfuse::KeyColumns out) {                              \
+        hopfuse::score_listed<hopfuse::Row>(corpus, row_norm, queries, listed, out);                     \
     }
 
 HOPFUSE_DENSE_RESCORE(dense_rescore_f32, Float32Row)

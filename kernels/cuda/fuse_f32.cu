@@ -36,13 +36,35 @@ struct ListValues {
 // What a document's score and rank depend on besides its entries, and where hits are written.
 struct Ranking {
     FusionMethod method;
-    const float* option;
+    const FusionOptions& option;
     const float* weights;  // of this query
-    Finish finish;
+    const Finish& finish;
     int64_t k;
     int64_t* ids;
     float* scores;
     int64_t* count;
+};
+
+struct FuseArguments {
+    FlatLists lists;
+    const int64_t* ids;
+    ListValues values;
+    FusionMethod method;
+    FusionOptions option;
+    const float* weights;  // (L,), or with weight_step = L (B, L)
+    int64_t weight_step;   // from a query's weights to the next one's; 0 if all queries share them
+    Finish finish;
+    int64_t k;
+    int64_t* out_ids;     // (B, k)
+    float* out_scores;    // (B, k)
+    int64_t* out_counts;  // (B,)
+    int64_t size;         // of the buffer for sorting, in entries
+    uint8_t* room;        // a buffer for each block, or null: shared memory
+
+    __device__ Ranking ranking(int64_t b) const {
+        return {method, option,          weights + b * weight_step, finish,
+                k,      out_ids + b * k, out_scores + b * k,        out_counts + b};
+    }
 };
 
 // Entry::list of a document's first entry after it is scored (further entries are from later lists, above 0), and of padding,
@@ -247,14 +269,14 @@ HOPFUSE_DEVICE void write_hits(const Ranking& by, const Entry* best, int64_t cou
     if (threadIdx.x == 0) *by.count = count;
 }
 
-// Fuses one query, in a buffer of `size` entries.
-HOPFUSE_DEVICE void fuse_query(const FlatLists& in, int64_t b, const int64_t* ids, const ListValues& of,
-                               const Ranking& by, int64_t size, Entry* entries) {
-    make_values(in, b, of, by);
-    const int64_t used = fill_entries(in, b, ids, of.values, size, entries);
-    sort(entries, size, ByDocument{});
-    const int64_t documents = score_documents(in, b, by, used, of.values, entries);
-    sort(entries, size, ByRank{});
+// Fuses one query, in a buffer of `a.size` entries.
+HOPFUSE_DEVICE void fuse_query(const FuseArguments& a, int64_t b, Entry* entries) {
+    const Ranking by = a.ranking(b);
+    make_values(a.lists, b, a.values, by);
+    const int64_t used = fill_entries(a.lists, b, a.ids, a.values.values, a.size, entries);
+    sort(entries, a.size, ByDocument{});
+    const int64_t documents = score_documents(a.lists, b, by, used, a.values.values, entries);
+    sort(entries, a.size, ByRank{});
     write_hits(by, entries, documents < by.k ? documents : by.k);
 }
 
@@ -265,13 +287,11 @@ HOPFUSE_DEVICE void fuse_query(const FlatLists& in, int64_t b, const int64_t* id
 // z_score and three_sigma read scores twice and what they have written twice, l2 scores twice, sum and softmax what they
 // have written twice; pit and gaussian read on from a score to the first that differs.
 extern "C" __global__ void __launch_bounds__(128, 8)
-    calibrate_f32(int64_t batch, int64_t width, const float* scores, const int64_t* counts, int32_t method,
-                  int32_t ties, const float* option, float* out) {
+    calibrate_f32(int64_t batch, int64_t width, const float* scores, const int64_t* counts,
+                  const hopfuse::CalibrationRule rule, float* out) {
     const int64_t b = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x / 32;
     if (b >= batch) return;
     const hopfuse::Warp team{static_cast<int>(threadIdx.x % 32)};
-    const hopfuse::CalibrationRule rule{static_cast<hopfuse::Calibration>(method), static_cast<hopfuse::Ties>(ties),
-                                        option};
     hopfuse::calibrate_row(team, scores + b * width, counts[b], width, rule, out + b * width);
 }
 
@@ -287,30 +307,6 @@ extern "C" __global__ void __launch_bounds__(256)
     all_scores[batch * start + at] = scores[at];
 }
 
-#define HOPFUSE_FUSE_PARAMETERS                                                                                      \
-    int64_t batch, int32_t lists, const int64_t *starts, const int64_t *counts, const int64_t *pools,                \
-        const int64_t *ids, const float *scores, int32_t calibration, int32_t ties, const float *calibration_option, \
-        float *values, int32_t method, const float *option, const float *weights, int64_t weight_step,               \
-        float consensus, const float *prior, int64_t priors, int64_t k, int64_t *out_ids, float *out_scores,         \
-        int64_t *out_counts
-
-// weight_step: the distance from a query's weights to the next one's: the number of lists, or 0 if all queries share them.
-#define HOPFUSE_FUSE_QUERY(b, size, entries)                                                        \
-    hopfuse::fuse_query(hopfuse::FlatLists{batch, lists, starts, counts, pools}, b, ids,            \
-                        hopfuse::ListValues{scores,                                                 \
-                                            {static_cast<hopfuse::Calibration>(calibration),        \
-                                             static_cast<hopfuse::Ties>(ties), calibration_option}, \
-                                            values},                                                \
-                        hopfuse::Ranking{static_cast<hopfuse::FusionMethod>(method),                \
-                                         option,                                                    \
-                                         weights + b * weight_step,                                 \
-                                         {consensus, prior, priors},                                \
-                                         k,                                                         \
-                                         out_ids + b * k,                                           \
-                                         out_scores + b * k,                                        \
-                                         out_counts + b},                                           \
-                        size, entries)
-
 // fuse_f32: the best k documents of each query. Entries are sorted in shared memory, 16 size bytes with size at most 2048,
 // or, if `room` is given, in global memory, `size` entries per block, for lists of any size.
 // Unit: a query; a block, which goes on with another. Block: 256. Shared memory: <= 32 KiB. Registers: <= 64 (occupancy
@@ -318,11 +314,12 @@ extern "C" __global__ void __launch_bounds__(256)
 // written; list values as calibrate_f32, and boltzmann goes over them three times more; in global memory each of the
 // log2(size) (log2(size) + 1) / 2 steps of the two sorts reads 16 size and writes as much of it as it changes. gumbel, for
 // its theta, and condorcet compare every two documents.
-extern "C" __global__ void __launch_bounds__(256, 4) fuse_f32(HOPFUSE_FUSE_PARAMETERS, int64_t size, void* room) {
-    HOPFUSE_DYNAMIC_SHARED(hopfuse::Entry, shared);
-    hopfuse::Entry* const entries = room == nullptr ? shared : static_cast<hopfuse::Entry*>(room) + blockIdx.x * size;
-    for (int64_t b = blockIdx.x; b < batch; b += gridDim.x) {
-        HOPFUSE_FUSE_QUERY(b, size, entries);
+extern "C" __global__ void __launch_bounds__(256, 4) fuse_f32(const hopfuse::FuseArguments a) {
+    using namespace hopfuse;
+    HOPFUSE_DYNAMIC_SHARED(Entry, shared);
+    Entry* const entries = a.room == nullptr ? shared : reinterpret_cast<Entry*>(a.room) + blockIdx.x * a.size;
+    for (int64_t b = blockIdx.x; b < a.lists.batch; b += gridDim.x) {
+        fuse_query(a, b, entries);
         __syncthreads();
     }
 }

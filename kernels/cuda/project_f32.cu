@@ -2,7 +2,7 @@
 #include "hopfuse/device.h"
 #include "hopfuse/project.h"
 #include "hopfuse/query_status.h"
-#include "hopfuse/topk_key.h"
+#include "topk_keys.h"
 
 namespace hopfuse {
 
@@ -60,39 +60,37 @@ extern "C" __global__ void __launch_bounds__(256)
 // Unit: a row and 4 queries; a thread. Block: 128. Registers: <= 48. Bytes: for 4 queries, 16 a row and 8 an entry (12
 // with weights) read, and 16 gathered; 16 a row written.
 extern "C" __global__ void __launch_bounds__(128)
-    project_f32(const int64_t* indptr, const int32_t* indices, const float* weight, const float* scale, int64_t rows,
-                int64_t columns, const float* scores, int64_t batch, int32_t* status, float* out) {
+    project_f32(const hopfuse::ProjectRows rows, const float* scores, int64_t batch, int32_t* status, float* out) {
     using namespace hopfuse;
     const ProjectPlace at = ProjectPlace::of(batch);
-    if (at.row >= rows) return;
+    if (at.row >= rows.rows) return;
     float result[PROJECT_QUERIES];
-    project_row({rows, columns, indptr, indices, weight, scale}, at, scores, batch, result);
+    project_row(rows, at, scores, batch, result);
 #pragma unroll
     for (int t = 0; t < PROJECT_QUERIES; ++t) {
         if (at.query + t >= batch) continue;
-        out[(at.query + t) * rows + at.row] = result[t];
+        out[(at.query + t) * rows.rows + at.row] = result[t];
         note_result(status, at.query + t, result[t]);
     }
 }
 
 // project_keys_u64: the same for rows first_row .. first_row + count as keys (hopfuse/topk_key.h), 0 if a result is not
-// above 0. Writes columns first_key .. first_key + columns of a query's keys, `stride` before the next query's.
+// above 0.
 // Unit: a row and 4 queries; a thread. Block: 128. Registers: <= 56. Bytes: as project_f32, but 32 a row written.
 extern "C" __global__ void __launch_bounds__(128)
-    project_keys_u64(const int64_t* indptr, const int32_t* indices, const float* weight, const float* scale,
-                     int64_t columns, const float* scores, int64_t batch, int32_t* status, int64_t first_row,
-                     int64_t count, uint64_t* keys, int64_t stride, int64_t first_key, int64_t key_columns) {
+    project_keys_u64(const hopfuse::ProjectRows rows, const float* scores, int64_t batch, int32_t* status,
+                     int64_t first_row, int64_t count, const hopfuse::KeyColumns out) {
     using namespace hopfuse;
     const ProjectPlace at = ProjectPlace::of(batch);
-    if (at.row >= key_columns) return;
+    if (at.row >= out.columns) return;
     const bool is_row = at.row < count;
     float result[PROJECT_QUERIES] = {0.0f, 0.0f, 0.0f, 0.0f};
     const int64_t row = first_row + at.row;
-    if (is_row) project_row({0, columns, indptr, indices, weight, scale}, {row, at.query}, scores, batch, result);
+    if (is_row) project_row(rows, {row, at.query}, scores, batch, result);
 #pragma unroll
     for (int t = 0; t < PROJECT_QUERIES; ++t) {
         if (at.query + t >= batch) continue;
-        keys[(at.query + t) * stride + first_key + at.row] = result[t] > 0.0f ? make_topk_key(result[t], row) : 0;
+        out.put(at.query + t, at.row, result[t] > 0.0f ? make_topk_key(result[t], row) : 0);
         note_result(status, at.query + t, result[t]);
     }
 }

@@ -10,7 +10,7 @@ namespace hopfuse {
 struct SeedRow {
     const int64_t* node;
     const double* weight;
-    int width;
+    int32_t width;
 
     __device__ bool holds(int i) const { return node[i] != -1; }
     __device__ bool is_good(int i) const { return !holds(i) || (weight[i] >= 0.0 && is_finite(weight[i])); }

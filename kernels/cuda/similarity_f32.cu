@@ -18,16 +18,10 @@ HOPFUSE_DEVICE float cosine_of(unsigned rank) {
     return bits_to_float((rank & 0x80000000u) != 0 ? rank & 0x7fffffffu : ~rank);
 }
 
-struct CosineQueries {
-    const float* data;  // (batch, dim)
-    const float* norm;  // (batch,) canonical
-    int batch, dim;
-};
-
 // Cosines of one row with up to QUERIES_PER_ROW queries; `best` has the ranks of the largest that the block has seen.
 template <class Row>
 HOPFUSE_DEVICE void measure_row(const typename Row::Element* rows, const float* row_norm, int64_t count,
-                                const CosineQueries& q, const Mask& mask, float* out, unsigned* best) {
+                                const Queries& q, const Mask& mask, float* out, unsigned* best) {
     const int groups = static_cast<int>(blockDim.x) / LANES, lane = static_cast<int>(threadIdx.x) % LANES;
     const int64_t query_groups = (q.batch + QUERIES_PER_ROW - 1) / QUERIES_PER_ROW;
     const int64_t first_query = blockIdx.x % query_groups * QUERIES_PER_ROW;
@@ -55,8 +49,7 @@ HOPFUSE_DEVICE void measure_row(const typename Row::Element* rows, const float* 
 // The same for a block's rows; `best` are its shared ranks.
 template <class Row>
 HOPFUSE_DEVICE void measure_rows(const typename Row::Element* rows, const float* row_norm, int64_t count,
-                                 const CosineQueries& q, const Mask& mask, float* out, unsigned* best,
-                                 unsigned* largest) {
+                                 const Queries& q, const Mask& mask, float* out, unsigned* best, unsigned* largest) {
     if (threadIdx.x < QUERIES_PER_ROW) best[threadIdx.x] = 0;
     __syncthreads();
     measure_row<Row>(rows, row_norm, count, q, mask, out, best);
@@ -89,14 +82,12 @@ HOPFUSE_DEVICE void add_whole(Whole* total, Whole mine) {
 // Grid: ceil(count / 16) * ceil(batch / 4) blocks, the queries of some rows side by side. Block: 256. Shared memory: 16 bytes.
 // Registers: <= 64 (occupancy 50 %). Moved: a row's bytes for every 4 queries, mostly from the second-level cache; 4 bytes a
 // cosine.
-#define HOPFUSE_SIMILARITY_COSINES(name, Row)                                                                   \
-    extern "C" __global__ void __launch_bounds__(256)                                                           \
-        name(const hopfuse::Row::Element* rows, const float* row_norm, int64_t count, const float* queries,     \
-             const float* query_norm, int batch, int dim, const uint8_t* mask, int64_t mask_stride, float* out, \
-             unsigned* largest) {                                                                               \
-        __shared__ unsigned best[hopfuse::QUERIES_PER_ROW];                                                     \
-        hopfuse::measure_rows<hopfuse::Row>(rows, row_norm, count, {queries, query_norm, batch, dim},           \
-                                            {mask, mask_stride, 0}, out, best, largest);                        \
+#define HOPFUSE_SIMILARITY_COSINES(name, Row)                                                                         \
+    extern "C" __global__ void __launch_bounds__(256)                                                                 \
+        name(const hopfuse::Row::Element* rows, const float* row_norm, int64_t count, const hopfuse::Queries queries, \
+             const hopfuse::Mask mask, float* out, unsigned* largest) {                                               \
+        __shared__ unsigned best[hopfuse::QUERIES_PER_ROW];                                                           \
+        hopfuse::measure_rows<hopfuse::Row>(rows, row_norm, count, queries, mask, out, best, largest);                \
     }
 
 HOPFUSE_SIMILARITY_COSINES(similarity_cosines_f32, Float32Row)

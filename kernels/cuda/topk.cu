@@ -4,11 +4,34 @@
 // A running list has the best `width` keys that were streamed past it, in descending order, 0 if there are fewer. Every key
 // that is not in a full list is below its last one. Lists are (queries, splits, width): each split of a tile has its own
 // list, so that few queries still fill a device; dense_keep_u64 merges them at the end.
+#include "dense_rows.h"
 #include "hopfuse/device.h"
 #include "hopfuse/query_status.h"
 #include "topk_keys.h"
 
 namespace hopfuse {
+
+// Bound of approximate dot products; see dense_select_f32.
+struct DotBound {
+    float slack, norm_floor, underflow;
+};
+
+// The running lists of a launch, a block each, and the memory of a block.
+struct RunningLists {
+    int32_t splits;
+    uint64_t* keys;  // (queries, splits, width)
+    int32_t fresh;   // whether the lists are empty before
+    int32_t width;
+    int32_t room;  // keys in shared memory
+};
+
+// Hits of a batch, (B, columns) and (B,).
+struct Hits {
+    int64_t* ids;
+    float* scores;
+    int64_t* counts;
+    int32_t* status;
+};
 
 // Upper bounds of canonical scores, from the approximate dot products of a matrix product; see dense_select_f32.
 struct UpperBounds {
@@ -16,13 +39,15 @@ struct UpperBounds {
     const float* row_norm;   // of the tile's rows
     const uint8_t* allowed;  // of this query and tile, or null
     int64_t first_row;
-    float query_norm, slack, norm_floor, underflow;
+    float query_norm;
+    DotBound bound;
     int cosine;
 
     __device__ uint64_t key(int j) const {
         if (allowed != nullptr && allowed[j] == 0) return 0;
         const float norm = row_norm[j];
-        const float error = fmaf(slack * (query_norm + norm_floor), norm + norm_floor, underflow);
+        const float error =
+            fmaf(bound.slack * (query_norm + bound.norm_floor), norm + bound.norm_floor, bound.underflow);
         if (cosine == 0) return make_topk_key(scores[j] + error, first_row + j);
         const float norms = query_norm * norm;
         return make_topk_key(scores[j] / norms + error / norms, first_row + j);
@@ -34,6 +59,16 @@ struct StoredKeys {
 
     __device__ uint64_t key(int j) const { return keys[j]; }
 };
+
+// Streams a split of `count` keys past the block's list.
+template <class Source>
+HOPFUSE_DEVICE void keep_split(const Source& source, int64_t split, int64_t count, const RunningLists& lists,
+                               uint64_t* buffer, int* num_waiting) {
+    const int64_t begin = split * count / lists.splits, end = (split + 1) * count / lists.splits;
+    keep_best(source, static_cast<int>(begin), static_cast<int>(end),
+              lists.keys + static_cast<int64_t>(blockIdx.x) * lists.width, lists.fresh != 0, lists.width, lists.room,
+              buffer, num_waiting);
+}
 
 }  // namespace hopfuse
 
@@ -58,25 +93,16 @@ struct StoredKeys {
 // (and 1 of a mask), 16 width a block.
 extern "C" __global__ void __launch_bounds__(128)
     dense_select_f32(const float* scores, int rows, int64_t first_row, const float* query_norm, const float* row_norm,
-                     int cosine, float slack, float norm_floor, float underflow, const uint8_t* mask,
-                     int64_t mask_stride, int64_t mask_first, int splits, uint64_t* lists, int fresh, int width,
-                     int room) {
+                     int cosine, const hopfuse::DotBound bound, const hopfuse::Mask mask,
+                     const hopfuse::RunningLists lists) {
     using namespace hopfuse;
     HOPFUSE_DYNAMIC_SHARED(uint64_t, buffer);
     __shared__ int num_waiting;
-    const int64_t query = blockIdx.x / static_cast<unsigned>(splits);
-    const int64_t split = blockIdx.x % static_cast<unsigned>(splits);
-    const UpperBounds bounds = {scores + query * rows,
-                                row_norm + first_row,
-                                mask == nullptr ? nullptr : mask + query * mask_stride + mask_first,
-                                first_row,
-                                query_norm[query],
-                                slack,
-                                norm_floor,
-                                underflow,
-                                cosine};
-    keep_best(bounds, static_cast<int>(split * rows / splits), static_cast<int>((split + 1) * rows / splits),
-              lists + static_cast<int64_t>(blockIdx.x) * width, fresh != 0, width, room, buffer, &num_waiting);
+    const int64_t query = blockIdx.x / static_cast<unsigned>(lists.splits);
+    const int64_t split = blockIdx.x % static_cast<unsigned>(lists.splits);
+    const UpperBounds bounds = {
+        scores + query * rows, row_norm + first_row, mask.of(query), first_row, query_norm[query], bound, cosine};
+    keep_split(bounds, split, rows, lists, buffer, &num_waiting);
 }
 
 // Streams `columns` keys of each query, `stride` before the next query's, past its lists: canonical scores, or the lists of
@@ -84,16 +110,14 @@ extern "C" __global__ void __launch_bounds__(128)
 // Grid: queries * splits blocks. Block: 128. Shared memory: 32784 bytes (8 room). Registers: <= 40 (occupancy 12 %), as
 // above. Moved: 8 bytes a key, 16 width a block.
 extern "C" __global__ void __launch_bounds__(128)
-    dense_keep_u64(const uint64_t* keys, int64_t stride, int columns, int splits, uint64_t* lists, int fresh, int width,
-                   int room) {
+    dense_keep_u64(const uint64_t* keys, int64_t stride, int columns, const hopfuse::RunningLists lists) {
     using namespace hopfuse;
     HOPFUSE_DYNAMIC_SHARED(uint64_t, buffer);
     __shared__ int num_waiting;
-    const int64_t query = blockIdx.x / static_cast<unsigned>(splits);
-    const int64_t split = blockIdx.x % static_cast<unsigned>(splits), all = columns;
+    const int64_t query = blockIdx.x / static_cast<unsigned>(lists.splits);
+    const int64_t split = blockIdx.x % static_cast<unsigned>(lists.splits);
     const StoredKeys stored = {keys + query * stride};
-    keep_best(stored, static_cast<int>(split * all / splits), static_cast<int>((split + 1) * all / splits),
-              lists + static_cast<int64_t>(blockIdx.x) * width, fresh != 0, width, room, buffer, &num_waiting);
+    keep_split(stored, split, columns, lists, buffer, &num_waiting);
 }
 
 // The stages of a descending bitonic sort of runs of `length` keys that stay within `chunk` keys (all sizes are powers of
@@ -126,14 +150,13 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // Converts the first k of canonical keys (B, stride) to hits (B, columns), padded with id -1 and score -inf. The keys are
 // already sorted, or with `sorts` the block sorts them (stride is then a power of two, in shared memory). If `bounds`
-// (B, width), the sorted upper bounds of the rows of the keys, is not null, rescored[b] counts its rows and complete[b] tells
+// (B, width), the sorted upper bounds of the rows of the keys, is not null, rescored[b] counts its rows and hits.status[b] tells
 // whether no other row can be a hit (see dense_select_f32). `status` is the query's status so far (hopfuse/query_status.h).
 // Grid: one block a query. Block: 128. Shared memory: 32768 bytes (8 stride where it sorts, else 16). Registers: <= 48
 // (occupancy 25 %), 2 KiB for k = 10. Moved: 8 bytes a key that is sorted, 20 a hit, 8 a bound.
 extern "C" __global__ void __launch_bounds__(128, 6)
     topk_emit(const uint64_t* keys, int64_t stride, int sorts, int64_t k, int64_t columns, const uint64_t* bounds,
-              int width, const int32_t* status, int64_t* ids, float* scores, int64_t* counts, int32_t* complete,
-              int64_t* rescored) {
+              int width, const int32_t* status, const hopfuse::Hits hits, int64_t* rescored) {
     using namespace hopfuse;
     HOPFUSE_DYNAMIC_SHARED(uint64_t, buffer);
     const int64_t query = blockIdx.x, thread = threadIdx.x, threads = blockDim.x;
@@ -146,10 +169,10 @@ extern "C" __global__ void __launch_bounds__(128, 6)
     }
     for (int64_t i = thread; i < columns; i += threads) {
         const uint64_t key = i < k ? mine[i] : 0;
-        ids[query * columns + i] = key == 0 ? -1 : topk_key_row(key);
-        scores[query * columns + i] = key == 0 ? bits_to_float(0xff800000u) : topk_key_score(key);
-        if (key != 0 && (i + 1 == k || mine[i + 1] == 0)) counts[query] = i + 1;
-        if (key == 0 && i == 0) counts[query] = 0;
+        hits.ids[query * columns + i] = key == 0 ? -1 : topk_key_row(key);
+        hits.scores[query * columns + i] = key == 0 ? bits_to_float(0xff800000u) : topk_key_score(key);
+        if (key != 0 && (i + 1 == k || mine[i + 1] == 0)) hits.counts[query] = i + 1;
+        if (key == 0 && i == 0) hits.counts[query] = 0;
     }
     if (bounds != nullptr) {
         const uint64_t* const upper = bounds + query * width;
@@ -165,5 +188,5 @@ extern "C" __global__ void __launch_bounds__(128, 6)
         const bool proven = last == 0 || topk_key_score(mine[k - 1]) > topk_key_score(last);
         known = proven ? status_complete : status_incomplete;
     }
-    complete[query] = status[query] < 0 ? status[query] : known;
+    hits.status[query] = status[query] < 0 ? status[query] : known;
 }

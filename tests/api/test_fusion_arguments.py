@@ -289,21 +289,23 @@ def test_calibrate_takes_hits_alone(lists: Any) -> None:
 @pytest.mark.parametrize(
     "options", [fusion.Boltzmann(), fusion.RRF(rank_constant=3), fusion.Tsallis(q=(1.0, 2.0)), fusion.Calibration()]
 )
-def test_options_are_packed_once_for_each_number_of_lists(options: Any) -> None:
-    packed = options.packed_once(2)
-    assert packed.tobytes() == options.packed(2).tobytes()
-    assert packed is options.packed_once(2)
-    with pytest.raises(ValueError, match="read-only"):
-        packed[0] = 1.0
+def test_options_are_converted_once_for_each_number_of_lists(options: Any) -> None:
+    kept = options.kernel_options_once(2)
+    assert repr(kept) == repr(options.kernel_options(2))
+    assert kept is options.kernel_options_once(2)
+    for array in kept.values():
+        if isinstance(array, np.ndarray):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1.0
     again = pickle.loads(pickle.dumps(options))
     assert again == options
-    assert "_packed" not in vars(again)
-    assert again.packed_once(2).tobytes() == packed.tobytes()
+    assert "_kernel_options" not in vars(again)
+    assert repr(again.kernel_options_once(2)) == repr(kept)
 
 
-def test_options_are_packed_for_the_lists_of_a_call() -> None:
+def test_options_are_converted_for_the_lists_of_a_call() -> None:
     rule = fusion.Calibration()
-    assert [rule.packed_once(lists).size for lists in (1, 2, 1)] == [5, 7, 5]
+    assert [rule.kernel_options_once(lists)["lower"].size for lists in (1, 2, 1)] == [1, 2, 1]
 
 
 def test_a_list_among_options_is_read_in_every_call() -> None:

@@ -250,8 +250,24 @@ struct Replay {
         return kernels.dense_topk({rows, codes}, queries, hits);
     }
 
-    static CalibrationRule rule(const Call& c, const char* method, const char* option) {
-        return {Calibration(c.whole(method)), Ties(c.whole("ties")), c.array<float>(option)};
+    static CalibrationRule rule(const Call& c, const char* method, const std::string& option) {
+        return {Calibration(c.whole(method)),           Ties(c.whole("ties")),
+                float(c.real(option + ".single")),      float(c.real(option + ".equal")),
+                float(c.real(option + ".temperature")), c.array<float>(option + ".lower"),
+                c.array<float>(option + ".upper")};
+    }
+
+    static FusionOptions fusion_options(const Call& c) {
+        FusionOptions option{};
+#define HOPFUSE_READ(name) \
+    if (c.has("option." #name)) option.name = float(c.real("option." #name));
+        HOPFUSE_FUSION_NUMBERS(HOPFUSE_READ)
+#undef HOPFUSE_READ
+#define HOPFUSE_READ(name) \
+    if (c.has("option." #name)) option.name = c.array<float>("option." #name);
+        HOPFUSE_FUSION_ARRAYS(HOPFUSE_READ)
+#undef HOPFUSE_READ
+        return option;
     }
 
     Status calibrate(const Call& c) const {
@@ -271,7 +287,7 @@ struct Replay {
         args.batch = c.extent("out_ids", 0), args.k = c.extent("out_ids", 1);
         args.num_lists = int32_t(lists.size()), args.lists = lists.data();
         args.pools = c.array<int64_t>("pools");
-        args.method = FusionMethod(c.whole("method")), args.option = c.array<float>("option");
+        args.method = FusionMethod(c.whole("method")), args.option = fusion_options(c);
         args.calibration = rule(c, "calibration", "calibration_option");
         args.weights = c.array<float>("weights"), args.weights_shared = c.whole("weights_shared") != 0;
         args.finish = {float(c.real("consensus")), c.array<float>("prior"), c.extent("prior", 0)};

@@ -133,8 +133,8 @@ MUTANTS = [
     Mutant(
         "a bound without what products may lose below the least float32",
         "topk.cu",
-        "const float error = fmaf(slack * (query_norm + norm_floor), norm + norm_floor, underflow);",
-        "const float error = slack * query_norm * norm;",
+        "fmaf(bound.slack * (query_norm + bound.norm_floor), norm + bound.norm_floor, bound.underflow);",
+        "bound.slack * query_norm * norm;",
         "moved",
         "plain",
         "wrong",

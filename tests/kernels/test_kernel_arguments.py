@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hopfuse.backends.cuda.arguments import ISING, STRUCTS, ArgumentStruct
+from variants import simt_runtime
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 TYPES = {
@@ -21,6 +22,13 @@ TYPES = {
     "f8": "double",
 }
 
+#: The type of a field; of an enumeration, its integers'.
+STORED = """
+template <class T, bool = std::is_enum_v<T>> struct StoredType { using type = T; };
+template <class T> struct StoredType<T, true> { using type = std::underlying_type_t<T>; };
+template <class T> using Stored = typename StoredType<T>::type;
+"""
+
 
 def cpp_type(kind: str | ArgumentStruct) -> str:
     if isinstance(kind, ArgumentStruct):
@@ -32,7 +40,7 @@ def cpp_type(kind: str | ArgumentStruct) -> str:
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 @pytest.mark.parametrize("file", sorted({struct.file for struct in STRUCTS}))
 def test_cpp_and_python_lay_structs_out_alike(tmp_path: Path, file: str) -> None:
-    lines = [f'#include "{file}"', "#include <cstddef>", "#include <type_traits>", "using namespace hopfuse;"]
+    lines = [f'#include "{file}"', "#include <cstddef>", "#include <type_traits>", "using namespace hopfuse;", STORED]
     for struct in STRUCTS:
         if struct.file != file:
             continue
@@ -41,13 +49,20 @@ def test_cpp_and_python_lay_structs_out_alike(tmp_path: Path, file: str) -> None
         for field, kind in struct.fields.items():
             place = struct.dtype.fields[field][1]
             lines.append(f"static_assert(offsetof({struct.name}, {field}) == {place});")
-            lines.append(f"static_assert(std::is_same_v<decltype({struct.name}::{field}), {cpp_type(kind)}>);")
+            lines.append(f"static_assert(std::is_same_v<Stored<decltype({struct.name}::{field})>, {cpp_type(kind)}>);")
     source = tmp_path / "layout.cpp"
     source.write_text("\n".join(lines) + "\n", encoding="utf-8")
     folders = [f"-I{KERNELS / name}" for name in ("cuda", "include", "simt")]
     command = ["g++", "-std=c++20", "-fsyntax-only", "-DHOPFUSE_SIMT", *folders, "-include", "cuda_host.h", str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.emulator
+def test_no_kernel_has_more_than_twelve_parameters() -> None:
+    module = simt_runtime().module
+    many = {name: module.signature(name).count(",") + 1 for name in module.kernels}
+    assert {name: count for name, count in many.items() if count > 12} == {}
 
 
 def test_what_does_not_fit_is_refused() -> None:

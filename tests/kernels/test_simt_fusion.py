@@ -94,7 +94,7 @@ def row(scores: Any, width: int = 0) -> tuple[NDArray[np.float32], NDArray[np.in
 def check_calibrate(
     runtime: FusionRuntime, scores: Any, counts: Any, method: str, ties: str = "strict", **options: Any
 ) -> None:
-    call = CalibrateCall(scores, counts, method, ties, rule(method, ties, **options).packed(1), threads=1)
+    call = CalibrateCall(scores, counts, method, ties, rule(method, ties, **options).kernel_options(1), threads=1)
     done = fusion.calibrate(runtime, call)
     assert_bitwise(done, cpu.calibrate(call), f"{method}, {ties}")
 
@@ -124,10 +124,10 @@ def check_fuse(
         method=chosen.kernel,
         calibration=scale,
         ties=ties,
-        calibration_option=rule(scale, ties).packed(len(lists)),
+        calibration_option=rule(scale, ties).kernel_options(len(lists)),
         pools=np.array([one.ids.shape[1] for one in lists] if pools is None else pools, np.int64),
         prior=hf.fusion.Prior(prior).factors,
-        option=chosen.packed(len(lists)),
+        option=chosen.kernel_options(len(lists)),
         weights=chosen.default_weights(len(lists)) if weights is None else np.asarray(weights, np.float32),
         consensus=consensus,
         k=k,

@@ -52,20 +52,21 @@ enum class Calibration : int {
 };
 enum class Ties : int { strict = 0, weak = 1, mean = 2, rank = 3 };
 
-// How a list is calibrated. option: the value of a list of one; the value of a list of two or more equal scores; the
-// softmax temperature > 0; then lower and upper of each list. NaN means the default: the method's own value, or the
-// list's max for upper; lower has no default.
+// How lists are calibrated.
 struct CalibrationRule {
     Calibration method;
     Ties ties;
-    const float* option;
+    float single,
+        equal;          // the value of a list of one, and of a list of two or more equal scores; NaN: the method's own
+    float temperature;  // softmax: > 0
+    const float *lower, *upper;  // theoretical_min_max: of each list; upper NaN: the list's max
 };
 
 struct CalibrateArgs {
     int64_t batch, width;
     const float* scores;    // (B, width), rank order in a row
     const int64_t* counts;  // (B,)
-    CalibrationRule rule;   // option for one list
+    CalibrationRule rule;   // for one list
     float* out;             // (B, width); -inf after counts
     int32_t threads;
 };
@@ -195,7 +196,7 @@ HOPFUSE_FN void calibrate_list(const Team& team, const float* s, int64_t n, int3
     const float largest = fabsf(most) > fabsf(least) ? fabsf(most) : fabsf(least);
     const bool constant = most == least, zero = largest == 0.0f;
     if (constant) {
-        const float stated = rule.option[n == 1 ? 0 : 1];
+        const float stated = n == 1 ? rule.single : rule.equal;
         if (stated == stated) return fill(team, out, n, stated);
     }
     switch (rule.method) {
@@ -211,14 +212,14 @@ HOPFUSE_FN void calibrate_list(const Team& team, const float* s, int64_t n, int3
         case Calibration::rank:
             return team.each(n, [=](int64_t i) { out[i] = static_cast<float>(n - i) / static_cast<float>(n); });
         case Calibration::theoretical_min_max:
-            return calibrate_theoretical(team, s, n, rule.option[3 + 2 * list], rule.option[4 + 2 * list], out);
+            return calibrate_theoretical(team, s, n, rule.lower[list], rule.upper[list], out);
         case Calibration::three_sigma:
             return constant ? fill(team, out, n, 0.5f) : calibrate_three_sigma(team, s, n, largest, out);
         case Calibration::sum:
             return constant ? fill(team, out, n, 1.0f / static_cast<float>(n))
                             : calibrate_sum(team, s, n, most, least, out);
         case Calibration::gaussian: return calibrate_gaussian(team, s, n, out);
-        case Calibration::softmax: return calibrate_softmax(team, s, n, most, rule.option[2], out);
+        case Calibration::softmax: return calibrate_softmax(team, s, n, most, rule.temperature, out);
     }
 }
 

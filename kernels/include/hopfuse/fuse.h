@@ -90,7 +90,7 @@ struct FuseArgs {
     const int64_t* pools;  // (L,) the number of first hits to use of each list
     FusionMethod method;
     CalibrationRule calibration;
-    const float* option;   // defined in the method's header
+    FusionOptions option;
     const float* weights;  // (L,) or (B, L)
     bool weights_shared;
     Finish finish;
@@ -102,18 +102,18 @@ struct FuseArgs {
 };
 
 // Whether a method uses the distance of its lists.
-HOPFUSE_FN bool asks_distance(FusionMethod method, const float* option) {
-    return method == FusionMethod::boltzmann && option[1] > 0.0f;
+HOPFUSE_FN bool asks_distance(FusionMethod method, const FusionOptions& option) {
+    return method == FusionMethod::boltzmann && option.wasserstein > 0.0f;
 }
 
 // Converts one query's list of n calibrated scores to the method's list values; `distance` is that of its lists, 0 if the
 // method does not use it.
 template <class Team>
-HOPFUSE_FN void list_values(const Team& team, FusionMethod method, int64_t n, int32_t list, const float* option,
+HOPFUSE_FN void list_values(const Team& team, FusionMethod method, int64_t n, int32_t list, const FusionOptions& option,
                             float distance, float* value) {
     if (n == 0) return;
     if (method == FusionMethod::boltzmann)
-        return boltzmann_values(team, value, n, option[0], fmaf(option[1], distance, 1.0f));
+        return boltzmann_values(team, value, n, option.temperature, fmaf(option.wasserstein, distance, 1.0f));
     switch (method) {
 #define HOPFUSE_CASE(name, type) \
     case FusionMethod::name: return type::list_values(team, value, n, list, option);
@@ -123,11 +123,11 @@ HOPFUSE_FN void list_values(const Team& team, FusionMethod method, int64_t n, in
 }
 
 // Whether a method uses the concordance of its lists on the documents that they share.
-HOPFUSE_FN bool asks_concordance(FusionMethod method, const float* option) {
-    return method == FusionMethod::gumbel && option[0] == 0.0f;
+HOPFUSE_FN bool asks_concordance(FusionMethod method, const FusionOptions& option) {
+    return method == FusionMethod::gumbel && option.theta == 0.0f;
 }
 
-HOPFUSE_FN float copula_theta(FusionMethod method, const Concordance& total, const float* option) {
+HOPFUSE_FN float copula_theta(FusionMethod method, const Concordance& total, const FusionOptions& option) {
     return method == FusionMethod::gumbel ? gumbel_theta(total, option) : 1.0f;
 }
 

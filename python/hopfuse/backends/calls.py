@@ -218,14 +218,18 @@ class BoostCall(NamedTuple):
 # ---- Calibration and fusion --------------------------------------------------------------------------------------
 
 
+#: Numbers and float32 arrays on the host, by the names of the fields of a kernel's struct.
+KernelOptions = dict[str, float | NDArray[np.float32]]
+
+
 class CalibrateCall(NamedTuple):
-    """Calibrate one list; ``option`` is packed as in kernels/include/hopfuse/calibrate.h, on the host."""
+    """Calibrate one list."""
 
     scores: Array  # (B, k) float32
     counts: Array  # (B,) int64
     method: str
     ties: str
-    option: NDArray[np.float32]
+    option: KernelOptions  # fields of CalibrationRule in kernels/include/hopfuse/calibrate.h
     threads: int
     on_device: bool = False
 
@@ -237,9 +241,9 @@ class FuseCall(NamedTuple):
     method: str
     calibration: str
     ties: str
-    calibration_option: NDArray[np.float32]
+    calibration_option: KernelOptions
     pools: NDArray[np.int64]  # (L,) the most hits to use of each list
-    option: NDArray[np.float32]  # kernels/include/hopfuse/fusion/
+    option: KernelOptions  # fields of FusionOptions in kernels/include/hopfuse/fusion/entry.h
     weights: NDArray[np.float32]  # (L,) or (B, L)
     consensus: float
     prior: NDArray[np.float32]  # factors by id; empty: all are 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from .calls import (
     FuseCall,
     IsingCall,
     IsingModel,
+    KernelOptions,
     NodeRanking,
     PprQueries,
     ProjectCall,
@@ -40,34 +42,40 @@ Answer = list[NDArray[Any]]
 BATCHES = (3, 6, 11, 20)
 _NODES, _HUB, _TYPES = 140, 7, 3
 _LISTS = ((30, 30), (12, 40), (5, 20))  # hits of each list, and the number of ids to draw from
-#: Options of the fusion methods for three lists, in the layout of the kernels' headers.
-_OPTION: dict[str, list[float]] = {
-    "boltzmann": [0.5, 2.0],
-    "linear": [0.0],
-    "max": [0.25] * 3,
-    "rrf": [60.0],
-    "comb_mnz": [0.0, 1.0, 2.0, 3.0],
-    "comb_anz": [0.0],
-    "comb_min": [0.0],
-    "comb_med": [0.0],
-    "isr": [0.0, 1.0, 2.0, 3.0],
-    "borda": [1.0],
-    "rbc": [-0.1, 0.1],
-    "log_linear": [0.0, 1e-9],
-    "power_mean": [0.5, 1e-9],
-    "tsallis": [0.0, 0.5, 1.0, 1.5],
-    "quantum": [0.5, 1.0, 1.0],
-    "plackett_luce": [3.0, 1e-9],
-    "gumbel": [0.0, 1e-9],
-    "condorcet": [0.0],
-    "wmnz": [0.0],
+_HOLDERS = np.arange(4, dtype=np.float32)
+#: Options of the fusion methods for three lists.
+_OPTION: dict[str, KernelOptions] = {
+    "boltzmann": {"temperature": 0.5, "wasserstein": 2.0},
+    "linear": {},
+    "max": {"bias": np.full(3, 0.25, np.float32)},
+    "rrf": {"rank_constant": 60.0},
+    "comb_mnz": {"by_holders": _HOLDERS},
+    "comb_anz": {},
+    "comb_min": {},
+    "comb_med": {},
+    "isr": {"by_holders": _HOLDERS},
+    "borda": {"missing": 1.0},
+    "rbc": {"log_phi": -0.1, "one_minus_phi": 0.1},
+    "log_linear": {"epsilon": 1e-9},
+    "power_mean": {"p": 0.5, "epsilon": 1e-9},
+    "tsallis": {"q": np.array([0.5, 1.0, 1.5], np.float32)},
+    "quantum": {"temperature": 0.5, "interference": 1.0, "roots": 1.0},
+    "plackett_luce": {"steps": 3.0, "epsilon": 1e-9},
+    "gumbel": {"epsilon": 1e-9},
+    "condorcet": {},
+    "wmnz": {},
 }
 _RANKS_ONLY = ("rrf", "isr", "borda", "rbc", "plackett_luce", "condorcet")
 _TIES = sorted(_native.ties(), key=_native.ties().__getitem__)
 #: Calibrations without a rule for ties, by number.
 _CALIBRATIONS = sorted(_native.calibrations().keys() - {"pit"}, key=_native.calibrations().__getitem__)
-#: single and equal (NaN: not given), temperature, then lower and upper of each list.
-_CALIBRATION_OPTION = np.array([np.nan, np.nan, 0.5] + [-1.0, np.nan] * 3, np.float32)
+_CALIBRATION_OPTION: KernelOptions = {
+    "single": math.nan,  # not given, as equal and upper
+    "equal": math.nan,
+    "temperature": 0.5,
+    "lower": np.full(3, -1.0, np.float32),
+    "upper": np.full(3, np.nan, np.float32),
+}
 
 
 @dataclass(frozen=True)
@@ -344,7 +352,7 @@ def fuse_case(method: str, *, long_lists: bool = False) -> Case:
             ties="strict",
             calibration_option=_CALIBRATION_OPTION,
             pools=np.array([ids.shape[1] - 1 for ids, _, _ in lists], np.int64),
-            option=np.array(_OPTION[method], np.float32),
+            option=_OPTION[method],
             weights=np.array([0.5, 0.25, 0.25], np.float32),
             consensus=0.5,
             prior=np.linspace(0.5, 1.0, 40, dtype=np.float32),
@@ -360,8 +368,7 @@ def fuse_case(method: str, *, long_lists: bool = False) -> Case:
 def calibrate_case(method: str, ties: str) -> Case:
     def run(backend: Backend) -> Answer:
         _, scores, counts = _list(np.random.default_rng(6), 9, 70, 80)
-        option = _CALIBRATION_OPTION[:5]
-        return [backend.calibrate(CalibrateCall(scores, counts, method, ties, option, threads=1))]
+        return [backend.calibrate(CalibrateCall(scores, counts, method, ties, _CALIBRATION_OPTION, threads=1))]
 
     return Case(f"calibrate {method}{f', {ties} ties' if method == 'pit' else ''}", run)
 
@@ -469,9 +476,9 @@ def _search(backend: Backend) -> Answer:
         method="boltzmann",
         calibration="pit",
         ties="strict",
-        calibration_option=_CALIBRATION_OPTION[:7],
+        calibration_option=_CALIBRATION_OPTION,
         pools=np.array([20, 10]),
-        option=np.zeros(2, np.float32),
+        option={},
         weights=np.array([0.7, 0.3], np.float32),
         consensus=0.0,
         prior=np.ones(1, np.float32),

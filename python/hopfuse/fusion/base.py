@@ -71,37 +71,43 @@ def per_list(value: Any, num_lists: int, name: str) -> NDArray[np.float32]:
     return np.full(num_lists, numbers, np.float32)
 
 
-class KeepsPacked:
-    """Base of frozen option objects, which are packed for kernels once per number of lists."""
+#: Numbers and float32 arrays, by the names of the fields of a kernel's struct.
+KernelOptions = dict[str, float | NDArray[np.float32]]
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
-        """Return the options in the layout of the kernels' header."""
+
+class KeepsKernelOptions:
+    """Base of frozen option objects, which are converted for kernels once per number of lists."""
+
+    def kernel_options(self, num_lists: int) -> KernelOptions:
+        """Return the options as fields of the kernels' struct, by name."""
         raise NotImplementedError
 
     @cached_property
-    def _packed(self) -> dict[int, NDArray[np.float32]] | None:
-        """The packed options by number of lists; None if an option is unhashable, such as a list, which may change."""
+    def _kernel_options(self) -> dict[int, KernelOptions] | None:
+        """The results by number of lists; None if an option is unhashable, such as a list, which may change."""
         try:
             hash(self)
         except TypeError:
             return None
         return {}
 
-    def packed_once(self, num_lists: int) -> NDArray[np.float32]:
-        """Return :meth:`packed`, cached."""
-        kept = self._packed
+    def kernel_options_once(self, num_lists: int) -> KernelOptions:
+        """Return :meth:`kernel_options`, cached."""
+        kept = self._kernel_options
         if kept is None:
-            return self.packed(num_lists)
+            return self.kernel_options(num_lists)
         if num_lists not in kept:
-            kept[num_lists] = self.packed(num_lists)
-            kept[num_lists].flags.writeable = False
+            kept[num_lists] = self.kernel_options(num_lists)
+            for value in kept[num_lists].values():
+                if isinstance(value, np.ndarray):
+                    value.flags.writeable = False
         return kept[num_lists]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_packed"}
+        return {name: value for name, value in vars(self).items() if name != "_kernel_options"}
 
 
-class FusionMethod(KeepsPacked):
+class FusionMethod(KeepsKernelOptions):
     """Base class of fusion methods, which are frozen dataclasses of their options.
 
     Examples
@@ -131,9 +137,9 @@ class FusionMethod(KeepsPacked):
         """Return the default weights, (L,): PhaseGraph's (0.7, 0.3) for two lists, else 1/L each."""
         return np.array([0.7, 0.3] if num_lists == 2 else [1.0 / num_lists] * num_lists, np.float32)
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
-        """Return the options in the layout of the method's kernel header."""
-        return np.zeros(1, np.float32)
+    def kernel_options(self, num_lists: int) -> KernelOptions:
+        """Return the fields of FusionOptions that the method's kernel reads (kernels/include/hopfuse/fusion/)."""
+        return {}
 
 
 class UnitWeights(FusionMethod):

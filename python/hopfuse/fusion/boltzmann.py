@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import InputError
-from .base import NONNEGATIVE, FusionMethod, check_temperature, is_finite_float32
+from .base import NONNEGATIVE, FusionMethod, KernelOptions, check_temperature, is_finite_float32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,5 +47,5 @@ class Boltzmann(FusionMethod):
         if not is_finite_float32(self.wasserstein) or self.wasserstein < 0:
             raise InputError(f"wasserstein is {self.wasserstein!r}; it must be a finite float32 number, at least 0")
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
-        return np.array([check_temperature(self.temperature), self.wasserstein], np.float32)
+    def kernel_options(self, num_lists: int) -> KernelOptions:
+        return {"temperature": check_temperature(self.temperature), "wasserstein": self.wasserstein}

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import InputError
-from .base import UnitWeights
+from .base import KernelOptions, UnitWeights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,5 +40,5 @@ class Borda(UnitWeights):
         if self.missing not in ("mean", "zero"):
             raise InputError(f"missing is {self.missing!r}; it must be 'mean' or 'zero'")
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
-        return np.array([self.missing == "mean"], np.float32)
+    def kernel_options(self, num_lists: int) -> KernelOptions:
+        return {"missing": self.missing == "mean"}

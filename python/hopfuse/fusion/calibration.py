@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InputError
-from .base import KeepsPacked, is_finite_float32, is_positive_float32, per_list
+from .base import KeepsKernelOptions, KernelOptions, is_finite_float32, is_positive_float32, per_list
 
 CalibrationName = Literal[
     "pit",
@@ -33,7 +33,7 @@ TIES: tuple[str, ...] = get_args(Ties)
 
 
 @dataclass(frozen=True)
-class Calibration(KeepsPacked):
+class Calibration(KeepsKernelOptions):
     """A calibration with its options, for ``hf.fuse(lists, calibration=...)``.
 
     :func:`hopfuse.calibrate` takes the same options as keyword arguments, and defines each calibration.
@@ -120,20 +120,19 @@ class Calibration(KeepsPacked):
         if not is_positive_float32(self.temperature):
             raise InputError(f"temperature of softmax is {self.temperature!r}; it must be a float32 number above 0")
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
-        """Return the options in the layout of calibrate.h."""
-        head = [np.nan if value is None else value for value in (self.single, self.equal)]
-        head.append(1.0 if self.temperature is None else self.temperature)
-        bounds = np.full((num_lists, 2), np.nan, np.float32)
-        if self.lower is not None:
-            bounds[:, 0] = per_list(self.lower, num_lists, "lower")
-        if self.upper is not None:
-            bounds[:, 1] = per_list(self.upper, num_lists, "upper")
-        if np.count_nonzero(bounds[:, 0] >= bounds[:, 1]):  # False for NaN
+    def kernel_options(self, num_lists: int) -> KernelOptions:
+        """Return the numbers of CalibrationRule (kernels/include/hopfuse/calibrate.h)."""
+        lower, upper = (
+            np.full(num_lists, np.nan, np.float32) if value is None else per_list(value, num_lists, name)
+            for name, value in (("lower", self.lower), ("upper", self.upper))
+        )
+        if np.count_nonzero(lower >= upper):  # False for NaN
             raise InputError(
                 f"lower is {self.lower!r} and upper {self.upper!r}; lower must be below upper in float32, for each list"
             )
-        return np.concatenate([np.array(head, np.float32), bounds.ravel()])
+        single, equal = (math.nan if value is None else value for value in (self.single, self.equal))
+        temperature = 1.0 if self.temperature is None else self.temperature
+        return {"single": single, "equal": equal, "temperature": temperature, "lower": lower, "upper": upper}
 
     @property
     def tie_rule(self) -> str:
@@ -151,9 +150,11 @@ class Calibration(KeepsPacked):
         """
         if self.lower is None:
             return self
-        bounds = self.packed(num_lists)[3:].reshape(num_lists, 2)
-        upper = None if self.upper is None else float(bounds[at, 1])
-        return Calibration(self.method, single=self.single, equal=self.equal, lower=float(bounds[at, 0]), upper=upper)
+        lower, upper = (
+            None if value is None else float(per_list(value, num_lists, name)[at])
+            for name, value in (("lower", self.lower), ("upper", self.upper))
+        )
+        return Calibration(self.method, single=self.single, equal=self.equal, lower=lower, upper=upper)
 
 
 def by_name(method: str, options: Mapping[str, Any]) -> Calibration:

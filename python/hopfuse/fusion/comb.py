@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InputError
-from .base import FusionMethod, UnitWeights, is_finite_float32
+from .base import FusionMethod, KernelOptions, UnitWeights, is_finite_float32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +58,7 @@ class CombMNZ(UnitWeights):
         if not is_finite_float32(self.gamma) or not -16 <= self.gamma <= 16:
             raise InputError(f"gamma is {self.gamma!r}; it must be a number in [-16, 16]")
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
+    def kernel_options(self, num_lists: int) -> KernelOptions:
         held = np.arange(1, num_lists + 1, dtype=np.float64)
         with np.errstate(over="ignore"):
             factors = np.concatenate([[0.0], held**self.gamma]).astype(np.float32)
@@ -67,7 +66,7 @@ class CombMNZ(UnitWeights):
             raise InputError(
                 f"gamma is {self.gamma!r}; {num_lists} to that power overflows float32: use a smaller gamma"
             )
-        return factors
+        return {"by_holders": factors}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +143,8 @@ class CombMax(FusionMethod):
     default_calibration: ClassVar[str] = "min_max"
     weighted: ClassVar[bool] = False
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
-        return np.zeros(num_lists, np.float32)
+    def kernel_options(self, num_lists: int) -> KernelOptions:
+        return {"bias": np.zeros(num_lists, np.float32)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import InputError
-from .base import NONNEGATIVE, FusionMethod, check_epsilon, is_finite_float32
+from .base import NONNEGATIVE, FusionMethod, KernelOptions, check_epsilon, is_finite_float32
 
 #: exp(-LARGEST_EXPONENT) is a normal float32.
 LARGEST_EXPONENT = 87.0
@@ -59,9 +56,9 @@ class Gumbel(FusionMethod):
         if self.epsilon != "auto":
             check_epsilon(self.epsilon)
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
+    def kernel_options(self, num_lists: int) -> KernelOptions:
         theta = 0.0 if self.theta == "auto" else self.theta
-        return np.array([theta, self._epsilon_of(num_lists, theta or 1.0)], np.float32)
+        return {"theta": theta, "epsilon": self._epsilon_of(num_lists, theta or 1.0)}
 
     def _epsilon_of(self, num_lists: int, theta: float) -> float:
         if self.epsilon == "auto":

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InputError
-from .base import UnitWeights, is_finite_float32
+from .base import KernelOptions, UnitWeights, is_finite_float32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +30,8 @@ class ISR(UnitWeights):
     default_calibration: ClassVar[str] = "none"
     calibrations: ClassVar[tuple[str, ...] | None] = ()
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
-        return np.arange(num_lists + 1, dtype=np.float32)
+    def kernel_options(self, num_lists: int) -> KernelOptions:
+        return {"by_holders": np.arange(num_lists + 1, dtype=np.float32)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +65,6 @@ class LogISR(UnitWeights):
         if not is_finite_float32(self.sigma) or not 0 <= self.sigma <= 1:
             raise InputError(f"sigma is {self.sigma!r}; it must be a number in [0, 1]")
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
+    def kernel_options(self, num_lists: int) -> KernelOptions:
         held = np.arange(1, num_lists + 1, dtype=np.float64)
-        return np.concatenate([[0.0], np.log(held + self.sigma)]).astype(np.float32)
+        return {"by_holders": np.concatenate([[0.0], np.log(held + self.sigma)]).astype(np.float32)}

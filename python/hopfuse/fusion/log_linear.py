@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .base import NONNEGATIVE, FusionMethod, check_epsilon, check_temperature
+from .base import NONNEGATIVE, FusionMethod, KernelOptions, check_epsilon, check_temperature
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,5 +40,5 @@ class LogLinear(FusionMethod):
         check_temperature(self.temperature)
         check_epsilon(self.epsilon)
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
-        return np.array([check_temperature(self.temperature), self.epsilon], np.float32)
+    def kernel_options(self, num_lists: int) -> KernelOptions:
+        return {"temperature": check_temperature(self.temperature), "epsilon": self.epsilon}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .base import FusionMethod
+from .base import FusionMethod, KernelOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +39,9 @@ class Max(FusionMethod):
     default_calibration: ClassVar[str] = "none"
     weighted: ClassVar[bool] = False
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
+    def kernel_options(self, num_lists: int) -> KernelOptions:
         if self.bias is None:
-            return np.zeros(num_lists, np.float32)
+            return {"bias": np.zeros(num_lists, np.float32)}
         bias: NDArray[np.float32] | None
         try:
             with np.errstate(over="ignore"):
@@ -50,4 +50,4 @@ class Max(FusionMethod):
             bias = None
         if bias is None or bias.shape != (num_lists,) or not np.isfinite(bias).all():
             raise InputError(f"bias is {self.bias!r}; it must be {num_lists} finite numbers, one per list")
-        return bias
+        return {"bias": bias}

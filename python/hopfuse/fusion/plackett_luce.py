@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InputError
-from .base import FusionMethod, check_epsilon
+from .base import FusionMethod, KernelOptions, check_epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,5 +46,5 @@ class PlackettLuce(FusionMethod):
             raise InputError(f"steps is {self.steps!r}; it must be a whole number from 1 to 100")
         check_epsilon(self.epsilon)
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
-        return np.array([self.steps, self.epsilon], np.float32)
+    def kernel_options(self, num_lists: int) -> KernelOptions:
+        return {"steps": self.steps, "epsilon": self.epsilon}

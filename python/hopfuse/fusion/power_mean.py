@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import InputError
-from .base import NONNEGATIVE, FusionMethod, check_epsilon, is_finite_float32
+from .base import NONNEGATIVE, FusionMethod, KernelOptions, check_epsilon, is_finite_float32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,5 +42,5 @@ class PowerMean(FusionMethod):
             raise InputError(f"p is {self.p!r}; it must be 0, or a number with 0.05 <= |p| <= 100")
         check_epsilon(self.epsilon)
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
-        return np.array([self.p, self.epsilon], np.float32)
+    def kernel_options(self, num_lists: int) -> KernelOptions:
+        return {"p": self.p, "epsilon": self.epsilon}

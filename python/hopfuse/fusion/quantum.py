@@ -6,11 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import InputError
-from .base import NONNEGATIVE, UnitWeights, check_temperature, is_finite_float32
+from .base import NONNEGATIVE, KernelOptions, UnitWeights, check_temperature, is_finite_float32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +51,7 @@ class Quantum(UnitWeights):
         if self.form not in ("product", "sqrt"):
             raise InputError(f"form is {self.form!r}; it must be 'product' or 'sqrt'")
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
+    def kernel_options(self, num_lists: int) -> KernelOptions:
         root = self.form == "sqrt"
         factor = (2.0 if root else 1.0) * math.cos(self.theta)
-        return np.array([check_temperature(self.temperature), factor, root], np.float32)
+        return {"temperature": check_temperature(self.temperature), "interference": factor, "roots": root}

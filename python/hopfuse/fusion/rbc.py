@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InputError
-from .base import UnitWeights, is_finite_float32
+from .base import KernelOptions, UnitWeights, is_finite_float32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,5 +40,5 @@ class RBC(UnitWeights):
         if not is_finite_float32(self.phi) or not 0 < np.float32(self.phi) < 1:
             raise InputError(f"phi is {self.phi!r}; it must be a float32 number between 0 and 1")
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
-        return np.array([np.log(float(self.phi)), 1.0 - float(self.phi)], np.float32)
+    def kernel_options(self, num_lists: int) -> KernelOptions:
+        return {"log_phi": float(np.log(float(self.phi))), "one_minus_phi": 1.0 - float(self.phi)}

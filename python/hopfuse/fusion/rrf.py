@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import InputError
-from .base import UnitWeights, is_finite_float32
+from .base import KernelOptions, UnitWeights, is_finite_float32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,5 +41,5 @@ class RRF(UnitWeights):
             raise InputError(f"rank_constant is {k!r}; it must be a finite float32 number, at least 0")
         object.__setattr__(self, "rank_constant", float(k))
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
-        return np.array([self.rank_constant], np.float32)
+    def kernel_options(self, num_lists: int) -> KernelOptions:
+        return {"rank_constant": self.rank_constant}

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InputError
-from .base import NONNEGATIVE, FusionMethod, check_temperature, per_list
+from .base import NONNEGATIVE, FusionMethod, KernelOptions, check_temperature, per_list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +48,8 @@ class Tsallis(FusionMethod):
         if isinstance(self.q, Sequence | np.ndarray) and not isinstance(self.q, str):
             object.__setattr__(self, "q", tuple(self.q))
 
-    def packed(self, num_lists: int) -> NDArray[np.float32]:
+    def kernel_options(self, num_lists: int) -> KernelOptions:
         q = per_list(self.q, num_lists, "q")
         if ((q < 0) | (q > 10)).any():
             raise InputError(f"q is {self.q!r}; it must be in [0, 10]")
-        return np.concatenate([np.array([check_temperature(self.temperature)], np.float32), q])
+        return {"temperature": check_temperature(self.temperature), "q": q}

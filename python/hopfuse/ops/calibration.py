@@ -138,7 +138,7 @@ def calibrate(
     done = []
     for at, hits in enumerate(many):
         one = rule.of_list(at, len(many))
-        kind = (one.method, one.tie_rule, one.packed_once(1), thread_count(threads))
+        kind = (one.method, one.tie_rule, one.kernel_options_once(1), thread_count(threads))
         device = device_for(backend, hits.scores, "scores")
         if device is not None:
             done.append(_calibrate_on_device(device, hits, kind))

@@ -1,6 +1,6 @@
 // Boltzmann fusion (PhaseGraph). p: calibrated scores >= 0, percentile ranks by default.
-//   E_i = -ln(p_i + 1e-9)      T0 = option[0] > 0, or if that is 0: 2/3 mean(E) over the list
-//   T = T0 (1 + option[1] W), W the distance of the query's lists (wasserstein.h); option[1] >= 0
+//   E_i = -ln(p_i + 1e-9)      T0 = temperature > 0, or if that is 0: 2/3 mean(E) over the list
+//   T = T0 (1 + wasserstein W), W the distance of the query's lists (wasserstein.h); wasserstein >= 0
 //   P = softmax(-E / T) over the list; T <= 0 (no p below 1): uniform
 //   score = sum_l w_l P_l in list order; a list that lacks the document adds 0
 #pragma once
@@ -39,8 +39,8 @@ HOPFUSE_FN void boltzmann_values(const Team& team, float* value, int64_t n, floa
 struct BoltzmannFusion : WeightedSum<BoltzmannFusion> {
     // At W = 0.
     template <class Team>
-    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
-        boltzmann_values(team, value, n, option[0], 1.0f);
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const FusionOptions& option) {
+        boltzmann_values(team, value, n, option.temperature, 1.0f);
     }
 };
 

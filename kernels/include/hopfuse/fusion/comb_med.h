@@ -10,7 +10,7 @@ inline namespace HOPFUSE_SHARED {
 
 struct CombMedFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const float*) {}
+    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const FusionOptions&) {}
 
     HOPFUSE_FN float document_score(const Entry* entry, int held, const Union&) {
         const float upper = smallest(entry, held, held / 2);

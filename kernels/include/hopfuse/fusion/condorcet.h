@@ -32,7 +32,7 @@ HOPFUSE_FN int majority(const Entry* a, int held_a, const Entry* b, int held_b, 
 
 struct CondorcetFusion : ByPosition {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float*) {
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const FusionOptions&) {
         team.each(n, [=](int64_t i) { value[i] = static_cast<float>(i); });
     }
 

@@ -13,6 +13,34 @@ struct Entry {
     float value;  // of the method's list_values
 };
 
+// The parameters of fusion methods; a method's header says which ones it has.
+#define HOPFUSE_FUSION_NUMBERS(X) \
+    X(temperature)                \
+    X(wasserstein)                \
+    X(epsilon)                    \
+    X(theta)                      \
+    X(p)                          \
+    X(interference)               \
+    X(missing)                    \
+    X(rank_constant)              \
+    X(log_phi)                    \
+    X(one_minus_phi)              \
+    X(roots)                      \
+    X(steps)
+#define HOPFUSE_FUSION_ARRAYS(X) \
+    X(bias)                      \
+    X(q)                         \
+    X(by_holders)
+
+struct FusionOptions {
+#define HOPFUSE_FIELD(name) float name;
+    HOPFUSE_FUSION_NUMBERS(HOPFUSE_FIELD)
+#undef HOPFUSE_FIELD
+#define HOPFUSE_FIELD(name) const float* name;
+    HOPFUSE_FUSION_ARRAYS(HOPFUSE_FIELD)
+#undef HOPFUSE_FIELD
+};
+
 // By document, then by list.
 HOPFUSE_FN bool entry_before(const Entry& a, const Entry& b) {
     return a.id < b.id || (a.id == b.id && a.list < b.list);
@@ -26,8 +54,8 @@ struct Union {
     int64_t step;
     const int64_t* pools;
     const float* weight;  // (L,)
-    const float* option;  // defined in the method's header
-    float theta;          // gumbel.h; 1 for other methods
+    const FusionOptions& option;
+    float theta;  // gumbel.h; 1 for other methods
 };
 
 // The number of documents of list l, after its cap.

@@ -23,7 +23,7 @@ struct ByPosition {};
 template <class Method>
 struct Fold {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const float*) {}
+    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const FusionOptions&) {}
 
     HOPFUSE_FN float term(float value, int32_t, const Union&) { return value; }
 
@@ -58,14 +58,15 @@ struct WeightedSum : Fold<Method> {
     }
 };
 
-// A WeightedSum times option[h], h the number of lists that hold the document.
+// A WeightedSum times by_holders[h], h the number of lists that hold the document.
 template <class Method>
 struct WeightedSumByHolders : WeightedSum<Method> {
-    HOPFUSE_FN float finish(float score, int held, const Union& of) { return score * of.option[held]; }
+    HOPFUSE_FN float finish(float score, int held, const Union& of) { return score * of.option.by_holders[held]; }
 
     HOPFUSE_FN bool rises(const Union& of) {
-        bool all = WeightedSum<Method>::rises(of) && of.option[1] >= 0.0f;
-        for (int32_t l = 2; l <= of.lists; ++l) all = all && of.option[l] >= of.option[l - 1];
+        const float* const factor = of.option.by_holders;
+        bool all = WeightedSum<Method>::rises(of) && factor[1] >= 0.0f;
+        for (int32_t l = 2; l <= of.lists; ++l) all = all && factor[l] >= factor[l - 1];
         return all;
     }
 };

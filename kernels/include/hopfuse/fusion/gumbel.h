@@ -1,5 +1,5 @@
-// Gumbel copula fusion: score = exp(-(sum_l x_l^theta)^(1/theta)) over all lists in order, x = max(-ln(c + option[1]), 0),
-// c in [0, 1] the calibrated scores, 0 if a list lacks the document. theta = option[0] >= 1, or if that is 0, 1/(1 - tau)
+// Gumbel copula fusion: score = exp(-(sum_l x_l^theta)^(1/theta)) over all lists in order, x = max(-ln(c + epsilon), 0),
+// c in [0, 1] the calibrated scores, 0 if a list lacks the document. theta >= 1 is given, or if it is 0, 1/(1 - tau)
 // with tau = balance / pairs clipped to [0, 0.95]: Kendall's rank correlation over the documents that two lists share, over
 // all pairs of lists; pairs with equal scores add 0 to the balance. theta = 1 without pairs.
 // Genest & Rivest, Journal of the American Statistical Association 88, 1993.
@@ -44,8 +44,8 @@ HOPFUSE_FN void add_concordance(const Entry* a, int held_a, const Entry* b, int 
     }
 }
 
-HOPFUSE_FN float gumbel_theta(const Concordance& total, const float* option) {
-    if (option[0] > 0.0f) return option[0];
+HOPFUSE_FN float gumbel_theta(const Concordance& total, const FusionOptions& option) {
+    if (option.theta > 0.0f) return option.theta;
     if (total.pairs == 0 || total.balance <= 0) return 1.0f;
     const float tau = static_cast<float>(total.balance) / static_cast<float>(total.pairs);
     return 1.0f / (1.0f - (tau < 0.95f ? tau : 0.95f));
@@ -53,14 +53,14 @@ HOPFUSE_FN float gumbel_theta(const Concordance& total, const float* option) {
 
 struct GumbelFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const float*) {}
+    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const FusionOptions&) {}
 
     HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
         float most = 0.0f;
         int at = 0;
         HOPFUSE_ROLLED
         for (int32_t l = 0; l < of.lists; ++l) {
-            const float x = surprise(value_or(entry, held, l, 0.0f, at), of.option[1]);
+            const float x = surprise(value_or(entry, held, l, 0.0f, at), of.option.epsilon);
             most = x > most ? x : most;
         }
         if (most == 0.0f) return 1.0f;
@@ -68,7 +68,7 @@ struct GumbelFusion {
         at = 0;
         HOPFUSE_ROLLED
         for (int32_t l = 0; l < of.lists; ++l) {
-            const float x = surprise(value_or(entry, held, l, 0.0f, at), of.option[1]);
+            const float x = surprise(value_or(entry, held, l, 0.0f, at), of.option.epsilon);
             if (x > 0.0f) sum = sum + hf_exp(of.theta * hf_log(x / most));
         }
         return hf_exp(-(most * hf_exp(hf_log(sum) / of.theta)));

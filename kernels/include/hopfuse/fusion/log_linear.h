@@ -1,5 +1,5 @@
-// Log-linear pooling: score = exp(sum_l w_l ln(P_l + option[1])) in list order, P as in boltzmann.h with temperature
-// option[0], 0 if a list lacks the document.
+// Log-linear pooling: score = exp(sum_l w_l ln(P_l + epsilon)) in list order, P as in boltzmann.h with `temperature`,
+// 0 if a list lacks the document.
 #pragma once
 
 #include "hopfuse/fusion/boltzmann.h"
@@ -21,13 +21,13 @@ HOPFUSE_FN float weighted_product(const Entry* entry, int held, const Union& of,
 
 struct LogLinearFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
-        boltzmann_values(team, value, n, option[0], 1.0f);
-        team.each(n, [=](int64_t i) { value[i] = hf_log(value[i] + option[1]); });
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const FusionOptions& option) {
+        boltzmann_values(team, value, n, option.temperature, 1.0f);
+        team.each(n, [=](int64_t i) { value[i] = hf_log(value[i] + option.epsilon); });
     }
 
     HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
-        return weighted_product(entry, held, of, of.option[1]);
+        return weighted_product(entry, held, of, of.option.epsilon);
     }
 };
 

@@ -1,5 +1,5 @@
-// Plackett-Luce strengths: score = exp(sum_l w_l ln(s_l + option[1])) in list order, s the strengths of list l, 0 if it
-// lacks the document. The list is one ranking of n; option[0] steps of Hunter's MM algorithm (Annals of Statistics 32, 2004,
+// Plackett-Luce strengths: score = exp(sum_l w_l ln(s_l + epsilon)) in list order, s the strengths of list l, 0 if it
+// lacks the document. The list is one ranking of n; `steps` steps of Hunter's MM algorithm (Annals of Statistics 32, 2004,
 // eq. 30), started with equal strengths, by position:
 //   s_r <- [r < n] / sum_(t <= r) 1 / S_t,   S_t = sum_(j >= t) s_j;   then strengths are scaled to sum 1
 #pragma once
@@ -13,18 +13,18 @@ inline namespace HOPFUSE_SHARED {
 
 struct PlackettLuceFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const FusionOptions& option) {
         team.alone([=] {
             for (int64_t i = 0; i < n; ++i) value[i] = 1.0f;
             if (n > 1)
-                for (int step = 0; step < static_cast<int>(option[0]); ++step) improve(value, n);
+                for (int step = 0; step < static_cast<int>(option.steps); ++step) improve(value, n);
         });
         const float total = team.sum(n, [=](int64_t i) { return value[i]; });
-        team.each(n, [=](int64_t i) { value[i] = hf_log(value[i] / total + option[1]); });
+        team.each(n, [=](int64_t i) { value[i] = hf_log(value[i] / total + option.epsilon); });
     }
 
     HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
-        return weighted_product(entry, held, of, of.option[1]);
+        return weighted_product(entry, held, of, of.option.epsilon);
     }
 
 private:

@@ -1,5 +1,5 @@
 // Weighted power mean: score = (sum_l w_l u_l^p / sum_l w_l)^(1/p), and its limit exp(sum_l w_l ln u_l / sum_l w_l) for
-// p = 0, with p = option[0] and u = c + option[1], c >= 0 the calibrated scores, 0 if a list lacks the document. Sums in list
+// p = 0, with u = c + epsilon, c >= 0 the calibrated scores, 0 if a list lacks the document. Sums in list
 // order; 0 if all weights are 0. Powers are relative to the largest one, so that none overflows.
 #pragma once
 
@@ -11,12 +11,12 @@ inline namespace HOPFUSE_SHARED {
 
 struct PowerMeanFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
-        team.each(n, [=](int64_t i) { value[i] = hf_log(value[i] + option[1]); });
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const FusionOptions& option) {
+        team.each(n, [=](int64_t i) { value[i] = hf_log(value[i] + option.epsilon); });
     }
 
     HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
-        const float p = of.option[0], absent = hf_log(of.option[1]);
+        const float p = of.option.p, absent = hf_log(of.option.epsilon);
         float weights = 0.0f, sum = 0.0f, most = bits_to_float(0xff800000u);
         int at = 0;
         HOPFUSE_ROLLED

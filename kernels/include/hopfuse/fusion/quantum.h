@@ -1,7 +1,7 @@
-// Quantum interference: with a_l = w_l P_l, P as in boltzmann.h with temperature option[0], 0 if a list lacks the document,
+// Quantum interference: with a_l = w_l P_l, P as in boltzmann.h with `temperature`, 0 if a list lacks the document,
 // and pairs l < m of lists,
-//   score = sum_l a_l + option[1] sum_(l < m) a_l a_m            option[1] = cos theta
-//   score = sum_l a_l + option[1] sum_(l < m) sqrt(a_l a_m)      if option[2] is 1; option[1] = 2 cos theta, as in
+//   score = sum_l a_l + interference sum_(l < m) a_l a_m         interference = cos theta
+//   score = sum_l a_l + interference sum_(l < m) sqrt(a_l a_m)   if `roots` is 1; interference = 2 cos theta, as in
 //           the quantum probability ranking principle (Zuccon, Azzopardi & van Rijsbergen, ICTIR 2009)
 // in list order.
 #pragma once
@@ -15,8 +15,8 @@ inline namespace HOPFUSE_SHARED {
 
 struct QuantumFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
-        boltzmann_values(team, value, n, option[0], 1.0f);
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const FusionOptions& option) {
+        boltzmann_values(team, value, n, option.temperature, 1.0f);
     }
 
     HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
@@ -24,12 +24,12 @@ struct QuantumFusion {
         HOPFUSE_ROLLED
         for (int e = 0; e < held; ++e) {
             const float mass = of.weight[entry[e].list] * entry[e].value;
-            const float amplitude = of.option[2] == 1.0f ? sqrtf(mass) : mass;
+            const float amplitude = of.option.roots == 1.0f ? sqrtf(mass) : mass;
             pairs = fmaf(amplitude, before, pairs);
             before = before + amplitude;
             sum = sum + mass;
         }
-        return fmaf(of.option[1], pairs, sum);
+        return fmaf(of.option.interference, pairs, sum);
     }
 };
 

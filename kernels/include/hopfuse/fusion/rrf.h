@@ -1,5 +1,5 @@
 // Weighted reciprocal rank fusion (Cormack, Clarke & Buettcher, SIGIR 2009): score = sum_l w_l / (k + rank_l)
-// in list order, k = option[0] (60 in the paper), ranks from 1 by position; a list that lacks the document
+// in list order, k = rank_constant (60 in the paper), ranks from 1 by position; a list that lacks the document
 // adds exactly 0.
 #pragma once
 
@@ -11,8 +11,8 @@ inline namespace HOPFUSE_SHARED {
 
 struct RrfFusion : Fold<RrfFusion>, ByPosition {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
-        team.each(n, [=](int64_t i) { value[i] = option[0] + static_cast<float>(i + 1); });
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const FusionOptions& option) {
+        team.each(n, [=](int64_t i) { value[i] = option.rank_constant + static_cast<float>(i + 1); });
     }
 
     HOPFUSE_FN float start() { return 0.0f; }

@@ -1,6 +1,6 @@
 // Tsallis fusion: Boltzmann fusion (boltzmann.h) with the q-exponential in place of the exponential.
 //   P_i = e_q(-E_i / T) / sum_j e_q(-E_j / T),   e_q(x) = [1 + (1 - q) x]_+^(1 / (1 - q)), exp(x) for q = 1
-//   E and T as in boltzmann.h, T from option[0]; q = option[1 + l] for list l; uniform if T <= 0 or all e_q are 0
+//   E and T as in boltzmann.h, T from `temperature`; q of each list; uniform if T <= 0 or all e_q are 0
 //   score = sum_l w_l P_l in list order; a list that lacks the document adds 0
 // Tsallis, Journal of Statistical Physics 52, 1988.
 #pragma once
@@ -14,12 +14,12 @@ inline namespace HOPFUSE_SHARED {
 
 struct TsallisFusion : WeightedSum<TsallisFusion> {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t list, const float* option) {
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t list, const FusionOptions& option) {
         const float sum = team.sum(n, [=](int64_t i) {
             value[i] = boltzmann_energy(value[i]);
             return value[i];
         });
-        const float temperature = boltzmann_temperature(sum, n, option[0]), q = option[1 + list];
+        const float temperature = boltzmann_temperature(sum, n, option.temperature), q = option.q[list];
         float least = bits_to_float(0x7f800000u);  // of -ln e_q
         team.each(n, [&](int64_t i) {
             value[i] = temperature > 0.0f ? -log_q_exponential(-value[i] / temperature, q) : 0.0f;

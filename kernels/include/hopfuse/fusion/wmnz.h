@@ -10,7 +10,7 @@ inline namespace HOPFUSE_SHARED {
 
 struct WmnzFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const float*) {}
+    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const FusionOptions&) {}
 
     HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
         float scores = 0.0f, weights = 0.0f;

@@ -213,5 +213,50 @@ FINISH = ArgumentStruct(
     answers=ANSWERS,
 )  # fmt: skip
 
+CALIBRATION = ArgumentStruct(
+    "CalibrationRule", "fuse_f32.cu",
+    method="i4", ties="i4", single="f4", equal="f4", temperature="f4", lower="c*f4", upper="c*f4",
+)  # fmt: skip
+FUSION_OPTIONS = ArgumentStruct(
+    "FusionOptions", "fuse_f32.cu",
+    temperature="f4", wasserstein="f4", epsilon="f4", theta="f4", p="f4", interference="f4", missing="f4",
+    rank_constant="f4", log_phi="f4", one_minus_phi="f4", roots="f4", steps="f4", bias="c*f4", q="c*f4",
+    by_holders="c*f4",
+)  # fmt: skip
+FLAT_LISTS = ArgumentStruct(
+    "FlatLists", "fuse_f32.cu",
+    batch="i8", lists="i4", starts="c*i8", counts="c*i8", pools="c*i8",
+)  # fmt: skip
+LIST_VALUES = ArgumentStruct("ListValues", "fuse_f32.cu", scores="c*f4", calibration=CALIBRATION, values="*f4")
+FINISH_SCORE = ArgumentStruct("Finish", "fuse_f32.cu", consensus="f4", prior="c*f4", priors="i8")
+FUSE = ArgumentStruct(
+    "FuseArguments", "fuse_f32.cu",
+    lists=FLAT_LISTS, ids="c*i8", values=LIST_VALUES, method="i4", option=FUSION_OPTIONS, weights="c*f4",
+    weight_step="i8", finish=FINISH_SCORE, k="i8", out_ids="*i8", out_scores="*f4", out_counts="*i8", size="i8",
+    room="*u1",
+)  # fmt: skip
+
+QUERIES = ArgumentStruct("Queries", "dense_topk.cu", data="c*f4", norm="c*f4", batch="i4", dim="i4", cosine="i4")
+TILE_MASK = ArgumentStruct("Mask", "dense_topk.cu", bytes="c*u1", stride="i8", first="i8")
+KEY_COLUMNS = ArgumentStruct("KeyColumns", "dense_topk.cu", keys="*u8", stride="i8", first="i8", columns="i4")
+LISTED = ArgumentStruct(
+    "Listed", "dense_topk.cu",
+    keys="c*u8", width="i4", indptr="c*i8", ids="c*i8", shared="i4", first="i8",
+)  # fmt: skip
+DOT_BOUND = ArgumentStruct("DotBound", "topk.cu", slack="f4", norm_floor="f4", underflow="f4")
+RUNNING_LISTS = ArgumentStruct("RunningLists", "topk.cu", splits="i4", keys="*u8", fresh="i4", width="i4", room="i4")
+HITS = ArgumentStruct("Hits", "topk.cu", ids="*i8", scores="*f4", counts="*i8", status="*i4")
+PROJECT_ROWS = ArgumentStruct(
+    "ProjectRows", "project_f32.cu",
+    rows="i8", columns="i8", indptr="c*i8", indices="c*i4", weight="c*f4", scale="c*f4",
+)  # fmt: skip
+SEED_ROW = ArgumentStruct("SeedRow", "add_entity_seeds.cu", node="c*i8", weight="c*f8", width="i4")
+ENTITY_SEEDS = ArgumentStruct(
+    "EntitySeedArguments", "add_entity_seeds.cu",
+    seeds=SEED_ROW, ids="c*i8", counts="c*i8", k="i4", indptr="c*i8", indices="c*i4", weight="c*f4",
+    frequency="c*i8", frequency_stride="i8", rows="i8", mass="f8", places="i4", held_node="*i4", held_value="*f8",
+    out_node="*i8", out_weight="*f8", status="*i4",
+)  # fmt: skip
+
 #: All argument structs.
 STRUCTS = tuple(found for found in globals().copy().values() if isinstance(found, ArgumentStruct))

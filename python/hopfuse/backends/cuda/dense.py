@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...types import Corpus
 from ..calls import DENSE_SUFFIXES, DenseCall, RowFilter
+from .arguments import DOT_BOUND, LISTED, QUERIES, TILE_MASK, Arguments
 from .residents import require, resident_key
 from .runtime import DeviceArray, Runtime, blocks, put_rows, take_rows
-from .selection import Lists, Selection, Sizes, TopkHits, power_of_two, tiles
+from .selection import Lists, Selection, Sizes, TopkHits, key_columns, power_of_two, tiles
 
 __all__ = ["Sizes", "dense_topk"]
 
@@ -65,20 +66,13 @@ def check_queries(runtime: Runtime, queries: DeviceArray, cosine: bool, status: 
     return norms
 
 
-class _TileMask(NamedTuple):
-    """A kernel's mask arguments: the bytes, the stride between queries, and the first row of the tile."""
-
-    mask: DeviceArray | None
-    stride: np.int64
-    first: np.int64
-
-    @classmethod
-    def of(cls, allowed: RowFilter, n: int, first: int) -> _TileMask:
-        return cls(allowed.mask, np.int64(0 if allowed.shared else n), np.int64(first))
+def _tile_mask(mask: DeviceArray | None, shared: bool, stride: int, first: int) -> Arguments:
+    """Return the mask of a tile: the bytes, the stride between queries, and the first row of the tile."""
+    return TILE_MASK(bytes=mask, stride=0 if shared else stride, first=first)
 
 
 _TileReader = Callable[[int, int], DeviceArray]
-_MaskReader = Callable[[int, int], _TileMask]
+_MaskReader = Callable[[int, int], Arguments]
 
 
 @dataclass(frozen=True)
@@ -161,16 +155,17 @@ class _Search:
         return min(rows, self.corpus.rows)
 
     def _select(
-        self, queries: _Queries, scores: DeviceArray, first: int, rows: int, mask: _TileMask, lists: Lists
+        self, queries: _Queries, scores: DeviceArray, first: int, rows: int, mask: Arguments, lists: Lists
     ) -> None:
-        corpus, bound = self.corpus, Bound.of(self.corpus.dim)
+        corpus, bound = self.corpus, DOT_BOUND(**Bound.of(self.corpus.dim)._asdict())
         arguments = [scores, np.int32(rows), np.int64(first), queries.norms, corpus.norms]
-        lists.launch("dense_select_f32", [*arguments, np.int32(corpus.cosine), *bound, *mask])
+        lists.launch("dense_select_f32", [*arguments, np.int32(corpus.cosine), bound, mask])
 
     def _rank_candidates(self, queries: _Queries, bounds: DeviceArray) -> DeviceArray:
         length = power_of_two(self.width)
         keys = self.runtime.empty(queries.count * length, np.uint64)
-        self._rescore(queries, [bounds, np.int32(self.width), None, None, np.int32(0)], 0, keys, length, 0, length)
+        candidates = LISTED(keys=bounds, width=self.width, indptr=None, ids=None, shared=False, first=0)
+        self._rescore(queries, candidates, key_columns(keys, length, 0, length))
         selection, sorts = self._selection(queries), length <= self.sizes.sort_chunk
         if not sorts:
             selection.sort(keys, length)
@@ -196,14 +191,14 @@ class _Search:
     def _tile_masks(self, queries: _Queries, tile_rows: int) -> _MaskReader:
         allowed, runtime, n = queries.allowed, self.runtime, self.corpus.rows
         if allowed.indptr is None:
-            return lambda first, rows: _TileMask.of(allowed, n, first)
+            return lambda first, rows: _tile_mask(allowed.mask, allowed.shared, n, first)
         lists = 1 if allowed.shared else queries.count
         mask = runtime.empty(lists * tile_rows, np.uint8)
 
-        def fill(first: int, rows: int) -> _TileMask:
+        def fill(first: int, rows: int) -> Arguments:
             arguments = [allowed.indptr, allowed.ids, np.int64(first), np.int32(rows), mask]
             runtime.launch("dense_mask_ids", lists, THREADS, arguments)
-            return _TileMask(mask, np.int64(0 if allowed.shared else rows), np.int64(0))
+            return _tile_mask(mask, allowed.shared, rows, 0)
 
         return fill
 
@@ -215,35 +210,34 @@ class _Search:
     def _selection(self, queries: _Queries) -> Selection:
         return Selection(self.runtime, self.sizes, self.k, queries.status, queries.hits)
 
-    def _score(
-        self, queries: _Queries, first: int, rows: int, keys: DeviceArray, stride: int, begin: int, columns: int
-    ) -> None:
+    def _score(self, queries: _Queries, first: int, rows: int, out: Arguments) -> None:
         """Write the canonical keys of rows, or of positions in id lists, from ``first`` on."""
         allowed, corpus = queries.allowed, self.corpus
         if allowed.indptr is not None:
-            lists = [None, np.int32(0), allowed.indptr, allowed.ids, np.int32(allowed.shared)]
-            self._rescore(queries, lists, first, keys, stride, begin, columns)
+            listed = LISTED(
+                keys=None, width=0, indptr=allowed.indptr, ids=allowed.ids, shared=allowed.shared, first=first
+            )
+            self._rescore(queries, listed, out)
             return
         arguments = [corpus.vectors[first : first + rows], corpus.norms[first : first + rows], np.int32(rows)]
-        arguments += [np.int64(first), *self._query_arguments(queries), *_TileMask.of(allowed, corpus.rows, first)]
-        arguments += [keys, np.int64(stride), np.int64(begin), np.int32(columns)]
-        grid = blocks(columns, ROWS_PER_BLOCK) * blocks(queries.count, QUERIES_PER_ROW)
+        mask = _tile_mask(allowed.mask, allowed.shared, corpus.rows, first)
+        arguments += [np.int64(first), self._query_arguments(queries), mask, out]
+        grid = blocks(out.values["columns"], ROWS_PER_BLOCK) * blocks(queries.count, QUERIES_PER_ROW)
         self.runtime.launch(f"dense_score_{corpus.suffix}", grid, THREADS, arguments)
 
     # ---- Launches --------------------------------------------------------------------------------------------------
 
-    def _rescore(
-        self, queries: _Queries, listed: list[Any], first: int, keys: DeviceArray, stride: int, begin: int, columns: int
-    ) -> None:
+    def _rescore(self, queries: _Queries, listed: Arguments, out: Arguments) -> None:
         corpus = self.corpus
-        arguments = [corpus.vectors, corpus.norms, *self._query_arguments(queries), *listed, np.int64(first)]
-        arguments += [keys, np.int64(stride), np.int64(begin), np.int32(columns)]
-        grid = blocks(columns, ROWS_PER_BLOCK) * queries.count
+        arguments = [corpus.vectors, corpus.norms, self._query_arguments(queries), listed, out]
+        grid = blocks(out.values["columns"], ROWS_PER_BLOCK) * queries.count
         self.runtime.launch(f"dense_rescore_{corpus.suffix}", grid, THREADS, arguments)
 
-    def _query_arguments(self, queries: _Queries) -> list[Any]:
-        numbers = (queries.count, self.corpus.dim, self.corpus.cosine)
-        return [queries.vectors, queries.norms, *(np.int32(number) for number in numbers)]
+    def _query_arguments(self, queries: _Queries) -> Arguments:
+        return QUERIES(
+            data=queries.vectors, norm=queries.norms, batch=queries.count, dim=self.corpus.dim,
+            cosine=self.corpus.cosine,
+        )  # fmt: skip
 
 
 # ---- Inputs of a search: the resident corpus, its filter, the bound of a product -------------------------------------

@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
-from ..calls import CalibrateCall, FuseCall, HitArrays
+from ..calls import CalibrateCall, FuseCall, HitArrays, KernelOptions
+from .arguments import (
+    CALIBRATION,
+    FINISH_SCORE,
+    FLAT_LISTS,
+    FUSE,
+    FUSION_OPTIONS,
+    LIST_VALUES,
+    Arguments,
+    ArgumentStruct,
+)
 from .runtime import DeviceArray, Runtime, blocks
 
 _CALIBRATIONS, _TIES, _METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
@@ -29,8 +39,8 @@ def calibrate(runtime: Runtime, call: CalibrateCall) -> DeviceArray:
     out = runtime.empty(scores.shape, np.float32)
     batch, width = scores.shape
     if batch and width:
-        kind = [np.int32(_CALIBRATIONS[call.method]), np.int32(_TIES[call.ties]), runtime.upload(call.option)]
-        arguments = [np.int64(batch), np.int64(width), scores, call.counts, *kind, out]
+        rule = _calibration(runtime, call.method, call.ties, call.option)
+        arguments = [np.int64(batch), np.int64(width), scores, call.counts, rule, out]
         runtime.launch("calibrate_f32", blocks(batch, _LISTS_PER_BLOCK), _LISTS_PER_BLOCK * _WARP, arguments)
     return out
 
@@ -64,27 +74,41 @@ def fuse(runtime: Runtime, call: FuseCall) -> HitArrays:
     hits = empty_hits(runtime, batch, k)
     ids, scores, counts = lists[0] if len(lists) == 1 else _flat(runtime, lists, starts)
     upload = runtime.upload
-    flat = [np.int64(batch), np.int32(len(lists)), upload(starts), counts, upload(call.pools), ids, scores]
-    scale = [np.int32(_CALIBRATIONS[call.calibration]), np.int32(_TIES[call.ties]), upload(call.calibration_option)]
-    rule = [runtime.empty(batch * entries, np.float32), np.int32(_METHODS[call.method]), upload(call.option)]
-    weighting = [upload(weights), np.int64(0 if weights.ndim == 1 else len(lists))]
-    finish = [np.float32(call.consensus), upload(prior if prior.size else np.ones(1, np.float32)), np.int64(prior.size)]
-    arguments = [*flat, *scale, *rule, *weighting, *finish, np.int64(k), *hits.values()]
-    _launch_queries(runtime, batch, entries, arguments)
+    flat = FLAT_LISTS(batch=batch, lists=len(lists), starts=upload(starts), counts=counts, pools=upload(call.pools))
+    rule = _calibration(runtime, call.calibration, call.ties, call.calibration_option)
+    values = LIST_VALUES(scores=scores, calibration=rule, values=runtime.empty(batch * entries, np.float32))
+    factors = upload(prior if prior.size else np.ones(1, np.float32))
+    finish = FINISH_SCORE(consensus=call.consensus, prior=factors, priors=prior.size)
+    size, at_once, room = _sorting(runtime, batch, entries)
+    arguments = FUSE(
+        lists=flat, ids=ids, values=values, method=_METHODS[call.method],
+        option=_filled(runtime, FUSION_OPTIONS, call.option), weights=upload(weights),
+        weight_step=0 if weights.ndim == 1 else len(lists), finish=finish, k=k, out_ids=hits["ids"],
+        out_scores=hits["scores"], out_counts=hits["counts"], size=size, room=room,
+    )  # fmt: skip
+    shared = _ENTRY_BYTES * (size if room is None else 1)  # the kernel declares shared memory in either case
+    runtime.launch("fuse_f32", at_once, min(_MAX_THREADS, max(_WARP, size // 2)), [arguments], shared=shared)
     return hits
 
 
-def _launch_queries(runtime: Runtime, batch: int, entries: int, arguments: list[Any]) -> None:
-    """Launch one block per query, sorting in shared memory, or as many blocks as the workspace allows; same bits."""
+def _filled(runtime: Runtime, struct: ArgumentStruct, option: KernelOptions, **more: Any) -> Arguments:
+    """Return a struct with these fields, and 0 or null in the others."""
+    empty = {field: None if "*" in str(kind) else 0.0 for field, kind in struct.fields.items()}
+    given = {name: runtime.upload(value) if isinstance(value, np.ndarray) else value for name, value in option.items()}
+    return struct(**empty | given | more)
+
+
+def _calibration(runtime: Runtime, method: str, ties: str, option: KernelOptions) -> Arguments:
+    return _filled(runtime, CALIBRATION, option, method=_CALIBRATIONS[method], ties=_TIES[ties])
+
+
+def _sorting(runtime: Runtime, batch: int, entries: int) -> tuple[int, int, DeviceArray | None]:
+    """Return the entries that a block sorts, the number of blocks, and their memory; None: it is shared memory."""
     size = 1 << (entries - 1).bit_length()
-    threads = min(_MAX_THREADS, max(_WARP, size // 2))
     if size <= SHARED_ENTRIES:
-        runtime.launch("fuse_f32", batch, threads, [*arguments, np.int64(size), None], shared=_ENTRY_BYTES * size)
-        return
+        return size, batch, None
     at_once = min(batch, max(1, WORKSPACE_BYTES // (_ENTRY_BYTES * size)))
-    room = runtime.empty(at_once * _ENTRY_BYTES * size, np.uint8)
-    unused = _ENTRY_BYTES  # the kernel declares shared memory in either case
-    runtime.launch("fuse_f32", at_once, threads, [*arguments, np.int64(size), room], shared=unused)
+    return size, at_once, runtime.empty(at_once * _ENTRY_BYTES * size, np.uint8)
 
 
 def _flat(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...types import Incidence
 from ..calls import ProjectCall
+from .arguments import PROJECT_ROWS, Arguments
 from .residents import resident, upload_some
 from .runtime import DeviceArray, Runtime, blocks
 from .selection import Selection, Sizes, TopkHits
@@ -38,12 +39,11 @@ def device_incidence(runtime: Runtime, incidence: Incidence) -> Entries:
 def project(runtime: Runtime, call: ProjectCall) -> tuple[DeviceArray, DeviceArray]:
     """Return the scores of the rows, (B, P), and each query's status."""
     scores = call.scores
-    batch, columns = (int(side) for side in scores.shape)
+    batch = int(scores.shape[0])
     rows = call.incidence.num_rows
     out, status = runtime.empty((batch, rows), np.float32), _check(runtime, scores)
     if batch and rows:
-        arguments = [*_rows(runtime, call), np.int64(rows), np.int64(columns)]
-        arguments += [_readable(runtime, scores), np.int64(batch), status, out]
+        arguments = [_rows(runtime, call), _readable(runtime, scores), np.int64(batch), status, out]
         runtime.launch("project_f32", _grid(rows, batch), _THREADS, arguments)
     return out, status
 
@@ -64,19 +64,18 @@ def project_topk(runtime: Runtime, call: ProjectCall, sizes: Sizes | None = None
 
 
 class _Queries(NamedTuple):
-    """Queries projected together, and the kernels' arguments for the incidence."""
+    """Queries projected together, and the incidence."""
 
     runtime: Runtime
-    rows: list[Any]
+    rows: Arguments
     scores: DeviceArray
     status: DeviceArray
 
-    def make_keys(self, first: int, count: int, keys: DeviceArray, stride: int, begin: int, columns: int) -> None:
-        batch, width = (int(side) for side in self.scores.shape)
-        arguments = [*self.rows, np.int64(width), _readable(self.runtime, self.scores), np.int64(batch), self.status]
-        arguments += [np.int64(number) for number in (first, count)] + [keys]
-        arguments += [np.int64(number) for number in (stride, begin, columns)]
-        self.runtime.launch("project_keys_u64", _grid(columns, batch), _THREADS, arguments)
+    def make_keys(self, first: int, count: int, out: Arguments) -> None:
+        batch = int(self.scores.shape[0])
+        arguments = [self.rows, _readable(self.runtime, self.scores), np.int64(batch), self.status]
+        arguments += [np.int64(first), np.int64(count), out]
+        self.runtime.launch("project_keys_u64", _grid(out.values["columns"], batch), _THREADS, arguments)
 
 
 def _check(runtime: Runtime, scores: DeviceArray) -> DeviceArray:
@@ -89,10 +88,12 @@ def _check(runtime: Runtime, scores: DeviceArray) -> DeviceArray:
     return status
 
 
-def _rows(runtime: Runtime, call: ProjectCall) -> list[Any]:
-    """Return indptr, indices, weight and scale."""
+def _rows(runtime: Runtime, call: ProjectCall) -> Arguments:
     there, scale = device_incidence(runtime, call.incidence), call.scale
-    return [there.indptr, there.indices, there.weights, None if scale is None else upload_some(runtime, scale)]
+    return PROJECT_ROWS(
+        rows=call.incidence.num_rows, columns=int(call.scores.shape[1]), indptr=there.indptr, indices=there.indices,
+        weight=there.weights, scale=None if scale is None else upload_some(runtime, scale),
+    )  # fmt: skip
 
 
 def _grid(rows: int, batch: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..calls import EntitySeedCall
+from .arguments import ENTITY_SEEDS, SEED_ROW
 from .projection import device_incidence
 from .runtime import DeviceArray, Runtime
 
@@ -26,8 +27,11 @@ def add_entity_seeds(runtime: Runtime, call: EntitySeedCall) -> tuple[DeviceArra
     status = runtime.empty(batch, np.int32)
     held = runtime.empty(max(1, batch * places), np.int32), runtime.empty(max(1, batch * places), np.float64)
     if batch:
-        arguments = [call.node, call.weight, np.int32(width), call.ids, call.counts, np.int32(k)]
-        arguments += [there.indptr, there.indices, there.weights, often, np.int64(stride)]
-        arguments += [np.int64(call.mentions.num_rows), np.float64(call.mass), np.int32(places)]
-        runtime.launch("add_entity_seeds_f64", batch, _THREADS, [*arguments, *held, nodes, weights, status])
+        arguments = ENTITY_SEEDS(
+            seeds=SEED_ROW(node=call.node, weight=call.weight, width=width), ids=call.ids, counts=call.counts, k=k,
+            indptr=there.indptr, indices=there.indices, weight=there.weights, frequency=often,
+            frequency_stride=stride, rows=call.mentions.num_rows, mass=call.mass, places=places, held_node=held[0],
+            held_value=held[1], out_node=nodes, out_weight=weights, status=status,
+        )  # fmt: skip
+        runtime.launch("add_entity_seeds_f64", batch, _THREADS, [arguments])
     return nodes, weights, status

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..calls import HitArrays
+from .arguments import HITS, KEY_COLUMNS, RUNNING_LISTS, Arguments
 from .runtime import DeviceArray, Runtime, blocks
 
 THREADS = 256
@@ -101,10 +102,9 @@ class Lists:
         self._fresh = True
 
     def launch(self, kernel: str, arguments: list[Any]) -> None:
-        lists = [np.int32(self.splits), self.keys, np.int32(self._fresh), np.int32(self.width), np.int32(self.room)]
+        lists = RUNNING_LISTS(splits=self.splits, keys=self.keys, fresh=self._fresh, width=self.width, room=self.room)
         self._fresh = False
-        arguments = [*arguments, *lists]
-        self.runtime.launch(kernel, self.queries * self.splits, _SELECT_THREADS, arguments, 8 * self.room)
+        self.runtime.launch(kernel, self.queries * self.splits, _SELECT_THREADS, [*arguments, lists], 8 * self.room)
 
     def keep(self, keys: DeviceArray, columns: int) -> None:
         """Merge (queries, columns) keys into the lists."""
@@ -121,8 +121,13 @@ class Lists:
         return one.keys
 
 
-#: (first row, rows, keys, stride, first column, columns): writes keys of rows, 0 for none, to columns of each query.
-MakeKeys = Callable[[int, int, DeviceArray, int, int, int], None]
+#: (first row, rows, columns): writes keys of rows, 0 for none, to columns of each query.
+MakeKeys = Callable[[int, int, Arguments], None]
+
+
+def key_columns(keys: DeviceArray, stride: int, first: int, columns: int) -> Arguments:
+    """Return columns first .. first + columns - 1 of each query's keys, (queries, stride)."""
+    return KEY_COLUMNS(keys=keys, stride=stride, first=first, columns=columns)
 
 
 @dataclass(frozen=True)
@@ -155,7 +160,7 @@ class Selection:
         keys = self.runtime.empty(self.queries * columns, np.uint64)
         lists = Lists(self.runtime, self.queries, self.sizes.splits(self.queries, columns), self.k)
         for first, count in tiles(rows, columns):
-            make_keys(first, count, keys, columns, 0, columns)
+            make_keys(first, count, key_columns(keys, columns, 0, columns))
             lists.keep(keys, columns)
         self.emit(lists.merged(), self.k)
 
@@ -165,7 +170,7 @@ class Selection:
         columns = length - self.k
         keys = self.runtime.zeros(self.queries * length, np.uint64)
         for first, count in tiles(rows, columns):
-            make_keys(first, count, keys, length, self.k, columns)
+            make_keys(first, count, key_columns(keys, length, self.k, columns))
             self.sort(keys, length)
         self.emit(keys, length)
 
@@ -199,7 +204,7 @@ class Selection:
     ) -> None:
         """Write the first keys of each query as hits; see ``topk_emit`` for the arguments."""
         arguments = [keys, np.int64(stride), np.int32(sorts), np.int64(self.k), np.int64(self.hits.ids.shape[1])]
-        arguments += [bounds, np.int32(width), self.status, *self.hits, rescored]
+        arguments += [bounds, np.int32(width), self.status, HITS(**self.hits._asdict()), rescored]
         self.runtime.launch("topk_emit", self.queries, _SELECT_THREADS, arguments, 8 * stride if sorts else 16)
 
 

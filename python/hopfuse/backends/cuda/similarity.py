@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..calls import RowFilter, SimilarityCall
+from .arguments import QUERIES, TILE_MASK
 from .dense import QUERIES_PER_ROW, ROWS_PER_BLOCK, THREADS, check_queries, resident, upload_filter
 from .runtime import DeviceArray, Runtime, blocks
 
@@ -24,8 +25,9 @@ def similarity_weights(runtime: Runtime, call: SimilarityCall, part: int = PART)
         return weights, status
     rows, mask = resident(runtime, call.corpus), _mask(runtime, call.allow, n)
     largest, sums = runtime.zeros(batch, np.uint32), runtime.zeros((batch, 4), np.uint64)
-    arguments = [rows.vectors, rows.norms, np.int64(n), queries, norms, np.int32(batch), np.int32(rows.dim)]
-    arguments += [mask, np.int64(0 if call.allow.shared else n), weights, largest]
+    given = QUERIES(data=queries, norm=norms, batch=batch, dim=rows.dim, cosine=True)
+    allowed = TILE_MASK(bytes=mask, stride=0 if call.allow.shared else n, first=0)
+    arguments = [rows.vectors, rows.norms, np.int64(n), given, allowed, weights, largest]
     grid = blocks(n, ROWS_PER_BLOCK) * blocks(batch, QUERIES_PER_ROW)
     runtime.launch(f"similarity_cosines_{rows.suffix}", grid, THREADS, arguments)
     grid, passages = blocks(n, part) * batch, [weights, np.int64(n), np.int64(part), largest, sums]

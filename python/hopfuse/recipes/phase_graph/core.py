@@ -343,6 +343,6 @@ class PhaseGraph(FrozenRecipe):
 
 def _check_fusion(config: PhaseGraphConfig, lists: int) -> None:
     """Refuse options that do not fit this number of lists."""
-    config.fusion.packed(lists)
+    config.fusion.kernel_options(lists)
     if config.rule is not None:
-        config.rule.packed(lists)
+        config.rule.kernel_options(lists)
