@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import time
 
+import httpx
 import pytest
 import uvicorn
 from hopfuse.serve import connections
 from hopfuse.serve.config import Limits
 from hopfuse.serve.connections import PIPELINED, JoinedTransport, protocol
+from serve.served import configured, running
 from uvicorn.server import ServerState
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 1000 + b"\r\n\r\n"
@@ -167,3 +171,21 @@ def test_a_server_that_stops_answers_the_next_request_and_closes(monkeypatch):
             assert await reader.read() == b""  # nothing was sent for STOP_SECONDS
 
     asyncio.run(run())
+
+
+def test_a_connection_beyond_the_limit_is_refused_as_json(path):
+    with running(configured(path, "[limits]\nconnections = 2\n")) as url:
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        with socket.create_connection(address) as one, socket.create_connection(address):
+            while (refused := httpx.get(f"{url}/v1/indexes")).status_code == 200:
+                time.sleep(0.005)  # the server has not accepted both yet
+            assert (refused.status_code, refused.headers["retry-after"], refused.headers["connection"]) == (
+                503,
+                "1",
+                "close",
+            )
+            assert refused.json()["error"]["code"] == "overloaded"
+            assert "2 open connections" in refused.json()["error"]["message"]
+            one.close()
+            while httpx.get(f"{url}/v1/indexes").status_code == 503:
+                time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Close the connections of clients that send or read too slowly."""
+"""Close the connections of clients that send or read too slowly, and refuse too many connections."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from .config import Limits
+from .errors import RefusalError
+from .http import refused
 
 #: Requests of one connection that may wait for their turn before more of it is read.
 PIPELINED = 16
@@ -23,8 +25,19 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
     A connection is closed if its headers do not arrive within ``header_seconds``, if its client reads nothing of an
     answer for ``idle_seconds``, or still sends a body ``body_seconds`` after the answer. While ``PIPELINED`` requests
     of a connection wait, no more is read from it. When the client leaves, the request being answered is notified. When
-    the server stops, each connection is closed after its next answer, or after ``STOP_SECONDS`` without a request.
+    the server stops, each connection is closed after its next answer, or after ``STOP_SECONDS`` without a request. If
+    more than ``connections`` are open, requests on new ones are answered 503.
     """
+
+    overloaded = refused(
+        RefusalError(
+            503,
+            "overloaded",
+            f"the server has {limits.connections} open connections, the most that it takes; send the request again",
+            retry_after=1,
+        )
+    )
+    overloaded.headers["Connection"] = "close"
 
     class TimedProtocol(HttpToolsProtocol):
         _headers: asyncio.TimerHandle | None = None
@@ -35,6 +48,7 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            self._own_app = self.app
             self.flow = _Flow(transport, self.pipeline)
             self._headers = self.loop.call_later(limits.header_seconds, self._abort)
 
@@ -46,6 +60,8 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
         def on_message_begin(self) -> None:
             super().on_message_begin()
             self._begun = True
+            full = len(self.connections) > limits.connections or len(self.tasks) >= limits.connections
+            self.app = overloaded if full else self._own_app  # answers this request
 
         def on_headers_complete(self) -> None:
             self._begun = False

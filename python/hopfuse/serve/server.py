@@ -75,7 +75,6 @@ def _server(service: Service, ready: Callable[[], None] = lambda: None, *, start
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=limits.connections,
             timeout_keep_alive=max(1, round(limits.idle_seconds)),
             timeout_graceful_shutdown=max(1, round(limits.drain_seconds)),
         ),
