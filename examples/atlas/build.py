@@ -63,7 +63,7 @@ def build_atlas() -> Atlas:
     Raises
     ------
     MissingExtraError
-        One of the two is not installed (``pip install 'hopfuse[demo]'``).
+        One of the two is not installed (``pip install 'hopfuse[atlas]'``).
     """
     places = read_places()
     collection = Collection(places)

