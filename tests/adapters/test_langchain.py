@@ -123,6 +123,20 @@ async def waited(found):
 
 
 @pytest.mark.parametrize("name", ["batch", "abatch"])
+def test_a_question_that_is_refused_has_its_error_alone(name, source, searches):
+    retriever, allow = HopfuseRetriever(source=source, k=1), [["p0"], ["no"], {"tenant": "b"}]
+    first, error, last = called(retriever, name, QUESTIONS, return_exceptions=True, allow=allow)
+    assert (first[0].id, last[0].metadata["tenant"]) == ("p0", "b")
+    assert isinstance(error, InputError)
+    assert "no passage with the id 'no'" in str(error)
+    assert {asked for _, asked in searches} == {tuple(QUESTIONS), *((one,) for one in QUESTIONS)}
+    first, error, last = called(retriever, name, [QUESTIONS[0], 3, QUESTIONS[2]], return_exceptions=True)
+    assert [type(error), len(first), len(last)] == [InputError, 1, 1]
+    with pytest.raises(InputError, match="'no'"):
+        called(retriever, name, QUESTIONS, allow=allow)
+
+
+@pytest.mark.parametrize("name", ["batch", "abatch"])
 def test_errors_are_returned_where_they_are_asked_for(name, searches):
     retriever = HopfuseRetriever(source="http://127.0.0.1:9")  # nothing listens
     errors = called(retriever, name, QUESTIONS, return_exceptions=True)

@@ -15,7 +15,7 @@ from .._validation import checked_texts
 from ..encoders.protocol import NamedEncoder
 from ..errors import InputError, MissingExtraError
 from ..recipes import Hit
-from .searcher import Searcher, as_searcher, passage_metadata
+from .searcher import Searcher, as_searcher, filter_of, passage_metadata
 
 try:
     from langchain_core.documents import Document
@@ -88,17 +88,22 @@ class HopfuseRetriever(BaseRetriever):
         self._searcher = as_searcher(self.source)
 
     def batch(self, inputs: list[str], config: Any = None, *, return_exceptions: bool = False, **given: Any) -> Any:
-        """Return the documents of each question, all found by one search."""
-        questions, answers = list(inputs), []
+        """Return the documents of each question, all found by one search.
+
+        If that is refused and ``return_exceptions`` is True, each question is searched alone and has its own error.
+        """
+        questions, answers, settings = list(inputs), [], self._settings(**given)
         found: Future[Rows] = Future()
 
         def take(at: int) -> list[Hit]:
             """Return the hits of a question; the first call searches for all questions."""
             if not found.done():
                 try:
-                    found.set_result(self._searcher.search(questions, **self._settings(**given)))
+                    found.set_result(self._searcher.search(questions, **settings))
                 except Exception as error:
                     found.set_exception(error)
+            if return_exceptions and isinstance(found.exception(), InputError):
+                return self._searcher.search([questions[at]], **_alone(settings, at, len(questions)))[0]
             return found.result()[at]
 
         for at, (question, one) in enumerate(zip(questions, get_config_list(config, len(questions)), strict=True)):
@@ -113,12 +118,18 @@ class HopfuseRetriever(BaseRetriever):
     async def abatch(
         self, inputs: list[str], config: Any = None, *, return_exceptions: bool = False, **given: Any
     ) -> Any:
-        """Return the documents of each question, all found by one search."""
-        questions = list(inputs)
-        found = asyncio.ensure_future(self._searcher.asearch(questions, **self._settings(**given)))
+        """Return the documents of each question, as :meth:`batch` does."""
+        questions, settings = list(inputs), self._settings(**given)
+        found = asyncio.ensure_future(self._searcher.asearch(questions, **settings))
 
         async def take(at: int) -> list[Hit]:
-            return (await found)[at]
+            try:
+                return (await found)[at]
+            except InputError:
+                if not return_exceptions:
+                    raise
+                alone = _alone(settings, at, len(questions))
+                return (await self._searcher.asearch([questions[at]], **alone))[0]
 
         configs = get_config_list(config, len(questions))
         runs = [self.ainvoke(one, configs[at], take=partial(take, at)) for at, one in enumerate(questions)]
@@ -146,6 +157,11 @@ class HopfuseRetriever(BaseRetriever):
     def _document(self, hit: Hit) -> Document:
         about = {**passage_metadata(hit), self.score_key: hit.score}
         return Document(id=str(hit.id), page_content=hit.text, metadata=about)
+
+
+def _alone(settings: dict[str, Any], at: int, count: int) -> dict[str, Any]:
+    """Return the settings of a batch for one of its questions."""
+    return settings | {"allow": filter_of(settings["allow"], at, count)}
 
 
 class LangChainEncoder(NamedEncoder):

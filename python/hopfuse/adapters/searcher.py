@@ -249,6 +249,12 @@ def _filters(allow: Any, count: int) -> Any:
     return listed
 
 
+def filter_of(allow: Any, at: int, count: int) -> Any:
+    """Return the filter of one of ``count`` questions that are searched with ``allow``."""
+    filters = _filters(allow, count)
+    return [filters[at]] if isinstance(filters, list) else filters
+
+
 def _requests(questions: list[str], filters: Any) -> Iterator[tuple[list[str], Any]]:
     """Yield the questions and filters of each request, as many as a server takes by default."""
     for start in range(0, len(questions), REQUEST):
