@@ -108,7 +108,6 @@ def test_times_are_of_one_zone(value: Any, micros: int) -> None:
         ([{"y": np.datetime64("2024-05-01T12:00:00.000000001")}], {}, "whole microseconds"),
         ([{"y": np.datetime64("NaT")}], {}, "a time with a time zone"),
         ([{"y": np.datetime64("20000-01-01")}], {}, "a time with a time zone"),
-        ([{"y": None}], {}, "'y' without a value, and no row has one, so its type is unknown"),
         ([{"": 1}], {}, "a column's name is a string that is not empty"),
         ([{3: 1}], {}, "has the metadata 3; a column's name"),
         (["no"], {}, "it must be a JSON object"),
@@ -121,6 +120,19 @@ def test_times_are_of_one_zone(value: Any, micros: int) -> None:
 def test_bad_metadata_is_refused(metadata: list[Any], types: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Index.build(passages=texts(*metadata), metadata_types=types)
+
+
+def test_a_column_without_a_value_is_left_out_unless_it_has_a_type() -> None:
+    rows = texts({"y": None, "z": 1}, {"y": None}, {"y": None, "": None})
+    with pytest.raises(InputError, match="a column's name is a string that is not empty"):
+        Index.build(passages=rows)
+    with pytest.warns(UserWarning, match=r"the metadata 'y' is left out: .* give metadata_types=\{'y': 'string'\}"):
+        index = Index.build(passages=rows[:2])
+    assert index.metadata.types == {"z": "int64"}
+    assert Index.build(passages=rows[:2], metadata_types={"y": "string"}).metadata.types == {
+        "y": "string",
+        "z": "int64",
+    }
 
 
 def test_an_integer_is_a_number_where_the_column_has_numbers() -> None:
@@ -165,7 +177,7 @@ def test_metadata_is_replaced_and_taken_out() -> None:
     assert index.info()["metadata"] == index.metadata.types
     assert index.metadata.row(0)["year"] == 1843
     for rows, message in (
-        ([{"metadata": {}}], "1 rows for 3 passages"),
+        ([{"metadata": {}}], "1 row for 3 passages"),
         ([{"id": "nobody", "metadata": {}}], "no passage has it"),
         ([{"year": 1843}] * 3, "no row of metadata has the field 'metadata'"),
         ([{"id": "ada", "year": 1843}], "no row of metadata has the field 'metadata'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, NoReturn
@@ -38,7 +39,7 @@ def metadata_arrays(
     Parameters
     ----------
     rows : sequence of mapping or None, P entries
-        A value of None is missing.
+        A value of None is missing. A column without a type and without a value is left out, with a UserWarning.
     types : mapping of str to str, optional
         Types of some columns; the type of any other column is that of its first value.
     where : callable
@@ -144,7 +145,7 @@ def _columns(
     """Return the type and the values of each column."""
     given = check_types(types)
     found: dict[str, _Values] = {name: _Values(kind, [], []) for name, kind in given.items()}
-    absent: dict[str, int] = {}
+    absent: set[str] = set()
     for i, row in enumerate(rows):
         if row is None:
             continue
@@ -152,19 +153,21 @@ def _columns(
             raise InputError(f"{where(i)} has the metadata {row!r:.80}; it must be an object of columns and values")
         for name, value in row.items():
             if value is None:
-                absent.setdefault(name, i)
+                absent.add(_checked_name(name, where(i)))
                 continue
             column = found.get(name)
             if column is None:
                 column = found[_checked_name(name, where(i))] = _Values(_first_type(name, value, where(i)), [], [])
             column.rows.append(i)
             column.values.append(value)
-    for name, i in absent.items():
-        if _checked_name(name, where(i)) not in found:
-            raise InputError(
-                f"{where(i)} has the metadata {name!r} without a value, and no row has one, so its type is "
-                f"unknown; give metadata_types={{{name!r}: 'string'}}, or leave it out"
-            )
+    empty = sorted(absent.difference(found))
+    if empty:
+        warnings.warn(
+            f"the metadata {', '.join(map(repr, empty))} is left out: no row has a value, so its type is unknown; to "
+            f"store it, give metadata_types={{{empty[0]!r}: 'string'}}, or another type",
+            UserWarning,
+            stacklevel=2,
+        )
     return found
 
 
