@@ -24,7 +24,19 @@ def test_build_prints_the_folder_and_its_contents(files, tmp_path):
     assert f"Saved generation 1 in {tmp_path / 'index'}" in done.stderr
     assert "passages" in done.stdout
     assert re.search(r"│ generation +│ 1 ", done.stdout)
-    assert "Saved generation 2" in hopfuse(*build_args(files), "--out", tmp_path / "index").stderr
+
+
+def test_an_index_is_replaced_only_with_overwrite(files, index, refused_here, tmp_path):
+    hopfuse(*build_args(files), "--out", tmp_path / "index")
+    before = {path: path.read_bytes() for path in sorted((tmp_path / "index").iterdir())}
+    openie = tmp_path / "openie.json"
+    openie.write_text('{"docs": []}')
+    for args in (build_args(files), ["build", "--from", openie], ["build", "--from", f"arrow:{tmp_path}"]):
+        message = refused_here(*args, "--out", tmp_path / "index")
+        assert "holds an index; choose another directory, or replace the index with --overwrite" in message
+    assert {path: path.read_bytes() for path in sorted((tmp_path / "index").iterdir())} == before
+    done = hopfuse(*build_args(files), "--out", tmp_path / "index", "--overwrite")
+    assert "Saved generation 2" in done.stderr
 
 
 def test_build_embeds_with_an_encoder(files, tmp_path):

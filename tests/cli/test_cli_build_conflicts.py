@@ -104,7 +104,6 @@ def test_a_file_that_cannot_be_is_refused_before_any_work(disagreeing, tmp_path,
         assert message in refused_here(*disagreeing, "--conflicts", path, *out)
     file = tmp_path / "conflicts.jsonl"
     assert "--conflicts is given without --from" in refused_here("build", passages, "--conflicts", file, *out)
-    assert "--overwrite is given without --conflicts" in refused_here(*disagreeing, "--overwrite", *out)
     assert not (tmp_path / "index").exists()
     assert not file.exists()
 

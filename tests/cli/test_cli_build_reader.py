@@ -77,7 +77,7 @@ def test_by_an_endpoint(passages, tmp_path):
         assert len(server.requests) == 8
         assert server.most_at_once <= 2
         assert set(server.keys) == {KEY}
-        assert run(*args).returncode == 0
+        assert run(*args, "--overwrite").returncode == 0
         assert len(server.requests) == 8
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in written if KEY.encode() in path.read_bytes()]

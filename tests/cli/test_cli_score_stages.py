@@ -228,7 +228,7 @@ def test_a_plan_for_another_index_is_refused(files, output_of, refused_here, tmp
     output_of("score", "plan", tmp_path / "index", *given, "--out", tmp_path / "run")
     output_of("score", "run", tmp_path / "run", "--shard", "1/2")
     parts = sorted((tmp_path / "run" / "parts").iterdir())
-    output_of(*build_args(files), "--aliases", files / "aliases.jsonl", "--out", tmp_path / "index")
+    output_of(*build_args(files), "--aliases", files / "aliases.jsonl", "--out", tmp_path / "index", "--overwrite")
     line = refused_here("score", "run", tmp_path / "run")
     assert "the plan is for another index" in line
     assert "was at generation 1" in line

@@ -13,6 +13,7 @@ from rich.console import Console
 from ... import Index
 from ...encoders import Encoder
 from ...errors import InputError
+from ...index.generations import POINTER
 from ...lexical import BM25
 from ...stores import is_place
 from ...types.corpus import METRICS, STORAGES
@@ -49,7 +50,7 @@ TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
     "With --reader spacy, also one similarity per label: PERSON=0.85,ORG=0.8,*=0.9.",
 )
 @click.option("--conflicts", type=FILE, help="Record what was kept and dropped where passages disagree: .jsonl.")
-@click.option("--overwrite", is_flag=True, help="Replace the file of --conflicts if it exists.")
+@click.option("--overwrite", is_flag=True, help="Replace the index at --out and the file of --conflicts if they exist.")
 @click.option("--vectors", type=FILE, help="One vector per passage: .npy.")
 @encoder_option
 @click.option(
@@ -142,12 +143,12 @@ def build(
         _bm25([], lexical)  # refuses a language without stop words and stems
     if origin is not None and is_folder(origin):
         check_folder(passages, conflicts, encoder, given)
-        check_directory(out)
+        check_directory(out, overwrite)
         _save(index_of_folder(origin, synonyms, given), lexical, out)
         return
     if origin is not None and is_place(origin):
         check_store(passages, synonyms, conflicts, given)
-        check_directory(out)
+        check_directory(out, overwrite)
         save_store(origin, encoder, given, out, lambda index: _save(index, lexical, out))
         return
     check_files(given)
@@ -162,7 +163,7 @@ def build(
     inputs = {"--from": source, "PASSAGES": passages, "--vectors": given["vectors"]}
     stated = source is not None or bool(FACT_READERS & set(given["readers"]))
     check_conflicts(conflicts, inputs, out, extracted=stated, overwrite=overwrite)
-    check_directory(out)
+    check_directory(out, overwrite)
     model = None if encoder is None else make_encoder(encoder)
     options = {name: given[name] for name in ("vectors", "metric", "storage")}
     given["metadata_types"] = read_types(given["metadata_types"])
@@ -280,8 +281,13 @@ def _check_sources(passages: Path | None, source: Path | None, synonyms: str | N
             )
 
 
-def check_directory(out: Path) -> None:
-    """Refuse a directory that cannot be written or created; leave nothing behind."""
+def check_directory(out: Path, overwrite: bool) -> None:
+    """Refuse a directory that holds an index, or that cannot be written or created; leave nothing behind."""
+    if (out / POINTER).exists() and not overwrite:
+        raise InputError(
+            f"--out is {str(out)!r}, which holds an index; choose another directory, or replace the index with "
+            "--overwrite"
+        )
     there = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
     if not there.is_dir():
         raise InputError(f"--out is {str(out)!r}, but {there} is a file; name another directory")

@@ -23,8 +23,6 @@ def check_conflicts(
     ``inputs`` are the files read, by option; ``out`` is the index. Only facts ``extracted`` from passages can conflict.
     """
     if path is None:
-        if overwrite:
-            raise InputError("--overwrite is given without --conflicts; there is no file to replace")
         return
     if not extracted:
         raise InputError(
