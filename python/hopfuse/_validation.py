@@ -19,6 +19,18 @@ WHOLE = (int, np.integer)
 REAL = (int, float, np.integer, np.floating)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number and its noun in singular or plural.
+
+    Examples
+    --------
+    >>> counted(1, "passage"), counted(1200, "query")
+    ('1 passage', '1,200 queries')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
 def check_k(k: Any) -> int:
     """Return k as an int; it is at least 0 and may exceed the length of any list."""
     if isinstance(k, bool) or not isinstance(k, WHOLE) or k < 0:

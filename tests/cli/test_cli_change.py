@@ -67,7 +67,7 @@ def test_ids_may_be_integers(folder, output_of, refused_here):
         (["add", "index", "new.jsonl", "--reader", "spacy"], "the index was built without"),
         (["add", "index", "new.jsonl", "--model", "m"], "--model is given without --reader endpoint"),
         (["add", "plain", "new.jsonl", "--encoder", "wordllama"], "leave out --encoder"),
-        (["add", "index", "again.jsonl", "--vectors", "new.npy"], "again.jsonl, rows 1 to 3, are not added: a passage"),
+        (["add", "index", "again.jsonl", "--vectors", "new.npy"], "again.jsonl, line 1: a passage"),
         (
             ["add", "index", "again.jsonl", "--vectors", "new.npy"],
             "to replace it, use replace_passages or hopfuse add --",
@@ -81,6 +81,30 @@ def test_what_cannot_be_is_refused_and_nothing_changes(folder, refused_here, arg
     hf.Index.build(passages=ROWS[:1]).save(folder / "plain")
     given = [folder / one if "." in one or one in ("index", "plain") else one for one in arguments]
     assert message in refused_here(*given)
+    assert hf.Index.open(folder / "index").seq == 0
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"text": 3}, "line 3 has text = '3'; it must be a string"),
+        ({"metadata": {"year": "new"}}, "line 3 has metadata['year'] = 'new'"),
+        ({"id": "p1"}, "line 3: a passage has the id 'p1' already"),
+        ({"id": 4}, "line 3: the id 4 is of another type"),
+    ],
+)
+def test_a_line_that_is_refused_is_named(folder, refused_here, bad, message):
+    write_jsonl(folder / "bad.jsonl", [*ROWS[2:4], ROWS[4] | bad])
+    line = refused_here("add", folder / "index", folder / "bad.jsonl", "--vectors", folder / "new.npy", "--batch", 2)
+    assert f"{folder / 'bad.jsonl'}, {message}" in line
+    assert "(added before this error: 2 passages)" in line
+    assert hf.Index.open(folder / "index").num_passages == 4
+
+
+def test_a_vector_that_is_refused_is_named_before_anything_is_added(folder, refused_here):
+    np.save(folder / "new.npy", [[1, 1], [1, 1], [1, np.nan]])
+    given = ("add", folder / "index", folder / "new.jsonl", "--vectors", folder / "new.npy", "--batch", 1)
+    assert "row 2" in refused_here(*given)
     assert hf.Index.open(folder / "index").seq == 0
 
 

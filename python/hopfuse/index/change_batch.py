@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .additions import Additions, ReadPassages, additions
 from .allowed import check_added, check_edges, check_memory
-from .change_rows import End, joined_arrays, set_rows, term_arrays
+from .change_rows import End, joined_arrays, place, set_rows, term_arrays
 from .columns import string_arrays
 from .contents import PassageId
 from .filters import Where
@@ -150,7 +151,7 @@ class BatchBuilder:
             raise InputError(
                 "the change adds two passages with the same id, or ids of two types; ids are distinct and of one type"
             )
-        names.check_new_ids(ids, self._gone_passages)
+        names.check_new_ids(ids, self._gone_passages, partial(place, parts))
         if not parts:
             return
         self._made |= joined_arrays(parts, names.metadata_types)

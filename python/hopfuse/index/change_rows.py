@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,16 @@ def joined_arrays(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) 
         if name.endswith(".offsets") and len(own) > 1:
             own = [np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(offsets) for offsets in own]))]
         made[name] = own[0] if len(own) == 1 else np.concatenate(own)
-    rows = [(part["where"], at, row) for part in parts for at, row in enumerate(part["metadata"])]
-    return made | metadata_arrays([row for *_, row in rows], types, lambda row: rows[row][0](rows[row][1]))
+    return made | metadata_arrays([row for part in parts for row in part["metadata"]], types, partial(place, parts))
+
+
+def place(parts: Sequence[Mapping[str, Any]], row: int) -> str:
+    """Describe a row of several tables of passages in an error message."""
+    for part in parts[:-1]:
+        if row < len(part["ids"]):
+            return str(part["where"](row))
+        row -= len(part["ids"])
+    return str(parts[-1]["where"](row))
 
 
 def set_rows(made: dict[str, Any], name: str, rows: Sequence[Any], columns: int = 0) -> None:

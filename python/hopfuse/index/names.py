@@ -110,16 +110,19 @@ class Names:
             raise InputError(f"there is no single entity with the name {name!r}: {why}")
         return slots[0]
 
-    def check_new_ids(self, ids: Sequence[PassageId], replaced: Iterable[int]) -> None:
+    def check_new_ids(self, ids: Sequence[PassageId], replaced: Iterable[int], where: Callable[[int], str]) -> None:
         """Refuse ids that exist and are not replaced, and ids of another type than the index's."""
         gone = set(replaced)
-        for id in ids:
+        for at, id in enumerate(ids):
             if self._kind is not None and not isinstance(id, self._kind):
-                raise InputError(f"the id {id!r} is of another type than the index's, {self._kind.__name__}")
+                raise InputError(
+                    f"{where(at)}: the id {id!r} is of another type than the index's, {self._kind.__name__}"
+                )
             slot = self._passages.get(id)
             if slot is not None and slot not in gone:
                 raise InputError(
-                    f"a passage has the id {id!r} already; to replace it, use replace_passages or hopfuse add --replace"
+                    f"{where(at)}: a passage has the id {id!r} already; to replace it, use replace_passages or "
+                    "hopfuse add --replace"
                 )
 
     def has_entity(self, name: str, gone: Sequence[int] = ()) -> bool:

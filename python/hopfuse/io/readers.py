@@ -19,7 +19,7 @@ from .tables import Spec, Table, from_rows, make_table, refuse_unknown
 
 
 def read_table(source: Any, spec: Spec) -> Table:
-    """Read a table from a path (.jsonl, .tsv, .parquet), an Arrow table, or mappings, one per row.
+    """Read a table from a path (.jsonl, .tsv, .parquet), an Arrow table, or mappings, one per row; or return a Table.
 
     Raises
     ------
@@ -30,6 +30,8 @@ def read_table(source: Any, spec: Spec) -> Table:
     """
     if isinstance(source, (str, os.PathLike)):
         return _read_path(Path(source), spec)
+    if isinstance(source, Table):
+        return source
     if hasattr(source, "__arrow_c_stream__"):
         return read_arrow(source, spec)
     if isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes, np.ndarray)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -58,6 +58,12 @@ class Table:
     num_rows: int
     where: Callable[[int], str]
     textual: bool = False
+
+    def part(self, first: int, end: int) -> Table:
+        """Return the rows ``first`` to ``end - 1``, which keep their places in error messages."""
+        columns = {name: values[first:end] for name, values in self.columns.items()}
+        count = max(0, min(end, self.num_rows) - first)
+        return replace(self, columns=columns, num_rows=count, where=lambda row: self.where(first + row))
 
 
 def from_rows(rows: Iterable[Any], spec: Spec, where: Callable[[int], str]) -> Table:

@@ -11,7 +11,8 @@ from typing import Any
 import click
 from rich.progress import Progress, TaskID
 
-from ... import Index, LiveIndex
+from ... import Corpus, Index, LiveIndex
+from ..._validation import counted
 from ...encoders import Encoder
 from ...errors import InputError
 from ...extract.extraction import ORDERED
@@ -19,7 +20,7 @@ from ...io.npy import read_npy
 from ...io.readers import read_table
 from ...report import printable
 from ..build.sources import FACT_READERS, endpoint_reader_options
-from ..console import counted, json_text, note, progress_bar
+from ..console import json_text, note, progress_bar
 from ..options import FILE, encoder_for, encoder_option, index_argument
 from .reading import PassageReader, edges_between
 
@@ -63,7 +64,11 @@ def add(
     rows = [{name: column[at] for name, column in table.columns.items()} for at in range(table.num_rows)]
     given = None if vectors is None else read_npy(vectors, "--vectors")
     if given is not None and len(given) != len(rows):
-        raise InputError(f"--vectors has {len(given)} rows for {len(rows)} passages; give one for each")
+        raise InputError(
+            f"--vectors has {counted(len(given), 'row')} for {counted(len(rows), 'passage')}; give one for each"
+        )
+    if given is not None:
+        Corpus.from_array(given, metric=index.metric)  # refuses a bad row by its number
     joined = edges_between(rows, batch) if reader.reads and {"id", "document"} <= set(table.columns) else {}
     with Index.open(directory, writable=True, encoder=model) as live, progress_bar() as progress:
         task = progress.add_task("Replacing passages" if replace else "Adding passages", total=len(rows))
@@ -72,15 +77,14 @@ def add(
             try:
                 with live.change() as change:
                     call = change.replace_passages if replace else change.add_passages
-                    call(rows[part], vectors=None if given is None else given[part])
+                    call(table.part(first, first + batch), vectors=None if given is None else given[part])
                     if reader.reads:
                         reached = partial(_reached, progress, task, first)
                         change.add_memory(reader.read(rows[part], reached))
                     if first // batch in joined:
                         change.add_edges(joined[first // batch])
             except InputError as error:
-                last = min(first + batch, len(rows))
-                raise InputError(f"{passages}, rows {first + 1:,} to {last:,}, are not added: {error}") from error
+                raise InputError(f"{error} (added before this error: {counted(first, 'passage')})") from error
             progress.update(task, completed=first + len(rows[part]))
         seq = live.refresh().seq
     note(f"{counted(len(rows), 'passage')} {'replaced' if replace else 'added'}; the index is at seq {seq}")
@@ -114,7 +118,7 @@ def delete(directory: Path, ids: Sequence[str], entities: bool) -> None:
             change.delete_entities(ids)
         else:
             change.delete_passages(_ids(live, ids))
-    deleted = counted(len(ids), "entity", "entities") if entities else counted(len(ids), "passage")
+    deleted = counted(len(ids), "entity") if entities else counted(len(ids), "passage")
     note(f"{deleted} deleted; the index is at seq {change.seq}")
 
 
