@@ -98,7 +98,7 @@ def test_questions_none_of_which_has_a_seed(asked, files, tmp_path):
         (("--encoder", "wordllama"), "--vectors or --encoder, and not both"),
         (("--pool", 2), "--k is 3, and the lists are 2 long"),
         (("--qrels", "others"), "judges none of the 4 questions, such as 'connected'"),
-        (("--qrels", "strange"), "has 1 gold passages that the index does not have, such as 'p99'"),
+        (("--qrels", "strange"), "has 1 gold passage that the index does not have, such as 'p99'"),
     ],
 )
 def test_bad_questions_are_refused(refused_here, asked, tmp_path, change, message):

@@ -48,7 +48,7 @@ def test_numbers_tables_and_files(judged, tmp_path, monkeypatch):
     outputs = ("--out", tmp_path / "r.json", "--html", tmp_path / "r.html")
     output = hopfuse(*arguments(judged), *METRICS, "--baseline", "dense", *outputs).stdout
     assert output.startswith("40 queries\n")
-    assert "dense has 1 queries without judgements; they are left out" in output
+    assert "dense has 1 query without judgements; they are left out" in output
     assert "graph lacks 1 of 40 queries; they count as empty" in output
     for title in ("all: 40 queries", "hops unknown: 20 queries", "2 hops: 20 queries", "against dense"):
         assert title in output

@@ -7,6 +7,7 @@ import hopfuse as hf
 import pytest
 from cli.cli_files import command, hopfuse, refused
 from hopfuse.cli.about.info import machine
+from hopfuse.cli.console import progress_bar
 from hopfuse.cli.files import write_all
 
 COMMANDS = ("build", "search", "trace", "score", "policy", "eval", "sweep", "diagnose", "compare")
@@ -67,6 +68,20 @@ def test_several_files_are_written_only_where_all_can_be(tmp_path):
     assert list(tmp_path.iterdir()) == []
     write_all({tmp_path / "a": "one", tmp_path / "b": "zwölf\n"})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"one", "b": "zwölf\n".encode()}
+
+
+def test_progress_is_printed_as_lines_if_stderr_is_not_a_terminal(capsys):
+    now = [0.0]
+    with progress_bar(get_time=lambda: now[0]) as bar:
+        task = bar.add_task("Scoring", total=4000)
+        for now[0] in range(5, 105, 5):
+            bar.advance(task, 200)
+    assert capsys.readouterr().err.splitlines() == [
+        "Scoring 1,200/4,000, 40/s, 0:01:10 left",
+        "Scoring 2,400/4,000, 40/s, 0:00:40 left",
+        "Scoring 3,600/4,000, 40/s, 0:00:10 left",
+        "Scoring 4,000/4,000, 40/s",
+    ]
 
 
 def test_machine_names_packages():

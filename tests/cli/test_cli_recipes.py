@@ -49,7 +49,7 @@ def test_the_tree_of_a_guided_walk_has_seeds_and_weights(memory, output_of) -> N
     shown = " ".join(output_of(*explaining(memory, "guided-walk", "--option", "second_mass=0.5")).split())
     trace = by_hand(memory, "guided-walk", second_mass=0.5)[0].traces[0]
     second, hit = trace["second_seeds"][0], trace["hits"][0]
-    assert "Alien (exact): in 1 passages" in shown
+    assert "Alien (exact): in 1 passage" in shown
     assert f"{second['name']} of {second['passages'][0]['title']}: share {second['share']:.3g}" in shown
     assert "Hits by guided walk: the first 3" in shown
     assert f"weight {hit['weight']:.3g}" in shown

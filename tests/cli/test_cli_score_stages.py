@@ -53,7 +53,7 @@ def test_what_the_stages_say(folder, tmp_path) -> None:
     assert "a second)" in run
     assert "Made 0 parts of 0 queries in" in hopfuse("score", "run", folder).stderr
     verified = hopfuse("score", "verify", folder, "--sample", 8).stderr
-    assert "are complete; parts 0, 1, 2, 3, 4, 5, 6, 7 were made again, with equal bytes" in verified
+    assert "is complete, with 8 parts; parts 0, 1, 2, 3, 4, 5, 6, 7 were made again, with equal bytes" in verified
     assert "Merged 8 parts of 300 queries" in hopfuse("score", "merge", folder, "--out", tmp_path / "a.jsonl").stderr
     help = hopfuse("score", "--help").stdout
     assert all(f"\n  {stage} " in help for stage in ("plan", "run", "merge", "verify"))

@@ -123,7 +123,7 @@ def test_metadata_is_built_shown_and_filtered_by(output_of, refused_here, tmp_pa
 
 def test_a_stranger_is_refused(memory, refused_here, tmp_path) -> None:
     line = refused_here(*scoring(memory, "phase-graph", tmp_path / "out.jsonl", "--allow", "a,z"))
-    assert "--allow names 1 passages that the index does not have, such as 'z'" in line
+    assert "--allow names 1 passage that the index does not have, such as 'z'" in line
     assert list(tmp_path.iterdir()) == []
 
 

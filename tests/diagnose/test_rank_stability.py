@@ -166,9 +166,9 @@ def test_values_are_read_only():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rewriting": Rewriting(["a"], ["a"])}, "none of the 1 questions was rewritten"),
-        ({"qrels": Qrels(["a"], [[1]])}, "5 questions have judgements of 1"),
-        ({"search": lambda questions, _: ranked([1])}, "search returned 1 rows for 4 questions"),
+        ({"rewriting": Rewriting(["a"], ["a"])}, "no question was rewritten"),
+        ({"qrels": Qrels(["a"], [[1]])}, "the rewriting has 5 questions, the judgements 1"),
+        ({"search": lambda questions, _: ranked([1])}, "search returned 1 row for 4 questions"),
         ({"p": 1.0}, "p is 1.0"),
         ({"k": 5}, "k is 5, but the narrowest list is 4 wide"),
     ],

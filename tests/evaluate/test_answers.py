@@ -67,7 +67,7 @@ def test_values_per_query():
 
 
 def test_a_run_has_an_answer_for_every_row():
-    with pytest.raises(InputError, match="1 answers for 2 rows"):
+    with pytest.raises(InputError, match="1 answer for 2 rows"):
         Run(Hits([[1], [2]], [[1.0], [1.0]]), ["x"])
     run = Run(Hits([[1], [2]], [[1.0], [1.0]]), ["x", None]).take([1, 0])
     assert (run.answers, run.hits.ids.tolist()) == ([None, "x"], [[2], [1]])

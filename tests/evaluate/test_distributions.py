@@ -60,7 +60,7 @@ def test_raw_and_calibrated_by_run():
 def test_bad_calls_are_refused():
     with pytest.raises(InputError, match="bins is 0"):
         score_distribution(HITS, QRELS, bins=0)
-    with pytest.raises(InputError, match="run 'b': the hits have 1 rows"):
+    with pytest.raises(InputError, match="run 'b': the hits have 1 row"):
         score_distributions(QRELS, {"b": Run(hf.Hits([[1]], [[1.0]]))})
     with pytest.raises(InputError, match=r"run 'b': .*platt"):
         score_distributions(QRELS, {"b": Run(HITS)}, "platt")

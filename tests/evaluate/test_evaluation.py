@@ -149,7 +149,7 @@ def test_repr_is_short(result):
         ({"baseline": "bm25"}, "baseline is 'bm25'; it must be one of the runs: dense, graph"),
         (
             {"runs": {"short": DENSE.head(2), "x": hf.Hits([[1, 2]], [[1, 0]])}},
-            "run 'x', recall@2: the hits have 1 rows",
+            "run 'x', recall@2: the hits have 1 row",
         ),
     ],
 )

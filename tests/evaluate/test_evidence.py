@@ -199,7 +199,7 @@ def test_distractors_by_name_are_the_baselines():
     for run in (fused, Run(fused)):
         with pytest.raises(InputError, match="the run has no baseline, whose distractors are counted"):
             metric.per_query(run, qrels)
-    with pytest.raises(InputError, match="the baseline has 1 rows and the run 2"):
+    with pytest.raises(InputError, match="the baseline has 1 row and the run 2"):
         Run(fused, baseline=ranked([1]))
     with pytest.raises(InputError, match="baseline is of type list; give Hits"):
         Run(fused, baseline=[1, 2])
@@ -232,5 +232,5 @@ def test_other_sizes_are_refused(metric, k):
     qrels = Qrels(["a"], [[1]], hops=[[[1]]], answers=[["x"]])
     with pytest.raises(InputError, match=f"k is {k}; it must be at least 1"):
         metric(ranked([1, 2]), qrels, k)
-    with pytest.raises(InputError, match="2 rows and the judgements 1 queries"):
+    with pytest.raises(InputError, match="2 rows and the judgements 1 query"):
         metric(ranked([1], [2]), qrels, 1)

@@ -141,7 +141,7 @@ def test_what_is_refused(tmp_path):
         (lambda: run_from({"q": {"a": float("nan")}}, ["q"], names), "the score of passage 'a' is nan"),
         (lambda: run_from({"q": {"a": 1e39}}, ["q"], names), "float32"),
         (lambda: run_from({"x": {"a": 1.0}}, ["q"], names), "none of the 1 judged ones"),
-        (lambda: run_dict(hf.Hits([[0]], [[1.0]]), ["q", "r"], PassageNames(["a"])), "ids has 2 queries for 1 rows"),
+        (lambda: run_dict(hf.Hits([[0]], [[1.0]]), ["q", "r"], PassageNames(["a"])), "ids has 2 queries for 1 row"),
         (lambda: write_run(tmp_path / "r", hf.Hits([[0]], [[1.0]]), ["q"], PassageNames(["a b"])), "white space"),
     ):
         with pytest.raises(InputError, match=says):

@@ -161,7 +161,7 @@ def test_a_list_narrower_than_k_is_judged_as_if_padded(metric):
 
 @pytest.mark.parametrize("metric", EVERY)
 def test_another_number_of_queries_is_refused(metric):
-    with pytest.raises(InputError, match="4 rows and the judgements 1 queries"):
+    with pytest.raises(InputError, match="4 rows and the judgements 1 query"):
         metric(HITS, Qrels(["a"], [[1]]), 2)
 
 

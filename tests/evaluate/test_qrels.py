@@ -56,7 +56,7 @@ def test_numpy_ids_are_taken():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"gold": [[1]]}, "gold has 1 entries for 2"),
+        ({"gold": [[1]]}, "gold has 1 entry for 2"),
         ({"gold": [[1], [2]], "types": ["x"]}, "types has 1"),
         ({"gold": [[1], [-2]]}, "query 'b': gold has -2"),
         ({"gold": [[1], [2.0]]}, "query 'b': gold has 2.0"),

@@ -48,7 +48,7 @@ def test_scores_that_are_the_shares_have_a_small_error() -> None:
         (lambda: reliability(HITS, QRELS, bins=0), "bins is 0"),
         (lambda: reliability(hf.Hits([[1], [2]], [[1.5], [0.0]]), QRELS), "calibrate"),
         (lambda: reliability(hf.Hits([[-1], [-1]], [[0.0], [0.0]]), QRELS), "no document"),
-        (lambda: reliability(hf.Hits([[1]], [[0.5]]), QRELS), "1 rows"),
+        (lambda: reliability(hf.Hits([[1]], [[0.5]]), QRELS), "1 row "),
     ],
 )
 def test_bad_input_is_refused(call: Any, message: str) -> None:

@@ -73,7 +73,7 @@ def test_bad_openie_files_are_refused_by_file_and_line(tmp_path: Path) -> None:
         (
             lines(tmp_path / "c.jsonl", [good, {"id": 9, "entities": [], "triples": []}]),
             passages,
-            "1 ids are of no passage",
+            "which no passage in",
         ),
         (lines(tmp_path / "d.jsonl", [{"id": 0}]), passages, "line 1 is not a JSON object"),
         (lines(tmp_path / "e.jsonl", [{**good, "entities": [3]}]), passages, "must be strings"),

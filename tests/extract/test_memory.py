@@ -211,7 +211,7 @@ def test_synonyms_are_edges_and_an_index_holds_it_all() -> None:
 def test_nothing_read_is_an_empty_memory_and_ids_are_distinct() -> None:
     memory = build_memory([])
     assert (memory.ids, memory.entities, memory.facts, memory.mentions.shape) == ((), (), (), (0, 2))
-    with pytest.raises(InputError, match="1 ids occur several times, such as 'a'"):
+    with pytest.raises(InputError, match="the id 'a' occurs several times; make ids distinct"):
         build_memory([extraction("a"), extraction("a")])
     with pytest.raises(InputError, match="three strings each"):
         Extraction("a", "", "", (), (("a", "b"),))  # type: ignore[arg-type]

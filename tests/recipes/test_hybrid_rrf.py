@@ -247,7 +247,7 @@ def test_what_cannot_be_is_refused(case: Case) -> None:
         ({"graph_k": 0}, "graph_k is 0"),
         ({"rank_constant": -1.0}, "rank_constant is -1.0"),
         ({"importance": [2.0]}, "importance 2.0"),
-        ({"importance": [0.5]}, "importance has 1 entries; the index has 40 passages"),
+        ({"importance": [0.5]}, "importance has 1 entry; the index has 40 passages"),
         ({"entity_threshold": "x"}, "entity_threshold is 'x'"),
         ({"entity_threshold": np.nan}, "entity_threshold is nan"),
         ({"damping": [0.5]}, "damping"),
@@ -264,7 +264,7 @@ def test_what_cannot_be_is_refused(case: Case) -> None:
         ({"queries": None}, "needs queries="),
         ({"vectors": None}, "needs vectors="),
         ({"entities": None}, "needs entities="),
-        ({"entities": [[1]]}, "1 rows for 6 queries"),
+        ({"entities": [[1]]}, "1 row for 6 queries"),
         ({"entities": 5}, "sequence of sequences"),
         ({"entities": [None] * 6}, "sequence of sequences"),
         ({"queries": (q for q in case.questions)}, "sequence of strings"),
@@ -275,7 +275,7 @@ def test_what_cannot_be_is_refused(case: Case) -> None:
         with pytest.raises(InputError, match=message):
             recipe.search(**({"queries": case.questions, "vectors": case.asked, "entities": case.mentions} | change))
     graph_alone = case.recipe(("graph",), lexical=None)
-    with pytest.raises(InputError, match="1 rows for 3 queries"):
+    with pytest.raises(InputError, match="1 row for 3 queries"):
         graph_alone.search(case.questions[:3], entities=[[1]])
     with pytest.raises(InputError, match="the index has no vectors"):
         graph_alone.search(vectors=case.asked, entities=case.mentions)

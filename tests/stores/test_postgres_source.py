@@ -280,7 +280,7 @@ def test_hits_are_written_into_a_table(database):
         for question, hits in zip(("q1", "q2"), found, strict=True)
         for rank, hit in enumerate(hits, 1)
     ]
-    with pytest.raises(InputError, match="there are 1 questions and 2 lists of hits"):
+    with pytest.raises(InputError, match="there are 1 question and 2 lists of hits"):
         write_hits(url, "s.Hits", ["q1"], found)
     with pytest.raises(InputError, match='relation "nowhere" does not exist; change the query or'):
         write_hits(url, "nowhere", ["q1", "q2"], found)

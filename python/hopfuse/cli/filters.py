@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import Index, Where, where
+from .._validation import counted
 from ..errors import InputError
 from ..index.filters import LISTS, split_condition
 
@@ -36,8 +37,8 @@ def read_allow(given: str, index: Index) -> NDArray[np.bool_]:
     strangers = sorted(wanted.difference(known))
     if strangers:
         raise InputError(
-            f"--allow names {len(strangers)} passages that the index does not have, such as {strangers[0]!r}; give "
-            "ids separated by commas, or a file with an id on each line"
+            f"--allow names {counted(len(strangers), 'passage')} that the index does not have, such as "
+            f"{strangers[0]!r}; give ids separated by commas, or a file with an id on each line"
         )
     return np.array([id in wanted for id in known], bool)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import counted
 from ..errors import InputError
 from ..evaluate.metrics import Values
 from ..evaluate.qrels import Qrels
@@ -45,7 +46,7 @@ def overlap(a: Hits, b: Hits, k: int) -> Values:
     array([0.33333333])
     """
     if len(a) != len(b):
-        raise InputError(f"a has {len(a)} rows and b {len(b)}; give both lists of the same queries")
+        raise InputError(f"a has {counted(len(a), 'row')} and b {len(b)}; give both lists of the same queries")
     _check_size("k", k, [a, b])
     values = np.full(len(a), np.nan)
     for row in range(len(a)):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import counted
 from ..errors import InputError
 from ..evaluate.evaluation import Estimate, summarise
 from ..evaluate.metrics import Values
@@ -107,10 +108,11 @@ def rank_stability(
     check_persistence(p)
     rows = np.flatnonzero(rewriting.changed)
     if rows.size == 0:
-        raise InputError(f"none of the {len(rewriting)} questions was rewritten; give a Rewriting that changes some")
+        raise InputError("no question was rewritten; give a Rewriting that changes some")
     if qrels is not None and len(qrels) != len(rewriting):
         raise InputError(
-            f"{len(rewriting)} questions have judgements of {len(qrels)}; give those of the same questions"
+            f"the rewriting has {counted(len(rewriting), 'question')}, the judgements {len(qrels)}; give those of the "
+            "same questions"
         )
     before, after = (_found(search, side, rewriting, rows.tolist()) for side in ("questions", "rewritten"))
     kept = np.full(rows.size, np.nan) if qrels is None else _first_gold_kept(before, after, qrels.take(rows))
@@ -127,7 +129,10 @@ def _found(search: Search, side: str, rewriting: Rewriting, rows: list[int]) -> 
     mentions = rewriting.entities if side == "questions" else rewriting.rewritten_entities
     hits = search([questions[row] for row in rows], None if mentions is None else [mentions[row] for row in rows])
     if len(hits) != len(rows):
-        raise InputError(f"search returned {len(hits)} rows for {len(rows)} questions; it must return one for each")
+        raise InputError(
+            f"search returned {counted(len(hits), 'row')} for {counted(len(rows), 'question')}; it must return one for "
+            "each"
+        )
     return hits
 
 

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import checked_texts
+from .._validation import checked_texts, counted
 from ..errors import InputError
 from ..types import Hits
 
@@ -83,7 +83,7 @@ def rerank(hits: Hits, queries: Sequence[str], texts: Sequence[str], reranker: R
         raise InputError(f"k is {k!r}; it must be an integer, at least 1")
     asked = checked_texts(queries)
     if len(asked) != len(hits):
-        raise InputError(f"{len(asked)} queries for hits of {len(hits)}; give one question for each row")
+        raise InputError(f"{counted(len(asked), 'query')} for hits of {len(hits)}; give one question for each row")
     if isinstance(texts, str):
         raise InputError("texts is one string; give a list with the text of every passage")
     first = hits.head(int(k))
@@ -93,7 +93,7 @@ def rerank(hits: Hits, queries: Sequence[str], texts: Sequence[str], reranker: R
     rows = [first.ids[b, :n].tolist() for b, n in enumerate(first.counts.tolist())]
     scored = reranker.score(asked, [[texts[i] for i in row] for row in rows])
     if len(scored) != len(rows):
-        raise InputError(f"the reranker scored {len(scored)} queries of {len(rows)}")
+        raise InputError(f"the reranker scored {counted(len(scored), 'query')} of {len(rows)}")
     scores = np.zeros(first.ids.shape, np.float32)
     for b, (row, found) in enumerate(zip(rows, scored, strict=True)):
         if np.shape(found) != (len(row),):

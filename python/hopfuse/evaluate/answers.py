@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from .._validation import counted
 from ..errors import InputError
 from ..types import Hits
 from .metrics import Values, relevance
@@ -113,7 +114,9 @@ def answer_values(score: Callable[[str, Sequence[str]], float], answers: Sequenc
     array([ 1.,  0., nan])
     """
     if len(answers) != len(qrels):
-        raise InputError(f"{len(answers)} answers for {len(qrels)} queries; give one per query, or None")
+        raise InputError(
+            f"{counted(len(answers), 'answer')} for {counted(len(qrels), 'query')}; give one per query, or None"
+        )
     values = [
         np.nan if not accepted else 0.0 if answer is None else score(answer, accepted)
         for answer, accepted in zip(answers, qrels.answers, strict=True)

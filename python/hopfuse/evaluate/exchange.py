@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._validation import counted
 from ..errors import InputError
 from ..io.files import write_whole
 from ..io.qrels import qrels_lines
@@ -159,7 +160,9 @@ def run_dict(run: Run | Hits, ids: Sequence[str], names: PassageNames) -> dict[s
     """
     hits = run.hits if isinstance(run, Run) else run
     if len(ids) != len(hits):
-        raise InputError(f"ids has {len(ids)} queries for {len(hits)} rows of hits; give one for each row")
+        raise InputError(
+            f"ids has {counted(len(ids), 'query')} for {counted(len(hits), 'row')} of hits; give one for each row"
+        )
     return {
         str(query): {names.name(passage): score for passage, score in hits.row(row)} for row, query in enumerate(ids)
     }

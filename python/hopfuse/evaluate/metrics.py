@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import counted
 from ..errors import InputError
 from ..types import Hits
 from .qrels import Qrels, RelevantPairs
@@ -82,7 +83,8 @@ def _check(hits: Hits, judged: RelevantPairs, k: int | None) -> int:
     queries, width = hits.shape
     if queries != judged.sizes.size:
         raise InputError(
-            f"the hits have {queries} rows and the judgements {judged.sizes.size} queries; give one row per query"
+            f"the hits have {counted(queries, 'row')} and the judgements {counted(judged.sizes.size, 'query')}; give "
+            "one row per query"
         )
     if k is not None and k < 1:
         raise InputError(f"k is {k}; it must be at least 1, e.g. 10")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import counted
 from ..errors import FormatError, InputError
 from ..io.json_lines import json_objects
 from ..io.qrels import read_qrels_file
@@ -220,7 +221,7 @@ def _per_query(name: str, values: Sequence[Any] | None, count: int, absent: Any)
     if values is None:
         return (absent,) * count
     if len(values) != count:
-        raise InputError(f"{name} has {len(values)} entries for {count} query ids; give one per query")
+        raise InputError(f"{name} has {counted(len(values), 'entry')} for {count} query ids; give one per query")
     return values
 
 

@@ -9,6 +9,7 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import counted
 from ..errors import InputError
 from ..io.runs import Ranking, read_run_file
 from ..types import Hits
@@ -64,13 +65,15 @@ class Run:
     def __post_init__(self) -> None:
         if self.answers is not None and len(self.answers) != len(self.hits):
             raise InputError(
-                f"{len(self.answers)} answers for {len(self.hits)} rows of hits; give one per query, or None"
+                f"{counted(len(self.answers), 'answer')} for {counted(len(self.hits), 'row')} of hits; give one per "
+                "query, or None"
             )
         if self.baseline is not None and not isinstance(self.baseline, Hits):
             raise InputError(f"baseline is of type {type(self.baseline).__name__}; give Hits (of a Run, its hits)")
         if self.baseline is not None and len(self.baseline) != len(self.hits):
             raise InputError(
-                f"the baseline has {len(self.baseline)} rows and the run {len(self.hits)}; give one row per query"
+                f"the baseline has {counted(len(self.baseline), 'row')} and the run {len(self.hits)}; give one row "
+                "per query"
             )
 
     def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Run:

@@ -75,7 +75,7 @@ def split_rows(qrels: Qrels, split: str) -> NDArray[np.int64]:
     test = in_test_half(qrels.ids)
     rows = np.arange(len(qrels)) if split == "all" else np.flatnonzero(test == (split == "test"))
     if rows.size == 0:
-        raise InputError(f"none of the {len(qrels)} queries is in the {split} half; evaluate more queries, or all")
+        raise InputError(f"no query is in the {split} half; evaluate more queries, or all")
     return rows
 
 

@@ -61,7 +61,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
             raise InputError(f"extractions[{at}] is a {type(one).__name__}; make it an Extraction")
     repeated = [id for id, times in Counter(one.id for one in read).items() if times > 1]
     if repeated:
-        raise InputError(f"{len(repeated)} ids occur several times, such as {repeated[0]!r}; make them distinct")
+        raise InputError(f"the id {repeated[0]!r} occurs several times; make ids distinct")
     table, labels, mentions = NameTable(), Labels(), set[tuple[int, int]]()
     linked: dict[str, Counter[tuple[int, int]]] = {}
     linking: dict[str, list[tuple[int, int, int]]] = {}

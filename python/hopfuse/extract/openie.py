@@ -109,7 +109,7 @@ def _joined(file: Path, passages: Path) -> list[Extraction]:
     _distinct(found, passages)
     unknown = sorted(set(extracted) - {str(extraction.id) for extraction in found})
     if unknown:
-        raise InputError(f"{file}: {len(unknown)} ids are of no passage in {passages}, such as {unknown[0]!r}")
+        raise InputError(f"{file} has the id {unknown[0]!r}, which no passage in {passages} has")
     return found
 
 

@@ -96,7 +96,7 @@ def check_read(base: Contents, read: Any) -> None:
     if base.graph is None:
         raise InputError("the index has no graph; build it with a graph, even one without edges, to add extractions")
     if read.facts and base.facts is None:
-        raise InputError(f"{len(read.facts)} facts were read, but the index has none; build it with facts to add some")
+        raise InputError("facts were read, but the index has none; build it with facts to add some")
     ours, theirs = (None if words is None else replace(words, first=0) for words in (base.words, read.words))
     if ours != theirs and read.ids:
         fix = "WordReader.like(index.words)" if ours else "a reader that reads no words"

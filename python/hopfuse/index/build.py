@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import counted
 from ..errors import FormatError, InputError
 from ..io import tables
 from ..io.npy import read_npy
@@ -145,7 +146,9 @@ def rows_of_texts(texts: Any, ids: Any, titles: Any) -> list[dict[str, Any]]:
             raise InputError(f"{name}s is a {type(values).__name__}; give a list, one for each text")
         listed = list(values)
         if len(listed) != len(rows):
-            raise InputError(f"{name}s has {len(listed)} entries for {len(rows)} texts; give one for each")
+            raise InputError(
+                f"{name}s has {counted(len(listed), 'entry')} for {counted(len(rows), 'text')}; give one for each"
+            )
         for at, row in enumerate(rows):
             if isinstance(row, Mapping):
                 if name in row:
@@ -192,7 +195,8 @@ def metadata_of(
     if "id" not in table.columns:
         if table.num_rows != num_passages:
             raise InputError(
-                f"metadata has {table.num_rows} rows for {num_passages} passages; give one row for each, or ids"
+                f"metadata has {counted(table.num_rows, 'row')} for {counted(num_passages, 'passage')}; give one row "
+                "for each, or ids"
             )
         return metadata_arrays(values, types, table.where)
     rows = rows_of(tables.row_ids(table)).tolist()

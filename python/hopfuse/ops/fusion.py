@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .. import fusion as methods
 from .._arrays.convert import same_library, to_numpy
 from .._threads import thread_count
-from .._validation import WHOLE, check_k, check_real
+from .._validation import WHOLE, check_k, check_real, counted
 from ..backends import resolve
 from ..backends.calls import FuseCall
 from ..backends.placement import device_for
@@ -153,7 +153,9 @@ def _check_lists(lists: Sequence[Hits]) -> None:
         if not isinstance(hits, Hits):
             raise InputError(f"list {at} must be Hits, got {type(hits).__name__}; wrap it: hf.Hits(ids, scores)")
         if len(hits) != len(lists[0]):
-            raise InputError(f"list {at} has {len(hits)} queries and list 0 has {len(lists[0])}; they must match")
+            raise InputError(
+                f"list {at} has {counted(len(hits), 'query')} and list 0 has {len(lists[0])}; they must match"
+            )
 
 
 def calibration_for(method: methods.FusionMethod, calibration: str | Calibration | None, **options: Any) -> Calibration:

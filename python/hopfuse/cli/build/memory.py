@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import Index
+from ..._validation import counted
 from ...encoders import Encoder
 from ...errors import InputError
 from ...extract import (
@@ -115,12 +116,12 @@ def _report(memory: Memory, joined: Mapping[str, int]) -> None:
     lines = []
     if memory.num_names or memory.words is None:
         lines += [
-            f"{len(memory.facts):,} facts; left out: {out}",
-            f"{len(memory.conflicts):,} conflicts resolved by majority",
+            f"{counted(len(memory.facts), 'fact')}; left out: {out}",
+            f"{counted(len(memory.conflicts), 'conflict')} resolved by majority",
             f"Synonyms: {joined['abbreviated']:,} by abbreviation, {joined['similar']:,} by similarity",
         ]
     if memory.words is not None:
-        lines.append(f"{len(memory.entities) - memory.num_names:,} words")
+        lines.append(counted(len(memory.entities) - memory.num_names, "word"))
     if len(memory.sequence):
         lines.append(f"{len(memory.sequence):,} pairs of passages that follow each other")
     note("\n".join(lines))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import Index
+from ..._validation import counted
 from ...errors import InputError
 from ...stores import Source, open_source
 from ..filters import read_types
@@ -34,7 +35,7 @@ def check_files(given: Mapping[str, Any]) -> None:
         if value is not None:
             raise InputError(f"{name} is given without --from DATABASE, which it needs; leave it out")
     if len(given["edges"]) > 1:
-        raise InputError(f"--edges is given {len(given['edges'])} times; only --from DATABASE takes several")
+        raise InputError(f"--edges is given {counted(len(given['edges']), 'time')}; only --from DATABASE takes several")
 
 
 def save_store(

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from ... import Hits, Index
+from ..._validation import counted
 from ...diagnose import Rewriting, paraphrase, search_legs, stability_rows, substitute_aliases
 from ...diagnose import diagnose as diagnose_legs
 from ...errors import InputError
@@ -165,7 +166,8 @@ def _aligned(path: Path, index: Index, rows: Sequence[Query]) -> Qrels:
     strangers = [names.name(p) for gold in qrels.gold for p in gold if p >= index.num_passages]
     if strangers:
         raise InputError(
-            f"{path} has {len(strangers)} gold passages that the index does not have, such as {strangers[0]!r}"
+            f"{path} has {counted(len(strangers), 'gold passage')} that the index does not have, such as "
+            f"{strangers[0]!r}"
         )
     gold = dict(zip(qrels.ids, qrels.gold, strict=True))
     if not any(gold.get(row.id) for row in rows):

@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from ... import __version__
+from ..._validation import counted
 from ...errors import InputError
 from ...evaluate import (
     PassageNames,
@@ -114,7 +115,8 @@ def _with_texts(inputs: EvaluationInputs, metrics: Sequence[str], passages: Path
         if unread.size:
             one = inputs.names.name(int(unread[0]))
             raise InputError(
-                f"{passages} lacks {unread.size:,} passages that {name} found, such as {one!r}; give a file with all "
+                f"{passages} lacks {counted(unread.size, 'passage')} that {name} found, such as {one!r}; give a file "
+                "with all "
                 "of them"
             )
     return inputs._replace(runs={name: replace(run, texts=texts) for name, run in inputs.runs.items()})
@@ -139,7 +141,7 @@ def notes(inputs: EvaluationInputs, split: str) -> list[str]:
     """Return sentences on which queries are counted, and what is left out."""
     total, kept = len(inputs.qrels), part(inputs, split).qrels
     half = "" if split == "all" else f", the {split} half (by MD5 of the id) of {total:,}"
-    lines = [f"{len(kept):,} queries{half}"]
+    lines = [f"{counted(len(kept), 'query')}{half}"]
     without = sum(not gold for gold in kept.gold)
     if without:
         lines.append(f"{without:,} have no relevant passage; ranking metrics leave them out")
@@ -157,9 +159,9 @@ def gaps(runs: Mapping[str, Run], total: int) -> list[str]:
     lines = []
     for name, run in runs.items():
         if run.num_missing:
-            lines.append(f"{name} lacks {run.num_missing:,} of {total:,} queries; they count as empty lists")
+            lines.append(f"{name} lacks {run.num_missing:,} of {counted(total, 'query')}; they count as empty lists")
         if run.num_unjudged:
-            lines.append(f"{name} has {run.num_unjudged:,} queries without judgements; they are left out")
+            lines.append(f"{name} has {counted(run.num_unjudged, 'query')} without judgements; they are left out")
     return lines
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ... import Index
+from ..._validation import counted
 from ...diagnose import Questions
 from ...errors import InputError
 from ...evaluate import PassageNames, Qrels, read_qrels
@@ -21,7 +22,8 @@ def judged_questions(index: Index, queries: Path, judgements: Path, inputs: Quer
     if len(names) > index.num_passages:
         stranger = names.name(index.num_passages)
         raise InputError(
-            f"{judgements} has {len(names) - index.num_passages} passages that the index lacks, such as {stranger!r}"
+            f"{judgements} has {counted(len(names) - index.num_passages, 'passage')} that the index lacks, such as "
+            f"{stranger!r}"
         )
     rows = list(read_queries(queries))
     at = {id: row for row, id in enumerate(qrels.ids)}

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import Index
+from ..._validation import counted
 from ...encoders import Encoder
 from ...errors import InputError
 from ...extract import Match, QuestionMatcher
@@ -77,5 +78,5 @@ def text_of(query: Query, purpose: str, instead: str = "", *, place: str = "") -
 def _read_vectors(path: Path, rows: int) -> NDArray[Any]:
     vectors = read_npy(path, "--vectors")
     if vectors.ndim != 2 or len(vectors) != rows:
-        raise InputError(f"--vectors has shape {vectors.shape}; there are {rows} queries, one vector each")
+        raise InputError(f"--vectors has shape {vectors.shape}; there are {counted(rows, 'query')}, one vector each")
     return vectors

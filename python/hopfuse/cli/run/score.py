@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ..._validation import counted
 from ...errors import InputError
 from ...offline import Folder, Made, Merged, merge, ray, run, verify
 from ...offline.merge import STDOUT, part_kind, writes_names
@@ -210,7 +211,7 @@ def plan(directory: Path, queries: Path, folder: Path, kind: str, part_rows: int
         stdin = queries == STDIN
         found, _ = planned(place, directory, path, options, kind=kind, names=False, part_rows=part_rows, stdin=stdin)
         place.create(found, path if stdin else None)
-    note(f"Planned {found.rows:,} queries in {found.num_parts:,} parts: hopfuse score run {folder}")
+    note(f"Planned {counted(found.rows, 'query')} in {counted(found.num_parts, 'part')}: hopfuse score run {folder}")
 
 
 @click.command("run")
@@ -225,7 +226,7 @@ def run_command(folder: Path, shard: str, **engine: Any) -> None:
     place, (number, shares), start = Folder(folder), _shard(shard), time.monotonic()
     parts = range(number - 1, place.plan.num_parts, shares)
     made = _made(place, parts, open_scorer, _runner(**engine), shard=(number, shares), alone=False)
-    note(f"Made {made.parts:,} parts of {made.rows:,} queries{_rate(made, time.monotonic() - start)}")
+    note(f"Made {counted(made.parts, 'part')} of {counted(made.rows, 'query')}{_rate(made, time.monotonic() - start)}")
 
 
 @click.command("merge")
@@ -238,7 +239,10 @@ def merge_command(folder: Path, out: Path, tag: str, overwrite: bool) -> None:
     if out != STDOUT:
         check_outputs({"--out": out}, {}, overwrite=overwrite)
     merged = merge(folder, out, tag=tag)
-    note(f"Merged {merged.parts:,} parts of {merged.rows:,} queries into {out}; {merged.empty:,} without a hit")
+    note(
+        f"Merged {counted(merged.parts, 'part')} of {counted(merged.rows, 'query')} into {out}; {merged.empty:,} "
+        "without a hit"
+    )
 
 
 @click.command("verify")
@@ -256,7 +260,8 @@ def verify_command(folder: Path, sample: int, chunk: int, threads: int | None) -
     checked = _verified(Folder(folder), open_scorer, sample, threads, chunk)
     what = f"part {checked[0]} was" if len(checked) == 1 else f"parts {', '.join(map(str, checked))} were"
     again = f"; {what} made again, with equal bytes" if checked else ""
-    note(f"All {Folder(folder).plan.num_parts:,} parts of {folder} are complete{again}")
+    total = Folder(folder).plan.num_parts
+    note(f"{folder} is complete, with {counted(total, 'part')}{again}")
 
 
 STAGES: dict[str, click.Command] = {
@@ -311,7 +316,7 @@ def _made(folder: Folder, parts: Sequence[int], opening: Any, runner: Callable[.
         def progress(rows: int) -> None:
             nonlocal done
             if rows and not done:
-                bar.console.print(f"Resuming after {rows:,} of {total:,} queries", highlight=False)
+                bar.console.print(f"Resuming after {rows:,} of {counted(total, 'query')}", highlight=False)
             done = True
             bar.advance(task, rows)
 
@@ -340,10 +345,11 @@ def _shard(text: str) -> tuple[int, int]:
 
 def _summary(made: Made, merged: Merged, out: Path, seconds: float) -> str:
     kept = merged.parts - made.parts
-    parts = f"{merged.parts:,} parts" + (f", {kept:,} of them kept from before" if kept else "")
-    workers = f"; {made.replaced} workers died and were replaced" if made.replaced else ""
+    parts = counted(merged.parts, "part") + (f", {kept:,} of them kept from before" if kept else "")
+    workers = f"; replaced {counted(made.replaced, 'worker')} that died" if made.replaced else ""
+    empty = counted(merged.empty, "query")
     return (
-        f"Scored {merged.rows:,} queries into {out}{_rate(made, seconds)}: {parts}; {merged.empty:,} queries without a "
+        f"Scored {counted(merged.rows, 'query')} into {out}{_rate(made, seconds)}: {parts}; {empty} without a "
         f"hit{workers}; at most {_peak() / 1e6:,.0f} MB of memory in a process"
     )
 

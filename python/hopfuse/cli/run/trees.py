@@ -8,6 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.tree import Tree
 
+from ..._validation import counted
 from ...report import fact_words, path_words, printable
 
 LEGS = ("lexical", "dense", "graph", "exact")
@@ -140,7 +141,7 @@ def seed_line(seed: Mapping[str, Any]) -> str:
     name = f"[bold]{_safe(seed['name'])}[/bold]"
     surface = "" if seed["surface"] == seed["name"] else f", asked for as {_safe(repr(seed['surface']))}"
     how = "" if seed["match"] == "given" else f" ({seed['match']}{surface})"
-    return f"{name}{how}: in {seed['passage_frequency']} passages, weight {seed['weight']:.3g}"
+    return f"{name}{how}: in {counted(seed['passage_frequency'], 'passage')}, weight {seed['weight']:.3g}"
 
 
 def _leg(tree: Tree, leg: str, pool: Sequence[Mapping[str, Any]], temperature: float | None, show: int) -> None:
@@ -155,7 +156,7 @@ def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """Return a tree of seeds, second seeds, each list, and hits with their weights, seeds and paths."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
     _named_seeds(tree, trace["seeds"], absent="none")
-    second = tree.add(f"Second seeds: {len(trace['second_seeds'])} entities of the first answer")
+    second = tree.add(f"Second seeds: {counted(len(trace['second_seeds']), 'entity')} of the first answer")
     for one in trace["second_seeds"][:show]:
         of = ", ".join(_safe(passage["title"] or passage["id"]) for passage in one["passages"])
         second.add(f"[bold]{_safe(one['name'])}[/bold] of {of}: share {one['share']:.3g}")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.rows_cache import RowsCache
+from ..._validation import counted
 from ...errors import InputError
 from ...index import Index, IndexPart
 from .filters import View, Views
@@ -62,7 +63,9 @@ class FrozenRecipe:
         batch = view.of.size
         for name, rows in given.items():
             if rows is not None and len(rows) != batch:
-                raise InputError(f"{name} has {len(rows)} rows for {batch} queries; give one row per query")
+                raise InputError(
+                    f"{name} has {counted(len(rows), 'row')} for {counted(batch, 'query')}; give one row per query"
+                )
         found = []
         for number, passages in enumerate(view.passages):
             part = self.index.part(passages)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from ..._validation import counted
 from ...errors import InputError
 
 
@@ -44,7 +45,9 @@ def question_mentions(
     if any(isinstance(row, str) or not isinstance(row, Iterable) for row in rows):
         raise InputError("entities must be a sequence of sequences, the mentions of each query: [[name, ...], ...]")
     if batch is not None and len(entities) != batch:
-        raise InputError(f"entities has {len(entities)} rows for {batch} queries; give one row per query")
+        raise InputError(
+            f"entities has {counted(len(entities), 'row')} for {counted(batch, 'query')}; give one row per query"
+        )
     return [[_read(mention) for mention in row] for row in entities]
 
 

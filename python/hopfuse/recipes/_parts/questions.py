@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.convert import to_numpy
+from ..._validation import counted
 from ...encoders import Encoder, as_encoder
 from ...errors import InputError
 from ...index import Index
@@ -55,7 +56,9 @@ def question_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vec
         vectors = encoder.encode_queries(list(queries))
     array = np.atleast_2d(to_numpy(vectors, "vectors"))
     if queries is not None and len(queries) != len(array):
-        raise InputError(f"{len(queries)} queries with {len(array)} vectors; give one vector per query")
+        raise InputError(
+            f"{counted(len(queries), 'query')} with {counted(len(array), 'vector')}; give one vector per query"
+        )
     return array
 
 

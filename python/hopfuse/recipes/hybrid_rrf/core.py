@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._validation import check_k, check_threads
+from ..._validation import check_k, check_threads, counted
 from ...errors import InputError
 from ...index import Index, IndexPart
 from ...ops.capture import placement
@@ -161,7 +161,10 @@ class HybridRRF(FrozenRecipe):
         prior = self.config.importance
         if prior is not None and prior.factors.size != index.num_passages:
             known = prior.factors.size
-            raise InputError(f"importance has {known} entries; the index has {index.num_passages} passages: one each")
+            raise InputError(
+                f"importance has {counted(known, 'entry')}; the index has {counted(index.num_passages, 'passage')}: "
+                "one each"
+            )
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
         self._titles = TitleMatcher(index.titles) if self.config.exact_bonus > 0 else None
         by_cosine = self.config.fusion == "convex" and index.corpus is not None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.convert import to_numpy
-from ..._validation import check_k, check_threads
+from ..._validation import check_k, check_threads, counted
 from ...errors import InputError
 from ...index import Index, IndexPart
 from ...ops.capture import Captured, capture, placement
@@ -301,7 +301,7 @@ class PolicyRAG(FrozenRecipe):
             raise InputError("answers need a language model; give the recipe llm=, such as hopfuse.llm.ChatEndpoint")
         if len(queries) != len(found.hits):
             raise InputError(
-                f"{len(queries)} queries for {len(found.hits)} results; give the queries that were searched"
+                f"{counted(len(queries), 'query')} for {len(found.hits)} results; give the queries that were searched"
             )
         titles, texts = self.index.titles, self.index.texts
         return grounded_answers(self.llm, self.config.answers, queries, found.hits, titles, texts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..._validation import counted
 from ...errors import InputError
 from ...recipes.results import Hit, SearchResult
 from .connection import connect, database_errors
@@ -57,7 +58,8 @@ def write_hits(
     """
     if len(questions) != len(hits):
         raise InputError(
-            f"there are {len(questions)} questions and {len(hits)} lists of hits; give one list for each question"
+            f"there are {counted(len(questions), 'question')} and {counted(len(hits), 'list')} of hits; give one list "
+            "for each question"
         )
     name = ".".join(quoted(part) for part in table.split("."))
     rows = 0
