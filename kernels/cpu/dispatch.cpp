@@ -4,6 +4,10 @@
 #if defined(HOPFUSE_X86)
 #include <cpuid.h>
 #endif
+#if defined(HOPFUSE_X86) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace hopfuse {
 
@@ -25,6 +29,12 @@ bool code_dots_are_exact();
 namespace avx512 {
 extern const CpuKernels kernels;
 }
+
+namespace amx {
+Status dense_encode(const DenseVectors&, DenseCodes);
+Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);
+bool code_dots_are_exact();
+}  // namespace amx
 #elif defined(HOPFUSE_ARM64)
 namespace neon {
 extern const CpuKernels kernels;
@@ -35,9 +45,9 @@ namespace {
 
 #if defined(HOPFUSE_X86)
 
-// What the processor and the operating system support, from CPUID alone.
+// What the processor and the operating system support, from CPUID; for AMX, the system is also asked.
 struct Offer {
-    bool avx2, avxvnni, avx512;
+    bool avx2, avxvnni, avx512, amx;
 
     Offer() {
         __builtin_cpu_init();
@@ -46,6 +56,7 @@ struct Offer {
         avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                  __builtin_cpu_supports("avx512vnni");
+        amx = avx512 && has_amx_int8() && may_use_amx();
     }
 
     static bool has_f16c() {
@@ -59,6 +70,23 @@ struct Offer {
         if (__get_cpuid_count(leaf, 0, &subleaves, &b, &c, &d) == 0 || subleaves < 1) return false;
         return __get_cpuid_count(leaf, 1, &a, &b, &c, &d) != 0 && (a & bit) != 0;
     }
+
+    static bool has_amx_int8() {
+        constexpr unsigned tiles = 1u << 24, bytes = 1u << 25;  // of EDX of leaf 7
+        unsigned a = 0, b = 0, c = 0, d = 0;
+        return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & tiles) != 0 && (d & bytes) != 0;
+    }
+
+    // Linux saves the tile registers only for processes that have asked for them, whose children may use them too. It
+    // refuses if some thread's alternate signal stack is too small for them, and so do older systems.
+    static bool may_use_amx() {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+        constexpr long request_permission = 0x1023, tile_data = 18;
+        return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+        return false;
+#endif
+    }
 };
 
 // AVX2 plus one instruction that only dense search uses.
@@ -70,11 +98,20 @@ CpuVariant avxvnni_variant() {
     return made;
 }
 
+// AVX-512 plus tile registers, for dense search only.
+CpuVariant amx_variant() {
+    CpuVariant made{avx512::kernels, "amx", "avx512"};
+    made.dense_encode = amx::dense_encode;
+    made.dense_topk = amx::dense_topk;
+    made.code_dots_are_exact = amx::code_dots_are_exact;
+    return made;
+}
+
 #endif
 
 // Each list ends with null.
 struct Variants {
-    static constexpr int MOST = 4;
+    static constexpr int MOST = 5;
     CpuVariant kept[MOST];
     const CpuVariant* runnable[MOST + 1] = {};
     const char* built[MOST + 1] = {};
@@ -83,6 +120,7 @@ struct Variants {
     Variants() {
 #if defined(HOPFUSE_X86)
         const Offer offer;
+        add(amx_variant(), offer.amx);
         add({avx512::kernels, "avx512", "avx512"}, offer.avx512);
         add(avxvnni_variant(), offer.avxvnni);
         add({avx2::kernels, "avx2", "avx2"}, offer.avx2);

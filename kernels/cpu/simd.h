@@ -8,6 +8,8 @@
 
 #if defined(HOPFUSE_ISA_AVXVNNI)
 #define HOPFUSE_ISA_AVX2  // plus one instruction
+#elif defined(HOPFUSE_ISA_AMX)
+#define HOPFUSE_ISA_AVX512  // plus the tile registers
 #endif
 #if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVX2)
 #include <immintrin.h>
@@ -25,6 +27,11 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 #else
 #define HF_UNROLL _Pragma("GCC unroll 16")
 #endif
+
+// Prefetches the address `bytes` after p, which may be outside the array.
+HF_INLINE void prefetch_beyond(const void* p, int64_t bytes) {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + uintptr_t(bytes)), 0, 2);
+}
 
 template <int N>
 struct F {

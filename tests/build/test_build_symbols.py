@@ -1,4 +1,4 @@
-"""The linker cannot confuse functions of the AVX2, AVX-VNNI and AVX-512 objects with the baseline's.
+"""The linker cannot confuse functions of the AVX2, AVX-VNNI, AVX-512 and AMX objects with the baseline's.
 
 Every kernel file is compiled once per instruction set. An inline function or template instance that two of the
 objects define under one name is kept once, by the linker's choice: if that were the AVX-512 one, the baseline would
@@ -99,7 +99,7 @@ def listings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
         )
         return target
 
-    jobs = [(source, isa) for isa in ("avx2", "avxvnni", "avx512") for source in kernel_sources(isa)]
+    jobs = [(source, isa) for isa in ("avx2", "avxvnni", "avx512", "amx") for source in kernel_sources(isa)]
     with ThreadPoolExecutor(max_workers=2) as pool:
         return dict(zip(jobs, pool.map(listed, jobs), strict=True))
 

@@ -15,15 +15,18 @@
 //   cannot be a hit; every other row is rescored canonically. So the result is that of an exhaustive
 //   canonical scan, whatever the codes.
 //
-// QUERY CODES  have L = 127 levels if bytes are multiplied. If 16-bit numbers are multiplied (AVX2, NEON, the baseline), L is
-//   as large as int32 sums permit, which makes ||e_q|| negligible:
-//     L = floor((S - d / 2) / (1.000001 sum|q| / max|q|)), at least 127, at most 32,767; S = (2^31 - 1) / 255, rounded down
+// QUERY CODES  have L = 127 levels if bytes are multiplied, in few dimensions. In many, or if 16-bit numbers are multiplied
+//   (AVX2, NEON, the baseline), L is as large as int32 sums permit, which makes ||e_q|| negligible:
+//     L = floor((S - d / 2) / (1.000001 sum|q| / max|q|)), at least 127, at most 32,639; S = (2^31 - 1) / 255, rounded down
 //   Row codes are multiplied as c_x + 128, in 1 .. 255, and 128 sum(c_q) is subtracted afterwards. So no sum, in any order,
 //   overflows int32 if sum|c_q| <= S:
 //   - s_q, 1 / s_q and q_i / s_q are rounded to float32, a total relative error below 1e-6, and c_i to an integer:
 //     |c_i| <= 1.000001 L |q_i| / max|q| + 1/2. Summed over d dimensions, that is at most S by the choice of L;
 //   - or L is 127, and sum|c_q| <= 127 d <= S, because d <= 65,536. With more dimensions rows are scored without codes.
 //   Each product is below 2^23 in magnitude and a sum of two below 2^24, so sums of pairs stay in range as well.
+//   If bytes are multiplied, a code is 256 h + l with -128 <= l <= 127, and h and l are multiplied on their own: sum|l| <= 128 d
+//   and sum|h| <= sum|c_q| / 256 + d / 2 are at most S too. 256 times the one sum plus the other is exact modulo 2^32, and
+//   therefore exact.
 //
 // ROW CODES  scale s_x and codes as above, in float32. Their bounds use float32 sums of squares in the order of a canonical
 //   score (16 accumulators, then the tree), and integer sums:
@@ -65,10 +68,10 @@ constexpr int DENSE_GROUP = 4;       // adjacent dimensions in a tile
 constexpr int DENSE_STEP = 12;       // tiles are padded to a multiple of this
 constexpr int DENSE_BLOCK_STEP = 4;  // a block scanned at a time has a multiple of this many tiles
 constexpr int DENSE_SHORT_LIST = 8;
-constexpr int DENSE_LEVELS = 127;                 // of row codes, on either side of 0
-constexpr int DENSE_WIDE_LEVELS = 32767;          // the most levels of query codes
-constexpr int DENSE_CODED_DIM = 1 << 16;          // the most dimensions of codes
-constexpr int DENSE_CODE_SUM = 0x7fffffff / 255;  // S
+constexpr int DENSE_LEVELS = 127;                   // of row codes, on either side of 0
+constexpr int DENSE_WIDE_LEVELS = 127 * 256 + 127;  // the most levels of query codes
+constexpr int DENSE_CODED_DIM = 1 << 16;            // the most dimensions of codes
+constexpr int DENSE_CODE_SUM = 0x7fffffff / 255;    // S
 static_assert(int64_t{DENSE_LEVELS} * DENSE_CODED_DIM <= DENSE_CODE_SUM, "127 levels fit, whatever the query");
 constexpr float DENSE_SOUND = 8.5e37f;  // the largest sum of squares that needs no further check
 

@@ -78,7 +78,7 @@ def explain() -> dict[str, Any]:
         if isa in refused:
             reasons[isa] = "its dot products of codes are wrong on this processor"
         elif isa not in runnable:
-            reasons[isa] = "this processor lacks its instructions"
+            reasons[isa] = "the processor or the operating system does not support its instructions"
         elif isa != chosen:
             reasons[isa] = f"HOPFUSE_ISA={forced}" if forced else f"{chosen} is faster here"
     return {
