@@ -73,10 +73,23 @@ def test_the_readmes_commands_run(folder, output_of) -> None:
     assert (folder / "ranked.jsonl").exists()
 
 
+def write_data_set(data: Path) -> None:
+    """Write a folder in the form that docs/compare.md describes, from the files of the working folder."""
+    (data / "graph").mkdir(parents=True)
+    for file, place in (("chunks.jsonl", "passages.jsonl"), ("queries.jsonl", "queries.jsonl")):
+        shutil.copy(file, data / place)
+    for file in ("nodes.tsv", "edges.tsv"):
+        shutil.copy(file, data / "graph" / file)
+    (data / "graph" / "facts.tsv").write_text("14\tdirected\t15\t0\n", encoding="utf-8")
+    for name, rows in (("passage", 14), ("query", 16)):
+        np.save(data / f"{name}_emb.f16.npy", np.random.default_rng(rows).normal(size=(rows, 8)).astype(np.float16))
+
+
 def test_the_commands_of_evaluation_run(folder, output_of) -> None:
     more = ("--encoder", "wordllama", "--lexical", "--out", "my-index")
     output_of("build", "chunks.jsonl", "--from", "openie.jsonl", *more)
     output_of("policy", "--out", "policy.toml")
+    write_data_set(folder / "FOLDER")
     found = [words for page in EVALUATION for words in commands(f"docs/{page}.md")]
     assert {words[0] for words in found} == {"build", "score", "eval", "sweep", "compare", "diagnose"}
     for words in found:
