@@ -202,7 +202,8 @@ def _check(row: Row) -> str:
 
 
 def _error(proof: dict[str, Any]) -> str:
-    found = f"error {proof['error']:.1e} of {proof['tolerance']:.1e} allowed, {proof['queries']} queries"
+    queries = "1 query" if proof["queries"] == 1 else f"{proof['queries']} queries"
+    found = f"error {proof['error']:.1e} of {proof['tolerance']:.1e} allowed, {queries}"
     return found if "proven" not in proof else f"{found}, {proof['proven']:.0%} of all lists proven"
 
 

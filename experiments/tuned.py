@@ -308,8 +308,8 @@ def section(results: Path = RESULTS) -> str:
         parts.append(
             f"### {recipe}\n\nOf {found['num_trials']} trials: {_text(chosen['options'])}. On the tune halves it is "
             f"at most {100 * chosen['worst_loss']:.1f} points below a folder's best, {100 * chosen['mean_loss']:.1f} "
-            f"on average. The average loss of the trial where that is smallest ({_text(found['by_mean']['options'])}) "
-            f"is {price:.1f} less.\n"
+            f"on average. The trial with the smallest average loss ({_text(found['by_mean']['options'])}) loses "
+            f"{price:.1f} less on average.\n"
         )
         rows = []
         for name, one in found["test"].items():

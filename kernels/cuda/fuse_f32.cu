@@ -284,8 +284,8 @@ HOPFUSE_DEVICE void fuse_query(const FuseArguments& a, int64_t b, Entry* entries
 
 // calibrate_f32: the calibrated scores of a row, with -inf after its count.
 // Unit: a row; a warp, 4 to a block. Block: 128. Registers: <= 56 (occupancy 50 %). Bytes: 4 n read and 4 width written;
-// z_score and three_sigma read scores twice and what they have written twice, l2 scores twice, sum and softmax what they
-// have written twice; pit and gaussian read on from a score to the first that differs.
+// z_score and three_sigma read the scores twice and their own results twice, l2 the scores twice, sum and softmax their own
+// results twice; pit and gaussian read from a score up to the first that differs.
 extern "C" __global__ void __launch_bounds__(128, 8)
     calibrate_f32(int64_t batch, int64_t width, const float* scores, const int64_t* counts,
                   const hopfuse::CalibrationRule rule, float* out) {
@@ -309,7 +309,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // fuse_f32: the best k documents of each query. Entries are sorted in shared memory, 16 size bytes with size at most 2048,
 // or, if `room` is given, in global memory, `size` entries per block, for lists of any size.
-// Unit: a query; a block, which goes on with another. Block: 256. Shared memory: <= 32 KiB. Registers: <= 64 (occupancy
+// Unit: a query; a block, which then takes another. Block: 256. Shared memory: <= 32 KiB. Registers: <= 64 (occupancy
 // 50 %). At size 256 (lists of 100 and 30) 4 KiB and 128 threads. Bytes: 12 of every entry and 8 of every list read, 12 k
 // written; list values as calibrate_f32, and boltzmann goes over them three times more; in global memory each of the
 // log2(size) (log2(size) + 1) / 2 steps of the two sorts reads 16 size and writes as much of it as it changes. gumbel, for

@@ -1,4 +1,4 @@
-// Sums over all blocks of a launch, completed in the same launch: the last block to arrive joins what the threads hold per
+// Sums over all blocks of a launch, completed in the same launch: the last block to arrive combines the threads' values per
 // lane. Device code only.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Measured {
 
 constexpr int JOIN_GROUP = 64;  // blocks, or groups, that one block joins
 
-// Where blocks store what they have measured.
+// Where blocks store their measurements.
 struct JoinRoom {
     double* columns;    // (blocks + groups, 2, L)
     unsigned* arrived;  // (groups + 1,), 0 before and after a launch

@@ -135,7 +135,7 @@ HOPFUSE_DEVICE void write_best(const Candidates& list, const float* score, int64
 }  // namespace hopfuse
 
 // ising_f32: ranks each query's candidates by their mean field and keeps the best k; status as in query_status.h.
-// Unit: a query; a block, which goes on with another. Block: 256. Shared memory: <= 12 KiB. Registers: <= 64
+// Unit: a query; a block, which then takes another. Block: 256. Shared memory: <= 12 KiB. Registers: <= 64
 // (occupancy 50 %). Bytes: for each pair of candidates the shorter of their rows, 4 of an entry (8 weighted), and as many
 // steps of bisection in the longer; then 4 n^2 written, and read in every step.
 extern "C" __global__ void __launch_bounds__(256, 4) ising_f32(const hopfuse::IsingArguments a) {

@@ -39,7 +39,7 @@ HOPFUSE_DEVICE void note_fault(int32_t* status, int32_t fault) { atomicMin(reint
 using namespace hopfuse;
 
 // node_weights_largest: for each query, the largest weight of the compared nodes, where a node without a column has weight 1,
-// and the largest weight of any column: float32 bits, (queries, 2), 0 before. Invalid weights are ignored.
+// and the largest weight of any column: float32 bits, (queries, 2), 0 beforehand. Invalid weights are ignored.
 // Unit: a part of a query's nodes; a block. Block: 256. Shared memory: 8 bytes. Registers: <= 40 (occupancy 75 %).
 // Bytes: 20 N, and 4 a weight, gathered.
 extern "C" __global__ void __launch_bounds__(256)

@@ -115,7 +115,7 @@ HOPFUSE_DEVICE Measured residual(const ResidualArguments& t) {
 
 using namespace hopfuse;
 
-// Every kernel: Block: 256. Shared memory: 0 unless said.
+// Every kernel: Block: 256. Shared memory: 0 unless stated.
 //
 // ppr_mass_lL: the sum of max(y, 0) deg per lane. Unit: a tile and a lane; a thread. Shared memory: 2056 bytes.
 //   Registers: <= 64. Bytes: 4 N L.

@@ -167,7 +167,7 @@ using namespace hopfuse;
 //   Unit: a tile of 64 rows; a block of 256 threads, L neighbours for the L lanes of a row. Block: 256.
 //   Shared memory: 2056 bytes (none where nothing is measured). Registers: <= 64 (occupancy 50 %).
 //   Bytes: nnz (4 + w) + 4 L nnz gathered + N (8 + 4) + 8 L N (the iterate before in, the next one out); 4 L N more
-//   where residuals are measured, and as many of node weights there, and 33 L a tile.
+//   where residuals are measured, and 4 L N of node weights there, and 33 L a tile.
 #define HOPFUSE_PASS(name, kind, L)                                                    \
     extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind))       \
         ppr_pass_##name##_l##L(const PassArguments a) {                                \

@@ -32,7 +32,7 @@ HOPFUSE_DEVICE Measured largest_of_tile(const float* state, const float* attract
 
 using namespace hopfuse;
 
-// Every kernel: Block: 256. Shared memory: 0 unless said.
+// Every kernel: Block: 256. Shared memory: 0 unless stated.
 //
 // ppr_local_scale_lL: the largest 1 / degree per lane.
 //   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 48. Bytes: 8 N.
@@ -41,7 +41,7 @@ using namespace hopfuse;
 // ppr_local_step_lL: adds the average of each node's neighbours to `local`.
 //   Unit: an entry of the state; a thread. Registers: <= 64. Bytes: 12 N L, and 4 N L of node weights.
 // ppr_local_largest_lL: the largest value per lane, divided by node weights if there are any.
-//   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 48. Bytes: 4 N L, and as many of node weights.
+//   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 48. Bytes: 4 N L, and 4 N L of node weights.
 #define HOPFUSE_LOCAL(L)                                                                                    \
     extern "C" __global__ void __launch_bounds__(256)                                                       \
         ppr_local_scale_l##L(const Scales scales, int64_t num_nodes, const JoinRoom join, double* out) {    \

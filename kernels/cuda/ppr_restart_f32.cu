@@ -75,8 +75,8 @@ struct DegreeArguments {
     int64_t num_nodes;
     float *scale32, *unscale32;
     double *scale64, *unscale64;
-    uint64_t *longest, *joined;  // (L,), 0 before; or null: a whole graph's are known
-    float* least;                // (2, L), 1 before; or null
+    uint64_t *longest, *joined;  // (L,), 0 beforehand; or null: a whole graph's are known
+    float* least;                // (2, L), 1 beforehand; or null
 };
 
 // A degree, and the number of entries that count in it.
@@ -152,7 +152,7 @@ HOPFUSE_DEVICE NodeSizes degrees(const DegreeArguments& t, int64_t u, int lane) 
 // or out of a node, and the number of nodes with entries.
 struct SubgraphSizes {
     uint64_t *longest,
-        *joined;  // (L,), 0 before; or null: a whole graph's are known
+        *joined;  // (L,), 0 beforehand; or null: a whole graph's are known
 
     // Called by a block whose threads each have a node, thread t in lane t % L.
     // `room`: a number for each thread.
@@ -168,7 +168,7 @@ struct SubgraphSizes {
 };
 
 // The smallest weight of the nodes from which each lane walks on, and the
-// smallest factor of their rows: (2, L), 1 before; or null.
+// smallest factor of their rows: (2, L), 1 beforehand; or null.
 struct LeastOfRows {
     float* least;
 
@@ -421,35 +421,25 @@ struct RestartArguments {
 
 using namespace hopfuse;
 
-// Every kernel: Block: 256 (ppr_restart: 32 L). Shared memory: 0 unless said.
+// Every kernel: Block: 256 (ppr_restart: 32 L). Shared memory: 0 unless stated.
 //
-// ppr_mask_lL: (N, L) 1 where a lane may hold mass, from `allowed` (queries, N)
-// or (1, N), null: everywhere; lanes from
-//   `queries` on are unused. Where `own` (queries, columns) is given, node
-//   weights take the place of 1: those of a node's column, `other` (queries,)
-//   where that is -1, and 1 in unused lanes; `least` (2, L) becomes 1. Unit: an
-//   entry. Registers: <= 32. Bytes: N L read, 4 N L written; with weights 4 N
-//   and 4 N L gathered.
+// ppr_mask_lL: (N, L) 1 where a lane may hold mass, from `allowed` (queries, N) or (1, N), null: everywhere; lanes from
+//   `queries` on are unused. If `own` (queries, columns) is given, node weights take the place of 1: those of a node's column,
+//   `other` (queries,) where that is -1, and 1 in unused lanes; `least` (2, L) becomes 1.
+//   Unit: an entry. Registers: <= 32. Bytes: N L read, 4 N L written; with weights 4 N and 4 N L gathered.
 // ppr_allowed_lL: which entries of the segments of long rows count in a lane.
-//   Unit: a segment and a lane; a thread. Registers: <= 48. Bytes: per segment
-//   256 + 256 L gathered, 8 L written.
+//   Unit: a segment and a lane; a thread. Registers: <= 48. Bytes: per segment 256 + 256 L gathered, 8 L written.
 // ppr_before_lL: how many entries of its row count before each segment.
-//   Unit: a long row and a lane; a thread. Registers: <= 40. Bytes: per segment
-//   12 L.
-// ppr_degrees_lL: scale and unscale of each lane, float64 and float32, and,
-// where they are not null, the sizes of the lanes'
+//   Unit: a long row and a lane; a thread. Registers: <= 40. Bytes: per segment 12 L.
+// ppr_degrees_lL: scale and unscale of each lane, float64 and float32, and, where they are not null, the sizes of the lanes'
 //   subgraphs, and the least weights and factors.
-//   Unit: a row and a lane; a thread. Shared memory: 2048 bytes. Registers:
-//   <= 64. Bytes: with masks nnz (5 + w) + 4 nnz L gathered; N T' 12 L + 12 N L
-//   written.
-// ppr_restart_lL: restarts from seeds (or as they are given), the set of their
-// rows, s and b of each query in compact
-//   tables, and the state of a walk: its pass limit, the first pass to measure,
-//   the first to try a proof after, what ends it. Lanes without seeds rest.
-//   Unit: a query; a warp, all in one block. Block: 32 L. Shared memory: 128 L
-//   bytes. Registers: <= 96 (occupancy 25 %). Bytes: 24 a seed, 20 for each 64
-//   nodes, 12 L a row of the tables; a query's seeds are read once for each of
-//   them.
+//   Unit: a row and a lane; a thread. Shared memory: 2048 bytes. Registers: <= 64.
+//   Bytes: with masks nnz (5 + w) + 4 nnz L gathered; N T' 12 L + 12 N L written.
+// ppr_restart_lL: restarts from seeds (or as they are given), the set of their rows, s and b of each query in compact tables,
+//   and the state of a walk: its pass limit, the first pass to measure, the first to try a proof after, and what ends it.
+//   Lanes without seeds do not walk.
+//   Unit: a query; a warp, all in one block. Block: 32 L. Shared memory: 128 L bytes. Registers: <= 96 (occupancy 25 %).
+//   Bytes: 24 a seed, 20 for each 64 nodes, 12 L a row of the tables; a query's seeds are read once for each of them.
 #define HOPFUSE_SET_UP(L)                                                                                              \
     extern "C" __global__ void __launch_bounds__(256) ppr_mask_l##L(const MaskArguments a) {                           \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \

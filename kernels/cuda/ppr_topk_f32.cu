@@ -408,7 +408,7 @@ using namespace hopfuse;
 // ppr_try_lL: after a pass, ranks the iterate that the pass read in each lane whose turn it is, with the error estimated
 //   from its largest |z - y|. A proven lane ends with that iterate; the next try of the others is scheduled.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
-//   Bytes: 20 candidates, (8 + 4) candidates and 12 KiB of keys for each 512 hits asked for, 24 k.
+//   Bytes: 20 candidates, (8 + 4) candidates and 12 KiB of keys for each 512 requested hits, 24 k.
 // ppr_finish_lL: writes each lane's best k of x^ and their evidence to the query's row of the answers. `refined`: x^ is a
 //   rounded sum. With `locals` these are part of each error and `per_degree` the rest. `goes_on`: iterations are added to
 //   earlier ones.

@@ -52,7 +52,7 @@ HOPFUSE_DEVICE void sort_held(uint64_t* buffer, int held) {
 }
 
 // Streams source.key(begin .. end) past a list, which is empty at the start if `fresh`. The buffer holds the list and, after
-// it, keys above its last one that wait to be sorted in. `room`, the size of the buffer, is a power of two and at least
+// it, keys above its last one that are still to be sorted in. `room`, the size of the buffer, is a power of two and at least
 // width + KEYS_PER_THREAD * blockDim.x.
 template <class Source>
 HOPFUSE_DEVICE void keep_best(const Source& source, int begin, int end, uint64_t* list, bool fresh, int width, int room,
