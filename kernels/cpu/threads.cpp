@@ -16,6 +16,7 @@
 #endif
 #if defined(__linux__)
 #include <sched.h>
+#include <time.h>
 #endif
 
 namespace hopfuse {
@@ -45,42 +46,74 @@ bool spin_until(const Ready& ready) {
     return false;
 }
 
-// The processors on which a worker may run. Linux often wakes a thread on the processor of the waking thread and leaves it
-// there for milliseconds although another is idle. So that processor is excluded while a worker is woken.
+// The processors on which a thread may run. Linux often wakes a thread on the processor of the waking thread, and leaves it
+// there for milliseconds although another is idle; the same holds for a thread that another program has preempted. So the
+// processor of the waking thread is excluded while a worker is woken, and a thread that is about to sleep until another has
+// finished a chunk moves that one to its own processor if it does not run. Calls for a thread must not overlap.
 #if defined(__linux__)
 class Processors {
 public:
-    // Called by the worker before it sleeps.
-    void own() { worker_ = pthread_self(); }
+    // Called by the thread itself, before the other functions.
+    void own() {
+        thread_ = pthread_self();
+        if (pthread_getcpuclockid(thread_, &clock_) != 0) clock_ = CLOCK_MONOTONIC;  // as if it ran always
+    }
 
-    // Called by the waking thread: excludes its processor, unless the worker may not run on any other.
+    // Called by the waking thread: excludes its processor, unless this thread may not run on any other.
     void forbid_callers() {
         const int caller = sched_getcpu();
         if (caller < 0 || caller >= CPU_SETSIZE) return;
-        if (pthread_getaffinity_np(worker_, sizeof allowed_, &allowed_) != 0) return;
+        if (pthread_getaffinity_np(thread_, sizeof allowed_, &allowed_) != 0) return;
         cpu_set_t others = allowed_;
         CPU_CLR(size_t(caller), &others);
-        changed_ = CPU_COUNT(&others) > 0 && pthread_setaffinity_np(worker_, sizeof others, &others) == 0;
+        changed_ = CPU_COUNT(&others) > 0 && pthread_setaffinity_np(thread_, sizeof others, &others) == 0;
     }
 
-    // Called by the worker when it is awake.
+    // Called by the thread itself when it is awake.
     void allow_callers() {
-        if (changed_) pthread_setaffinity_np(worker_, sizeof allowed_, &allowed_);
+        if (changed_) pthread_setaffinity_np(thread_, sizeof allowed_, &allowed_);
         changed_ = false;
     }
 
+    // Called by a thread that is about to sleep: moves this thread to its processor if this one has been preempted.
+    void take_over() const {
+        const int64_t before = cpu_time();
+        for (int i = 0; i < 64; ++i) pause();
+        if (cpu_time() != before) return;
+        const int caller = sched_getcpu();
+        cpu_set_t allowed;
+        if (caller < 0 || caller >= CPU_SETSIZE) return;
+        if (pthread_getaffinity_np(thread_, sizeof allowed, &allowed) != 0 || !CPU_ISSET(size_t(caller), &allowed))
+            return;
+        cpu_set_t here;
+        CPU_ZERO(&here);
+        CPU_SET(size_t(caller), &here);
+        if (pthread_setaffinity_np(thread_, sizeof here, &here) == 0)
+            pthread_setaffinity_np(thread_, sizeof allowed, &allowed);
+    }
+
 private:
-    pthread_t worker_{};
+    pthread_t thread_{};
+    clockid_t clock_ = CLOCK_MONOTONIC;
     cpu_set_t allowed_;
     bool changed_ = false;
+
+    int64_t cpu_time() const {
+        timespec time{};
+        clock_gettime(clock_, &time);
+        return int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
+    }
 };
 #else
 struct Processors {
     void own() {}
     void forbid_callers() {}
     void allow_callers() {}
+    void take_over() const {}
 };
 #endif
+
+struct Worker;
 
 // One call of run_chunks, on the caller's stack.
 struct Job {
@@ -88,12 +121,17 @@ struct Job {
     const void* const context;
     const int64_t count, chunk;
     std::atomic<int64_t> next{0};
-    std::atomic<int> busy{0};  // threads that took the job and have not left it
+    std::atomic<int> busy{0};        // threads that took the job and have not left it
+    std::atomic<bool> waits{false};  // the caller has no more chunks
+    std::atomic<bool> moved{false};
+    Processors caller;
     std::mutex mutex;
     std::condition_variable left;
 
     Job(ChunkBody run, const void* with, int64_t all, int64_t each)
-        : body(run), context(with), count(all), chunk(each) {}
+        : body(run), context(with), count(all), chunk(each) {
+        caller.own();
+    }
 
     void work(int thread) {
         for (;;) {
@@ -103,22 +141,25 @@ struct Job {
         }
     }
 
+    // Called by a worker that finds no more chunks.
+    void see_caller() {
+        const auto done = [&] { return waits.load(std::memory_order_relaxed); };
+        if (!spin_until(done) && !moved.exchange(true, std::memory_order_relaxed)) caller.take_over();
+    }
+
     // The caller may destroy the job as soon as the lock is released.
     void leave() {
         const std::lock_guard<std::mutex> lock(mutex);
         if (busy.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_one();
     }
 
-    void wait() {
-        spin_until([&] { return busy.load(std::memory_order_acquire) == 0; });
-        std::unique_lock<std::mutex> lock(mutex);
-        left.wait(lock, [&] { return busy.load(std::memory_order_acquire) == 0; });
-    }
+    void wait(Worker* const* workers, int number);
 };
 
 // A thread of the pool. It takes `job` by an atomic exchange; a caller that finds the job still there takes it back.
 struct Worker {
     std::atomic<Job*> job{nullptr};
+    std::atomic<const Job*> running{nullptr};
     int index = 0;  // in the job's numbering; written before the job
     bool sleeps = false;
     bool woken = false;  // it was given a job since it fell asleep, even if that was taken back
@@ -144,7 +185,6 @@ struct Worker {
         while (!spin_until(given)) {
             std::unique_lock<std::mutex> lock(mutex);
             if (given()) return;
-            processors.own();
             sleeps = true;
             wake.wait(lock, [&] { return woken; });
             processors.allow_callers();
@@ -152,6 +192,19 @@ struct Worker {
         }
     }
 };
+
+void Job::wait(Worker* const* workers, int number) {
+    const auto done = [&] { return busy.load(std::memory_order_acquire) == 0; };
+    waits.store(true, std::memory_order_relaxed);
+    if (!spin_until(done)) {
+        for (int i = 0; i < number && !done(); ++i) {
+            const std::lock_guard<std::mutex> lock(workers[i]->mutex);
+            if (workers[i]->running.load(std::memory_order_relaxed) == this) workers[i]->processors.take_over();
+        }
+    }
+    std::unique_lock<std::mutex> lock(mutex);
+    left.wait(lock, done);
+}
 
 class Pool {
 public:
@@ -222,11 +275,15 @@ private:
     }
 
     void run(Worker* worker) {
+        worker->processors.own();
         for (;;) {
             worker->wait();
             Job* job = worker->job.exchange(nullptr, std::memory_order_acq_rel);
             if (job == nullptr) continue;  // taken back
+            worker->running.store(job, std::memory_order_relaxed);
             job->work(worker->index);
+            worker->running.store(nullptr, std::memory_order_relaxed);
+            job->see_caller();
             release(worker);  // before the caller continues, so that its next job finds this thread
             job->leave();
         }
@@ -270,7 +327,7 @@ void run_chunks(int64_t count, int64_t chunk, int threads, ChunkBody body, const
         pool().release(workers[i]);
         job.busy.fetch_sub(1, std::memory_order_relaxed);
     }
-    job.wait();
+    job.wait(workers, found);
 }
 
 int pool_size() { return pool().size(); }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -79,6 +80,32 @@ def test_threads_that_slept_may_run_where_they_might_before(calls: Calls) -> Non
         time.sleep(0.01)
     assert all(allowed == before for allowed in affinities())
     assert _native.pool_size() >= 1
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="threads have no set of processors here")
+def test_preempted_threads_may_run_where_they_might_before(calls: Calls) -> None:
+    """Threads that wait for a preempted one move it; it has all of its processors afterwards."""
+    before, expected, stop = os.sched_getaffinity(0), calls.answers(1), threading.Event()
+    data = bytes(1 << 18)
+
+    def burn() -> None:
+        while not stop.is_set():
+            hashlib.sha256(data)  # without the GIL
+
+    several = [threading.Thread(target=burn) for _ in range(2 * len(before))]
+    for one in several:
+        one.start()
+    try:
+        for _ in range(5):
+            assert_same(calls.answers(2), expected)
+    finally:
+        stop.set()
+        for one in several:
+            one.join()
+    end = time.monotonic() + 600  # a guard against a hang: a busy machine may wake them late
+    while any(allowed != before for allowed in affinities()) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert all(allowed == before for allowed in affinities())
 
 
 def affinities() -> list[set[int]]:

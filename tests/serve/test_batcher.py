@@ -73,13 +73,48 @@ def test_what_is_read_in_one_turn_of_the_loop_is_one_batch():
         one.batcher.start()
         one.go.set()
         for _ in range(20):
-            while not one.batcher._idle:
+            while len(one.batcher._ready._waiters) < 1:
                 await asyncio.sleep(0)
             assert await asyncio.gather(*(one.add(at).future for at in range(3)))
         one.batcher.close()
         assert [payloads for _, payloads in one.ran] == [[0, 1, 2]] * 20
 
     asyncio.run(test())
+
+
+def test_a_second_worker_starts_only_if_a_full_batch_waits():
+    async def test(one: Held) -> None:
+        works = [one.add(at) for at in range(3)]
+        await asyncio.sleep(0.02)
+        assert len(one.ran) == 1  # that of the first worker
+        works.append(one.add(3))
+        while len(one.ran) < 2:
+            await asyncio.sleep(0)
+        works += [one.add(at) for at in range(4, 9)]
+        await asyncio.sleep(0.02)
+        assert len(one.ran) == 2
+        one.go.set()
+        await asyncio.gather(*(work.future for work in works))
+
+    ran = [payloads for _, payloads in held(test, workers=2).ran]
+    assert ran[:2] == [["first"], [0, 1, 2, 3]]
+    assert sorted(at for payloads in ran[2:] for at in payloads) == [4, 5, 6, 7, 8]
+
+
+def test_batches_that_run_together_share_the_time():
+    async def test(one: Held) -> None:
+        works = [one.add(at) for at in range(4)]
+        while len(one.ran) < 2:
+            await asyncio.sleep(0)
+        begun = time.monotonic()
+        await asyncio.sleep(0.1)
+        one.go.set()
+        await asyncio.gather(*(work.future for work in works))
+        took = time.monotonic() - begun
+        assert 0.04 < one.batcher.times.of(4) < 0.75 * took
+        assert works[0].took > 0.1
+
+    held(test, workers=2)
 
 
 def test_groups_do_not_mix_and_the_oldest_goes_first():

@@ -115,7 +115,7 @@ def test_a_recipe_that_is_made_for_its_first_request_says_so(path):
 
     body = {"queries": [QUESTIONS[0]], "recipe": "policy-rag"}
     with running(configured(path), load) as url, httpx.Client(base_url=url, timeout=60) as client:
-        late = client.post("/v1/search", json={**body, "timeout_ms": 1})
+        late = client.post("/v1/search", json={**body, "timeout_ms": 200})
         encoder.may.set()
         assert late.status_code == 504
         assert "timeout_ms passed while policy-rag was made" in late.json()["error"]["message"]

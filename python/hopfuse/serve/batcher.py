@@ -1,8 +1,10 @@
-"""Batch queued requests for one worker thread, which takes what is queued whenever it is free.
+"""Batch queued requests for worker threads: the first takes what is queued whenever it is free.
 
 There is no timer: requests that find the worker idle are searched at once, together if the event loop read them in one
-turn, and requests that arrive during a batch form the next. The queue is bounded in requests and bytes. A request whose
-deadline cannot be met is refused on arrival; one whose deadline passes in the queue is not searched.
+turn, and requests that arrive during a batch form the next. While a batch runs, a second worker starts only if a full
+one waits: two calls at a time use the processors better than one, and smaller batches would use them worse. The queue
+is bounded in requests and bytes. A request whose deadline cannot be met is refused on arrival; one whose deadline
+passes in the queue is not searched.
 """
 
 from __future__ import annotations
@@ -20,6 +22,14 @@ from .errors import RefusalError
 
 #: Weight of the latest batch in the moving average of batch times.
 NEWEST = 0.2
+
+
+@dataclass(eq=False, slots=True)
+class _Batch:
+    """A running batch: its number of queries, and its time, of which it gets a share while others run."""
+
+    size: int
+    cost: float = 0.0
 
 
 @dataclass(eq=False, slots=True)
@@ -114,6 +124,8 @@ class Batcher:
         Most queries in a batch.
     max_requests, max_bytes : int
         Limits of the queue.
+    workers : int
+        Most batches at a time.
     observe : callable, optional
         ``observe(works, seconds)``, called on the event loop after each batch.
     """
@@ -125,6 +137,7 @@ class Batcher:
         limit: int,
         max_requests: int,
         max_bytes: int,
+        workers: int = 1,
         observe: Callable[[list[Work], float], None] | None = None,
     ) -> None:
         self._run, self.limit, self._observe = run, limit, observe
@@ -136,29 +149,35 @@ class Batcher:
         self._served = 0.0  # the least of them
         self._waiting: dict[str, int] = {}  # queries, by owner
         self.requests = self.nbytes = self.queries = 0
-        self._running: tuple[float, int] | None = None
-        self._idle = self._closed = False
+        self._running: list[_Batch] = []
+        self._seen = 0.0  # until when their costs are counted
+        self._woken = self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._work, name="hopfuse-kernel", daemon=True)
+        self._threads = [
+            threading.Thread(target=self._work, name=f"hopfuse-kernel-{number}", daemon=True)
+            for number in range(workers)
+        ]
 
     def start(self) -> None:
-        """Start the worker; outcomes are set on the running event loop."""
+        """Start the workers; outcomes are set on the running event loop."""
         self._loop = asyncio.get_running_loop()
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
-        """Stop the worker after its present batch; queued work is refused."""
+        """Stop the workers after their present batches; queued work is refused."""
         with self._ready:
             self._closed = True
             left = [one for groups in self._queues.values() for works in groups.values() for one in works]
             for one in left:
                 self._forget(one)
             self._queues.clear()
-            self._ready.notify()
+            self._ready.notify_all()
         for one in left:
             _settle(one, RefusalError(503, "stopping", "the server is stopping; send the request again", retry_after=1))
-        if self._thread.ident is not None:  # it was started
-            self._thread.join()
+        for thread in self._threads:
+            if thread.ident is not None:  # it was started
+                thread.join()
 
     def submit(
         self,
@@ -190,13 +209,20 @@ class Batcher:
             if owner not in self._turns:
                 self._turns[owner] = self._served
             self._waiting[owner] = self._waiting.get(owner, 0) + size
-            if self._idle:
-                self._idle = False
+            if not self._woken and self._due():
+                self._woken = True
                 loop.call_soon(self._wake)  # after the other requests of this turn of the loop
         return work
 
+    def _due(self) -> bool:
+        """Return whether another batch should start now."""
+        if not self._running:
+            return bool(self._queues)
+        return len(self._running) < len(self._threads) and self.queries >= self.limit
+
     def _wake(self) -> None:
         with self._ready:
+            self._woken = False
             self._ready.notify()
 
     def withdraw(self, work: Work, refusal: RefusalError) -> None:
@@ -218,10 +244,15 @@ class Batcher:
         return self._left_of_running() + self.times.of(ahead + size)
 
     def _left_of_running(self) -> float:
-        if self._running is None:
-            return 0.0
-        began, size = self._running
-        return max(0.0, self.times.of(size) - (time.monotonic() - began))
+        since = (time.monotonic() - self._seen) / max(1, len(self._running))
+        return sum(max(0.0, self.times.of(one.size) - one.cost - since) for one in tuple(self._running))
+
+    def _count_costs(self) -> None:
+        """Divide the time since the last call among the running batches."""
+        now = time.monotonic()
+        for one in self._running:
+            one.cost += (now - self._seen) / len(self._running)
+        self._seen = now
 
     def check_full(self, nbytes: int) -> None:
         """Refuse a body of so many bytes if the queue has no room for it."""
@@ -258,33 +289,36 @@ class Batcher:
         assert self._loop is not None
         while True:
             with self._ready:
-                while not self._closed and not self._queues:
-                    self._idle = True
-                    self._ready.wait()
+                self._ready.wait_for(lambda: self._closed or self._due())
                 if self._closed:
                     return
                 works, late_ones = self._take()
+                batch = _Batch(sum(one.size for one in works))
                 if works:
-                    self._running = (time.monotonic(), sum(one.size for one in works))
+                    self._count_costs()
+                    self._running.append(batch)
+                    if self._due():
+                        self._ready.notify()
             if late_ones:
                 self._loop.call_soon_threadsafe(_settle_all, late_ones, [late()] * len(late_ones))
             if works:
-                self._batch(works)
+                self._search(works, batch)
 
-    def _batch(self, works: list[Work]) -> None:
+    def _search(self, works: list[Work], batch: _Batch) -> None:
         assert self._loop is not None
-        began, size = time.monotonic(), sum(one.size for one in works)
+        began = time.monotonic()
         try:
             outcomes = list(self._run(works[0].group, [one.payload for one in works]))
         except Exception as error:  # the worker must survive any error of a search
             outcomes = [error] * len(works)
         took = time.monotonic() - began
         for one in works:
-            one.started, one.took, one.batch = began, took, size
+            one.started, one.took, one.batch = began, took, batch.size
         with self._ready:
-            self._running = None
+            self._count_costs()
+            self._running.remove(batch)
             if works[0].usual:
-                self.times.add(size, took)
+                self.times.add(batch.size, batch.cost)
         self._loop.call_soon_threadsafe(self._finish, works, outcomes, took)
 
     def _finish(self, works: list[Work], outcomes: list[Any], took: float) -> None:

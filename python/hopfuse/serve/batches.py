@@ -1,8 +1,10 @@
-"""Search a batch of queries from several requests on the worker thread."""
+"""Search a batch of queries from several requests on a worker thread."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,6 +53,7 @@ class Runner:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self._collaborating = threading.Lock()  # matchers and lexical legs need not be thread-safe
 
     def run(self, plan: Plan, payloads: list[RequestShare]) -> list[Any]:
         """Search a batch; if it is refused, search each part alone, so that only the faulty one is refused."""
@@ -70,9 +73,11 @@ class Runner:
     def _batch(self, plan: Plan, payloads: list[RequestShare]) -> list[list[ResultOut]]:
         queries = [query for share in payloads for query in share.queries]
         began = time.perf_counter()
-        arguments = plan.snapshot.arguments(plan.recipe, queries)
-        prepared = time.perf_counter()
-        found = plan.recipe.search(k=plan.k, trace=plan.trace, **arguments)
+        with self._collaborating:
+            arguments = plan.snapshot.arguments(plan.recipe, queries)
+        prepared, needs = time.perf_counter(), plan.recipe.needs
+        with self._collaborating if needs.texts or needs.words else contextlib.nullcontext():
+            found = plan.recipe.search(k=plan.k, trace=plan.trace, **arguments)
         searched = time.perf_counter()
         results, at = [], 0
         for share in payloads:

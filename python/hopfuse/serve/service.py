@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
 
-from .. import Index, LiveIndex
+from .. import Index, LiveIndex, backend_info
 from ..encoders import as_encoder
 from ..recipes import Recipe
 from .batcher import Batcher, Work, late
@@ -32,6 +32,10 @@ from .snapshots import Load, Query, Snapshot, check_query
 from .watching import Watching
 from .workers import Place
 from .writing import Changes
+
+#: Batches that are searched at a time on the CPU. One leaves processors idle while Python prepares it, and where its
+#: threads wait for each other.
+BATCHES = 2
 
 
 def gone_away() -> RefusalError:
@@ -84,6 +88,7 @@ class Service:
             limit=limits.batch,
             max_requests=limits.queue_requests,
             max_bytes=limits.queue_bytes,
+            workers=BATCHES if backend_info()["auto"] == "cpu" else 1,
             observe=self._observe,
         )
         self.metrics.watch(self.batcher)
