@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
+import sys
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +38,45 @@ def test_nothing_is_copied_twice_and_nothing_can_be_written() -> None:
     with pytest.raises(ValueError, match="read-only"):
         second[0] = 1
     assert not base.any()
+
+
+@pytest.mark.parametrize(("size", "shift"), [(9, 3), (4096, 0), (5000, 1), (70_000, 65), (3 * 4096, 64)])
+@pytest.mark.parametrize("width", [1, 24])
+def test_rows_of_a_file_are_continued_in_memory(tmp_path: Path, size: int, shift: int, width: int) -> None:
+    """Whatever part of which pages they are, the file stays, and so does what was returned when it is unlinked."""
+    data = np.random.default_rng(size).integers(0, 256, shift + size * width + 77).astype(np.uint8)
+    path = tmp_path / "file"
+    path.write_bytes(data.tobytes())
+    with path.open("rb") as file:
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    base = np.ndarray((size, width), np.uint8, buffer=mapping, offset=shift)
+    expected = data[shift : shift + size * width].reshape(size, width)
+    grown, returned = GrownRows(base), [base]
+    for count in (1, 3, size, 5):
+        rows = np.full((count, width), count % 251, np.uint8)
+        grown.append(rows)
+        expected = np.concatenate([expected, rows])
+        returned.append(grown.prefix(len(expected)))
+    path.unlink()
+    del grown, base, mapping
+    assert all(np.array_equal(one, expected[: len(one)]) for one in returned)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are shared on Linux")
+def test_pages_of_a_file_are_not_copied(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    np.ones(64 << 20, np.uint8).tofile(path)
+    with path.open("rb") as file:
+        base = np.ndarray(64 << 20, np.uint8, buffer=mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def anonymous() -> int:
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Anonymous:"))
+
+    before, grown = anonymous(), GrownRows(base)
+    grown.append(np.zeros(10, np.uint8))
+    assert grown.prefix(base.size + 10).sum() == base.size
+    assert anonymous() - before < 8 << 20
 
 
 @pytest.mark.parametrize("seed", range(8))

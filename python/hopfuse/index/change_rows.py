@@ -40,10 +40,17 @@ def passage_arrays(passages: Any) -> dict[str, Any]:
     }
 
 
+#: The arrays of passages, in the order of a payload.
+_PASSAGE_ARRAYS = (
+    *(f"passage.{part}" for part in ("length", "id.number", "vectors")),
+    *(f"passage.{of}.{part}" for of in ("id", "title", "text") for part in ("offsets", "bytes")),
+)
+
+
 def joined_arrays(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> dict[str, Any]:
     """Return the arrays of several tables of passages as one; ``types`` are the index's types of metadata."""
     made: dict[str, Any] = {}
-    for name in (name for name in parts[0] if name.startswith("passage.")):
+    for name in (name for name in _PASSAGE_ARRAYS if name in parts[0]):
         own = [part[name] for part in parts]
         if name.endswith(".offsets") and len(own) > 1:
             own = [np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(offsets) for offsets in own]))]

@@ -209,11 +209,12 @@ class _Joined:
             if name in arrays:
                 arrays[name] = _in_common(batches, name, of, column, numbers[of])
         if "lexical.indptr" in arrays:
-            terms = np.array([*map(self._term, batches.strings("lexical.term"))], np.int64)
+            terms = np.array([*map(self._term, batches.strings("lexical.term"))], np.int32)
             arrays["lexical.term"] = np.repeat(terms, np.diff(arrays["lexical.indptr"]))
             new = batches.count("passage.length")
             first = self._slots.passages + np.cumsum(new) - new
-            arrays["lexical.passage"] = arrays["lexical.passage"] + np.repeat(first, batches.rows["lexical.passage"])
+            slots = arrays["lexical.passage"] + np.repeat(first, batches.rows["lexical.passage"])
+            arrays["lexical.passage"] = slots.astype(np.int32)
         for name, array in arrays.items():
             if not name.startswith(_READ) or name == "lexical.term":
                 self._extend(name, array)

@@ -190,7 +190,7 @@ class LiveIndex(Generic[Kind]):
         """Write the index with its changes as a new generation, and return its number.
 
         Searches and commits are not blocked. Answers and the seq stay the same. All rows are written, by a thread with
-        low priority where the system supports it (Linux).
+        low priority where the system supports it (Linux). Changes after the last :meth:`refresh` are merged first.
         """
         return self.compact_in_background().result()
 
@@ -202,7 +202,7 @@ class LiveIndex(Generic[Kind]):
         def work() -> None:
             try:
                 lower_priority()
-                future.set_result(writer.compact())
+                future.set_result(writer.compact(self._index))
             except BaseException as error:
                 future.set_exception(error)
 

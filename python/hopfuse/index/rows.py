@@ -8,29 +8,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Memory grows by 1 / GROWTH of its size, so that rows are seldom copied.
+from .._arrays.mapped import with_room
+
+#: Memory grows by 1 / GROWTH of its size, so that rows are seldom copied. Pages that are not written take none.
 GROWTH = 8
 
 
 class GrownRows:
     """Rows of a generation, and rows appended to them, in memory that grows in place.
 
-    Snapshots share the memory: each has a prefix of it, and appending copies only the new rows. Thread-safe.
+    Snapshots share the memory: each has a prefix of it, and appending copies only the new rows. The pages of a mapped
+    generation are shared too. Thread-safe.
     """
 
     def __init__(self, base: NDArray[Any]) -> None:
         self.base = len(base)
-        self._rows, self._held, self._is_own = base, len(base), False
+        self._base = self._rows = base
+        self._held = self.base
         self._lock = threading.Lock()
 
     def append(self, rows: NDArray[Any]) -> None:
         """Append rows; earlier prefixes stay valid."""
         with self._lock:
             count = self._held + len(rows)
-            if not self._is_own or count > len(self._rows):
-                grown = np.empty((count + count // GROWTH + 1, *self._rows.shape[1:]), self._rows.dtype)
-                grown[: self._held] = self._rows[: self._held]
-                self._rows, self._is_own = grown, True
+            if self._rows is self._base or count > len(self._rows):
+                grown = with_room(self._base, count + count // GROWTH + 1)
+                grown[self.base : self._held] = self._rows[self.base : self._held]
+                self._rows = grown
             self._rows[self._held : count] = rows
             self._held = count
 

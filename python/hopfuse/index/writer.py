@@ -99,14 +99,18 @@ class IndexWriter(Generic[Kind]):
             heir.leads = True
             heir.wake()
 
-    def compact(self) -> int:
-        """Write the committed state as a new generation, and later batches to its log."""
+    def compact(self, known: Kind) -> int:
+        """Write the committed state as a new generation, and later batches to its log.
+
+        ``known`` is the last snapshot; if no batch came after it, it is written and nothing is merged again.
+        """
         with self._compacting:
             if self.closed:
                 raise InputError("the index is closed; open it again to compact it")
             with self._writing:
                 state, self._since = self._durable, []
-            index = state.snapshot()
+            is_last = (known.generation, known.seq) == (state.generation, state.seq)
+            index = known if is_last else state.snapshot()
             path, generation = new_generation(self._directory)
             try:
                 write_file(path, generation, index.settings, index.arrays(), seq=state.seq)
