@@ -497,8 +497,9 @@ def _touches(struct: Any) -> list[Touch]:
         if kind.fields is not None:
             touches += _touches(struct[name])
             continue
-        code, address = (kind.metadata or {}).get("pointer"), int(struct[name])
-        block = cuda.block_of(Touch(address, 1, False)) if code is not None and address else None
+        code = (kind.metadata or {}).get("pointer")
+        address = 0 if code is None else int(struct[name])
+        block = cuda.block_of(Touch(address, 1, False)) if address else None
         if block is not None:
             left = block.begin + block.nbytes - address
             touches.append(Touch(address, left, not code.startswith("c*")))

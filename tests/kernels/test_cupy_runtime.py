@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from fake_cupy import Device, FakeCupy, OutOfMemoryError, Stream, current_stream
 from hopfuse import _native
 from hopfuse.backends import selftest
 from hopfuse.backends.cuda import DeviceOps
+from hopfuse.backends.cuda.arguments import CALIBRATION
 from hopfuse.backends.cuda.cupy_runtime import CupyRuntime
 from hopfuse.backends.cuda.kernel_sources import find_sources
 from hopfuse.errors import BackendError, InputError
@@ -162,9 +164,10 @@ def test_much_shared_memory_is_asked_for_once(runtime: Any, cupy: FakeCupy) -> N
 def launch_calibrate(runtime: Any) -> Any:
     """One launch of one kernel: a list of two scores by their maximum."""
     scores, counts = runtime.upload(np.array([[4.0, 2.0]], np.float32)), runtime.upload(np.array([2]))
-    out, kind = runtime.empty((1, 2), np.float32), np.int32(_native.calibrations()["max"])
-    option = runtime.upload(np.full(5, np.nan, np.float32))
-    runtime.launch("calibrate_f32", 1, 128, [np.int64(1), np.int64(2), scores, counts, kind, np.int32(0), option, out])
+    out, kind = runtime.empty((1, 2), np.float32), _native.calibrations()["max"]
+    numbers = {"single": math.nan, "equal": math.nan, "temperature": 1.0}
+    rule = CALIBRATION(method=kind, ties=0, **numbers, lower=None, upper=None)
+    runtime.launch("calibrate_f32", 1, 128, [np.int64(1), np.int64(2), scores, counts, rule, out])
     return out
 
 
