@@ -70,12 +70,13 @@ PART_SIZES = (
     Size("ten million", 10_000_000, 100_000_000, 10_000_000, 1024, item=2),
 )
 #: Launches (including the matrix product), copies and clears of a recorded search: tests/kernels/test_capture.py.
-LAUNCHES, COPIES, CLEARS = 48, 0, 0
+LAUNCHES, COPIES, CLEARS = 49, 0, 0
 #: Graph nodes that a filter adds: ppr_mask, counts of long rows (2), ppr_degrees, the volume (2), three clears.
 FILTER_NODES = 9
 NODE_SECONDS, BANDWIDTH_SHARE, SECTOR = 1.5e-6, 0.8, 32
-#: Entries of the hub; cycles per entry in the residual's chain, and per turn of the block that scans candidates.
-HUB, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 125, 150, 128
+#: Entries of the hub and of a segment; cycles per entry or segment of a chain, and per turn of the block that scans
+#: candidates.
+HUB, SEGMENT, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 64, 125, 150, 128
 TILE_BYTES = 1 << 26  # of a 16-bit corpus, widened before its product
 PARTS = ("walk", "certificate", "selection", "dense", "nodes")
 
@@ -91,7 +92,8 @@ def parts(size: Size, card: Card) -> dict[str, float]:
     rate, state = BANDWIDTH_SHARE * card.bandwidth * 1e9, 4.0 * size.nodes * LANES
     entries, gathers = size.stored * 8 + size.nodes * 20, gather_bytes(size, card, 4)
     one = entries + 2 * state + gathers
-    doubles = 4.0 * size.stored * LANES / (card.flops * card.double / 2 * 1e12)  # two products or sums, two widenings
+    # A widening and a product per entry; the same per entry and lane.
+    doubles = 2.0 * size.stored * (LANES + 1) / (card.flops * card.double / 2 * 1e12)
     vectors = float(size.vectors * size.dim)
     widened = 8 * vectors if size.item == 2 and card.l2 * 2**19 < TILE_BYTES else 0.0
     dense = (size.item * vectors + widened + 8.0 * size.vectors * LANES) / rate
@@ -104,7 +106,7 @@ def parts(size: Size, card: Card) -> dict[str, float]:
         "dense": max(dense, 2 * vectors * LANES / (card.flops * 1e12)),
         "nodes": NODE_SECONDS * (LAUNCHES + COPIES + CLEARS),
         "filter": masked / rate + NODE_SECONDS * FILTER_NODES,
-        "hub": HUB * ENTRY_CYCLES / (card.clock * 1e9),
+        "hub": (PASSES + 1) * (SEGMENT + HUB / SEGMENT) * ENTRY_CYCLES / (card.clock * 1e9),
     }
 
 
@@ -259,11 +261,12 @@ PARTS_TEXT = """
 These tables use the upper end of every formula: {share:.0%} of the published bandwidth; gathers in whole sectors of
 {sector} bytes, from memory if the states of all nodes take more than half of the L2; {node:.1f} µs for each of the
 {launches} launches, {copies} copies and {clears} clears that the emulator counts in a recorded search. *certificate*
-is a pass in float64, with four float64 instructions per entry and lane. *selection* reads the scores of passages, and
-one block scans all of them, {look} cycles for {threads} (assumed). *dense*: a 16-bit corpus is also written and read
-as float32 if a tile of {tile} MiB takes more than half of the L2. *a filter adds* the masks, degrees and volumes of
-each query, and reads of its tables. *a hub adds* the chain of its row in the certificate, {hub:,} entries of {cycles}
-cycles (assumed); other passes split long rows into segments, also with a filter.
+is a pass in float64, with two float64 instructions per entry and two per entry and lane. *selection* reads the scores
+of passages, and one block scans all of them, {look} cycles for {threads} (assumed). *dense*: a 16-bit corpus is also
+written and read as float32 if a tile of {tile} MiB takes more than half of the L2. *a filter adds* the masks, degrees
+and volumes of each query, and reads of its tables. *a hub adds*, to each pass and to the certificate, a chain of
+{segment} entries and one of the segments of its row, which has {hub:,} entries: {cycles} cycles (assumed) for each
+entry or segment.
 """
 
 
@@ -276,7 +279,8 @@ def render() -> str:
         )
     text = PARTS_TEXT.format(
         share=BANDWIDTH_SHARE, sector=SECTOR, node=NODE_SECONDS * 1e6, launches=LAUNCHES, copies=COPIES, clears=CLEARS,
-        look=LOOK_CYCLES, threads=LOOK_THREADS, tile=TILE_BYTES >> 20, hub=HUB, cycles=ENTRY_CYCLES,
+        look=LOOK_CYCLES, threads=LOOK_THREADS, tile=TILE_BYTES >> 20, hub=HUB, segment=SEGMENT,
+        cycles=ENTRY_CYCLES,
     )  # fmt: skip
     sections.append(text.rstrip("\n"))
     for size in PART_SIZES:

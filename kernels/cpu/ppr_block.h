@@ -52,7 +52,6 @@ enum PprSlot {
     slot_attraction,
     slot_weighted,
     slot_unit_sums,
-    slot_first_unit,
     num_ppr_slots,
 };
 static_assert(num_ppr_slots <= Workspace::max_slots);
@@ -118,10 +117,9 @@ struct BlockRows {
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
 
-    float* partial = nullptr;        // sums of segments, in slices or tiles
-    double* unit_sums = nullptr;     // float64 sums of rows in tiles,
-    uint16_t* first_unit = nullptr;  // each at the row's first unit
-    LaneSums<L>* sums = nullptr;     // (2 threads,) for sum_tiles, or for two sums at once
+    float* partial = nullptr;     // sums of segments, in slices or tiles
+    double* unit_sums = nullptr;  // float64 sums of segments in tiles
+    LaneSums<L>* sums = nullptr;  // (2 threads,) for sum_tiles, or for two sums at once
 
     BlockRows(const PprGraph& g, const PprQueries& q) : graph(g), queries(q), chebyshev(!q.per_type && !g.directed) {}
 

@@ -78,7 +78,7 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
 // What the float64 sums of rows read, by value, so that the compiler knows that no store changes it.
 template <int L>
 struct ResidualRows {
-    const float *x, *weight;
+    const float *x, *weight, *mask;
     const double *scale, *eta;
     const int64_t* indptr;
     const int32_t* indices;
@@ -88,7 +88,7 @@ struct ResidualRows {
     bool per_type, per_lane;
 
     explicit ResidualRows(const BlockRows<L>& block)
-        : x(block.result), weight(block.graph.weight), scale(block.scale64), eta(block.eta64),
+        : x(block.result), weight(block.graph.weight), mask(block.mask32), scale(block.scale64), eta(block.eta64),
           indptr(block.graph.indptr), indices(block.graph.indices), edge_type(block.graph.edge_type),
           types_in_scale(block.types_in_scale()), scale_stride(types_in_scale * (block.per_lane ? L : 1)),
           per_type(block.queries.per_type), per_lane(block.per_lane) {}
@@ -106,16 +106,45 @@ struct ResidualRows {
     }
 
     HF_MEMBER D<L> sum(int64_t row) const {
-        const int64_t end = indptr[row + 1];
-        D<L> acc = D<L>::zero();
-        for (int64_t e = indptr[row]; e < end; ++e) {
-            look_ahead(later[e]);
-            acc = add(e, acc);
+        const int64_t begin = indptr[row], end = indptr[row + 1];
+        if (mask != nullptr && end - begin > PPR_SEGMENT) return masked_sum(begin, end);
+        D<L> total = D<L>::zero();
+        for (int64_t segment = begin; segment < end; segment += PPR_SEGMENT) {
+            const int64_t stop = segment + PPR_SEGMENT < end ? segment + PPR_SEGMENT : end;
+            D<L> acc = D<L>::zero();
+            for (int64_t e = segment; e < stop; ++e) {
+                look_ahead(later[e]);
+                acc = add(e, acc);
+            }
+            total = D<L>::add(total, acc);
         }
-        return acc;
+        return total;
     }
 
-    // The sums of `together` rows of one length.
+    // The sum of a row longer than a segment with masked lanes: segments are cut by the number of entries that count.
+    D<L> masked_sum(int64_t begin, int64_t end) const {
+        const F<L> full = F<L>::all(float(PPR_SEGMENT));
+        D<L> total = D<L>::zero(), acc = D<L>::zero();
+        F<L> count = F<L>::zero();
+        for (int64_t e = begin; e < end; ++e) {
+            acc = add(e, acc);
+            count = F<L>::add(count, F<L>::load(mask + int64_t{indices[e]} * L));
+            uint32_t cut = F<L>::ge(count, full);
+            if (cut == 0) continue;
+            double totals[L], accs[L];
+            float counts[L];
+            D<L>::store(totals, total), D<L>::store(accs, acc), F<L>::store(counts, count);
+            for (; cut != 0; cut &= cut - 1) {
+                const int lane = __builtin_ctz(cut);
+                totals[lane] = totals[lane] + accs[lane];
+                accs[lane] = 0.0, counts[lane] = 0.0f;
+            }
+            total = D<L>::load(totals), acc = D<L>::load(accs), count = F<L>::load(counts);
+        }
+        return D<L>::add(total, acc);
+    }
+
+    // The sums of `together` rows of one length, at most a segment.
     template <int together>
     HF_MEMBER void sums(int64_t row, D<L>* out) const {
         const int64_t begin = indptr[row], length = indptr[row + 1] - begin;
@@ -125,6 +154,7 @@ struct ResidualRows {
                 if (L >= 16) look_ahead(later[e]);
                 out[i] = add(e, out[i]);
             }
+        HF_UNROLL for (int i = 0; i < together; ++i) out[i] = D<L>::add(D<L>::zero(), out[i]);  // as one segment
     }
 
     // Prefetches what an entry of source u reads, as a pass does.
@@ -197,44 +227,31 @@ HF_INLINE void residual_rows(Residual<L>& residual, int64_t begin, int64_t end, 
     }
 }
 
-// For each unit of a block of tiles, finds the first unit of its row.
-inline void find_first_units(const PprGraph& graph, int64_t begin, int64_t end, uint16_t* first_unit) {
-    int64_t unit = 0;
-    for (int64_t row = begin; row < end; ++row) {
-        const int64_t next = unit + segment_count(graph, row);
-        std::fill(first_unit + unit, first_unit + next, static_cast<uint16_t>(unit));
-        unit = next;
-    }
-}
-
-// The same from tiles, which also store the entries of a row in its own order: all units of a row add to the sum of its
-// first unit.
+// The same from tiles, whose units are the segments of rows without masks.
 template <int L>
 LaneSums<L> sum_residual_of_tiles(PprBlock<L>& block, const Residual<L>& shared) {
-    const PprGraph& graph = block.graph;
-    const PprTiles& tiles = *graph.tiles;
+    const PprTiles& tiles = *block.graph.tiles;
     const int threads = block.queries.threads;
     for (int thread = 0; thread < threads; ++thread) block.sums[thread] = LaneSums<L>();
     parallel_for(tiles.num_blocks, 1, threads, [&](int64_t number, int thread) {
         const int64_t first = tiles.block_row[number], end = tiles.block_row[number + 1];
         double* const sums = block.unit_sums + thread * tiles.most_units * L;
-        uint16_t* const first_unit = block.first_unit + thread * tiles.most_units;
-        find_first_units(graph, first, end, first_unit);
         std::memset(sums, 0, size_t(tiles.most_units) * L * sizeof(double));
         Residual<L> residual = shared;
         const int64_t* const begin = tiles.begin + number * tiles.num_strips;
         for (int64_t strip = 0; strip < tiles.num_strips; ++strip)
             for (int64_t e = begin[strip]; e < begin[strip + 1]; ++e) {
-                double* const sum = sums + int64_t{first_unit[tiles.unit[e]]} * L;
+                double* const sum = sums + int64_t{tiles.unit[e]} * L;
                 const int64_t u = strip * tiles.strip + tiles.source[e];
                 D<L>::store(sum, residual.rows.add(e, u, tiles.weight, tiles.edge_type, D<L>::load(sum)));
             }
         LaneSums<L> found;
         const double* sum = sums;
         for (int64_t row = first; row < end; ++row) {
-            const int64_t units = segment_count(graph, row);
-            found.add(residual.of(row, units == 0 ? D<L>::zero() : D<L>::load(sum)));
-            sum += units * L;
+            D<L> total = D<L>::zero();
+            for (int64_t unit = segment_count(block.graph, row); unit > 0; --unit, sum += L)
+                total = D<L>::add(total, D<L>::load(sum));
+            found.add(residual.of(row, total));
         }
         found.largest = residual.largest;
         block.sums[thread].join(found);
@@ -246,7 +263,7 @@ LaneSums<L> sum_residual_of_tiles(PprBlock<L>& block, const Residual<L>& shared)
 template <int L>
 LaneSums<L> sum_residual(PprBlock<L>& block, const Residual<L>& shared) {
     if constexpr (L <= PPR_TILE_LANES) {
-        if (block.graph.tiles != nullptr) return sum_residual_of_tiles<L>(block, shared);
+        if (block.graph.tiles != nullptr && block.mask32 == nullptr) return sum_residual_of_tiles<L>(block, shared);
     }
     const auto take = [&](int64_t tile, LaneSums<L>& sums) {
         Residual<L> residual = shared;

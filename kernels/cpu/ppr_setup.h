@@ -115,8 +115,7 @@ bool setup_partials(PprBlock<L>& block) {
         const size_t units = size_t(block.queries.threads) * size_t(graph.tiles->most_units);
         partials = units * L;
         block.unit_sums = block.work.template reserve<double>(slot_unit_sums, units * L);
-        block.first_unit = block.work.template reserve<uint16_t>(slot_first_unit, units);
-        if (block.unit_sums == nullptr || block.first_unit == nullptr) return false;
+        if (block.unit_sums == nullptr) return false;
     }
     block.partial = block.work.template reserve<float>(slot_partial, partials);
     return block.partial != nullptr;

@@ -40,7 +40,11 @@ struct ResidualArguments {
     const float* weight;
     const uint8_t* edge_type;
     const double* eta;
-    Iterate iterate;  // x^
+    Iterate iterate;   // x^
+    RowSet long_rows;  // rows longer than a segment
+    LongRows segments;
+    int64_t num_segments;
+    double* partial;  // (segments, L) their sums
     RowSet restart_rows;
     const double* restart;  // (rows, L) s
     const double* lost;     // (L,)
@@ -52,20 +56,68 @@ struct ResidualArguments {
     double *residual, *bound, *per_degree;  // (L,)
 };
 
+// The part of an entry's factor that is the same in all lanes: w, and 1 / deg of its source if that is.
+HOPFUSE_DEVICE double shared_factor(const ResidualArguments& t, int64_t e, int64_t u) {
+    const double w = t.weight == nullptr ? 1.0 : static_cast<double>(t.weight[e]);
+    if (t.scales.per_lane) return w;
+    const int type = t.edge_type == nullptr ? 0 : t.edge_type[e];
+    return w * t.scales.scale[t.scales.per_type ? u * t.scales.num_types + type : u];
+}
+
 template <int L>
-HOPFUSE_DEVICE double walked_sum(const ResidualArguments& t, const float* x, int64_t row, int lane) {
-    const Scales& scales = t.scales;
-    double acc = 0.0;
-    for (int64_t e = t.indptr[row]; e < t.indptr[row + 1]; ++e) {
-        const int64_t u = t.indices[e];
+HOPFUSE_DEVICE double add_entry(const ResidualArguments& t, const float* x, int64_t e, int64_t u, double factor,
+                                int lane, double acc) {
+    if (t.scales.per_lane || t.eta != nullptr) {
         const int type = t.edge_type == nullptr ? 0 : t.edge_type[e];
-        const double w = t.weight == nullptr ? 1.0 : static_cast<double>(t.weight[e]);
-        const int64_t at = scales.per_type ? u * scales.num_types + type : u;
-        double factor = w * scales.scale[scales.per_lane ? at * L + lane : at];
+        const int64_t at = t.scales.per_type ? u * t.scales.num_types + type : u;
+        if (t.scales.per_lane) factor = factor * t.scales.scale[at * L + lane];
         if (t.eta != nullptr) factor = factor * t.eta[type * L + lane];
-        acc = fma(factor, static_cast<double>(x[u * L + lane]), acc);
+    }
+    return fma(factor, static_cast<double>(x[u * L + lane]), acc);
+}
+
+// The sum over entries begin .. end - 1, at most a segment, by L neighbouring threads. Each computes every L-th shared
+// factor, because float64 arithmetic is slow on most GPUs.
+template <int L>
+HOPFUSE_DEVICE double segment_sum(const ResidualArguments& t, const float* x, int64_t begin, int64_t end, int lane) {
+    const unsigned team = L == 32 ? 0xffffffffu : ((1u << (L % 32)) - 1) << (threadIdx.x % 32 / L * L);
+    double acc = 0.0;
+    for (int64_t first = begin; first < end; first += L) {
+        const int64_t own = first + lane;
+        const int32_t source = own < end ? t.indices[own] : 0;
+        const double factor = own < end ? shared_factor(t, own, source) : 0.0;
+        const int count = end - first < L ? static_cast<int>(end - first) : L;
+#pragma unroll 4
+        for (int i = 0; i < count; ++i) {
+            const int64_t u = __shfl_sync(team, source, i, L);
+            acc = add_entry<L>(t, x, first + i, u, __shfl_sync(team, factor, i, L), lane, acc);
+        }
     }
     return acc;
+}
+
+// Writes the sums of the segments of long rows.
+template <int L>
+HOPFUSE_DEVICE void sum_segments(const ResidualArguments& t) {
+    const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t segment = at / L;
+    if (segment >= t.num_segments) return;
+    const int lane = static_cast<int>(at % L);
+    const LongRows& r = t.segments;
+    const float* const x = t.iterate.state();
+    if (r.allowed != nullptr)
+        return masked_segment<L>(r, segment, lane, t.partial, [&](int64_t e, double acc) {
+            const int64_t u = t.indices[e];
+            return add_entry<L>(t, x, e, u, shared_factor(t, e, u), lane, acc);
+        });
+    t.partial[segment * L + lane] = segment_sum<L>(t, x, r.begin[segment], r.end[segment], lane);
+}
+
+template <int L>
+HOPFUSE_DEVICE double walked_sum(const ResidualArguments& t, const float* x, int64_t row, int lane) {
+    const int64_t begin = t.indptr[row], end = t.indptr[row + 1];
+    if (end - begin <= PPR_SEGMENT) return 0.0 + segment_sum<L>(t, x, begin, end, lane);
+    return sum_of_segments<L>(t.segments, t.long_rows.index(row), lane, t.partial);
 }
 
 // r_v = (d P' x^ + (1 - d + d m) s - x^)_v.
@@ -122,6 +174,8 @@ using namespace hopfuse;
 // ppr_scale_lL: x^ = fl(max(y, 0) deg / total) if totals are given, fl(y deg) in lanes that a proof ended,
 //   and each lane's lost mass.
 //   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 64. Bytes: 8 N L.
+// ppr_residual_segments_lL: the sums of the segments of long rows, for ppr_residual.
+//   Unit: a segment and a lane; a thread. Registers: <= 64. Bytes: per segment 64 (12 + w) + 64 * 4 L gathered, 8 L written.
 // ppr_residual_lL: the residual of x^ and each lane's bounds that follow from it and, if they are not null,
 //   fl(x^ + r) in `improved` and fl(r / deg) in `correction`.
 //   Unit: a tile; a block. Shared memory: 2056 bytes. Registers: <= 64.
@@ -144,7 +198,10 @@ using namespace hopfuse;
                            join);                                                                                  \
         lost[threadIdx.x] = ppr_sum(measured.sum);                                                                 \
     }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256) ppr_residual_l##L(const ResidualArguments a) {               \
+    extern "C" __global__ void __launch_bounds__(256) ppr_residual_segments_l##L(const ResidualArguments a) {      \
+        sum_segments<L>(a);                                                                                        \
+    }                                                                                                              \
+    extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_l##L(const ResidualArguments a) {            \
         HOPFUSE_JOIN_TILES(L, hopfuse::residual<L>(a), a.join);                                                    \
         const int query = static_cast<int>(threadIdx.x);                                                           \
         const Certificate own = a.certified.of(measured, query);                                                   \

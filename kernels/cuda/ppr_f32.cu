@@ -61,11 +61,7 @@ struct SegmentArguments {
 template <int L, int Kind>
 HOPFUSE_DEVICE float row_sum(const PassArguments& t, int64_t row, int64_t begin, int64_t end, int lane) {
     if (end - begin <= PPR_SEGMENT) return 0.0f + segment_sum<L, Kind>(t.rows, t.current, begin, end, lane);
-    const int64_t at = t.long_rows.index(row), first = t.segments.first_of[at];
-    const int64_t last = first + t.segments.template count<L>(at, lane);
-    float total = 0.0f;
-    for (int64_t segment = first; segment < last; ++segment) total = total + t.partial[segment * L + lane];
-    return total;
+    return sum_of_segments<L>(t.segments, t.long_rows.index(row), lane, t.partial);
 }
 
 // What a lane keeps in registers for all its rows.
@@ -137,7 +133,10 @@ HOPFUSE_DEVICE void segments(const SegmentArguments& a) {
     if (segment >= a.num_segments) return;
     const int lane = static_cast<int>(at % L);
     const LongRows& r = a.segments;
-    if (r.allowed != nullptr) return masked_segment<L, Kind>(a.rows, r, a.state, segment, lane, a.partial);
+    if (r.allowed != nullptr)
+        return masked_segment<L>(r, segment, lane, a.partial, [&](int64_t e, float acc) {
+            return add_entry<L, Kind>(a.rows, a.state, e, lane, acc);
+        });
     a.partial[segment * L + lane] = segment_sum<L, Kind>(a.rows, a.state, r.begin[segment], r.end[segment], lane);
 }
 

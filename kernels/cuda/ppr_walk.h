@@ -67,10 +67,10 @@ struct LongRows {
     }
 };
 
-// Writes the sum of the masked lane's segment that begins among the entries of `segment`; at most one does.
-template <int L, int Kind>
-HOPFUSE_DEVICE void masked_segment(const DeviceRows& rows, const LongRows& r, const float* state, int64_t segment,
-                                   int lane, float* partial) {
+// Writes the sum of the masked lane's segment that begins among the entries of `segment`; at most one does. add(e, acc) adds
+// an entry.
+template <int L, class T, class Add>
+HOPFUSE_DEVICE void masked_segment(const LongRows& r, int64_t segment, int lane, T* partial, const Add& add) {
     static_assert(PPR_SEGMENT == 64, "a bit for each entry");
     uint64_t bits = r.allowed[segment * L + lane];
     const int32_t before = r.before[segment * L + lane];
@@ -78,14 +78,23 @@ HOPFUSE_DEVICE void masked_segment(const DeviceRows& rows, const LongRows& r, co
     if (earlier >= __popcll(bits)) return;
     for (int32_t i = 0; i < earlier; ++i) bits &= bits - 1;
     const int64_t row = r.row_of[segment], last = r.first_of[row + 1];
-    float acc = 0.0f;
+    T acc = T(0);
     int left = PPR_SEGMENT;
     for (int64_t at = segment; at < last && left > 0; ++at) {
         if (at > segment) bits = r.allowed[at * L + lane];
         for (; bits != 0 && left > 0; bits &= bits - 1, --left)
-            acc = add_entry<L, Kind>(rows, state, r.begin[at] + __ffsll(static_cast<long long>(bits)) - 1, lane, acc);
+            acc = add(r.begin[at] + __ffsll(static_cast<long long>(bits)) - 1, acc);
     }
     partial[(r.first_of[row] + (before + earlier) / PPR_SEGMENT) * L + lane] = acc;
+}
+
+// The sum of a long row, the `at`-th one, from those of its segments.
+template <int L, class T>
+HOPFUSE_DEVICE T sum_of_segments(const LongRows& r, int64_t at, int lane, const T* partial) {
+    const int64_t first = r.first_of[at], last = first + r.template count<L>(at, lane);
+    T total = T(0);
+    for (int64_t segment = first; segment < last; ++segment) total = total + partial[segment * L + lane];
+    return total;
 }
 
 // A measured value of a row, which is at least 0, divided by the row's node weight; 0 where that is 0.

@@ -55,5 +55,5 @@ def test_parts_by_hand() -> None:
     assert of["walk"] == pytest.approx(13 * one + 4 * 4 * 10 * 32)
     assert of["certificate"] == pytest.approx(one + 800 + 3 * 4 * 10 * 32)
     assert of["dense"] == pytest.approx(2 * 32 + 8 * 32 + 8 * 8 * 32)  # read, widened and read again; scores
-    assert of["nodes"] == pytest.approx(1.5e-6 * 48)
-    assert of["hub"] == pytest.approx(1e5 * 125)
+    assert of["nodes"] == pytest.approx(1.5e-6 * 49)
+    assert of["hub"] == pytest.approx(14 * (64 + 1e5 / 64) * 125)

@@ -173,8 +173,8 @@ INDEX_MUTANTS = [
     Mutant(
         "a score's index in 32 bits",
         "ppr_certify_f32.cu",
-        "const int64_t u = t.indices[e];",
-        "const int32_t u = t.indices[e];",
+        "const int64_t u = __shfl_sync(team, source, i, L);",
+        "const int32_t u = __shfl_sync(team, source, i, L);",
         "ppr_certify_f32.cu",
         "ptx",
         "32 bits",

@@ -58,8 +58,8 @@
 //   estimated as fl(1 / rate) R, is at most theta = (1 - d) tol / 2, or at pass K. This is a forecast; the certificate
 //   below is a measurement.
 //   The captured iterate is converted to x^, the array that is returned: fl(max(y, 0) deg factor), multiplied
-//   from left to right in float64, with factor = 1 / min(sum(max(y, 0) deg), 4). One float64 pass over x^
-//   computes r = d P' x^ + (1 - d + d m) s - x^ (m: lost mass) and the bound ||r||_1 / (1 - d), plus its
+//   from left to right in float64, with factor = 1 / min(sum(max(y, 0) deg), 4). One float64 pass over x^,
+//   with rows in the same segments, computes r = d P' x^ + (1 - d + d m) s - x^ (m: lost mass) and the bound ||r||_1 / (1 - d), plus its
 //   own rounding. Since r is that of the returned float32 array, the bound includes float32 rounding as it
 //   is, not a worst case. While bound > tol (and max_iter did not end the walk), x^ is replaced by
 //   fl(x^ + r), a power step in float64, at most 32 times, until tol is met or a step reduces the bound by

@@ -174,7 +174,8 @@ RESTART = ArgumentStruct(
 RESIDUAL = ArgumentStruct(
     "ResidualArguments", "ppr_certify_f32.cu",
     scales=SCALES, num_nodes="i8", indptr="c*i8", indices="c*i4", weight="c*f4", edge_type="c*u1", eta="c*f8",
-    iterate=ITERATE, restart_rows=ROW_SET, restart="c*f8", lost="c*f8", certified=CERTIFIED, symmetric="i4",
+    iterate=ITERATE, long_rows=ROW_SET, segments=LONG_ROWS, num_segments="i8", partial="*f8", restart_rows=ROW_SET,
+    restart="c*f8", lost="c*f8", certified=CERTIFIED, symmetric="i4",
     improved="*f4", correction="*f4", join=JOIN_ROOM, residual="*f8", bound="*f8", per_degree="*f8",
 )  # fmt: skip
 

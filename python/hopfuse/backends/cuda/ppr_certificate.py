@@ -29,6 +29,7 @@ class Certifier:
         self.block = block
         self.mass, self.lost = block.lanes_of(np.float64), block.lanes_of(np.float64)
         self.certified = [block.lanes_of(np.float64) for _ in range(3)]  # the fields of a Certificate, on the device
+        self.partial = block.runtime.empty((max(1, block.graph.num_segments), block.lanes), np.float64)
         #: Receives fl(r / deg) whenever r is measured, if a refinement may follow.
         self.correction: DeviceArray | None = None
 
@@ -47,10 +48,14 @@ class Certifier:
         arguments = RESIDUAL(
             scales=block.scales, num_nodes=graph.num_nodes, indptr=graph.indptr, indices=graph.indices,
             weight=graph.weight, edge_type=graph.edge_type, eta=block.eta64, iterate=block.iterate,
-            restart_rows=block.restart_set(), restart=block.restart64, lost=self.lost, certified=known,
+            long_rows=graph.long_rows.arguments, segments=graph.segments(block.allowed, block.before),
+            num_segments=graph.num_segments, partial=self.partial, restart_rows=block.restart_set(),
+            restart=block.restart64, lost=self.lost, certified=known,
             symmetric=block.symmetric, improved=improved, correction=self.correction, join=block.join.arguments,
             residual=residual, bound=bound, per_degree=per_degree,
         )  # fmt: skip
+        if graph.num_segments:
+            block.launch("ppr_residual_segments", graph.num_segments * block.lanes, [arguments])
         block.launch_tiles("ppr_residual", [arguments])
 
     def certificate(self, improved: DeviceArray | None = None) -> Certificate:
