@@ -45,7 +45,9 @@ class Ceilings:
         """Return the minimum time of this traffic.
 
         Rows are gathered from the level that the state fits in, the rest is read in order from the level that all of it
-        fits in. Rows of a single number have their own rate. 8-bit products overlap with the traffic.
+        fits in. Rows of a single number have their own rate. Gathering, reading in order and 8-bit products may
+        overlap: a processor prefetches the one while it waits for the other, and popular rows come from nearer
+        caches. So the longest of the three is the limit.
         """
         level = self.level(moved["state"])
         rate = self.rates[level, GATHER]
@@ -53,4 +55,4 @@ class Ceilings:
             rate = self.rates.get((level, GATHER_ONE), rate)
         streamed = moved["streamed"] / self.rates[self.level(moved["touched"]), READ]
         products = moved.get("products", 0) / self.products if self.products else 0.0
-        return max(moved["gathered"] / rate + streamed, products) * 1e-9
+        return max(moved["gathered"] / rate, streamed, products) * 1e-9

@@ -1,41 +1,91 @@
 // The loops of bench/limits.py, which measure the bandwidth of reading rows of 128 bytes and single numbers from a level
 // of memory, and the rate of 8-bit products.
 #include <cstdint>
+#include <cstring>
 
 #if defined(__AVX512VNNI__)
 #include <immintrin.h>
 #endif
+#if defined(__AMX_INT8__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#define HAS_TILES
+#endif
 
 namespace {
+
 constexpr int ROW = 32;
-constexpr int64_t AHEAD = 24;  // prefetch distance in rows
+
+// 16 numbers in the widest registers of the processor, so that a loop has as few loads as it can.
+typedef float Line __attribute__((vector_size(64)));
+
+Line load(const float* p) {
+    Line line;
+    std::memcpy(&line, p, sizeof(line));
+    return line;
+}
+
+float total(const Line* sums, int count) {
+    float all = 0.0f;
+    for (int i = 0; i < count; ++i)
+        for (int lane = 0; lane < 16; ++lane) all += sums[i][lane];
+    return all;
+}
+
+// Adds the `count` rows of `table` that `order` lists, `turns` times, two rows at a time, and prefetches the row `ahead` rows
+// on.
+template <int64_t ahead>
+float gather(const float* table, const int32_t* order, int64_t count, int64_t turns) {
+    Line sums[4] = {};
+    for (int64_t turn = 0; turn < turns; ++turn)
+        for (int64_t at = 0; at + 2 <= count; at += 2)
+#pragma GCC unroll 2
+            for (int i = 0; i < 2; ++i) {
+                if (ahead > 0) {
+                    const float* later = table + int64_t{order[at + i + ahead < count ? at + i + ahead : at]} * ROW;
+                    __builtin_prefetch(later);
+                    __builtin_prefetch(later + ROW / 2);
+                }
+                const float* row = table + int64_t{order[at + i]} * ROW;
+                sums[2 * i] += load(row);
+                sums[2 * i + 1] += load(row + ROW / 2);
+            }
+    return total(sums, 4);
+}
+
 }  // namespace
 
 // Adds all rows of `table`, in order, `turns` times.
 extern "C" float read_rows(const float* table, const int32_t*, int64_t rows, int64_t turns) {
-    float sums[4 * ROW] = {};
+    Line sums[8] = {};
     for (int64_t turn = 0; turn < turns; ++turn)
         for (int64_t row = 0; row + 4 <= rows; row += 4)
-            for (int lane = 0; lane < 4 * ROW; ++lane) sums[lane] += table[row * ROW + lane];
-    float total = 0.0f;
-    for (float sum : sums) total += sum;
-    return total;
+#pragma GCC unroll 8
+            for (int i = 0; i < 8; ++i) sums[i] += load(table + row * ROW + i * 16);
+    return total(sums, 8);
 }
 
-// Adds all rows of `table`, in the given order, `turns` times.
-extern "C" float gather_rows(const float* table, const int32_t* order, int64_t rows, int64_t turns) {
-    float sums[ROW] = {};
+// The same, and prefetches 8 KiB on: a processor's own prefetcher may stop at the end of a page.
+extern "C" float read_rows_ahead(const float* table, const int32_t*, int64_t rows, int64_t turns) {
+    constexpr int64_t ahead = 2048;
+    Line sums[8] = {};
     for (int64_t turn = 0; turn < turns; ++turn)
-        for (int64_t at = 0; at < rows; ++at) {
-            const float* ahead = table + int64_t{order[at + AHEAD < rows ? at + AHEAD : at]} * ROW;
-            __builtin_prefetch(ahead);
-            __builtin_prefetch(ahead + ROW / 2);
-            const float* row = table + int64_t{order[at]} * ROW;
-            for (int lane = 0; lane < ROW; ++lane) sums[lane] += row[lane];
-        }
-    float total = 0.0f;
-    for (float sum : sums) total += sum;
-    return total;
+        for (int64_t row = 0; row + 4 <= rows; row += 4)
+#pragma GCC unroll 8
+            for (int i = 0; i < 8; ++i) {
+                const float* line = table + row * ROW + i * 16;
+                __builtin_prefetch(row * ROW + ahead + 128 <= rows * ROW ? line + ahead : table);
+                sums[i] += load(line);
+            }
+    return total(sums, 8);
+}
+
+// gather(), as the kernels do and without prefetching.
+extern "C" float gather_rows_ahead(const float* table, const int32_t* order, int64_t count, int64_t turns) {
+    return gather<24>(table, order, count, turns);
+}
+extern "C" float gather_rows(const float* table, const int32_t* order, int64_t count, int64_t turns) {
+    return gather<0>(table, order, count, turns);
 }
 
 // Adds random numbers of `table`, chosen by a generator that reads no memory, `turns` times as many as there are. They
@@ -61,9 +111,40 @@ extern "C" float gather_floats(const float* table, const int32_t* order, int64_t
     return total;
 }
 
-// Multiplies 8-bit numbers in registers and adds the products, 16 * 64 in each step. Returns 0 if the processor has no
-// instruction for that.
+namespace {
+
+#if defined(HAS_TILES)
+// 4 products of two tiles of 16 x 64 numbers in each step. Returns their number, or 0 if the system refuses tile registers.
+int64_t multiply_tiles(int64_t steps) {
+    constexpr long request_permission = 0x1023, tile_data = 18;
+    static const bool may = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+    if (!may) return 0;
+    struct alignas(64) Config {
+        uint8_t palette = 1, start = 0, unused[14] = {};
+        uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+        uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+    };
+    static constexpr Config config;
+    _tile_loadconfig(&config);
+    for (int64_t step = 0; step < steps; ++step) {
+        _tile_dpbusd(0, 4, 6);
+        _tile_dpbusd(1, 4, 7);
+        _tile_dpbusd(2, 5, 6);
+        _tile_dpbusd(3, 5, 7);
+    }
+    _tile_release();
+    return steps * 4 * 16 * 16 * 64;
+}
+#endif
+
+}  // namespace
+
+// Multiplies 8-bit numbers in registers and adds the products, for about the time of `steps` steps of 16 * 64 products without
+// tile registers. Returns the number of products, or 0 if the processor has no instruction for that.
 extern "C" int64_t multiply_bytes(int64_t steps) {
+#if defined(HAS_TILES)
+    if (const int64_t products = multiply_tiles(steps / 8); products > 0) return products;
+#endif
 #if defined(__AVX512VNNI__)
     constexpr int CHAINS = 16;
     const __m512i codes = _mm512_set1_epi8(3);
@@ -74,9 +155,8 @@ extern "C" int64_t multiply_bytes(int64_t steps) {
 #pragma GCC unroll 16
         for (int chain = 0; chain < CHAINS; ++chain) sums[chain] = _mm512_dpbusd_epi32(sums[chain], codes, factor);
     }
-    int64_t total = 0;
-    for (int chain = 0; chain < CHAINS; ++chain) total += _mm512_reduce_add_epi32(sums[chain]) & 0xff;
-    return 1 + total;
+    for (int chain = 0; chain < CHAINS; ++chain) asm volatile("" ::"v"(sums[chain]));
+    return steps * CHAINS * 64;
 #else
     (void)steps;
     return 0;

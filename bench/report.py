@@ -46,22 +46,23 @@ peers. Peers run on the CPU unless their remark says *on the GPU*.
 BARS = """\
 A bar is a ratio or a time that hopfuse must reach. There is one for each kind of machine: processors that multiply
 8-bit numbers with AVX2, and with AVX-512 VNNI. The *limit* is the ratio that hopfuse would reach on that machine if
-its memory traffic were its only cost, at the bandwidths measured below. For dense vectors, that is the time to read
-the 8-bit codes once or to multiply them, whichever is longer; for fusion, to read the lists once; other arithmetic is
-not counted. A walk counts as full passes, although its first passes skip most of the graph. If the limit is below the
-bar, hopfuse must reach 70 % of the limit. `ppr-out` is hopfuse's own `ppr` with `out=`, `earlier-commit` is hopfuse
-at the commit that the case names, and `one-thread` is hopfuse on one thread; in `busy-` cases eight processes keep
-the cores busy meanwhile.
+its memory traffic were its only cost, at the bandwidths measured below. For a walk, that is the time to gather rows or
+to read the rest in order, whichever is longer; for dense vectors, to read the 8-bit codes once or to multiply them; for
+fusion, to read the lists once; other arithmetic is not counted. A walk counts as full passes, although its first passes
+skip most of the graph. If the limit is below the bar, hopfuse must reach 70 % of the limit. `ppr-out` is hopfuse's own
+`ppr` with `out=`, `earlier-commit` is hopfuse at the commit that the case names, and `one-thread` is hopfuse on one
+thread; in `busy-` cases eight processes keep the cores busy meanwhile.
 """
 
 BANDWIDTH = """\
 `python -m bench --case limits` measures the bandwidth of {threads} threads together, in compiled loops that only
 read. A pass of a walk gathers rows of 128 bytes, a node for 32 queries, from the level of memory that its state fits
-in. The walk of one query gathers 4 bytes at a time, each of which moves a whole cache line. In the loops, every row
-is equally likely; in a graph, popular nodes stay in nearer caches, so a walk may gather faster. Rows of 16 to 64
-bytes, for few queries, are slower than those of 128 bytes, but the limits use the rate of the latter. A search
-multiplies every 8-bit code by that of each query. If a level appears more than once, it was measured in several runs,
-which differ because other virtual machines share the cache; the bars use the last.
+in. The walk of one query gathers 4 bytes at a time, each of which moves a whole cache line. In the loops, a row's
+frequency is inverse to its rank, so popular rows stay in nearer caches, as the hubs of a graph do; on machines
+A and B all rows were equally likely. Rows of 16 to 64 bytes, for few queries, are slower than those of 128 bytes, but
+the limits use the rate of the latter. A search multiplies every 8-bit code by that of each query. A large shared cache
+is measured in parts. If a level appears more than once, it was measured in several runs, which differ because other
+virtual machines share the cache; the bars use the last.
 """
 
 VARIANTS = """\
