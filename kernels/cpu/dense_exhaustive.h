@@ -20,7 +20,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 // long vectors stay in a nearer cache.
 constexpr int MOST_PANELS = 16;
 // Distance in bytes from a row that is read to the row that is prefetched.
-constexpr int64_t AHEAD = 8192;
+constexpr int64_t AHEAD = 16384;
 
 inline int64_t panels_at_once(const QueryPanels& queries) {
     constexpr int64_t bytes = 256 << 10, least = 4;
@@ -107,6 +107,13 @@ public:
         : search_(search), panels_(panels), rows_(rows), at_once_(panels_at_once(panels)) {}
 
     int64_t parts() const { return (rows_.count + at_once_ * BLOCK_ROWS - 1) / (at_once_ * BLOCK_ROWS); }
+
+    // How many parts a thread takes at once: what it prefetches beyond them, another thread reads.
+    int64_t chunk(int threads) const {
+        constexpr int64_t bytes = 128 * AHEAD;
+        const int64_t near = bytes / (at_once_ * BLOCK_ROWS * row_bytes<Row>(search_.corpus.vectors));
+        return std::max<int64_t>(1, std::min(near, parts() / (8 * threads)));
+    }
 
     void run(int64_t part, BlockRoom& room) const {
         const int64_t begin = part * at_once_ * BLOCK_ROWS;
@@ -226,7 +233,8 @@ bool score_list(const Search& search, const int64_t* queries, int64_t count, con
                  [&](int64_t group, int) { panels.pack(search.queries.data, search.corpus.vectors.dim, group); });
     BlockRooms rooms(panels, search.queries.k, rows.count, threads);
     const BlockPass<Row> pass(search, panels, rows);
-    parallel_for(pass.parts(), 1, threads, [&](int64_t part, int thread) { pass.run(part, rooms[thread]); });
+    parallel_for(pass.parts(), pass.chunk(threads), threads,
+                 [&](int64_t part, int thread) { pass.run(part, rooms[thread]); });
     parallel_for(count, 1, threads, [&](int64_t j, int) {
         Ranked* best;
         const int64_t found = rooms.gather(j, &best);
