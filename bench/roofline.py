@@ -77,7 +77,8 @@ NODE_SECONDS, BANDWIDTH_SHARE, SECTOR = 1.5e-6, 0.8, 32
 #: Entries of the hub and of a segment; cycles per entry or segment of a chain, and per turn of the block that scans
 #: candidates.
 HUB, SEGMENT, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 64, 125, 150, 128
-TILE_BYTES = 1 << 26  # of a 16-bit corpus, widened before its product
+#: Reads of shared memory in a product of 16-bit rows, for its multiplications: 12 for 32, at a quarter of their rate.
+SHARED_SHARE = 12 / 32 * 4
 PARTS = ("walk", "certificate", "selection", "dense", "nodes")
 
 
@@ -95,15 +96,15 @@ def parts(size: Size, card: Card) -> dict[str, float]:
     # A widening and a product per entry; the same per entry and lane.
     doubles = 2.0 * size.stored * (LANES + 1) / (card.flops * card.double / 2 * 1e12)
     vectors = float(size.vectors * size.dim)
-    widened = 8 * vectors if size.item == 2 and card.l2 * 2**19 < TILE_BYTES else 0.0
-    dense = (size.item * vectors + widened + 8.0 * size.vectors * LANES) / rate
+    dense = (size.item * vectors + 8.0 * size.vectors * LANES) / rate
+    product = 2 * vectors * LANES / (card.flops * 1e12) * (SHARED_SHARE if size.item == 2 else 1.0)
     masked = size.stored * 9 + gathers + 24.0 * size.nodes * LANES + 32.0 * size.nodes * LANES
     masked += PASSES * state + gather_bytes(size, card, 8)
     return {
         "walk": (PASSES * one + MEASURED * state) / rate,
         "certificate": (one + 8 * size.stored + 3 * state) / rate + doubles,
         "selection": 4.0 * size.vectors * LANES / rate + size.vectors / LOOK_THREADS * LOOK_CYCLES / (card.clock * 1e9),
-        "dense": max(dense, 2 * vectors * LANES / (card.flops * 1e12)),
+        "dense": max(dense, product),
         "nodes": NODE_SECONDS * (LAUNCHES + COPIES + CLEARS),
         "filter": masked / rate + NODE_SECONDS * FILTER_NODES,
         "hub": (PASSES + 1) * (SEGMENT + HUB / SEGMENT) * ENTRY_CYCLES / (card.clock * 1e9),
@@ -262,11 +263,11 @@ These tables use the upper end of every formula: {share:.0%} of the published ba
 {sector} bytes, from memory if the states of all nodes take more than half of the L2; {node:.1f} µs for each of the
 {launches} launches, {copies} copies and {clears} clears that the emulator counts in a recorded search. *certificate*
 is a pass in float64, with two float64 instructions per entry and two per entry and lane. *selection* reads the scores
-of passages, and one block scans all of them, {look} cycles for {threads} (assumed). *dense*: a 16-bit corpus is also
-written and read as float32 if a tile of {tile} MiB takes more than half of the L2. *a filter adds* the masks, degrees
-and volumes of each query, and reads of its tables. *a hub adds*, to each pass and to the certificate, a chain of
-{segment} entries and one of the segments of its row, which has {hub:,} entries: {cycles} cycles (assumed) for each
-entry or segment.
+of passages, and one block scans all of them, {look} cycles for {threads} (assumed). *dense* reads every vector once as
+it is stored, or takes the time of the float32 product if that is longer: for 16-bit vectors {shared:.1f} times that of
+its arithmetic, for reads of shared memory. *a filter adds* the masks, degrees and volumes of each query, and reads of
+its tables. *a hub adds*, to each pass and to the certificate, a chain of {segment} entries and one of the segments of
+its row, which has {hub:,} entries: {cycles} cycles (assumed) for each entry or segment.
 """
 
 
@@ -279,7 +280,7 @@ def render() -> str:
         )
     text = PARTS_TEXT.format(
         share=BANDWIDTH_SHARE, sector=SECTOR, node=NODE_SECONDS * 1e6, launches=LAUNCHES, copies=COPIES, clears=CLEARS,
-        look=LOOK_CYCLES, threads=LOOK_THREADS, tile=TILE_BYTES >> 20, hub=HUB, segment=SEGMENT,
+        look=LOOK_CYCLES, threads=LOOK_THREADS, shared=SHARED_SHARE, hub=HUB, segment=SEGMENT,
         cycles=ENTRY_CYCLES,
     )  # fmt: skip
     sections.append(text.rstrip("\n"))

@@ -54,6 +54,6 @@ def test_parts_by_hand() -> None:
     one = 100 * 8 + 10 * 20 + 2 * 4 * 10 * 32 + 100 * 4 * 32  # no L2: every entry gathers
     assert of["walk"] == pytest.approx(13 * one + 4 * 4 * 10 * 32)
     assert of["certificate"] == pytest.approx(one + 800 + 3 * 4 * 10 * 32)
-    assert of["dense"] == pytest.approx(2 * 32 + 8 * 32 + 8 * 8 * 32)  # read, widened and read again; scores
+    assert of["dense"] == pytest.approx(2 * 32 + 8 * 8 * 32)  # vectors; scores, written and read
     assert of["nodes"] == pytest.approx(1.5e-6 * 49)
     assert of["hub"] == pytest.approx(14 * (64 + 1e5 / 64) * 125)

@@ -132,17 +132,32 @@ def test_batches_and_splits_of_tiles(runtime: Runtime, batch: int) -> None:
 
 
 @pytest.mark.parametrize("storage", ["float16", "bfloat16"])
-def test_tiles_of_a_corpus_that_is_widened(runtime: Runtime, storage: str) -> None:
-    """Tiles of 29 rows, then of one: rows are fewer than the scores have room for."""
+def test_a_16_bit_corpus_is_multiplied_as_it_is_stored(runtime: Runtime, storage: str) -> None:
+    """Blocks of 128 rows, 32 queries and 32 dimensions, whole and not."""
     rng = np.random.default_rng(3)
-    x, q = normal(rng, 230, 20), normal(rng, 3, 20)
-    for tile_bytes in (29 * 80 + 79, 1):
-        sizes = Sizes(tile_rows=90, tile_bytes=tile_bytes, split_rows=7, split_blocks=9)
+    for rows, dim, batch in ((230, 20, 3), (129, 33, 33), (128, 32, 32), (300, 70, 1), (40, 1, 2)):
+        x, q = normal(rng, rows, dim), normal(rng, batch, dim)
         runtime.launches.clear()
-        check(runtime, x, q, 4, sizes=sizes, storage=storage)
-        assert sum(kernel.startswith("dense_widen") for kernel, _, _ in runtime.launches) == (
-            8 if tile_bytes > 1 else 230
+        check(
+            runtime, x, q, 4, sizes=Sizes(tile_scores=1, tile_rows=140, split_rows=7, split_blocks=9), storage=storage
         )
+        assert runtime.ran("dense_product_") == -(-rows // 140)
+
+
+@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
+def test_products_are_float32_sums(runtime: Runtime, storage: str) -> None:
+    rng = np.random.default_rng(4)
+    kernel = {"float16": "dense_product_f16", "bfloat16": "dense_product_bf16"}[storage]
+    for rows, dim, batch in ((1, 1, 1), (127, 31, 5), (129, 33, 33), (256, 64, 64), (130, 200, 2)):
+        stored = hf.Corpus.from_array(normal(rng, rows, dim), storage=storage).vectors
+        bits, q = stored.view(np.uint16), normal(rng, batch, dim)
+        x = stored if storage == "float16" else (bits.astype(np.uint32) << 16).view(np.float32)
+        out = np.full((batch, rows), np.nan, np.float32)
+        grid = -(-rows // 128) * -(-batch // 32)
+        runtime.launch(kernel, grid, 128, [bits, np.int64(rows), q, np.int32(batch), np.int32(dim), out])
+        wide, queries = x.astype(np.float64), q.astype(np.float64)
+        gamma = dim * 2.0**-24 / (1 - dim * 2.0**-24)
+        assert (np.abs(out - queries @ wide.T) <= gamma * (np.abs(queries) @ np.abs(wide).T)).all()
 
 
 def test_lists_wider_than_a_block_takes_in_one_step(runtime: Runtime) -> None:
@@ -386,7 +401,7 @@ def sanitized(request: pytest.FixtureRequest) -> Iterator[Runtime]:
 
 def test_sanitizers_find_nothing(sanitized: Runtime) -> None:
     rng = np.random.default_rng(17)
-    x, q = normal(rng, 38, 3), normal(rng, 1, 3)
+    x, q = normal(rng, 38, 33), normal(rng, 1, 33)  # two steps of a product
     for storage in ("float16", "bfloat16"):
         check(sanitized, x, q, 1, "cosine", np.arange(1, 38), TINY, storage)  # by the bound
     check(sanitized, x[:30], q, 2, sizes=TINY)  # every row, past lists

@@ -35,6 +35,8 @@ SHORT_LIST = 8
 """Id lists shorter than N / SHORT_LIST are scored row by row."""
 
 QUERIES_PER_ROW = 4
+#: Rows, as many as threads, and queries of a block of dense_product.
+PRODUCT_ROWS, PRODUCT_QUERIES = 128, 32
 
 
 def dense_topk(runtime: Runtime, call: DenseCall, sizes: Sizes | None = None) -> tuple[TopkHits, int]:
@@ -71,7 +73,6 @@ def _tile_mask(mask: DeviceArray | None, shared: bool, stride: int, first: int) 
     return TILE_MASK(bytes=mask, stride=0 if shared else stride, first=first)
 
 
-_TileReader = Callable[[int, int], DeviceArray]
 _MaskReader = Callable[[int, int], Arguments]
 
 
@@ -141,18 +142,25 @@ class _Search:
         tile_rows = self._tile_rows(queries.count)
         scores = self.runtime.empty(queries.count * tile_rows, np.float32)
         lists = Lists(self.runtime, queries.count, self.sizes.splits(queries.count, tile_rows), self.width)
-        tile_of, mask_of = self._tiles_as_float32(tile_rows), self._tile_masks(queries, tile_rows)
+        mask_of = self._tile_masks(queries, tile_rows)
         for first, rows in tiles(self.corpus.rows, tile_rows):
             out = scores[: queries.count * rows]
-            self.runtime.matmul(queries.vectors, tile_of(first, rows), out.reshape((queries.count, rows)))
+            self._multiply(queries, first, rows, out)
             self._select(queries, out, first, rows, mask_of(first, rows), lists)
         return self._rank_candidates(queries, lists.merged())
 
     def _tile_rows(self, queries: int) -> int:
-        rows = max(self.sizes.tile_rows, self.sizes.tile_scores // queries)
-        if self.corpus.suffix != "f32":  # a tile is widened before its product
-            rows = min(rows, max(1, self.sizes.tile_bytes // (4 * max(1, self.corpus.dim))))
-        return min(rows, self.corpus.rows)
+        return min(max(self.sizes.tile_rows, self.sizes.tile_scores // queries), self.corpus.rows)
+
+    def _multiply(self, queries: _Queries, first: int, rows: int, out: DeviceArray) -> None:
+        """Write the dot products of a tile, (queries, rows): float32 sums in any order."""
+        corpus, tile = self.corpus, self.corpus.vectors[first : first + rows]
+        if corpus.suffix == "f32":
+            self.runtime.matmul(queries.vectors, tile, out.reshape((queries.count, rows)))
+            return
+        arguments = [tile, np.int64(rows), queries.vectors, np.int32(queries.count), np.int32(corpus.dim), out]
+        grid = blocks(rows, PRODUCT_ROWS) * blocks(queries.count, PRODUCT_QUERIES)
+        self.runtime.launch(f"dense_product_{corpus.suffix}", grid, PRODUCT_ROWS, arguments)
 
     def _select(
         self, queries: _Queries, scores: DeviceArray, first: int, rows: int, mask: Arguments, lists: Lists
@@ -172,21 +180,6 @@ class _Search:
         rescored = self.runtime.empty(queries.count, np.int64)
         selection.emit(keys, length, sorts, bounds, self.width, rescored)
         return rescored
-
-    def _tiles_as_float32(self, tile_rows: int) -> _TileReader:
-        """Return a reader of float32 tiles: slices of a float32 corpus, converted copies of a 16-bit one."""
-        corpus, runtime = self.corpus, self.runtime
-        if corpus.suffix == "f32":
-            return lambda first, rows: corpus.vectors[first : first + rows]
-        wide = runtime.empty((tile_rows, corpus.dim), np.float32)
-
-        def widen(first: int, rows: int) -> DeviceArray:
-            count = rows * corpus.dim
-            arguments = [corpus.vectors[first : first + rows], np.int64(count), wide]
-            runtime.launch(f"dense_widen_{corpus.suffix}", blocks(count, THREADS), THREADS, arguments)
-            return wide[:rows]
-
-        return widen
 
     def _tile_masks(self, queries: _Queries, tile_rows: int) -> _MaskReader:
         allowed, runtime, n = queries.allowed, self.runtime, self.corpus.rows

@@ -24,8 +24,6 @@ class Sizes:
     ----------
     tile_rows, tile_scores : int
         A tile has at least ``tile_rows`` rows, or as many as give ``tile_scores`` scores.
-    tile_bytes : int
-        The most bytes of a tile's float32 copy, for a 16-bit corpus; it fits an L2 cache of 72 MiB.
     batch : int
         Queries searched together.
     split_rows, split_blocks : int
@@ -40,7 +38,6 @@ class Sizes:
 
     tile_rows: int = 1 << 14
     tile_scores: int = 1 << 23
-    tile_bytes: int = 1 << 26
     batch: int = 512
     split_rows: int = 1 << 10
     split_blocks: int = 264
