@@ -82,7 +82,7 @@ def test_what_is_read_in_one_turn_of_the_loop_is_one_batch():
     asyncio.run(test())
 
 
-def test_a_second_worker_starts_only_if_a_full_batch_waits():
+def test_a_second_worker_starts_only_if_another_batch_has_gathered():
     async def test(one: Held) -> None:
         works = [one.add(at) for at in range(3)]
         await asyncio.sleep(0.02)
@@ -115,6 +115,16 @@ def test_batches_that_run_together_share_the_time():
         assert works[0].took > 0.1
 
     held(test, workers=2)
+
+
+def test_a_batch_takes_no_more_work_once_it_has_gathered_enough():
+    async def test(one: Held) -> None:
+        works = [one.add(at, size=size) for at, size in enumerate((1, 1, 1, 3, 4))]
+        one.go.set()
+        await asyncio.gather(*(work.future for work in works))
+        assert [work.batch for work in works] == [2, 2, 4, 4, 4]
+
+    assert held(test, gather=2).ran[1:] == [("g", [0, 1]), ("g", [2, 3]), ("g", [4])]
 
 
 def test_groups_do_not_mix_and_the_oldest_goes_first():
@@ -302,3 +312,5 @@ def test_times_of_sizes_that_were_never_seen():
     times.add(32, 0.01)
     assert times.of(8) == times.of(32) == pytest.approx(0.01)
     assert times.of(70) == pytest.approx(0.03)
+    times.add(64, 0.02)
+    assert times.of(32) == pytest.approx(0.01)

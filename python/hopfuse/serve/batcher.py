@@ -1,9 +1,9 @@
 """Batch queued requests for worker threads: the first takes what is queued whenever it is free.
 
 There is no timer: requests that find the worker idle are searched at once, together if the event loop read them in one
-turn, and requests that arrive during a batch form the next. While a batch runs, a second worker starts only if a full
-one waits: two calls at a time use the processors better than one, and smaller batches would use them worse. The queue
-is bounded in requests and bytes. A request whose deadline cannot be met is refused on arrival; one whose deadline
+turn, and requests that arrive during a batch form the next. While a batch runs, a second worker starts only if another
+one has gathered: two calls at a time use the processors better than one, and smaller batches would use them worse. The
+queue is bounded in requests and bytes. A request whose deadline cannot be met is refused on arrival; one whose deadline
 passes in the queue is not searched.
 """
 
@@ -74,7 +74,7 @@ class Work:
 
 
 class BatchTimes:
-    """Moving averages of batch times, by batch size in powers of two.
+    """Moving averages of batch times, by batch size in powers of two; a larger batch counts as several of the limit.
 
     Examples
     --------
@@ -91,12 +91,14 @@ class BatchTimes:
 
     def add(self, size: int, seconds: float) -> None:
         """Add the time of a batch."""
+        if size > self._limit:
+            size, seconds = self._limit, seconds * self._limit / size
         key = size.bit_length()
         known = self._means.get(key)
         self._means[key] = seconds if known is None else known + NEWEST * (seconds - known)
 
     def of(self, queries: int) -> float:
-        """Return the estimated seconds for so many queries, in batches of at most the limit; 0 before any batch."""
+        """Return the estimated seconds for so many queries, in batches of the limit; 0 before any batch."""
         whole, rest = divmod(queries, self._limit)
         return whole * self._one(self._limit) + (self._one(rest) if rest else 0.0)
 
@@ -122,6 +124,8 @@ class Batcher:
         payload.
     limit : int
         Most queries in a batch.
+    gather : int, optional
+        Queries from which on a batch takes no further work; by default the limit.
     max_requests, max_bytes : int
         Limits of the queue.
     workers : int
@@ -135,14 +139,16 @@ class Batcher:
         run: Callable[[Any, list[Any]], Sequence[Any]],
         *,
         limit: int,
+        gather: int | None = None,
         max_requests: int,
         max_bytes: int,
         workers: int = 1,
         observe: Callable[[list[Work], float], None] | None = None,
     ) -> None:
         self._run, self.limit, self._observe = run, limit, observe
+        self._gather = limit if gather is None else gather
+        self.times = BatchTimes(self._gather)
         self._max_requests, self._max_bytes = max_requests, max_bytes
-        self.times = BatchTimes(limit)
         self._ready = threading.Condition()
         self._queues: dict[str, dict[Hashable, deque[Work]]] = {}  # by owner and group; none is empty
         self._turns: dict[str, float] = {}  # queries served, by waiting owner
@@ -218,7 +224,7 @@ class Batcher:
         """Return whether another batch should start now."""
         if not self._running:
             return bool(self._queues)
-        return len(self._running) < len(self._threads) and self.queries >= self.limit
+        return len(self._running) < len(self._threads) and self.queries >= self._gather
 
     def _wake(self) -> None:
         with self._ready:
@@ -335,7 +341,7 @@ class Batcher:
         works: list[Work] = []
         too_late: list[Work] = []
         now, room, group = time.monotonic(), self.limit, None
-        while room > 0:
+        while self.limit - room < self._gather:
             owners = [owner for owner in self._queues if group is None or group in self._queues[owner]]
             fitting = [(self._turns[owner], at, owner) for at, owner in enumerate(owners)]
             taken = None

@@ -38,7 +38,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     traced : int
         Queries times k of a request with a trace, which takes many times as long as its search.
     batch : int
-        Queries that are searched together.
+        Most queries that are searched together. A batch gathers requests up to half of it; the other half is left to
+        requests of many queries.
     option_sets : int
         Different recipes and options that are kept at a time, over all indexes.
     queue_requests, queue_bytes : int
@@ -68,7 +69,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     passages: Count = 1000
     writes: Count = 64
     traced: Count = 50
-    batch: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 32
+    batch: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 64
     option_sets: Count = 16
     queue_requests: Count = 1024
     queue_bytes: Count = 128 * 2**20

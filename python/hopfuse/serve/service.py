@@ -86,6 +86,7 @@ class Service:
         self.batcher = Batcher(
             Runner(self.metrics).run,
             limit=limits.batch,
+            gather=-(-limits.batch // 2),
             max_requests=limits.queue_requests,
             max_bytes=limits.queue_bytes,
             workers=BATCHES if backend_info()["auto"] == "cpu" else 1,
