@@ -4,7 +4,7 @@ Prints ratios of one run. The parts, by default all:
 
 - writes: with 2,000 passages, a batch of 100 passages, and single commits of 8 threads, relative to a write and fsync
   of the same bytes; and opening a log of 100 MiB, relative to reading it and computing its checksum.
-- logs: opening and refreshing after 10 to 5,000 commits of a passage, with 1,000 and with 100,000 passages.
+- logs: opening and refreshing after 10 to 29,600 commits of a passage, with 1,000 and with 100,000 passages.
 - large: with 100,000 passages, BM25 and a million edges, the CPU seconds until a batch can be searched, the memory of a
   snapshot, searches relative to an index of the same rows in one generation, and a compaction relative to writing its
   bytes.
@@ -151,11 +151,12 @@ def eight(live: hf.LiveIndex[Any], each: list[list[Batch]]) -> None:
 
 def logs(folder: Path) -> None:
     """Print the time to open an index, and to refresh it after a commit, by the length of the log."""
-    for sizes, lexical in (((1_000, 500, 10_000), False), (LARGE, True)):
+    small = (1_000, 500, 10_000)
+    for sizes, lexical, counts in ((small, False, (10, 100, 1000, 5000, 29_600)), (LARGE, True, (10, 100, 1000, 5000))):
         place = folder / f"{sizes[0]}"
         make(place, *sizes, lexical=lexical)
         log, done = place / "log-000000000001.hopfuse", 0
-        for count in (10, 100, 1000, 5000):
+        for count in counts:
             with hf.Index.open(place, writable=True) as live:
                 for at in range(done, count - 3):
                     commit(live, made(f"turn {at}", 1, sizes[1]))

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hopfuse.encoders import ArrayEncoder
 from hopfuse.errors import FormatError, InputError
-from hopfuse.index import EncoderInfo
+from hopfuse.index import EncoderInfo, delta, writer
 from index.index_files import generation_file
 
 GRAPH = [{"src": 0, "dst": 2, "type": "context"}, {"src": 1, "dst": 3, "type": "context"}]
@@ -166,6 +166,80 @@ def test_threads_commit_together_and_each_is_whole(tmp_path: Path, monkeypatch: 
     assert ids == ["a", "b", "first"] + [id for _, one in sorted(seqs) for id in (one, f"{one} more")]
     for i in range(10):
         assert all(seqs.index((seq, id)) >= 0 for seq, id in seqs if id.endswith(f" {i}"))
+
+
+def test_a_thread_that_is_interrupted_while_it_waits_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its batch is written with the next group, by another thread."""
+
+    class Interrupted:
+        def acquire(self) -> None:
+            raise KeyboardInterrupt
+
+        def release(self) -> None:
+            pass
+
+    class Commit(writer._Commit):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            if threading.current_thread().name == "interrupted":
+                self.woken = Interrupted()  # type: ignore[assignment]
+
+    is_syncing, may_sync, left = threading.Event(), threading.Event(), []
+
+    def sync(descriptor: int) -> None:
+        is_syncing.set()
+        assert may_sync.wait(600)
+        original(descriptor)
+
+    def interrupted() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            add(live, "b2")
+        left.append("b2")
+
+    original = os.fsync
+    monkeypatch.setattr(writer, "_Commit", Commit)
+    with hf.Index.open(saved(tmp_path), writable=True) as live:
+        add(live, "first")
+        monkeypatch.setattr(os, "fsync", sync)
+        threads = [threading.Thread(target=add, args=(live, "a2"))]
+        threads[0].start()
+        assert is_syncing.wait(600)
+        threads += [threading.Thread(target=interrupted, name="interrupted")]
+        threads[1].start()
+        threads[1].join()
+        threads += [threading.Thread(target=add, args=(live, f"c{at}")) for at in range(2)]
+        for thread in threads[2:]:
+            thread.start()
+        may_sync.set()
+        for thread in threads:
+            thread.join()
+        assert left == ["b2"]
+        assert add(live, "last") == 6
+    ids = list(hf.Index.open(tmp_path, verify="full").passage_ids)
+    assert (ids[:5], sorted(ids[5:])) == (["a", "b", "first", "a2", "b2"], ["c0", "c1", "last"])
+
+
+def test_a_log_is_decoded_at_once_and_a_refresh_decodes_what_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded, original = list[int](), delta.read_batches
+
+    def counted(payloads: Any, *rest: Any) -> Any:
+        decoded.append(len(payloads))
+        return original(payloads, *rest)
+
+    monkeypatch.setattr(delta, "read_batches", counted)
+    with hf.Index.open(saved(tmp_path), writable=True) as live:
+        for at in range(20):
+            add(live, f"c{at}")
+        reader = hf.Index.open(tmp_path, live=True)
+        assert (reader.seq, decoded) == (20, [])  # the writer had nothing to decode before its first commit
+        assert reader.index.num_passages == 22
+        add(live, "last")
+        assert reader.refresh().num_passages == 23
+    assert decoded == [20, 1]
 
 
 @pytest.mark.parametrize(("readers", "commits"), [(2, 60), pytest.param(8, 2000, marks=pytest.mark.full)])

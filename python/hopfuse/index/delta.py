@@ -60,11 +60,16 @@ class Delta:
         self._joined: _Joined | None = None
 
     def append(self, count: int, frames: Iterable[Frame]) -> None:
-        """Append the frames after the first ``count`` ones; those that are known are left out."""
+        """Append frames after the first ``count`` ones.
+
+        Those that were decoded already are left out. Others that are held are discarded: their commit failed.
+        """
         with self._lock:
-            new = [*frames][len(self._times) - count :]
-            self._times += [frame.time for frame in new]
-            self._pending += new
+            decoded = len(self._times) - len(self._pending)
+            first = max(count, decoded)
+            new = [*frames][first - count :]
+            self._times[first:] = [frame.time for frame in new]
+            self._pending[first - decoded :] = new
 
     def times(self, count: int) -> list[int]:
         """Return the times of the first batches."""

@@ -154,10 +154,10 @@ class IndexWriter(Generic[Kind]):
                 frames.append(Frame(seq, one.time, memoryview(one.payload), state.seq))
                 one.seq = seq
             log.append(b"".join(data))
+            self._durable = state.after(header, frames, log.end)
         except BaseException as error:
             self._fail(group, error)
             return
-        self._durable = state.after(header, frames, log.end)
         if self._since is not None:
             self._since += group
         for one in group:
