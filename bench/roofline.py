@@ -71,9 +71,10 @@ PART_SIZES = (
 )
 #: Launches (including the matrix product), copies and clears of a recorded search: tests/kernels/test_capture.py.
 LAUNCHES, COPIES, CLEARS = 49, 0, 0
+BLOCK_LAUNCHES = 41  # of these, those of a block of lanes
 #: Graph nodes that a filter adds: ppr_mask, counts of long rows (2), ppr_degrees, the volume (2), three clears.
 FILTER_NODES = 9
-NODE_SECONDS, BANDWIDTH_SHARE, SECTOR = 1.5e-6, 0.8, 32
+NODE_SECONDS, BANDWIDTH_SHARE, SECTOR, PASS_BYTES = 1.5e-6, 0.8, 32, 1 << 23
 #: Entries of the hub and of a segment; cycles per entry or segment of a chain, and per turn of the block that scans
 #: candidates.
 HUB, SEGMENT, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 64, 125, 150, 128
@@ -82,32 +83,44 @@ SHARED_SHARE = 12 / 32 * 4
 PARTS = ("walk", "certificate", "selection", "dense", "nodes")
 
 
-def gather_bytes(size: Size, card: Card, lane_bytes: int) -> float:
+def most_lanes(size: Size, card: Card) -> int:
+    """Return the lanes of a block, as in backends/cuda/ppr.py."""
+
+    def moved(lanes: int) -> float:
+        whole = 8 * size.stored + 20 * size.nodes + 8 * lanes * size.nodes + PASS_BYTES
+        return (whole + gather_bytes(size, card, lanes, 4)) / lanes
+
+    return min((32, 16, 8, 4), key=moved)
+
+
+def gather_bytes(size: Size, card: Card, lanes: int, lane_bytes: int) -> float:
     """Return the bytes of each entry's state in whole sectors, or of each node's if all states fit in half of L2."""
-    one = max(SECTOR, lane_bytes * LANES)
-    return float(size.nodes if size.nodes * one <= card.l2 * 2**19 else size.stored) * one
+    one = lane_bytes * lanes
+    return float(size.nodes * one if size.nodes * one <= card.l2 * 2**19 else size.stored * max(SECTOR, one))
 
 
 def parts(size: Size, card: Card) -> dict[str, float]:
     """Return the seconds of each part, and those that a filter and a hub add."""
-    rate, state = BANDWIDTH_SHARE * card.bandwidth * 1e9, 4.0 * size.nodes * LANES
-    entries, gathers = size.stored * 8 + size.nodes * 20, gather_bytes(size, card, 4)
+    lanes = most_lanes(size, card)
+    blocks = LANES // lanes
+    rate, state = BANDWIDTH_SHARE * card.bandwidth * 1e9, 4.0 * size.nodes * lanes
+    entries, gathers = size.stored * 8 + size.nodes * 20, gather_bytes(size, card, lanes, 4)
     one = entries + 2 * state + gathers
     # A widening and a product per entry; the same per entry and lane.
-    doubles = 2.0 * size.stored * (LANES + 1) / (card.flops * card.double / 2 * 1e12)
+    doubles = 2.0 * size.stored * (LANES + blocks) / (card.flops * card.double / 2 * 1e12)
     vectors = float(size.vectors * size.dim)
     dense = (size.item * vectors + 8.0 * size.vectors * LANES) / rate
     product = 2 * vectors * LANES / (card.flops * 1e12) * (SHARED_SHARE if size.item == 2 else 1.0)
-    masked = size.stored * 9 + gathers + 24.0 * size.nodes * LANES + 32.0 * size.nodes * LANES
-    masked += PASSES * state + gather_bytes(size, card, 8)
+    masked = size.stored * 9 + gathers + 24.0 * size.nodes * lanes + 32.0 * size.nodes * lanes
+    masked += PASSES * state + gather_bytes(size, card, lanes, 8)
     return {
-        "walk": (PASSES * one + MEASURED * state) / rate,
-        "certificate": (one + 8 * size.stored + 3 * state) / rate + doubles,
+        "walk": blocks * (PASSES * one + MEASURED * state) / rate,
+        "certificate": blocks * (one + 8 * size.stored + 3 * state) / rate + doubles,
         "selection": 4.0 * size.vectors * LANES / rate + size.vectors / LOOK_THREADS * LOOK_CYCLES / (card.clock * 1e9),
         "dense": max(dense, product),
-        "nodes": NODE_SECONDS * (LAUNCHES + COPIES + CLEARS),
-        "filter": masked / rate + NODE_SECONDS * FILTER_NODES,
-        "hub": (PASSES + 1) * (SEGMENT + HUB / SEGMENT) * ENTRY_CYCLES / (card.clock * 1e9),
+        "nodes": NODE_SECONDS * (LAUNCHES + COPIES + CLEARS + (blocks - 1) * BLOCK_LAUNCHES),
+        "filter": blocks * (masked / rate + NODE_SECONDS * FILTER_NODES),
+        "hub": blocks * (PASSES + 1) * (SEGMENT + HUB / SEGMENT) * ENTRY_CYCLES / (card.clock * 1e9),
     }
 
 
@@ -261,13 +274,15 @@ PARTS_TEXT = """
 
 These tables use the upper end of every formula: {share:.0%} of the published bandwidth; gathers in whole sectors of
 {sector} bytes, from memory if the states of all nodes take more than half of the L2; {node:.1f} µs for each of the
-{launches} launches, {copies} copies and {clears} clears that the emulator counts in a recorded search. *certificate*
-is a pass in float64, with two float64 instructions per entry and two per entry and lane. *selection* reads the scores
-of passages, and one block scans all of them, {look} cycles for {threads} (assumed). *dense* reads every vector once as
-it is stored, or takes the time of the float32 product if that is longer: for 16-bit vectors {shared:.1f} times that of
-its arithmetic, for reads of shared memory. *a filter adds* the masks, degrees and volumes of each query, and reads of
-its tables. *a hub adds*, to each pass and to the certificate, a chain of {segment} entries and one of the segments of
-its row, which has {hub:,} entries: {cycles} cycles (assumed) for each entry or segment.
+{launches} launches, {copies} copies and {clears} clears that the emulator counts in a recorded search. The queries are
+walked in blocks of 4, 8, 16 or 32, whichever moves the fewest bytes (the state of a small block may fit in half of the
+L2), with {block} launches for each further block. *certificate* is a pass in float64, with two float64 instructions
+per entry and two per entry and lane. *selection* reads the scores of passages, and one block scans all of them, {look}
+cycles for {threads} (assumed). *dense* reads every vector once as it is stored, or takes the time of the float32
+product if that is longer: for 16-bit vectors {shared:.1f} times that of its arithmetic, for reads of shared memory. *a
+filter adds* the masks, degrees and volumes of each query, and reads of its tables. *a hub adds*, to each pass and to
+the certificate, a chain of {segment} entries and one of the segments of its row, which has {hub:,} entries: {cycles}
+cycles (assumed) for each entry or segment.
 """
 
 
@@ -279,7 +294,8 @@ def render() -> str:
             f"weights{size.remark};\n{size.vectors:,} vectors of {size.dim:,} dimensions in float32.\n\n{table(size)}"
         )
     text = PARTS_TEXT.format(
-        share=BANDWIDTH_SHARE, sector=SECTOR, node=NODE_SECONDS * 1e6, launches=LAUNCHES, copies=COPIES, clears=CLEARS,
+        share=BANDWIDTH_SHARE, sector=SECTOR, node=NODE_SECONDS * 1e6, launches=LAUNCHES,
+        block=BLOCK_LAUNCHES, copies=COPIES, clears=CLEARS,
         look=LOOK_CYCLES, threads=LOOK_THREADS, shared=SHARED_SHARE, hub=HUB, segment=SEGMENT,
         cycles=ENTRY_CYCLES,
     )  # fmt: skip

@@ -55,6 +55,7 @@ class NVRTCError(RuntimeError):
 
 class Device:
     compute_capability = "90"
+    attributes = {"L2CacheSize": 0}  # noqa: RUF012
 
     def __init__(self, number: int | None = None) -> None:
         self.id = cuda.device if number is None else number

@@ -18,6 +18,14 @@ def test_lanes_are_those_of_the_orchestration(batch: int, lanes: list[int]) -> N
     assert roofline.lane_blocks(batch) == lanes == [width for _, _, width in lane_blocks(batch)]
 
 
+def test_widths_are_those_of_the_orchestration() -> None:
+    from hopfuse.backends.cuda.ppr import most_lanes
+
+    for size in roofline.PART_SIZES:
+        for card in roofline.CARDS:
+            assert roofline.most_lanes(size, card) == most_lanes(size.nodes, size.stored, int(card.l2 * 2**20))
+
+
 def test_a_pass_by_hand() -> None:
     size = roofline.Size("tiny", nodes=10, stored=100, vectors=1, dim=1)
     assert roofline.pass_bytes(size, 32, gathers_miss=True) == 100 * 8 + 10 * 20 + 2 * 4 * 10 * 32 + 4 * 100 * 32

@@ -121,6 +121,8 @@ def test_the_page_of_times_counts_what_a_search_records(runtime: Any) -> None:
     queued = Counter(event.kind for event, _ in recording_of(captured).queue)
     made = queued["launch"] + queued["matmul"], queued["copy"], queued["clear"]
     assert made == (roofline.LAUNCHES, roofline.COPIES, roofline.CLEARS)
+    kernels = [event.what for event, _ in recording_of(captured).queue if event.kind == "launch"]
+    assert sum(kernel.startswith("ppr_") for kernel in kernels) == roofline.BLOCK_LAUNCHES
 
 
 def test_results_are_written_where_they_are_read(runtime: Any) -> None:

@@ -13,7 +13,8 @@ import pytest
 from cases import random_graph, random_restart
 from compare import assert_bitwise
 from devices import on_device, on_host
-from hopfuse.backends.cuda import ppr_topk
+from hopfuse.backends.cuda import ppr, ppr_topk
+from hopfuse.backends.cuda.ppr import most_lanes
 from variants import SANITIZERS, missing, registered, simt_runtime
 
 pytestmark = [
@@ -177,6 +178,29 @@ def test_a_graph_without_nodes(runtime: Any) -> None:
     graph, seeds = hf.Graph.from_edges([], [], num_nodes=0), hf.Seeds(np.full((2, 3), -1))
     expected = hf.ppr_topk(graph, seeds, 3, empty="skip", backend="cpu")
     assert_equal(on_host(hf.ppr_topk(graph, on_device(seeds), 3, empty="skip")), expected, TOPK, "no nodes")
+
+
+def test_lanes_are_those_that_move_the_fewest_bytes() -> None:
+    million, mib = (10**6, 10**7), 2**20
+    assert [most_lanes(*million, l2 * mib) for l2 in (0, 4, 36, 72)] == [32, 32, 4, 8]
+    assert [most_lanes(72_000, 1_050_000, l2 * mib) for l2 in (0, 4, 36, 72)] == [32] * 4
+    assert most_lanes(10**7, 10**8, 72 * mib) == most_lanes(5, 4, 72 * mib) == 32
+
+
+def test_lanes_change_no_answer(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(8)
+    graph = random_graph(rng, 90, 400, hub=3)
+    restart = random_restart(rng, 90, 11)
+    expected = hf.ppr_topk(graph, restart, 5, backend="simt")
+    used = {kernel.rsplit("_l", 1)[1] for kernel, _, _ in runtime.launches if "ppr_pass" in kernel}
+    monkeypatch.setattr(ppr, "PASS_BYTES", 0)
+    monkeypatch.setattr(runtime, "l2_bytes", 2 * 4 * 4 * 90)
+    runtime.launches.clear()
+    found = hf.ppr_topk(graph, restart, 5, backend="simt")
+    assert used == {"16"}
+    assert {kernel.rsplit("_l", 1)[1] for kernel, _, _ in runtime.launches if "ppr_pass" in kernel} == {"4"}
+    for name in ("ids", "scores", "score_bounds", "proven", *EVIDENCE):
+        assert_bitwise(getattr(found, name), getattr(expected, name), name)
 
 
 def test_a_pass_takes_at_most_two_launches(runtime: Any) -> None:

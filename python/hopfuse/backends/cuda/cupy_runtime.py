@@ -46,6 +46,7 @@ class CupyRuntime:
         self._cupy: Any = cupy
         self._number = int(cupy.cuda.Device().id)
         self.code = code(int(self._device.compute_capability))
+        self.l2_bytes = int(self._device.attributes["L2CacheSize"])
         self._modules = CupyModules(cupy, self.code)
         self._cublas = Cublas(self.trim)
         self._local = threading.local()

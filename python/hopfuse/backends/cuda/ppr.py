@@ -12,21 +12,43 @@ from ...types import Graph
 from ..calls import Array, NodeRanking, PprQueries
 from .ppr_block import PprBlock
 from .ppr_certificate import Certificate, Certifier
-from .ppr_graph import device_graph
+from .ppr_graph import DeviceGraph, device_graph
 from .ppr_settle import Settling, room
 from .ppr_topk import Answers, TopkSearch
 from .runtime import Runtime, take_rows
 
 LANES = (4, 8, 16, 32)
+#: The bytes of a sector, the least that a gather reads from memory, and bytes that take about as long as the rest of a
+#: pass: two launches, and the chain of a row of 10,000 entries.
+SECTOR, PASS_BYTES = 32, 1 << 23
 
 
-def lane_blocks(batch: int) -> Iterator[tuple[int, int, int]]:
+def most_lanes(num_nodes: int, num_stored: int, l2_bytes: int) -> int:
+    """Return the lanes of blocks that move the fewest bytes per query; results do not depend on it.
+
+    More lanes read the graph for more queries at once. With fewer lanes, the state from which a pass gathers may fit in
+    half of the L2 cache.
+    """
+
+    def moved(lanes: int) -> float:
+        state = 4 * lanes * num_nodes
+        gathered = state if state <= l2_bytes // 2 else max(SECTOR, 4 * lanes) * num_stored
+        return (8 * num_stored + 20 * num_nodes + 2 * state + gathered + PASS_BYTES) / lanes
+
+    return min(reversed(LANES), key=moved)
+
+
+def lane_blocks(batch: int, most: int = LANES[-1]) -> Iterator[tuple[int, int, int]]:
     """Yield (first query, number of queries, lanes) of each block, with the fewest lanes that hold the queries."""
     first = 0
     while first < batch:
-        count = min(batch - first, LANES[-1])
+        count = min(batch - first, most)
         yield first, count, next(lanes for lanes in LANES if lanes >= count)
         first += count
+
+
+def _most_lanes(runtime: Runtime, graph: Graph | DeviceGraph) -> int:
+    return most_lanes(graph.num_nodes, graph.num_stored, runtime.l2_bytes)
 
 
 def _counts_edges(queries: PprQueries) -> bool:
@@ -42,7 +64,7 @@ def ppr(runtime: Runtime, graph: Graph, queries: PprQueries, scores: Array) -> A
         return answers
     uploaded = device_graph(runtime, graph, queries.per_type, _counts_edges(queries))
     search = TopkSearch(runtime, uploaded, 0, None)
-    for first, count, lanes in lane_blocks(batch):
+    for first, count, lanes in lane_blocks(batch, _most_lanes(runtime, graph)):
         solved = _solve(PprBlock(runtime, uploaded, queries, first, count, lanes), None)
         solved.finish(search, np.arange(first, first + count), answers)
         rows = scores[first : first + count]
@@ -88,7 +110,7 @@ def _search(
     """
     chosen = queries if todo.size == queries.damping.size else _take(search.runtime, queries, todo)
     refused = np.zeros(todo.size, np.bool_)
-    for first, count, lanes in lane_blocks(todo.size):
+    for first, count, lanes in lane_blocks(todo.size, _most_lanes(search.runtime, search.graph)):
         block = PprBlock(search.runtime, search.graph, chosen, first, count, lanes)
         solved = _solve(block, search if proofs else None, refines)
         rows = todo[first : first + count]

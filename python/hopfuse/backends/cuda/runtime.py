@@ -47,6 +47,11 @@ class Runtime(Protocol):
         """Whether this thread is inside :meth:`capture`, where results cannot be read to make decisions."""
         ...
 
+    @property
+    def l2_bytes(self) -> int:
+        """The size of the L2 cache; 0 if there is none."""
+        ...
+
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
         """Allocate uninitialised memory; raise BackendError if the device is out of memory."""
         ...
