@@ -1,4 +1,4 @@
-"""The LangChain retriever: every way to call it, over an index here and over ``hopfuse serve``."""
+"""The LangChain retriever: all its methods, over a local index and over ``hopfuse serve``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from langchain_core.runnables import RunnableLambda
 
 
 class Runs(BaseCallbackHandler):
-    """What callbacks are told: the questions that were begun, the counts of documents, the errors."""
+    """Record what callbacks receive: questions, numbers of documents, errors."""
 
     def __init__(self):
         self.begun, self.ended, self.failed = [], [], []
@@ -52,7 +52,7 @@ def searches(monkeypatch):
     return seen
 
 
-def test_a_document_is_the_hit(source):
+def test_documents_have_the_fields_of_hits(source):
     retriever = HopfuseRetriever(source=source, k=2)
     documents = retriever.invoke(QUESTIONS[0])
     hits = Searcher(source).search([QUESTIONS[0]], k=2)[0]
@@ -66,7 +66,7 @@ def test_a_document_is_the_hit(source):
     assert [set(one.metadata) for one in other] == [{"title", "tenant", "number", "relevance_score"}]
 
 
-def test_every_way_to_call_it_finds_the_same(source, searches):
+def test_all_methods_find_the_same_documents(source, searches):
     retriever = HopfuseRetriever(source=source, k=3)
     each = [retriever.invoke(one) for one in QUESTIONS]
     searches.clear()
@@ -86,7 +86,7 @@ def test_every_way_to_call_it_finds_the_same(source, searches):
     assert chain.batch(QUESTIONS) == [documents[0].id for documents in each]
 
 
-def test_k_and_filters_of_the_retriever_and_of_a_call(source):
+def test_a_call_overrides_k_and_the_filter(source):
     retriever = HopfuseRetriever(source=source, k=8, allow={"tenant": "a"})
     ids = {document.id for document in retriever.invoke(QUESTIONS[0])}
     assert ids
@@ -99,7 +99,7 @@ def test_k_and_filters_of_the_retriever_and_of_a_call(source):
     assert asyncio.run(retriever.ainvoke(QUESTIONS[0], k=2, allow=["p0"]))[0].id == "p0"
 
 
-def test_callbacks_see_a_run_for_each_question(source):
+def test_callbacks_get_one_run_per_question(source):
     retriever, refusing = HopfuseRetriever(source=source, k=2), HopfuseRetriever(source=source, allow=["no"])
     for name in ("batch", "abatch"):
         runs = Runs()
@@ -113,7 +113,7 @@ def test_callbacks_see_a_run_for_each_question(source):
 
 
 def called(retriever, name, *args, **given):
-    """The result of a method, awaited where it is asynchronous."""
+    """Return the result of a method, awaited if it is asynchronous."""
     found = getattr(retriever, name)(*args, **given)
     return found if name == "batch" else asyncio.run(waited(found))
 
@@ -123,7 +123,7 @@ async def waited(found):
 
 
 @pytest.mark.parametrize("name", ["batch", "abatch"])
-def test_a_question_that_is_refused_has_its_error_alone(name, source, searches):
+def test_only_the_refused_question_of_a_batch_gets_the_error(name, source, searches):
     retriever, allow = HopfuseRetriever(source=source, k=1), [["p0"], ["no"], {"tenant": "b"}]
     first, error, last = called(retriever, name, QUESTIONS, return_exceptions=True, allow=allow)
     assert (first[0].id, last[0].metadata["tenant"]) == ("p0", "b")
@@ -137,7 +137,7 @@ def test_a_question_that_is_refused_has_its_error_alone(name, source, searches):
 
 
 @pytest.mark.parametrize("name", ["batch", "abatch"])
-def test_errors_are_returned_where_they_are_asked_for(name, searches):
+def test_errors_are_returned_with_return_exceptions(name, searches):
     retriever = HopfuseRetriever(source="http://127.0.0.1:9")  # nothing listens
     errors = called(retriever, name, QUESTIONS, return_exceptions=True)
     assert [type(one) for one in errors] == [EndpointError] * 3
@@ -146,12 +146,12 @@ def test_errors_are_returned_where_they_are_asked_for(name, searches):
         called(retriever, name, QUESTIONS)
 
 
-def test_a_source_that_is_none_is_refused():
+def test_an_invalid_source_is_refused():
     with pytest.raises(ValueError, match=r"source must be a server's URL, .*; got int"):  # pydantic's ValidationError
         HopfuseRetriever(source=3)
 
 
-def test_a_searcher_is_taken_as_it_is(folder):
+def test_a_searcher_is_used_unchanged(folder):
     searcher = Searcher(folder, recipe="hybrid-rrf", options={"graph_k": 1})
     hits = searcher.search(QUESTIONS[:1], k=8)[0]
     assert [one.id for one in HopfuseRetriever(source=searcher, k=8).invoke(QUESTIONS[0])] == [hit.id for hit in hits]
@@ -168,7 +168,7 @@ def test_unknown_options_are_refused(folder):
 
 
 class Letters(Embeddings):
-    """How often a text has each of three letters; questions are negated, to tell them from passages."""
+    """Counts of three letters in a text, negated for questions to distinguish them from passages."""
 
     model = "letters"
 

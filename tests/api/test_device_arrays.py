@@ -1,4 +1,4 @@
-"""Device arrays in, device arrays out: the host's answers, nothing read back but what a query's status says."""
+"""Device arrays in, device arrays out: results equal the host's, and only the status of queries is read back."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_all_scores_of_a_walk(graph: hf.Graph, seeds: hf.Seeds) -> None:
     assert_bitwise(out.get(), expected.scores, "out")
 
 
-def test_seeds_on_the_host_are_the_rows_they_stand_for(graph: hf.Graph, seeds: hf.Seeds) -> None:
+def test_seeds_on_the_host_equal_dense_restarts(graph: hf.Graph, seeds: hf.Seeds) -> None:
     rows = [
         {node: weight for node, weight in zip(*row, strict=True) if node >= 0}
         for row in zip(seeds.nodes.tolist(), seeds.weights.tolist(), strict=True)
@@ -85,9 +85,7 @@ def test_masks_and_type_weights(seeds: hf.Seeds) -> None:
 
 
 @pytest.mark.parametrize("device", [False, True])
-def test_queries_without_seeds_get_nothing_where_that_is_asked_for(
-    graph: hf.Graph, seeds: hf.Seeds, device: bool
-) -> None:
+def test_queries_without_seeds_may_return_nothing(graph: hf.Graph, seeds: hf.Seeds, device: bool) -> None:
     nodes = seeds.nodes.copy()
     nodes[[1, 4]] = -1
     some = hf.Seeds(nodes, seeds.weights)
@@ -121,7 +119,7 @@ def test_a_query_that_the_bound_cannot_prove_is_widened(vectors: Any) -> None:
     assert_same(hf.dense_topk(on_device(vectors), alike, 5), expected)
 
 
-def test_nothing_is_uploaded_of_what_is_there(corpus: hf.Corpus, vectors: Any) -> None:
+def test_arrays_on_the_device_are_not_uploaded_again(corpus: hf.Corpus, vectors: Any) -> None:
     runtime, given = simt_runtime(), on_device(vectors)
     hf.dense_topk(given, corpus, 5)
     runtime.events.clear()
@@ -213,7 +211,7 @@ ZERO = np.zeros((2, DIM), np.float32)
         ),
     ],
 )
-def test_what_is_wrong_with_them_is_said(
+def test_errors_describe_what_is_wrong(
     graph: hf.Graph, corpus: hf.Corpus, vectors: Any, call: Any, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):

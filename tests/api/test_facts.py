@@ -1,4 +1,4 @@
-"""Facts: what they hold against a plain count, by number and by name; refusals."""
+"""Facts, given by number and by name, compared with a plain count; invalid facts are refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def facts(**changes: Any) -> hf.Facts:
 
 
 @given(stated=STATED)
-def test_facts_by_name_are_what_a_plain_count_says(stated: list[tuple[str, str, str, int]]) -> None:
+def test_facts_by_name_equal_a_plain_count(stated: list[tuple[str, str, str, int]]) -> None:
     entities = list("edcbaf")
     made = hf.Facts.from_names(stated, entities, 4)
     expected: dict[tuple[str, ...], set[int]] = {}
@@ -51,7 +51,7 @@ def test_facts_by_name_are_what_a_plain_count_says(stated: list[tuple[str, str, 
     assert numbers.relations == made.relations
 
 
-def test_arrays_that_lie_badly_are_copied() -> None:
+def test_arrays_with_another_layout_are_copied() -> None:
     rows = np.asfortranarray(np.array(ROWS, np.int32))
     passages = np.frombuffer(b"." + np.array([0, 2, 1, 0], np.int32).tobytes(), np.int32, offset=1)
     made = facts(rows=rows, passages=passages)
@@ -82,7 +82,7 @@ def test_lists_and_other_integers_give_the_same() -> None:
     assert made.incident_indptr.tolist() == [0, 2, 5, 5]
 
 
-def test_there_may_be_none() -> None:
+def test_facts_may_be_empty() -> None:
     empty = hf.Facts([], [], [0], [], num_entities=0, num_passages=0)
     assert (len(empty), empty.rows.shape, empty.incident_indptr.tolist()) == (0, (0, 3), [0])
     assert (
@@ -128,7 +128,7 @@ def test_there_may_be_none() -> None:
         ({"num_passages": 2.0}, r"num_passages is 2\.0"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_inconsistent_arrays_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         facts(**changes)
 
@@ -159,7 +159,7 @@ def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], message:
         (("arb0", ["a"], 1), "got str"),
     ],
 )
-def test_names_that_are_unclear_are_refused(arguments: Any, message: str) -> None:
+def test_ambiguous_names_are_refused(arguments: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         hf.Facts.from_names(*arguments)
 
@@ -177,19 +177,19 @@ def test_names_that_are_unclear_are_refused(arguments: Any, message: str) -> Non
         (3, "got int"),
     ],
 )
-def test_numbers_that_are_not_there_are_refused(rows: Any, message: str) -> None:
+def test_numbers_out_of_range_are_refused(rows: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         hf.Facts.from_numbers(rows, 2, 1)
 
 
-def test_a_name_of_several_entities_harms_none_but_its_facts() -> None:
+def test_an_ambiguous_name_is_refused_only_if_a_fact_uses_it() -> None:
     made = hf.Facts.from_names([("c", "r", "a", 0)], ["a", "b", "b", "c", "b"], 1)
     assert made.rows.tolist() == [[3, 0, 0]]
     assert made.num_entities == 5
 
 
 @given(stated=STATED)
-def test_texts_are_the_triples_words_in_the_order_of_the_facts(stated: list[tuple[str, str, str, int]]) -> None:
+def test_texts_are_the_words_of_the_triples_in_order(stated: list[tuple[str, str, str, int]]) -> None:
     entities = list("edcbaf")
     made = hf.Facts.from_names(stated, entities, 4)
     assert made.texts(entities) == list(dict.fromkeys(f"{head} {kind} {tail}" for head, kind, tail, _ in stated))

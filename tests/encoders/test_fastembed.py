@@ -1,4 +1,4 @@
-"""FastEmbed itself, on a tiny ONNX model that is made here; and on a folder of one's own, where one is named."""
+"""FastEmbed on a tiny ONNX model that is made here, and on a model of your own if the environment names one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_vectors_of_a_local_folder(folder):
     np.testing.assert_allclose(unit, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
 
 
-def test_a_loaded_model_is_taken(folder):
+def test_a_loaded_model_is_accepted(folder):
     from fastembed import TextEmbedding
 
     model = TextEmbedding("hopfuse/tiny", specific_model_path=str(folder), threads=1)
@@ -55,7 +55,7 @@ def test_a_loaded_model_is_taken(folder):
         FastEmbedEncoder(model, folder=folder)
 
 
-def test_what_is_refused(tmp_path):
+def test_invalid_models_are_refused(tmp_path):
     with pytest.raises(InputError, match="which is not a folder on this machine"):
         FastEmbedEncoder("BAAI/bge-small-en-v1.5")
     with pytest.raises(InputError, match="which is not a folder on this machine"):
@@ -67,7 +67,7 @@ def test_what_is_refused(tmp_path):
         FastEmbedEncoder("nobody/none", folder=tmp_path)
 
 
-def test_a_model_of_its_list():
+def test_a_listed_model():
     name, folder = os.environ.get("HOPFUSE_FASTEMBED_MODEL"), os.environ.get("HOPFUSE_FASTEMBED_FOLDER")
     if not (name and folder):
         pytest.skip("HOPFUSE_FASTEMBED_MODEL and HOPFUSE_FASTEMBED_FOLDER name no model and its folder")

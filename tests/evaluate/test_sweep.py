@@ -26,7 +26,7 @@ IDS = [f"query {i}" for i in range(200)]
 QRELS = Qrels(IDS, [[i] for i in range(200)])
 
 
-def test_the_halves_are_the_parity_of_the_md5():
+def test_halves_are_chosen_by_the_parity_of_the_md5():
     test = in_test_half(IDS)
     assert test.tolist() == [int(md5(i.encode()).hexdigest(), 16) % 2 == 1 for i in IDS]
     assert 70 < test.sum() < 130
@@ -45,7 +45,7 @@ def test_rows_of_a_split():
 
 
 class System:
-    """A run that finds a share of the passages, the same for all metrics, and records its calls."""
+    """A run that finds a fixed share of the passages and records its calls."""
 
     def __init__(self):
         self.asked = []
@@ -76,7 +76,7 @@ def test_the_best_on_tune_is_run_once_on_test():
     assert result.test[1].comparison.p_holm == result.test[1].comparison.p_value
 
 
-def test_trials_are_corrected_for_their_number():
+def test_p_values_are_corrected_for_the_number_of_trials():
     result = sweep(System(), QRELS, GRID, baseline={"depth": 1, "bonus": 0}, metric="hit@1")
     assert result.tune[0].comparison is None
     compared = [trial.comparison for trial in result.tune[1:]]
@@ -84,7 +84,7 @@ def test_trials_are_corrected_for_their_number():
     assert compared[-1].p_holm == 5 * compared[-1].p_value
 
 
-def test_a_baseline_outside_the_grid_and_one_that_wins():
+def test_a_baseline_outside_the_grid_and_one_that_is_best():
     system = System()
     result = sweep(system, QRELS, {"depth": [2, 4]}, baseline={"depth": 9}, metric="hit@1")
     assert result.selected.options == {"depth": 9}
@@ -94,7 +94,7 @@ def test_a_baseline_outside_the_grid_and_one_that_wins():
     assert str(result).startswith("hit@1: the baseline was selected (depth=9, of 3 on ")
 
 
-def test_of_equals_the_first_is_selected():
+def test_the_first_of_equal_trials_is_selected():
     result = sweep(System(), QRELS, {"depth": [4, 10, 20]}, baseline={"depth": 1}, metric="hit@1")
     assert result.selected.options == {"depth": 10}
 
@@ -111,7 +111,7 @@ def test_the_report_has_the_selected_options_and_both_halves():
     assert back["tune"][0]["comparison"] is None
 
 
-def test_trials_may_have_different_options_and_are_run_once_each():
+def test_trials_with_different_options_are_run_once_each():
     system, trials = System(), [{"depth": 2}, {"depth": 1, "bonus": 0}, {"depth": 3, "bonus": 1}, {"depth": 2}]
     result = sweep(system, QRELS, trials, baseline={"depth": 1, "bonus": 0}, metric="hit@1")
     assert [trial.options for trial in result.tune] == [trials[1], trials[0], trials[2]]
@@ -120,7 +120,7 @@ def test_trials_may_have_different_options_and_are_run_once_each():
         sweep(system, QRELS, [], baseline={"depth": 1}, metric="hit@1")
 
 
-def test_a_grids_values_that_come_twice_are_run_once():
+def test_repeated_values_of_a_grid_are_run_once():
     system = System()
     result = sweep(system, QRELS, {"depth": [2, 2, 4, 2.0], "bonus": [0]}, baseline={"depth": 1}, metric="hit@1")
     assert [trial.options for trial in result.tune[1:]] == [{"depth": 2, "bonus": 0}, {"depth": 4, "bonus": 0}]
@@ -130,7 +130,7 @@ def test_a_grids_values_that_come_twice_are_run_once():
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float32])
-def test_numpys_numbers_are_numbers(kind):
+def test_numpy_scalars_are_accepted(kind):
     depths, baseline = list(np.arange(2, 5, dtype=kind)), {"depth": kind(1), "flag": np.bool_(True)}
     grids = ({"depth": depths, "flag": [np.bool_(True)]}, [{"depth": d, "flag": np.bool_(True)} for d in depths])
     for grid in grids:
@@ -143,7 +143,7 @@ def test_numpys_numbers_are_numbers(kind):
         assert "selected depth=4, flag=True" in str(result).replace("4.0", "4")
 
 
-def test_numpys_numbers_in_trials_and_curves_made_by_hand():
+def test_numpy_scalars_in_trials_and_curves():
     estimate = Estimate(0.5, 9, 0.4, 0.6)
     trials = tuple(Trial({"depth": value, "word": "auto"}, estimate, None) for value in (np.int64(3), np.float64(0.5)))
     made = Sweep("mrr", trials, trials[0], trials[:1], ())
@@ -205,7 +205,7 @@ def test_other_metrics_and_runs_with_answers():
         ({"qrels": Qrels(["q1"], [[1]])}, "no query is in the test half"),
     ],
 )
-def test_what_cannot_be_swept_is_refused(change, message):
+def test_invalid_sweeps_are_refused(change, message):
     arguments = {"qrels": QRELS, "grid": {"depth": [2]}, "metric": "hit@1", **change}
     with pytest.raises(InputError, match=message):
         sweep(System(), arguments.pop("qrels"), arguments.pop("grid"), baseline={"depth": 1}, **arguments)

@@ -1,4 +1,4 @@
-"""Edges without a fact: by title, within a sentence, and given by hand."""
+"""Edges that no fact states: from titles, within sentences, and given explicitly."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ TEXT = "Ada met Bob in Rome. Bob knew Cleo."
 NAMED = mentions(TEXT, "Ada", "Bob", "Rome", "Cleo")
 
 
-def test_a_title_is_joined_with_what_the_passage_names() -> None:
+def test_a_title_is_linked_to_the_names_in_its_passage() -> None:
     found = links_of(("title",), "ada", [20, 35], [*NAMED, Mention(21, 24, "Bob")], [])
     assert found == [("title", "ada", name) for name in ("Bob", "Rome", "Cleo")]
     assert links_of(("title",), "", [20, 35], NAMED, []) == []
 
 
-def test_a_sentence_joins_what_no_fact_joins() -> None:
+def test_names_in_a_sentence_are_linked_unless_a_fact_links_them() -> None:
     again = sorted([*NAMED, Mention(21, 24, "Bob")])
     found = links_of(("sentence",), "Ada", [20, 35], again, [("Bob", "met", "The Ada")])
     assert found == [("sentence", "Ada", "Rome"), ("sentence", "Bob", "Rome"), ("sentence", "Bob", "Cleo")]
 
 
-def test_a_long_list_has_few_pairs() -> None:
+def test_a_long_list_of_names_has_few_pairs() -> None:
     names = [f"n{at:03}" for at in range(100)]
     text = " ".join(names)
     found = links_of(LINKS, "n000", [len(text)], mentions(text, *names), [])
@@ -39,7 +39,7 @@ def test_a_long_list_has_few_pairs() -> None:
     assert sum(kind == "title" for kind, *_ in found) == 99
 
 
-def test_links_are_edges_of_their_type_that_weigh_the_passages() -> None:
+def test_links_become_typed_edges_weighted_by_passages() -> None:
     memory = build_memory(
         [
             Extraction("a", "Ada", "", ("Ada", "Bob"), links=(("title", "Ada", "Bob"), ("title", "Bob", "ada"))),
@@ -61,7 +61,7 @@ def test_links_are_edges_of_their_type_that_weigh_the_passages() -> None:
     assert memory.aliases[0] == ("ADA",)
 
 
-def test_links_that_are_none_are_refused() -> None:
+def test_invalid_links_are_refused() -> None:
     for wrong in ([("title", "Ada")], [("title", "Ada", "")], [("title", "Ada", 3)]):
         with pytest.raises(InputError, match=r"links of passage 'a' must be \(type, entity, entity\)"):
             Extraction("a", "", "", links=tuple(wrong))

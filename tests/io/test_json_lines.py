@@ -1,4 +1,4 @@
-"""JSON that means two things is refused by file and line."""
+"""Ambiguous JSON is refused with its file and line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hopfuse.io.json_lines import json_objects, numbered_lines, parse_json, text
 TWICE = '{"id": "a", "text": "one"}\n{"id": "b", "text": "one", "id": "c"}\n'
 
 
-def test_a_key_twice_is_an_error_with_file_and_line(tmp_path: Path) -> None:
+def test_a_repeated_key_is_refused_with_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(TWICE)
     with pytest.raises(InputError, match=r"rows\.jsonl, line 2 is not JSON: the key 'id' is there twice"):
@@ -22,19 +22,19 @@ def test_a_key_twice_is_an_error_with_file_and_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a": {"b": 1, "c": 2, "b": 1}}', '[{"a": 1}, {"a": 1, "a": 1}]'])
-def test_a_key_twice_is_found_at_any_depth(text: str) -> None:
+def test_a_repeated_key_is_found_at_any_depth(text: str) -> None:
     with pytest.raises(ValueError, match="is there twice"):
         parse_json(text)
     assert parse_json('[{"a": {"b": 1}}, {"a": 2, "b": 3}]') == [{"a": {"b": 1}}, {"a": 2, "b": 3}]
 
 
-def test_deep_nesting_is_an_error_with_its_line(tmp_path: Path) -> None:
+def test_deep_nesting_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "deep.jsonl").write_text("[" * 100_000)
     with pytest.raises(FormatError, match="line 1 is not JSON"):
         list(json_objects(tmp_path / "deep.jsonl", ()))
 
 
-def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
+def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes("\ufeffa\u2028b\r\n\r\n c\x0cd".encode())
     assert list(text_lines(path)) == [(1, "a\u2028b"), (3, " c\x0cd")]

@@ -1,4 +1,4 @@
-"""What a model may write, and which of it is an answer."""
+"""Which texts of a language model count as answers."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ ANY: dict[str, Any] = {"type": "object"}
 
 
 @pytest.mark.parametrize("depth", [101, 500, 3000, 50_000])
-def test_a_nest_is_no_answer(serve, depth):
+def test_deeply_nested_json_is_not_an_answer(serve, depth):
     server = serve(in_turn('{"a":' * depth + "1" + "}" * depth, {"n": 3}))
     assert endpoint(server).ask(["?"], ANY) == [{"n": 3}]
     assert "nested deeper than 100" in server.prompts()[1]
 
 
-def test_a_nest_in_a_text_that_is_asked_for(serve):
+def test_deeply_nested_json_in_a_text_field_is_requested_again(serve):
     wanted = {"type": "object", "properties": {"n": {"type": "string"}}}
     server = serve(in_turn('{"n": ' + "[" * 900 + "]" * 900 + "}", {"n": "3"}))
     assert endpoint(server).ask(["?"], wanted) == [{"n": "3"}]
 
 
-def test_a_nest_around_the_completion_is_tried_again(serve):
+def test_a_deeply_nested_completion_is_requested_again(serve):
     server = serve(in_turn(Reply(body=b"[" * 99_999), {"n": 3}))
     assert endpoint(server).ask(["?"], NUMBER) == [{"n": 3}]
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999"])
-def test_a_number_beyond_all_numbers_is_none(number):
+def test_numbers_out_of_range_are_refused(number):
     real = {"type": "object", "properties": {"n": {"type": "number"}}}
     for schema in (real, ANY):
         with pytest.raises(UnusableError, match="finite"):
@@ -43,7 +43,7 @@ def test_a_number_beyond_all_numbers_is_none(number):
     assert object_in('{"n": 1e308}', Schema(real)) == {"n": 1e308}
 
 
-def test_a_draft_does_not_win(serve):
+def test_json_in_a_think_block_is_not_the_answer(serve):
     server = serve(lambda request: ' <think>e.g. {"n": 0},\nno.</think> {"n": 42}')
     assert endpoint(server).ask(["?"], NUMBER) == [{"n": 42}]
     server = serve(in_turn('<think>{"n": 0}</think>', '{"n": 1}'))
@@ -61,7 +61,7 @@ def test_a_draft_does_not_win(serve):
         ("function_call", "it ended with 'function_call'"),
     ],
 )
-def test_only_what_is_whole_is_an_answer(serve, tmp_path, finish, told):
+def test_only_a_complete_text_is_an_answer(serve, tmp_path, finish, told):
     server = serve(in_turn(Reply('{"n": 1}', finish=finish), {"n": 2}))
     assert endpoint(server, cache=tmp_path).ask(["?"], NUMBER) == [{"n": 2}]
     assert told in server.prompts()[1]
@@ -71,14 +71,14 @@ def test_only_what_is_whole_is_an_answer(serve, tmp_path, finish, told):
     assert endpoint(server).text(["?"]) == ["words"]
 
 
-def test_a_refusal_is_shown(serve):
+def test_a_models_refusal_is_in_the_error(serve):
     server = serve(lambda request: Reply(None, refusal="I will not, sk-secret-1."))
     with pytest.raises(EndpointError, match=r"the model refused: I will not, \[key\]"):
         endpoint(server, retries=1).ask(["?"], NUMBER)
     assert len(server.requests) == 2
 
 
-def test_half_a_character_is_no_text(serve):
+def test_a_lone_surrogate_is_refused(serve):
     body = json.dumps({"choices": [{"message": {"content": "a \ud800"}, "finish_reason": "stop"}]}).encode()
     server = serve(in_turn(Reply(body=body), "whole"))
     assert endpoint(server).text(["?"]) == ["whole"]

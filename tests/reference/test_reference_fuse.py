@@ -1,4 +1,4 @@
-"""What all fusion methods share: the union, consensus, order, padding, weights, and refusals."""
+"""Behaviour common to all fusion methods: union, consensus, order, padding, weights, and refusals."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def test_consensus_is_added_to_documents_of_two_lists(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["boltzmann", "linear", "rrf"])
-def test_consensus_counts_lists_of_weight_zero(method: str) -> None:
+def test_lists_of_weight_zero_count_for_consensus(method: str) -> None:
     got = dict(fuse([DENSE, GRAPH], method=method, weights=[1.0, 0.0], consensus=2.0).row(0))
     assert got[3] >= 2.0
     assert got[4] == 0.0
 
 
 @pytest.mark.parametrize("method", EVERY)
-def test_a_batch_is_its_queries(method: str) -> None:
+def test_a_batch_equals_its_queries_alone(method: str) -> None:
     whole = fuse([DENSE, GRAPH], method=method, consensus=0.5)
     for b in range(4):
         one = [hf.Hits(h.ids[b], h.scores[b], h.counts[b : b + 1]) for h in (DENSE, GRAPH)]
@@ -101,7 +101,7 @@ LISTS = st.lists(
 
 @settings(max_examples=120, deadline=None)
 @given(LISTS, st.sampled_from(EVERY), st.sampled_from([0.0, 0.5]))
-def test_any_lists(rows: list[list[tuple[int, float]]], method: str, consensus: float) -> None:
+def test_random_lists(rows: list[list[tuple[int, float]]], method: str, consensus: float) -> None:
     lists = [hf.Hits.from_lists([row]) for row in rows]
     got = fuse(lists, method=method, consensus=consensus, k=12)
     assert_hits_wellformed(got)
@@ -178,6 +178,6 @@ def test_the_order_of_lists_does_not_matter(rows: list[list[tuple[int, float]]],
         ([DENSE, hf.Hits.from_lists([[]])], {}, r"\[4, 1\] rows"),
     ],
 )
-def test_fuse_refuses(lists: Any, options: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_refused(lists: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         fuse(lists, **options)

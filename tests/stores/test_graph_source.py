@@ -1,4 +1,4 @@
-"""What a graph of Neo4j's may not have, and what its files may."""
+"""Invalid Neo4j graphs are refused; unusual but valid export files are read."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def chunk(at: int, **values: Any) -> Node:
         ),
     ],
 )
-def test_what_is_wrong_in_a_graph_is_named(items: list[Any], message: str) -> None:
+def test_errors_name_the_faulty_node_or_relationship(items: list[Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         hf.Index.build(Neo4jSource(lambda: items))
 
 
-def test_each_table_of_a_graph_is_read_anew() -> None:
+def test_each_table_reads_the_graph_again() -> None:
     items = [chunk(0), chunk(1), Relationship("NEXT", "0", "1", {})]
     with Neo4jSource(lambda: items).snapshot() as snapshot:
         assert [batch.num_rows for batch in snapshot.edges()] == [1]
