@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .._validation import checked_texts
 from ..encoders.protocol import NamedEncoder
 from ..errors import InputError, MissingExtraError
 from ..recipes import Hit
@@ -196,10 +192,5 @@ class LangChainEncoder(NamedEncoder):
         width = len(embeddings.embed_query("dimension")) if dim is None else dim
         super().__init__(name or f"langchain/{model}", width, normalize)
 
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of questions: float32, shape (n, dim)."""
-        return self._checked_rows([self._model.embed_query(text) for text in checked_texts(texts)])
-
-    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of passages: float32, shape (n, dim)."""
-        return self._checked_rows(self._model.embed_documents(checked_texts(texts)))
+    def _vectors(self, texts: list[str], of_passages: bool) -> list[list[float]]:
+        return self._model.embed_documents(texts) if of_passages else [self._model.embed_query(text) for text in texts]

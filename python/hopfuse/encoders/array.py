@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_whole, checked_texts
+from .._validation import check_whole
 from ..errors import InputError
 from .protocol import NamedEncoder, is_tensor, on_host
 
@@ -59,42 +59,26 @@ class ArrayEncoder(NamedEncoder):
         self._passages: Mapping[str, ArrayLike] = {} if passages is None else passages
 
     def encode_queries(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
-        """Return the vectors of queries.
-
-        Parameters
-        ----------
-        texts : sequence of str, or ndarray of real numbers, shape (n, dim)
-
-        Returns
-        -------
-        ndarray of float32, shape (n, dim), C-contiguous
-
-        Raises
-        ------
-        InputError
-            A text without a vector, another shape, NaN or infinite entries, a zero vector under
-            ``normalize=True``.
-        """
-        return self._encode(texts, self._queries, "queries")
+        """Return the vectors of queries, given as texts or as an array of shape (n, dim)."""
+        return self._encode(texts, of_passages=False)
 
     def encode_passages(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
-        """Return the vectors of passages; see :meth:`encode_queries`."""
-        return self._encode(texts, self._passages, "passages")
+        """Return the vectors of passages, given as texts or as an array of shape (n, dim)."""
+        return self._encode(texts, of_passages=True)
 
-    def _encode(
-        self, texts: Sequence[str] | NDArray[Any], known: Mapping[str, ArrayLike], name: str
-    ) -> NDArray[np.float32]:
-        if is_tensor(texts):
-            texts = on_host(texts)
-        if isinstance(texts, np.ndarray) and texts.dtype.kind in "fiu":
-            return self._checked(texts, len(texts) if texts.ndim else 0)
-        listed = checked_texts(cast("Sequence[str]", texts))
-        for at, text in enumerate(listed):
+    def _encode(self, texts: Any, *, of_passages: bool) -> NDArray[np.float32]:
+        given = on_host(texts) if is_tensor(texts) else texts
+        if isinstance(given, np.ndarray) and given.dtype.kind in "fiu":
+            return self._checked(given, len(given) if given.ndim else 0)
+        return super()._encode(cast("Sequence[str]", given), of_passages=of_passages)
+
+    def _vectors(self, texts: list[str], of_passages: bool) -> NDArray[Any]:
+        name, known = ("passages", self._passages) if of_passages else ("queries", self._queries)
+        for at, text in enumerate(texts):
             if text not in known:
                 raise InputError(f"texts[{at}] ({text[:60]!r}) has no vector in {name}, which holds {len(known)} texts")
             if np.shape(known[text]) != (self._dim,):
                 raise InputError(
                     f"the vector of {text[:60]!r} in {name} has shape {np.shape(known[text])}, not ({self._dim},)"
                 )
-        rows = [on_host(known[text]) for text in listed]
-        return self._checked_rows(rows)
+        return np.stack([on_host(known[text]) for text in texts])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from importlib import import_module
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_whole, checked_texts
+from .._validation import check_whole
 from ..errors import EndpointError, InputError, MissingExtraError
 from .protocol import NamedEncoder
 from .vector_cache import VectorCache
@@ -106,32 +105,8 @@ class EndpointEncoder(NamedEncoder):
         self._cache = None if cache is None else VectorCache(cache, self._dim)
         self._key, self._client = _client(base_url, api_key, retries, timeout)
 
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of queries.
-
-        Parameters
-        ----------
-        texts : sequence of str, n entries
-
-        Returns
-        -------
-        ndarray of float32, shape (n, dim), C-contiguous
-
-        Raises
-        ------
-        InputError
-            A bare string or an entry that is not one; a zero vector under ``normalize=True``.
-        EndpointError
-            See the class. Vectors from the call's other requests stay in the cache.
-        """
-        return self._encode(texts, self._prefixes[0])
-
-    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of passages; see :meth:`encode_queries`."""
-        return self._encode(texts, self._prefixes[1])
-
-    def _encode(self, texts: Sequence[str], prefix: str) -> NDArray[np.float32]:
-        whole = [prefix + text for text in checked_texts(texts)]
+    def _vectors(self, texts: list[str], of_passages: bool) -> list[NDArray[np.float32]]:
+        whole = [self._prefixes[of_passages] + text for text in texts]
         keys = {text: self._key_of(text) for text in whole}
         known = {} if self._cache is None else self._cache.read(list(keys.values()))
         new = [text for text, key in keys.items() if key not in known]
@@ -140,8 +115,7 @@ class EndpointEncoder(NamedEncoder):
             answers = list(pool.map(self._ask_and_store, batches)) if batches else []
         for batch, rows in zip(batches, answers, strict=True):
             known |= {keys[text]: row for text, row in zip(batch, rows, strict=True)}
-        found = [known[keys[text]] for text in whole]
-        return self._checked_rows(found)
+        return [known[keys[text]] for text in whole]
 
     def _key_of(self, text: str) -> bytes:
         parts = [str(self._client.base_url), self._model, str(self._dim), text]

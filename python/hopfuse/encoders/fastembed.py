@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_whole, checked_texts
+from .._validation import check_whole
 from ..errors import InputError, MissingExtraError
 from .protocol import NamedEncoder, model_dim
 
@@ -79,35 +79,9 @@ class FastEmbedEncoder(NamedEncoder):
         dim = model_dim(self._model, lambda texts: _stacked(self._model.query_embed(texts)))
         super().__init__(name or f"fastembed/{known}", dim, normalize)
 
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of queries.
-
-        Parameters
-        ----------
-        texts : sequence of str, n entries
-            The model truncates long texts.
-
-        Returns
-        -------
-        ndarray of float32, shape (n, dim), C-contiguous
-
-        Raises
-        ------
-        InputError
-            A bare string or an entry that is not one, a vector that is not finite, or that is zero under
-            ``normalize=True``.
-        """
-        return self._encode(self._model.query_embed, texts)
-
-    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of passages; see :meth:`encode_queries`."""
-        return self._encode(self._model.passage_embed, texts)
-
-    def _encode(self, embed: Callable[..., Iterable[Any]], texts: Sequence[str]) -> NDArray[np.float32]:
-        listed = checked_texts(texts)
-        if not listed:
-            return np.zeros((0, self._dim), np.float32)
-        return self._checked(_stacked(embed(listed, batch_size=self._batch_size)), len(listed))
+    def _vectors(self, texts: list[str], of_passages: bool) -> NDArray[Any]:
+        embed = self._model.passage_embed if of_passages else self._model.query_embed
+        return _stacked(embed(texts, batch_size=self._batch_size))
 
 
 def _stacked(rows: Iterable[Any]) -> NDArray[Any]:

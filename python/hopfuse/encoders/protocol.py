@@ -61,7 +61,7 @@ class Encoder(Protocol):
 
 
 class NamedEncoder:
-    """Base class of this package's encoders, with the properties that an index stores."""
+    """Base class of this package's encoders, which define :meth:`_vectors`."""
 
     def __init__(self, name: str, dim: int, normalize: bool) -> None:
         self._name, self._dim, self._normalize = name, dim, normalize
@@ -81,12 +81,40 @@ class NamedEncoder:
         """Whether every row is scaled to length 1."""
         return self._normalize
 
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of queries.
+
+        Parameters
+        ----------
+        texts : sequence of str, n entries
+
+        Returns
+        -------
+        ndarray of float32, shape (n, dim), C-contiguous
+
+        Raises
+        ------
+        InputError
+            A bare string or an entry that is not one, a vector that is not finite, or that is zero under
+            ``normalize=True``.
+        """
+        return self._encode(texts, of_passages=False)
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of passages; see :meth:`encode_queries`."""
+        return self._encode(texts, of_passages=True)
+
+    def _encode(self, texts: Sequence[str], *, of_passages: bool) -> NDArray[np.float32]:
+        listed = checked_texts(texts)
+        vectors = self._vectors(listed, of_passages) if listed else np.zeros((0, self._dim))
+        return self._checked(vectors, len(listed))
+
+    def _vectors(self, texts: list[str], of_passages: bool) -> Any:
+        """Return a vector for each of at least one text."""
+        raise NotImplementedError
+
     def _checked(self, vectors: Any, count: int) -> NDArray[np.float32]:
         return checked_vectors(vectors, count, self._dim, self._normalize)
-
-    def _checked_rows(self, vectors: Sequence[Any]) -> NDArray[np.float32]:
-        """Return one vector per text, of which there may be none."""
-        return self._checked(np.array(vectors) if vectors else np.zeros((0, self._dim)), len(vectors))
 
 
 def as_encoder(encoder: Any) -> Encoder:

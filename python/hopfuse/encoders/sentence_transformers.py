@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -88,38 +88,12 @@ class SentenceTransformerEncoder(NamedEncoder):
         )
         super().__init__(name or _name(model), model_dim(self._model, self._model.encode), normalize)
 
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of queries.
-
-        Parameters
-        ----------
-        texts : sequence of str, n entries
-            The model truncates long texts.
-
-        Returns
-        -------
-        ndarray of float32, shape (n, dim), C-contiguous
-
-        Raises
-        ------
-        InputError
-            A bare string or an entry that is not one, a vector that is not finite, or that is zero
-            under ``normalize=True``.
-        """
-        return self._encode(getattr(self._model, "encode_query", self._model.encode), texts, self._query_prompt)
-
-    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of passages; see :meth:`encode_queries`."""
-        return self._encode(getattr(self._model, "encode_document", self._model.encode), texts, self._passage_prompt)
-
-    def _encode(self, encode: Callable[..., Any], texts: Sequence[str], prompt: str | None) -> NDArray[np.float32]:
-        listed = checked_texts(texts)
-        if not listed:
-            return np.zeros((0, self._dim), np.float32)
-        vectors = encode(
-            listed, prompt=prompt, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
-        )
-        return self._checked(vectors, len(listed))
+    def _vectors(self, texts: list[str], of_passages: bool) -> Any:
+        name, prompt = "encode_query", self._query_prompt
+        if of_passages:
+            name, prompt = "encode_document", self._passage_prompt
+        encode = getattr(self._model, name, self._model.encode)
+        return encode(texts, prompt=prompt, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True)
 
 
 class CrossEncoderReranker:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .._validation import check_whole, checked_texts
+from .._validation import check_whole
 from ..errors import InputError, MissingExtraError
 from .protocol import NamedEncoder
 
@@ -71,30 +69,8 @@ class WordLlamaEncoder(NamedEncoder):
             disable_download=True,
         )
 
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of queries.
-
-        Parameters
-        ----------
-        texts : sequence of str, n entries
-
-        Returns
-        -------
-        ndarray of float32, shape (n, dim), C-contiguous
-
-        Raises
-        ------
-        InputError
-            A bare string or an entry that is not one; under ``normalize=True`` an empty text, which has
-            the zero vector.
-        """
-        listed = checked_texts(texts)
-        vectors = self._model.embed(listed, norm=False, batch_size=self._batch_size)
-        return self._checked(vectors, len(listed))
-
-    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of passages; the same as :meth:`encode_queries`."""
-        return self.encode_queries(texts)
+    def _vectors(self, texts: list[str], of_passages: bool) -> Any:
+        return self._model.embed(texts, norm=False, batch_size=self._batch_size)
 
 
 def _import() -> ModuleType:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from numpy.typing import NDArray
 
-from ..._validation import checked_texts
 from ...encoders.protocol import NamedEncoder
 
 
@@ -42,10 +39,7 @@ class LlamaIndexEncoder(NamedEncoder):
         width = len(embed_model.get_query_embedding("dimension")) if dim is None else dim
         super().__init__(name or f"llama-index/{embed_model.model_name}", width, normalize)
 
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of questions: float32, shape (n, dim)."""
-        return self._checked_rows([self._model.get_query_embedding(text) for text in checked_texts(texts)])
-
-    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of passages: float32, shape (n, dim)."""
-        return self._checked_rows(self._model.get_text_embedding_batch(checked_texts(texts)))
+    def _vectors(self, texts: list[str], of_passages: bool) -> Any:
+        if of_passages:
+            return self._model.get_text_embedding_batch(texts)
+        return [self._model.get_query_embedding(text) for text in texts]

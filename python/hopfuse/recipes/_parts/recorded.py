@@ -1,13 +1,18 @@
-"""Recordings of a recipe's core on a device: one for each width of seeds and number of hits."""
+"""Recipes whose core is recorded on a device: one recording for each width of seeds and number of hits."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from ..._validation import check_k, check_whole
+from ...index import Index
 from ...ops.capture import Captured, capture
 from ...types import Hits, Seeds
+from .frozen import FrozenRecipe
+from .questions import MIN_SEED_WIDTH, seed_width
 
 
 class Core(Protocol):
@@ -57,3 +62,42 @@ class RecordedCores:
                     shapes += [((length,), np.int64), ((length,), np.float32), ((), np.int64)]
             self._captured[width, k] = capture(core, shapes)
         return self._captured[width, k]
+
+
+class RecordedRecipe(FrozenRecipe):
+    """Base class of the recipes over vectors and a graph, which record their searches on a GPU."""
+
+    _recorded: RecordedCores
+
+    @classmethod
+    def missing(cls, index: Index, config: Any = None) -> str:
+        """Return a message that says what the index lacks for this recipe, or an empty string."""
+        if index.corpus is not None and index.graph is not None:
+            return ""
+        return f"{cls.__name__} needs an index with vectors and a graph; build it with vectors= and graph="
+
+    def warmup(
+        self, k: int = 10, *, batch_sizes: Sequence[int] = (1, 2, 4, 8, 16, 32), max_seeds: int = MIN_SEED_WIDTH
+    ) -> None:
+        """Record searches of these batch sizes ahead of the first one. On the CPU this does nothing.
+
+        Nor does it for searches that are not recorded; see the notes of :meth:`search`.
+
+        Parameters
+        ----------
+        k : int
+            As in :meth:`search`.
+        batch_sizes : sequence of int
+        max_seeds : int
+            Entities that a question names, rounded up to a power of two; each width has its own recordings.
+        """
+        core = self._recorded.of(seed_width(check_whole(max_seeds, "max_seeds")), self._k(k))
+        core.warmup(batch_sizes if self._is_recorded else [])
+
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether searches with this config are recorded."""
+        return True
+
+    def _k(self, k: int) -> int:
+        return min(check_k(k), self.index.num_passages)

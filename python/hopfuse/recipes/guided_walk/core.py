@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._validation import check_k, check_threads, check_whole
+from ..._validation import check_threads
 from ...errors import InputError
 from ...index import Index
 from ...ops.boosting import boost_weights
@@ -35,21 +35,19 @@ from ...ops.vectors import check_queries
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.config import check_edge_types, make_config
 from .._parts.filters import View
-from .._parts.frozen import FrozenRecipe, joined
+from .._parts.frozen import joined
 from .._parts.hits import widened
 from .._parts.isolated import Group, joined_hits, joined_seeds
 from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
 from .._parts.other_words import other_words
 from .._parts.questions import (
-    MIN_SEED_WIDTH,
     check_texts,
     index_encoder,
     padded,
     question_vectors,
-    seed_width,
 )
-from .._parts.recorded import RecordedCores
+from .._parts.recorded import RecordedCores, RecordedRecipe
 from .._parts.seeding import EntitySeeder
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
@@ -154,7 +152,7 @@ class GuidedWalkResult(SearchResult):
     starts: Seeds
 
 
-class GuidedWalk(FrozenRecipe):
+class GuidedWalk(RecordedRecipe):
     """A walk steered by the question: passages' similarities weight its edges, and a first answer adds seeds.
 
     Parameters
@@ -229,13 +227,6 @@ class GuidedWalk(FrozenRecipe):
         self._recorded = RecordedCores(core, index.corpus.dim, self._lexical_k, self._word_k)
         collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
         self._arguments = (index, self.config), collaborators
-
-    @classmethod
-    def missing(cls, index: Index, config: Any = None) -> str:
-        """Return a message that says what the index lacks for this recipe, or an empty string."""
-        if index.corpus is not None and index.graph is not None:
-            return ""
-        return "GuidedWalk needs an index with vectors and a graph; build it with vectors= and graph="
 
     @property
     def needs(self) -> Needs:
@@ -321,22 +312,6 @@ class GuidedWalk(FrozenRecipe):
         traces = trace_queries(self.index, self.config, outcome, self.threads) if trace else None
         return GuidedWalkResult(hits, self.index, found, traces, seeds=named, first=first, starts=starts)
 
-    def warmup(
-        self, k: int = 10, *, batch_sizes: Sequence[int] = (1, 2, 4, 8, 16, 32), max_seeds: int = MIN_SEED_WIDTH
-    ) -> None:
-        """Record searches of these batch sizes ahead of the first one. On the CPU this does nothing.
-
-        Parameters
-        ----------
-        k : int
-            As in :meth:`search`.
-        batch_sizes : sequence of int
-        max_seeds : int
-            Entities that a question names, rounded up to a power of two; each width has its own recordings.
-        """
-        width = seed_width(check_whole(max_seeds, "max_seeds"))
-        self._recorded.of(width, self._k(k)).warmup(batch_sizes)
-
     def _by_words(self, texts: Sequence[str] | None, length: int | None, batch: int, seen: Any = None) -> Hits | None:
         """Return the lexical leg's list, ``length`` wide, empty without texts; None if the list has no part."""
         if length is None:
@@ -344,9 +319,6 @@ class GuidedWalk(FrozenRecipe):
         if texts is None:
             return widened(Hits.from_lists([[]] * batch), length)
         return lexical_pool(self.lexical, texts, length, self.index.num_passages, seen)
-
-    def _k(self, k: int) -> int:
-        return min(check_k(k), self.index.num_passages)
 
     def _joined(self, parts: Sequence[tuple[Group, GuidedWalkResult]], batch: int, k: int) -> GuidedWalkResult:
         """Return the result of a batch from those of its groups, in the whole index's numbers."""

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._validation import check_k, check_threads, check_whole
+from ..._validation import check_threads
 from ...errors import InputError
 from ...index import Index
 from ...ops.calibration import calibrate
@@ -31,19 +31,17 @@ from ...types import Corpus, Graph, Hits, Seeds
 from .._parts.config import check_edge_types, make_config
 from .._parts.fallback import fall_back
 from .._parts.filters import View
-from .._parts.frozen import FrozenRecipe, joined
+from .._parts.frozen import joined
 from .._parts.isolated import joined_seeds
 from .._parts.lexical import LexicalLeg, check_leg, lexical_length, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
 from .._parts.questions import (
-    MIN_SEED_WIDTH,
     check_texts,
     index_encoder,
     padded,
     question_vectors,
-    seed_width,
 )
-from .._parts.recorded import RecordedCores
+from .._parts.recorded import RecordedCores, RecordedRecipe
 from .._parts.seeding import EntitySeeder
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
@@ -125,7 +123,7 @@ class PhaseGraphResult(SearchResult):
     seeds: Seeds
 
 
-class PhaseGraph(FrozenRecipe):
+class PhaseGraph(RecordedRecipe):
     """The PhaseGraph retrieval system over an index.
 
     Parameters
@@ -221,13 +219,6 @@ class PhaseGraph(FrozenRecipe):
         """Return :meth:`PhaseGraphConfig.paper`: ``PhaseGraph(index, PhaseGraph.paper())``."""
         return PhaseGraphConfig.paper()
 
-    @classmethod
-    def missing(cls, index: Index, config: Any = None) -> str:
-        """Return a message that says what the index lacks for this recipe, or an empty string."""
-        if index.corpus is not None and index.graph is not None:
-            return ""
-        return "PhaseGraph needs an index with vectors and a graph; build it with vectors= and graph="
-
     @property
     def needs(self) -> Needs:
         """Return the inputs that a search reads."""
@@ -307,7 +298,7 @@ class PhaseGraph(FrozenRecipe):
         seen = None if view is None else view.allow
         words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
 
-        if records and view is None and not self.config.refuses_negative:
+        if records and view is None and self._is_recorded:
             lists = self._recorded(asked, starts, words, k=k)
         else:
             lists = phase_graph(asked, starts, words, k=k, view=view, backend=backend, **self._fixed)
@@ -319,26 +310,9 @@ class PhaseGraph(FrozenRecipe):
             traces = trace_queries(self.index, self.config, seeds, starts, lists, hits, view, fell_back)
         return PhaseGraphResult(hits, self.index, lists, traces, fell_back, seeds=starts)
 
-    def warmup(
-        self, k: int = 10, *, batch_sizes: Sequence[int] = (1, 2, 4, 8, 16, 32), max_seeds: int = MIN_SEED_WIDTH
-    ) -> None:
-        """Record searches of these batch sizes ahead of the first one. On the CPU this does nothing.
-
-        Nor does it for searches that are not recorded; see the notes of :meth:`search`.
-
-        Parameters
-        ----------
-        k : int
-            As in :meth:`search`.
-        batch_sizes : sequence of int
-        max_seeds : int
-            Entities that a question names, rounded up to a power of two; each width has its own recordings.
-        """
-        core = self._recorded.of(seed_width(check_whole(max_seeds, "max_seeds")), self._k(k))
-        core.warmup([] if self.config.refuses_negative else batch_sizes)
-
-    def _k(self, k: int) -> int:
-        return min(check_k(k), self.index.num_passages)
+    @property
+    def _is_recorded(self) -> bool:
+        return not self.config.refuses_negative
 
 
 def _check_fusion(config: PhaseGraphConfig, lists: int) -> None:
