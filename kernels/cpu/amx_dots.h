@@ -16,17 +16,22 @@ struct alignas(64) TileConfig {
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-// Configures the eight tile registers, each with 16 rows of 64 bytes, while it exists. Threads without a configuration have no
-// tile state that the system must save.
+// Configures the eight tile registers, each with 16 rows of 64 bytes, while it exists, if there are enough vectors of query
+// codes to use them. Threads without a configuration have no tile state that the system must save.
 class TileRegisters {
 public:
-    TileRegisters() {
+    explicit TileRegisters(int64_t vectors) : used_(vectors >= 16) {
         static constexpr TileConfig config;
-        _tile_loadconfig(&config);
+        if (used_) _tile_loadconfig(&config);
     }
-    ~TileRegisters() { _tile_release(); }
+    ~TileRegisters() {
+        if (used_) _tile_release();
+    }
     TileRegisters(const TileRegisters&) = delete;
     TileRegisters& operator=(const TileRegisters&) = delete;
+
+private:
+    const bool used_;
 };
 
 constexpr int REGISTER_GROUPS = 16;                            // of dimensions

@@ -69,7 +69,7 @@ bool shape_is_exact(const Block& block) {
 
 bool is_exact(Fill fill) {
     const Block block = filled(fill);
-    const DotRegisters registers;
+    const DotRegisters registers(QUERIES);
     bool exact = true;
     Products::Shapes::each(
         [&](auto shape) { exact = exact && shape_is_exact<decltype(shape)::parts, decltype(shape)::queries>(block); });

@@ -249,7 +249,7 @@ using DotRegisters = TileRegisters;
 constexpr int64_t QUERY_STEP = REGISTER_CODES;
 #else
 struct DotRegisters {
-    DotRegisters() {}
+    explicit DotRegisters(int64_t) {}
 };
 constexpr int64_t QUERY_STEP = DENSE_GROUP;
 #endif

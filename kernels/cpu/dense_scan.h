@@ -180,7 +180,7 @@ HF_INLINE void test_tiles(const CodedRows& rows, int64_t tile, const QueryCode* 
 template <int V>
 void scan_block(const CodedRows& rows, const QueryCode* queries, int64_t batch, int64_t query_stride, int64_t begin,
                 int64_t end, int32_t groups, Candidates* candidates) {
-    const DotRegisters registers;
+    const DotRegisters registers(batch * V);
     const int64_t near = groups <= 128 ? DENSE_BLOCK_STEP : end - begin, tile_bytes = groups * GROUP_BYTES;
     const int64_t calls = (batch * V + 31) / 32, lines = (32 + calls - 1) / calls;
     for (int64_t first = begin; first < end; first += near) {

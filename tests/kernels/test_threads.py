@@ -34,7 +34,7 @@ class Calls:
     def __init__(self) -> None:
         rng = np.random.default_rng(0)
         self.corpus = hf.Corpus.from_array(rng.standard_normal((20_000, 64)).astype(np.float32))
-        self.queries = rng.standard_normal((8, 64)).astype(np.float32)
+        self.queries = rng.standard_normal((18, 64)).astype(np.float32)  # some for the tile registers of AMX, some not
         ends = rng.integers(0, 20_000, (2, 150_000))
         self.graph = hf.Graph.from_edges(*ends, num_nodes=20_000)
         self.seeds = [{int(v): 1.0} for v in rng.integers(0, 20_000, 8)]
