@@ -1,6 +1,6 @@
 """Ablations of GuidedWalk: without each part, with other options, with other encoders, and with title edges.
 
-python -m experiments.guided [--data FOLDER]
+python -m experiments.guided [--data FOLDER] [--newcomers]
 
 Writes experiments/results/guided.json, from which python -m experiments.quality makes a section of docs/quality.md.
 """
@@ -280,25 +280,36 @@ _ENCODERS = """With the vectors of other encoders: WordLlama's, and MiniLM's pro
 directions. Differences are from `GuidedWalk` with the same vectors.
 """
 
-_NEWCOMERS = """Over the atlas (`examples/atlas`), whose questions were not used for any choice: the number of
-{questions} newcomers' questions, each answered by one passage, that have it among the first five hits. Names are found
-by `EntityLinker`; vectors are WordLlama's. Words raise weights only in runs with a `word_boost`.
+_NEWCOMERS = """Over the atlas (`examples/atlas`), whose questions chose none of these options; the weight of an alias
+among entities of one name was chosen with their results in view. The number of {questions} newcomers' questions, each
+answered by one passage, that have it among the first five hits. Names are found by `EntityLinker`; vectors are
+WordLlama's. Words raise weights only in runs with a `word_boost`.
 """
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.guided", description=__doc__)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
+    parser.add_argument(
+        "--newcomers", action="store_true", help="only the atlas's questions; keep the folders' results"
+    )
     args = parser.parse_args()
+    encoder = WordLlamaEncoder()
+    if args.newcomers:
+        write(json.loads(RESULTS.read_text(encoding="utf-8")) | {"newcomers": newcomers(encoder)})
+        return
     absent = [name for name in FOLDERS if not (args.data / name).is_dir()]
     if absent:
         parser.error(f"{args.data} has no folder {', '.join(absent)}; give --data")
-    encoder = WordLlamaEncoder()
     folders = {}
     for name in FOLDERS:
         folders[name] = of_folder(args.data / name, encoder)
         print(name, {run: round(float(shares.mean()), 3) for run, shares in folders[name]["runs"].items()}, flush=True)
-    found = summed_up(folders) | {"newcomers": newcomers(encoder)}
+    write(summed_up(folders) | {"newcomers": newcomers(encoder)})
+
+
+def write(found: Mapping[str, Any]) -> None:
+    """Write the results."""
     RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

@@ -349,7 +349,7 @@ beta 0.25 and no share of the passages below 0.05. GuidedWalk: [some settings](#
 
 The defaults are the selected options, except for GuidedWalk: it takes second seeds from one passage, with 0.7 of the
 restart, and tau is 1.4, as for [three encoders](#the-unit-of-tau), because this answers more of the
-[newcomers' questions](#ablations-of-guidedwalk) about the atlas, which were not used for any choice. Its trials are
+[newcomers' questions](#ablations-of-guidedwalk) about the atlas, which were not used to choose options. Its trials are
 without words; `word_boost` and `word_k` were chosen only by
 [trials on the tune halves](guided-walk.md#words-raise-weights).
 """

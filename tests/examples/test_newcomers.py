@@ -19,14 +19,54 @@ NAMED = """Tbilisi Nice Reading Kyoto Porto Ankara Kraków Bath Mobile Lyon Osak
 Time Andalucía California Texas Of São_Paulo Timbuktu Reykjavík"""
 
 
-@pytest.mark.full
-def test_the_place_is_found_and_nothing_that_is_called_otherwise():
+#: Questions in lower case about one place whose name the atlas uses more often as a word, and about none.
+COMMON = {
+    "Time": ("what currency do people use in time", "what is near time", "which time zone is time in"),
+    "East": ("population of east", "is east a place in a country by the sea"),
+    "West": ("what is the region that west belongs to", "the currency where west is"),
+    "South": ("which country does south lie in",),
+    "North": ("who speaks what in north", "name the country of north"),
+    "Union": ("tell me about union", "capital of the country in which union lies"),
+    "Republic": ("which language would i hear in republic",),
+    "Of": ("how many people live in of", "which languages are spoken where of is"),
+    "Along": ("i want to travel to along, which currency do i need", "what is the calling code for along"),
+}
+NOTHING = (
+    "which time zone has the most places",
+    "what time is it",
+    "how many places keep the same time zone",
+    "which places are in the west of the country",
+    "how many people live in the north and how many in the south",
+    "what is a union of countries called",
+    "which republic was the first",
+    "what is the capital of the largest country",
+    "of which kind are the parts of a state",
+    "which city is the furthest north",
+)
+
+
+@pytest.fixture(scope="module")
+def index() -> hf.Index:
     atlas = build_atlas()
     rows = [{"id": id, "text": text} for id, text in zip(atlas.ids, atlas.texts, strict=True)]
     aliases = {entity: list(names) for entity, names in enumerate(atlas.aliases) if names}
-    index = hf.Index.build(passages=rows, graph=atlas.graph(), entities=list(atlas.entities), aliases=aliases)
+    return hf.Index.build(passages=rows, graph=atlas.graph(), entities=list(atlas.entities), aliases=aliases)
+
+
+@pytest.mark.full
+def test_the_place_is_found_and_nothing_that_is_called_otherwise(index: hf.Index) -> None:
     questions = [json.loads(line)["question"] for line in QUESTIONS.read_text(encoding="utf-8").splitlines()]
     names = [name.replace("_", " ") for name in NAMED.split()]
     for question, name, found in zip(questions, names, EntityLinker(index).match(questions), strict=True):
-        assert name in {atlas.entities[match.entity] for match in found}, question
+        assert name in {index.entity_names[match.entity] for match in found}, question
         assert len({(match.start, match.end) for match in found}) == 1, question
+
+
+@pytest.mark.full
+def test_a_common_word_in_lower_case_is_a_place_only_where_nothing_else_can_be(index: hf.Index) -> None:
+    linker = EntityLinker(index)
+    for name, questions in COMMON.items():
+        for question, found in zip(questions, linker.match(questions), strict=True):
+            assert [index.entity_names[match.entity] for match in found] == [name], question
+    for question, found in zip(NOTHING, linker.match(NOTHING), strict=True):
+        assert not found, question
