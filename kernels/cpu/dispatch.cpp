@@ -89,21 +89,12 @@ struct Offer {
     }
 };
 
-// AVX2 plus one instruction that only dense search uses.
-CpuVariant avxvnni_variant() {
-    CpuVariant made{avx2::kernels, "avxvnni", "avx2"};
-    made.dense_encode = avxvnni::dense_encode;
-    made.dense_topk = avxvnni::dense_topk;
-    made.code_dots_are_exact = avxvnni::code_dots_are_exact;
-    return made;
-}
-
-// AVX-512 plus tile registers, for dense search only.
-CpuVariant amx_variant() {
-    CpuVariant made{avx512::kernels, "amx", "avx512"};
-    made.dense_encode = amx::dense_encode;
-    made.dense_topk = amx::dense_topk;
-    made.code_dots_are_exact = amx::code_dots_are_exact;
+// A set with its own dense search, and the other kernels of another set.
+CpuVariant with_dense(const CpuKernels& others, const char* isa_of_others, const char* isa,
+                      decltype(CpuKernels::dense_encode) encode, decltype(CpuKernels::dense_topk) topk,
+                      decltype(CpuKernels::code_dots_are_exact) exact) {
+    CpuVariant made{others, isa, isa_of_others};
+    made.dense_encode = encode, made.dense_topk = topk, made.code_dots_are_exact = exact;
     return made;
 }
 
@@ -120,9 +111,12 @@ struct Variants {
     Variants() {
 #if defined(HOPFUSE_X86)
         const Offer offer;
-        add(amx_variant(), offer.amx);
+        add(with_dense(avx512::kernels, "avx512", "amx", amx::dense_encode, amx::dense_topk, amx::code_dots_are_exact),
+            offer.amx);
         add({avx512::kernels, "avx512", "avx512"}, offer.avx512);
-        add(avxvnni_variant(), offer.avxvnni);
+        add(with_dense(avx2::kernels, "avx2", "avxvnni", avxvnni::dense_encode, avxvnni::dense_topk,
+                       avxvnni::code_dots_are_exact),
+            offer.avxvnni);
         add({avx2::kernels, "avx2", "avx2"}, offer.avx2);
 #elif defined(HOPFUSE_ARM64)
         add({neon::kernels, "neon", "neon"}, true);  // NEON with fma is part of AArch64
