@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hopfuse.index.rows import GrownRows, take_rows, take_strings
+from hopfuse.index.sections import Section
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_every_prefix_is_what_was_appended_and_stays(seed: int) -> None:
     rng = np.random.default_rng(seed)
     base = rng.integers(0, 99, (int(rng.integers(0, 40)), 2))
-    grown, added, returned = GrownRows(base), base, []
+    grown, added, returned = GrownRows(Section("rows", base)), base, []
     for _ in range(30):
         added = np.concatenate([added, rng.integers(0, 99, (int(rng.integers(0, 9)), 2))])
         grown.append(added[len(returned[-1][1]) if returned else len(base) :])
@@ -28,7 +29,7 @@ def test_every_prefix_is_what_was_appended_and_stays(seed: int) -> None:
 
 def test_nothing_is_copied_twice_and_nothing_can_be_written() -> None:
     base = np.zeros((80, 3))
-    grown = GrownRows(base)
+    grown = GrownRows(Section("rows", base))
     assert np.shares_memory(grown.prefix(80), base)
     grown.append(np.ones((1, 3)))
     first = grown.prefix(81)
@@ -51,7 +52,7 @@ def test_rows_of_a_file_are_continued_in_memory(tmp_path: Path, size: int, shift
         mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     base = np.ndarray((size, width), np.uint8, buffer=mapping, offset=shift)
     expected = data[shift : shift + size * width].reshape(size, width)
-    grown, returned = GrownRows(base), [base]
+    grown, returned = GrownRows(Section("rows", base)), [base]
     for count in (1, 3, size, 5):
         rows = np.full((count, width), count % 251, np.uint8)
         grown.append(rows)
@@ -73,7 +74,7 @@ def test_pages_of_a_file_are_not_copied(tmp_path: Path) -> None:
         lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Anonymous:"))
 
-    before, grown = anonymous(), GrownRows(base)
+    before, grown = anonymous(), GrownRows(Section("rows", base))
     grown.append(np.zeros(10, np.uint8))
     assert grown.prefix(base.size + 10).sum() == base.size
     assert anonymous() - before < 8 << 20

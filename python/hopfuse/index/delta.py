@@ -134,7 +134,7 @@ class DeltaRows:
     def whole(self, name: str) -> NDArray[Any]:
         """Return the rows of the generation, if it has a section that the array continues, and of the batches."""
         if name not in self.columns:
-            return _base_rows(self.base, name)
+            return _base_rows(self.base, name).whole()
         column = self.columns[name]
         return column.prefix(column.base + self.added(name))
 
@@ -173,7 +173,7 @@ class _Joined:
         self._new_terms: list[str] = []
         self._metadata = MetadataDelta(base.metadata.types)
         self._sources: list[tuple[int, str]] = []
-        self._ends = GrownRows(np.zeros((1, len(RULES) + 2), np.int64))
+        self._ends = GrownRows(Section("ends", np.zeros((1, len(RULES) + 2), np.int64)))
         self._size = 0
 
     def rows(self, count: int) -> DeltaRows:
@@ -268,14 +268,14 @@ def _numbers(base: Contents, name: str) -> dict[str, int]:
     return {one: number for number, one in enumerate(string_column(base.sections, name))}
 
 
-def _base_rows(base: Contents, name: str) -> NDArray[Any]:
+def _base_rows(base: Contents, name: str) -> Section:
     """Return the rows of a generation that an array of batches continues."""
     section = base.sections.get(_SECTIONS.get(name, ""))
     if section is not None:
-        return section.whole()
-    return (
-        np.zeros(1, np.int64) if name.endswith(".offsets") else empty(name) if name in RULES else np.zeros(0, np.int64)
-    )
+        return section
+    if name in ("lexical.term", "lexical.passage"):  # most of the rows, below 2^31
+        return Section(name, np.zeros(0, np.int32))
+    return Section(name, np.zeros(1, np.int64) if name.endswith(".offsets") else empty(name))
 
 
 def _in_common(batches: Batches, name: str, of: str, column: int | None, numbers: Rows) -> NDArray[Any]:
@@ -291,16 +291,13 @@ def _in_common(batches: Batches, name: str, of: str, column: int | None, numbers
 
 
 def _check_parts(base: Contents, batches: Batches) -> None:
-    """Refuse batches with parts that their generation lacks, or with other vectors."""
-    for corpus, name, rows in (
-        (base.corpus, "passage", batches.count("passage.length")),
-        (base.entity_corpus, "entity", batches.count("entity.word")),
-    ):
-        vectors = batches.arrays.get(f"{name}.vectors")
+    """Refuse batches with parts that their generation lacks, or with other vectors. Nothing large is read."""
+    for name, rows in (("passage", batches.count("passage.length")), ("entity", batches.count("entity.word"))):
+        vectors, section = batches.arrays.get(f"{name}.vectors"), base.sections.get(f"{name}.vectors")
         found = None if vectors is None else (vectors.dtype, *vectors.shape[1:])
-        right = None if corpus is None or not rows.any() else (corpus.vectors.dtype, corpus.dim)
+        right = None if section is None or not rows.any() else (section.dtype, *section.shape[1:])
         if found != right or (right is not None and (batches.rows[f"{name}.vectors"] != rows).any()):
             raise FormatError(f"a batch has {name}.vectors {found}; they must be {right}")
-    for part, name in ((base.graph, "edge.end"), (base.facts, "fact.row"), (base.lexical, "lexical.indptr")):
-        if part is None and name in batches.arrays:
+    for part, name in (("graph", "edge.end"), ("fact", "fact.row"), ("lexical", "lexical.indptr")):
+        if f"{part}.indptr" not in base.sections and name in batches.arrays:
             raise FormatError(f"a batch has {name}, but its generation has no such part")

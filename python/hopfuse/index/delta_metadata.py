@@ -14,6 +14,7 @@ from .batches import Batches
 from .metadata import STORES
 from .metadata_build import DTYPES
 from .rows import GrownRows
+from .sections import Section
 
 
 class MetadataDelta:
@@ -69,8 +70,8 @@ class MetadataDelta:
 class _Column:
     def __init__(self, kind: str, since: int, passages: int) -> None:
         self.since, self._type = since, kind
-        self._present, self._items = GrownRows(np.zeros(0, np.bool_)), GrownRows(np.zeros(0, np.int32))
-        self._data = GrownRows(np.zeros(0, _dtype(kind)))
+        dtypes = (np.bool_, _dtype(kind), np.int32)
+        self._present, self._data, self._items = (GrownRows(Section(kind, np.zeros(0, dtype))) for dtype in dtypes)
         self.append(passages, [])
 
     def values(self, passages: int) -> Values:

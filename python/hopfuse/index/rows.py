@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.mapped import with_room
+from .sections import Section
 
 #: Memory grows by 1 / GROWTH of its size, so that rows are seldom copied. Pages that are not written take none.
 GROWTH = 8
@@ -21,15 +22,36 @@ class GrownRows:
     generation are shared too. Thread-safe.
     """
 
-    def __init__(self, base: NDArray[Any]) -> None:
-        self.base = len(base)
-        self._base = self._rows = base
-        self._held = self.base
+    def __init__(self, base: Section) -> None:
+        self.base = base.shape[0]
+        self._section = base
+        self._base: NDArray[Any] | None = None  # read with the first rows
+        self._waiting: list[NDArray[Any]] = []
         self._lock = threading.Lock()
 
     def append(self, rows: NDArray[Any]) -> None:
         """Append rows; earlier prefixes stay valid."""
         with self._lock:
+            self._waiting.append(rows)
+
+    def last(self) -> Any:
+        """Return the last row."""
+        with self._lock:
+            return self._joined()[self._held - 1]
+
+    def prefix(self, count: int) -> NDArray[Any]:
+        """Return the first rows, read-only."""
+        with self._lock:
+            rows = self._joined()[:count]
+        rows.flags.writeable = False
+        return rows
+
+    def _joined(self) -> NDArray[Any]:
+        """Return memory that begins with all rows."""
+        if self._base is None:
+            self._base = self._rows = self._section.whole()
+            self._held = self.base
+        for rows in self._waiting:
             count = self._held + len(rows)
             if self._rows is self._base or count > len(self._rows):
                 grown = with_room(self._base, count + count // GROWTH + 1)
@@ -37,16 +59,8 @@ class GrownRows:
                 self._rows = grown
             self._rows[self._held : count] = rows
             self._held = count
-
-    def last(self) -> Any:
-        """Return the last row."""
-        return self._rows[self._held - 1]
-
-    def prefix(self, count: int) -> NDArray[Any]:
-        """Return the first rows, read-only."""
-        rows = self._rows[:count]
-        rows.flags.writeable = False
-        return rows
+        self._waiting = []
+        return self._rows
 
 
 def is_whole(order: NDArray[np.int64], count: int) -> bool:
