@@ -127,7 +127,7 @@ def test_bad_lists_are_refused() -> None:
     refused(lambda: hf.fuse([]), ["at least one Hits"])
     refused(lambda: hf.fuse(hits()), ["sequence"])  # type: ignore[arg-type]
     refused(lambda: hf.fuse([hits(), [(1, 2.0)]]), ["list 1", "list", "hf.Hits(ids, scores)"])  # type: ignore[list-item]
-    refused(lambda: hf.fuse([hits(), hf.Hits([[1]], [[1.0]])]), ["list 1", "1 queries", "2"])
+    refused(lambda: hf.fuse([hits(), hf.Hits([[1]], [[1.0]])]), ["list 1", "1 query", "2"])
 
 
 @pytest.mark.parametrize("calibration", ["max", "l2", "none"])
