@@ -81,7 +81,25 @@ MUTANTS = [
         "tsan",
         "race",
     ),
+    Mutant(
+        "a step of a product is loaded while the one before is read",
+        "dense_topk.cu",
+        "        }\n        __syncthreads();\n    }\n",
+        "        }\n    }\n",
+        "halves",
+        "tsan",
+        "race",
+    ),
     # ---- Bounds of arrays
+    Mutant(
+        "a product reads a query too many",
+        "dense_topk.cu",
+        "const bool is_inside = first + line < count && depth + column < dim;",
+        "const bool is_inside = first + line <= count && depth + column < dim;",
+        "halves",
+        "asan",
+        "address",
+    ),
     Mutant(
         "a query's scores in pairs, where rows are odd",
         "topk.cu",

@@ -53,8 +53,8 @@ def assert_right(made: Any, expected: Any, names: tuple[str, ...]) -> None:
         assert_bitwise(getattr(made, name), getattr(expected, name), name)
 
 
-def search(runtime: SimtRuntime, x: Any, q: Any, k: int, metric: Any, sizes: Sizes) -> None:
-    corpus = hf.Corpus.from_array(x, metric=metric)
+def search(runtime: SimtRuntime, x: Any, q: Any, k: int, metric: Any, sizes: Sizes, storage: Any = "float32") -> None:
+    corpus = hf.Corpus.from_array(x, metric=metric, storage=storage)
     call = DenseCall(
         runtime.upload(q), corpus, k, read_filter(None, len(q), len(x), "allow"), threads=1, on_device=True
     )
@@ -67,6 +67,13 @@ def dense(runtime: SimtRuntime, backend: str) -> None:
     rng = np.random.default_rng(1)
     x, q = (rng.standard_normal(shape).astype(np.float32) for shape in ((75, 3), (2, 3)))
     search(runtime, x, q, 1, "ip", ODD)
+
+
+def halves(runtime: SimtRuntime, backend: str) -> None:
+    """A product of 16-bit rows, of two steps and no whole tile."""
+    rng = np.random.default_rng(1)
+    x, q = (rng.standard_normal(shape).astype(np.float32) for shape in ((75, 33), (2, 33)))
+    search(runtime, x, q, 1, "ip", ODD, "float16")
 
 
 def moved(runtime: SimtRuntime, backend: str) -> None:
@@ -116,6 +123,7 @@ def fusion(runtime: SimtRuntime, backend: str) -> None:
 
 CASES: dict[str, tuple[Callable[[SimtRuntime, str], None], list[str]]] = {
     "dense": (dense, ["topk.cu", "dense_topk.cu"]),
+    "halves": (halves, ["topk.cu", "dense_topk.cu"]),
     "moved": (moved, ["topk.cu", "dense_topk.cu"]),
     "proofs": (proofs, PPR),
     "masks": (masks, PPR),
