@@ -184,6 +184,8 @@ def test_a_deadline_that_cannot_be_met_is_refused_at_the_door():
         with pytest.raises(RefusalError) as passed:
             one.add("passed", within=-1.0)
         assert passed.value.status == 504
+        with pytest.raises(RefusalError, match=r"about 37[45]"):  # three batches, and a quarter
+            one.add("hopeful", within=32.0)
         assert one.add("patient", within=60.0).waits
 
     held(test)

@@ -62,9 +62,9 @@ def until(condition):
 
 def test_a_deadline_that_passes_in_the_queue_or_in_the_kernel_is_504(held):
     url, encoder, pool = held
-    running_one = pool.submit(post, url, timeout_ms=150)
+    running_one = pool.submit(post, url, timeout_ms=600)
     encoder.begun.wait()
-    queued = post(url, timeout_ms=100)
+    queued = post(url, timeout_ms=400)  # a busy machine takes long for a batch
     assert (queued.status_code, queued.json()["error"]["code"]) == (504, "timeout")
     assert running_one.result().status_code == 504
     assert metric(url, "hopfuse_queue_requests") == 0

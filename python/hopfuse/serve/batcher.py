@@ -22,6 +22,8 @@ from .errors import RefusalError
 
 #: Weight of the latest batch in the moving average of batch times.
 NEWEST = 0.2
+#: Multiple of its estimated time that a request must have until its deadline: one that is too late has cost its search.
+MARGIN = 1.25
 
 
 @dataclass(eq=False, slots=True)
@@ -247,7 +249,12 @@ class Batcher:
         if len(self._turns) > (owner in self._turns):  # turns are shared with others
             owners = len(self._turns) + (owner not in self._turns)
             ahead = min(ahead, owners * self._waiting.get(owner, 0) + (owners - 1) * size)
-        return self._left_of_running() + self.times.of(ahead + size)
+        together = min(len(self._threads), 1 + len(self._running))  # batches that share the processors with its own
+        return (
+            self._left_of_running()
+            + self.times.of(ahead + size)
+            + (together - 1) * self.times.of(min(size, self._gather))
+        )
 
     def _left_of_running(self) -> float:
         since = (time.monotonic() - self._seen) / max(1, len(self._running))
@@ -278,7 +285,7 @@ class Batcher:
         left = deadline - time.monotonic()
         if left <= 0:
             raise late()
-        wait = self.wait_of(owner, size)
+        wait = MARGIN * self.wait_of(owner, size)
         if wait > left:
             raise RefusalError(
                 429,

@@ -25,9 +25,9 @@ from .snapshots import Load
 from .workers import NOTIFY, Place, kept_port, notify_ready, run_workers, url_of
 
 log = logging.getLogger("hopfuse.serve")
-#: Python's switch interval, in seconds. With the default of 5 ms the event loop would wait several times for the worker
-#: thread in each answer.
-SWITCH_SECONDS = 0.0005
+#: Python's switch interval, in seconds. With the default of 5 ms the event loop would wait several times for the
+#: searching threads in each answer.
+SWITCH_SECONDS = 0.0001
 
 
 class Server(uvicorn.Server):
