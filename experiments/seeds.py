@@ -1,6 +1,6 @@
 """Compare the seeds that matchers find in questions typed in several styles, and the quality of walks from them.
 
-python -m experiments.seeds [--data FOLDER]
+python -m experiments.seeds [--data FOLDER] [--half tune|test|all]
 
 Prints the table of docs/extraction.md: 300 questions about the atlas, which name one place each, and the folders, whose
 mentions (by spaCy, in the questions as written) are the reference.
@@ -9,14 +9,18 @@ mentions (by spaCy, in the questions as written) are the reference.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
 import numpy as np
 from hopfuse.encoders import WordLlamaEncoder
+from hopfuse.evaluate import SPLITS, in_test_half
 from hopfuse.extract import EntityLinker, Gazetteer
+from hopfuse.lexical import BM25
+from numpy.typing import NDArray
 
 from bench.markdown import table
 from examples.atlas import build_atlas
@@ -27,44 +31,71 @@ from .folders import asked, read_lines, read_tsv
 from .seed_questions import MANNERS, seed_questions
 
 FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300")
-COLUMNS = ["questions", "typed", "matcher", "precision", "recall", "last hop in 5"]
+COLUMNS = ["questions", "typed", "matcher", "precision", "recall", "last hop in 5", "with words"]
 LINKER, ANY_CASE = "EntityLinker", "Gazetteer"
+FOLDER_MANNERS = ("as written", "lower case")
+Encode = Callable[[Sequence[str]], NDArray[Any]]
 
 
-def measured(
-    index: hf.Index,
-    matcher: Any,
-    texts: Sequence[str],
-    vectors: np.ndarray,
-    meant: Sequence[set[int]],
-    last: Sequence[Sequence[int]],
-) -> list[str]:
-    """Return precision and recall of the entities found, and the share of last hops in GuidedWalk's first five hits."""
-    found = matcher.match(list(texts))
-    named = [{match.entity for match in row} for row in found]
-    right = sum(len(some & all) for some, all in zip(named, meant, strict=True))
-    hits = hf.recipes.GuidedWalk(index).search(vectors=vectors, entities=found, k=5).hits
-    shares = [len({*ids} & {*rows}) / len({*rows}) for ids, rows in zip(hits.ids.tolist(), last, strict=True) if rows]
-    values = (right / max(1, sum(map(len, named))), right / sum(map(len, meant)), float(np.mean(shares)))
-    return [f"{100 * value:.1f}" for value in values]
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """Questions, the entities that each means, the passages of its last hop, and whether it is in the test half."""
+
+    texts: Sequence[str]
+    meant: Sequence[set[int]]
+    last: Sequence[Sequence[int]]
+    is_test: NDArray[np.bool_]
+
+    def take(self, rows: NDArray[Any]) -> Questions:
+        """Return some of the questions, by a mask or by their numbers."""
+        kept = np.arange(len(self.texts))[rows].tolist()
+        parts = [[part[row] for row in kept] for part in (self.texts, self.meant, self.last)]
+        return Questions(*parts, self.is_test[kept])  # type: ignore[arg-type]
+
+    def half(self, half: str) -> Questions:
+        """Return the questions of a half, or all."""
+        return self if half == "all" else self.take(self.is_test == (half == "test"))
 
 
-def atlas_rows() -> list[list[str]]:
-    """Return the rows of the atlas: all questions, and those about names that are common words."""
-    encoder, atlas = WordLlamaEncoder(), build_atlas()
-    index, asked = atlas_data(atlas, encoder).index, seed_questions(atlas)
-    matchers = matchers_of(index)
+def measured(index: hf.Index, questions: Questions, encode: Encode, manners: Sequence[str]) -> list[list[str]]:
+    """Return a row for each style and matcher.
+
+    It has precision and recall of the entities found, and the share of last hops in GuidedWalk's first five hits,
+    without and with words.
+    """
+    recipes = [hf.recipes.GuidedWalk(index), hf.recipes.GuidedWalk(index, lexical=BM25(index.lexical))]
     rows = []
-    for name, group in (("atlas", asked), ("atlas, common words", [question for question in asked if question.common])):
-        meant, last = [{question.entity} for question in group], [[question.answer] for question in group]
-        for manner, typed in MANNERS.items():
-            texts = [typed(question.text) for question in group]
-            vectors = encoder.encode_queries(texts)
-            rows += [[name, manner, which, *measured(index, m, texts, vectors, meant, last)] for which, m in matchers]
+    for manner in manners:
+        texts = [MANNERS[manner](text) for text in questions.texts]
+        vectors = encode(texts)
+        for name, matcher in matchers_of(index).items():
+            found = matcher.match(texts)
+            named = [{match.entity for match in row} for row in found]
+            right = sum(len(some & all) for some, all in zip(named, questions.meant, strict=True))
+            values = [right / max(1, sum(map(len, named))), right / sum(map(len, questions.meant))]
+            for recipe in recipes:
+                hits = recipe.search(texts, vectors=vectors, entities=found, k=5).hits.ids.tolist()
+                pairs = zip(hits, questions.last, strict=True)
+                values.append(float(np.mean([len({*ids} & {*last}) / len({*last}) for ids, last in pairs if last])))
+            rows.append([manner, name, *(f"{100 * value:.1f}" for value in values)])
     return rows
 
 
-def folder_rows(folder: Path) -> list[list[str]]:
+def atlas_rows(half: str) -> list[list[str]]:
+    """Return the rows of the atlas: all questions, and those about names that are common words."""
+    encoder, atlas = WordLlamaEncoder(), build_atlas()
+    index, made = atlas_data(atlas, encoder).index, seed_questions(atlas)
+    texts = [question.text for question in made]
+    whole = Questions(texts, [{q.entity} for q in made], [[q.answer] for q in made], in_test_half(texts))
+    common = whole.take(np.array([question.common for question in made]))
+    return [
+        [name, *row]
+        for name, questions in (("atlas", whole), ("atlas, common words", common))
+        for row in measured(index, questions.half(half), encoder.encode_queries, tuple(MANNERS))
+    ]
+
+
+def folder_rows(folder: Path, half: str) -> list[list[str]]:
     """Return the rows of a folder, as written and in lower case; the encoder of its vectors ignores case."""
     index = hf.Index.build(
         passages=folder / "passages.jsonl",
@@ -73,35 +104,36 @@ def folder_rows(folder: Path) -> list[list[str]]:
         graph=folder / "graph" / "edges.tsv",
         storage="float16",
     )
-    questions, given = list(read_lines(folder / "queries.jsonl")), asked(folder)
+    index = index.with_lexical(BM25.build(index.texts_to_index()).matrix)
+    rows, given = list(read_lines(folder / "queries.jsonl")), asked(folder)
     seeds = hf.recipes.PhaseGraph(index).search(**given, k=1).seeds.nodes
     meant = [{node - index.num_passages for node in row if node >= 0} for row in seeds.tolist()]
-    last = [question["last_hop"] for question in questions]
-    manners: dict[str, Callable[[str], str]] = {name: MANNERS[name] for name in ("as written", "lower case")}
-    rows = []
-    for manner, typed in manners.items():
-        texts = [typed(question["question"]) for question in questions]
-        rows += [
-            [folder.name, manner, which, *measured(index, matcher, texts, given["vectors"], meant, last)]
-            for which, matcher in matchers_of(index)
-        ]
-    return rows
+    whole = Questions(
+        [row["question"] for row in rows],
+        meant,
+        [row["last_hop"] for row in rows],
+        in_test_half([row["id"] for row in rows]),
+    )
+    at = np.arange(len(rows)) if half == "all" else np.flatnonzero(whole.is_test == (half == "test"))
+    found = measured(index, whole.take(at), lambda texts: given["vectors"][at], FOLDER_MANNERS)
+    return [[folder.name, *row] for row in found]
 
 
-def matchers_of(index: hf.Index) -> list[tuple[str, Any]]:
+def matchers_of(index: hf.Index) -> Mapping[str, Any]:
     """Return the entity linker, and a gazetteer of all names that ignores case."""
     aliases = {entity: list(row) for entity, row in enumerate(index.entity_aliases) if row}
-    return [(LINKER, EntityLinker(index)), (ANY_CASE, Gazetteer(list(index.entity_names), aliases))]
+    return {LINKER: EntityLinker(index), ANY_CASE: Gazetteer(list(index.entity_names), aliases)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.seeds", description=__doc__)
     parser.add_argument("--data", type=Path, default=side_by_side.ROOT.parent / "shared" / "data")
+    parser.add_argument("--half", choices=SPLITS, default="all", help="by the MD5 hash of a question's id, or its text")
     args = parser.parse_args()
-    rows = atlas_rows()
+    rows = atlas_rows(args.half)
     for name in FOLDERS:
         if (args.data / name).is_dir():
-            rows += folder_rows(args.data / name)
+            rows += folder_rows(args.data / name, args.half)
     print(table(COLUMNS, rows), end="")
 
 
