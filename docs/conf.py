@@ -64,7 +64,8 @@ def directive(package: str, name: str, value: object, shown: set[int]) -> str:
             return f"``{name}`` is documented on an earlier page.\n"
         shown.add(id(value))
     if inspect.isclass(value):
-        return f".. autoclass:: {package}.{name}\n   :members:\n"
+        foreign = ", ".join(base.__name__ for base in value.__mro__ if not base.__module__.startswith("hopfuse"))
+        return f".. autoclass:: {package}.{name}\n   :members:\n   :inherited-members: {foreign}\n"
     return f".. auto{'function' if callable(value) else 'data'}:: {package}.{name}\n"
 
 
