@@ -198,7 +198,7 @@ using namespace hopfuse;
                            join);                                                                                  \
         lost[threadIdx.x] = ppr_sum(measured.sum);                                                                 \
     }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256) ppr_residual_segments_l##L(const ResidualArguments a) {      \
+    extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_segments_l##L(const ResidualArguments a) {   \
         sum_segments<L>(a);                                                                                        \
     }                                                                                                              \
     extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_l##L(const ResidualArguments a) {            \

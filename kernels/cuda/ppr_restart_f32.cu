@@ -462,7 +462,7 @@ using namespace hopfuse;
             count += __popcll(a.allowed[i]);                                                                           \
         }                                                                                                              \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256) ppr_degrees_l##L(const DegreeArguments a) {                      \
+    extern "C" __global__ void __launch_bounds__(256, 4) ppr_degrees_l##L(const DegreeArguments a) {                   \
         __shared__ double room[256];                                                                                   \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
         NodeSizes sizes = {0, 1.0f, 1.0f};                                                                             \
