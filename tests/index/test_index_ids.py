@@ -85,7 +85,7 @@ def test_rows_of_takes_a_list() -> None:
         ("one", {}, "texts is a str; give a list of strings"),
         ({"text": "a"}, {}, "texts is a dict"),
         (["one", 5], {}, r"passages\[1\] is a int; a row is a mapping"),
-        (["one", "two"], {"ids": ["a"]}, "ids has 1 entries for 2 texts"),
+        (["one", "two"], {"ids": ["a"]}, "ids has 1 entry for 2 texts"),
         (["one"], {"ids": "a"}, "ids is a str"),
         (["one", "two"], {"titles": ["a", "b", "c"]}, "titles has 3 entries for 2 texts"),
         (["one", "two"], {"ids": ["a", "a"]}, r"passages\[1\]: id 'a' is also that of passages\[0\]"),

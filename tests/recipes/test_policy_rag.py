@@ -486,7 +486,7 @@ def test_searches_of_nothing_and_of_what_is_not_there() -> None:
     assert recipe.search([], entities=[]).hits.ids.shape == (0, 10)
     with pytest.raises(InputError, match="a recipe with a matcher"):
         recipe.search(world.questions)
-    with pytest.raises(InputError, match="entities has 1 rows for 6 queries"):
+    with pytest.raises(InputError, match="entities has 1 row for 6 queries"):
         recipe.search(world.questions, entities=[[]])
     with pytest.raises(InputError, match="k is 101, and the policy ranks 100 passages"):
         world.ask(recipe, k=101)
