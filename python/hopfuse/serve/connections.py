@@ -67,8 +67,9 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
             self._begun = False
             self._headers = _cancelled(self._headers)
             super().on_headers_complete()
-            joined: Any = JoinedTransport(self.transport)
-            self.cycle.transport = joined
+            if self.scope["method"] != "HEAD":  # whose answer has no body, so nothing would send its head
+                joined: Any = JoinedTransport(self.transport)
+                self.cycle.transport = joined
             if self._stopping:
                 self.cycle.keep_alive = False
             if not self.pipeline:
