@@ -25,7 +25,9 @@ _TABLE = np.dtype(
     + [(name, "<u8") for name in ("rows", "columns", "offset", "length")]
 )
 _HEAD, _MAX_SECTIONS = 8, 256
-_NUMBER = {name.encode(): number for number, name in enumerate(RULES)}
+#: The arrays of batches, numbered.
+NUMBER = {name: number for number, name in enumerate(RULES)}
+_NUMBER_OF_BYTES = {name.encode(): number for name, number in NUMBER.items()}
 _VECTORS = [DTYPES.index(name) for name in ("float32", "float16", "bfloat16")]
 _WIDTH = np.array([dtype_of(name).itemsize for name in DTYPES])
 #: Strings of the batches by the name of their arrays.
@@ -108,7 +110,7 @@ def _read(payloads: Sequence[bytes | memoryview], before: Slots) -> Batches:
     _check_numbers(batches, sizes)
     if "metadata.type" in arrays:
         passages = batches.count("passage.length")
-        has = table.present[:, _NUMBER[b"metadata.type"]]
+        has = table.present[:, NUMBER["metadata.type"]]
         batches.metadata.extend(read_metadata(arrays, rows, np.flatnonzero(has), passages))
     return batches
 
@@ -165,7 +167,7 @@ def _table(payloads: Sequence[bytes | memoryview]) -> _Table:
     raw = b"".join(payload[_HEAD:end] for payload, end in zip(payloads, ends.tolist(), strict=True))
     rows = np.frombuffer(raw, _TABLE)
     batch = np.repeat(np.arange(sizes.size), count)
-    name = np.array([_NUMBER.get(one, -1) for one in rows["name"].tolist()], np.int64)
+    name = np.array([_NUMBER_OF_BYTES.get(one, -1) for one in rows["name"].tolist()], np.int64)
     if (name < 0).any():
         unknown = rows["name"][int(np.argmin(name))].decode("ascii", "backslashreplace")
         raise FormatError(f"array {unknown!r} of a batch is unknown to this format version")
@@ -233,15 +235,14 @@ def _check_shapes(table: _Table) -> dict[str, Rows]:
 
 def _check_groups(table: _Table) -> None:
     """Check that arrays which belong together are present together."""
-    number = {name: at for at, name in enumerate(RULES)}
     for group in GROUPS:
-        has = table.present[:, [number[name] for name in group]]
+        has = table.present[:, [NUMBER[name] for name in group]]
         partly = np.flatnonzero(has.any(axis=1) & ~has.all(axis=1))
         if partly.size:
             there, absent = (group[int(np.argmax(has[partly[0]] == which))] for which in (True, False))
             raise FormatError(f"array {there!r} of a batch is present without {absent!r}")
-    kinds = table.present[:, [number["passage.id.offsets"], number["passage.id.number"]]].sum(axis=1)
-    wrong = kinds != table.present[:, number["passage.length"]]
+    kinds = table.present[:, [NUMBER["passage.id.offsets"], NUMBER["passage.id.number"]]].sum(axis=1)
+    wrong = kinds != table.present[:, NUMBER["passage.length"]]
     if wrong.any():
         raise FormatError(f"a batch has {kinds[wrong][0]} kinds of ids for its passages")
 

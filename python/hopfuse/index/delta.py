@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..errors import FormatError
 from .batch import RULES, Slots, empty
 from .batch_metadata import Values
-from .batches import Batches, read_batches
+from .batches import NUMBER, Batches, read_batches
 from .columns import StringColumn, string_column
 from .contents import Contents
 from .delta_metadata import MetadataDelta
@@ -23,8 +23,7 @@ from .rows import GrownRows
 from .sections import Section
 
 Rows = NDArray[np.int64]
-_NUMBER = {name: number for number, name in enumerate(RULES)}
-_NUMBER["lexical.term"] = _NUMBER["lexical.passage"]  # the number of each entry's term
+_NUMBER = NUMBER | {"lexical.term": NUMBER["lexical.passage"]}  # a term for each entry
 _TYPES, _RELATIONS = len(RULES), len(RULES) + 1
 #: Strings of batches, and the strings of a generation that they follow.
 _STRINGS = {name: name for name in ("passage.id", "passage.title", "passage.text", "entity.name")}
