@@ -106,7 +106,7 @@ def test_times_are_of_one_zone(value: Any, micros: int) -> None:
         ([{"y": datetime(2024, 5, 1)}], {}, "a time with a time zone"),
         ([{"y": "2024-05-01"}], {"y": "timestamp"}, "a time with a time zone"),
         ([{"y": np.datetime64("2024-05-01T12:00:00.000000001")}], {}, "whole microseconds"),
-        ([{"y": np.datetime64("NaT")}], {}, "a time with a time zone"),
+        ([{"y": np.datetime64("NaT", "us")}], {}, "a time with a time zone"),
         ([{"y": np.datetime64("20000-01-01")}], {}, "a time with a time zone"),
         ([{"": 1}], {}, "a column's name is a string that is not empty"),
         ([{3: 1}], {}, "has the metadata 3; a column's name"),
