@@ -253,6 +253,7 @@ of the parts, `--quick` runs all on small inputs. The exit status is 1 if a part
 | `out_of_memory` | fill the memory, search, release it, search again | errors, free memory after each |
 | `threads` | two threads on their own streams: a shared recording, their own, eager calls | differences |
 | `torch_streams` | torch tensors that are still being made, and overwritten right after | differences |
+| `searches` | recorded searches of the sizes above, beside the CPU | equality, milliseconds, microseconds by kernel |
 | `bench` | hopfuse alone, then beside faiss, cuVS, PyTorch, CuPy and cuGraph | rows of the benchmarks |
 
 `out_of_memory` fills the GPU's memory for moments, so use a GPU that nobody else is using. The folder `report.parts`

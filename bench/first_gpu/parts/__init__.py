@@ -27,5 +27,6 @@ PARTS = (
     Part("out_of_memory", f"{__name__}.out_of_memory", 15 * MINUTE),
     Part("threads", f"{__name__}.threads", 10 * MINUTE),
     Part("torch_streams", f"{__name__}.torch_streams", 10 * MINUTE),
+    Part("searches", f"{__name__}.searches", 15 * MINUTE),
     Part("bench", f"{__name__}.peers", 120 * MINUTE),
 )
