@@ -15,6 +15,7 @@ import pytest
 from hopfuse.errors import FormatError
 from hopfuse.index import Index
 from hopfuse.index.files import open_file, write_file
+from hopfuse.index.sections import Section
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from index.index_files import Forge, assert_same, forged, full_index, generation_file, typed_graph
@@ -297,7 +298,7 @@ def rewritten(directory: Path, **changes: np.ndarray | None) -> Path:
             arrays[name] = array
     order = [name for name in sections if name in arrays]
     path.unlink()
-    write_file(path, head.generation, head.settings, {name: arrays[name] for name in order})
+    write_file(path, head.generation, head.settings, {name: Section(name, arrays[name]) for name in order})
     return directory
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,11 @@ import pytest
 from hopfuse.encoders import ArrayEncoder
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import EncoderInfo, delta, writer
-from index.index_files import generation_file
+from hopfuse.index.batch import encode
+from hopfuse.index.generations import log_path
+from hopfuse.index.log import write_log
+from hopfuse.lexical import BM25
+from index.index_files import assert_same_terms, generation_file
 
 GRAPH = [{"src": 0, "dst": 2, "type": "context"}, {"src": 1, "dst": 3, "type": "context"}]
 
@@ -458,3 +463,69 @@ def test_an_empty_index_takes_ids_of_either_kind(tmp_path: Path) -> None:
                 change.add_passages([{"id": id, "text": "one"}])
             assert list(live.refresh().passage_ids) == [id]
             assert live.index.row_of(id) == 0
+
+
+@pytest.mark.parametrize("method", ["lucene", "robertson", "atire"])
+def test_bm25_after_changes_equals_a_rebuild_and_shares_the_counts_of_the_generation(
+    tmp_path: Path, method: str
+) -> None:
+    rng = np.random.default_rng(1)
+
+    def texts(count: int) -> list[str]:
+        return [" ".join(f"w{word}" for word in row) for row in (300 * rng.random((count, 60)) ** 3).astype(int)]
+
+    def rebuilt(rows: dict[str, str]) -> BM25:
+        return BM25.build(list(rows.values()), method=method, stopwords=None, stemmer=None)
+
+    rows = {f"p{at}": text for at, text in enumerate(texts(600))}
+    index = hf.Index.build(passages=[{"id": id, "text": text} for id, text in rows.items()])
+    index.with_lexical(rebuilt(rows).matrix).save(tmp_path)
+    size = index.with_lexical(rebuilt(rows).matrix).info()["lexical"]["entries"] * 4
+    more = {f"q{at}": f"{text} new{at}" for at, text in enumerate(texts(5))}
+    with hf.Index.open(tmp_path, writable=True) as live:
+        for gone in ([], ["p0", "p17", "p599"]):
+            with live.change() as change:
+                change.delete_passages(gone)
+                change.add_passages([{"id": id, "text": text} for id, text in more.items()])
+            rows = {id: text for id, text in (rows | more).items() if id not in gone}
+            more = {}
+            tracemalloc.start()
+            ours, theirs = live.refresh().lexical, rebuilt(rows).matrix
+            held = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, "*/merge_terms.py")])
+            tracemalloc.stop()
+            assert sum(trace.size for trace in held.traces) < size
+            assert ours is not None
+            assert repr(ours) == repr(theirs)
+            assert ours.terms == theirs.terms
+            assert_same_terms(ours, theirs)
+            for term in range(len(theirs.terms)):
+                for a, b in zip(ours.column(term), theirs.column(term), strict=True):
+                    assert (a.dtype, a.tobytes()) == (b.dtype, b.tobytes())
+
+
+def test_a_batch_that_counts_a_term_twice_is_refused(tmp_path: Path) -> None:
+    saved_with_terms(tmp_path, "Ada wrote.")
+    strings = {
+        name: np.frombuffer(text, np.uint8) if part == "bytes" else np.array([0, len(text)])
+        for name, part, text in (
+            (f"{of}.{part}", part, text)
+            for of, text in (
+                ("passage.id", b"c"),
+                ("passage.title", b""),
+                ("passage.text", b"ada ada"),
+                ("lexical.term", b"ada"),
+            )
+            for part in ("offsets", "bytes")
+        )
+    }
+    one = np.ones(2, np.int32)
+    terms = {"lexical.indptr": np.array([0, 2]), "lexical.passage": np.zeros(2, np.int64), "lexical.count": one}
+    payload = encode({**strings, "passage.length": np.array([2], np.int32), **terms})
+    write_log(log_path(tmp_path, 1), 1, 0, [(0, payload)])
+    with pytest.raises(FormatError, match="a batch counts a term twice in a passage"):
+        hf.Index.open(tmp_path).load()
+
+
+def saved_with_terms(folder: Path, *texts: str) -> None:
+    index = hf.Index.build(passages=[{"id": f"p{at}", "text": text} for at, text in enumerate(texts)])
+    index.with_lexical(BM25.build(texts, stemmer=None).matrix).save(folder)

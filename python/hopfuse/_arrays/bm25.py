@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,43 +11,62 @@ from numpy.typing import NDArray
 _BLOCK = 1 << 15  # entries whose intermediate arrays fit a core's cache
 
 
-def bm25_scores(
-    indptr: NDArray[np.int64],
-    passages: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    num_passages: int,
-    *,
-    method: str,
-    k1: float,
-    b: float,
-) -> NDArray[np.float32]:
-    """Return the score of each entry of a term matrix, the same bits as bm25s.
+def text_lengths(passages: NDArray[np.int32], counts: NDArray[np.int32], num_passages: int) -> NDArray[np.float64]:
+    """Return the number of terms of each passage, repeated ones too, from the entries of a term matrix."""
+    return np.bincount(passages, counts, num_passages).astype(np.float64, copy=False)
 
-    Scores are computed in float64 and rounded to float32 once; idf and atire's tf · (k1 + 1) are rounded to float32
-    before that.
 
-    Parameters
-    ----------
-    indptr : shape (V + 1,)
-        Term t has the entries ``indptr[t]`` .. ``indptr[t + 1] - 1``.
-    passages, counts : shape (Z,)
-        Passage of each entry and count of the term in it; a passage's length is the sum of its counts.
-    """
-    if not passages.size:
-        return np.zeros(0, np.float32)
-    lengths = np.bincount(passages, weights=counts, minlength=num_passages)
-    frequency, place = np.unique(np.diff(indptr), return_inverse=True)
-    idf = np.array([_idf(int(df), num_passages, method) for df in frequency], np.float32)[place]
-    # The sum of the counts is exact below 2^53, so the mean is rounded only once.
-    share = b * lengths / (float(counts.sum(dtype=np.int64)) / num_passages)
-    length = k1 * ((1 - b) + share)
-    scores = np.repeat(idf, np.diff(indptr))
-    for first in range(0, scores.size, _BLOCK):
-        part = slice(first, first + _BLOCK)
-        tf = counts[part].astype(np.float32)
-        scaled = tf * np.float32(k1 + 1) if method == "atire" else tf
-        scores[part] = scores[part] * (scaled / (length[passages[part]] + tf))
-    return scores
+class BM25Weights(NamedTuple):
+    """What the scores of all entries of a term matrix have in common."""
+
+    idf: NDArray[np.float32]
+    """Weight of each term: shape (V,)."""
+    length: NDArray[np.float64]
+    """k1 · (1 − b + b · L / L̄) of each passage: shape (P,)."""
+    scale: np.float32
+    """Factor of counts in the numerator."""
+
+    @classmethod
+    def of(
+        cls, frequency: NDArray[np.int64], lengths: NDArray[np.float64], *, method: str, k1: float, b: float
+    ) -> BM25Weights:
+        """Compute the weights of terms and passages.
+
+        Parameters
+        ----------
+        frequency : shape (V,)
+            The number of passages that have each term.
+        lengths : shape (P,)
+            The number of terms of each passage, repeated ones too; not all are 0 if there is a term.
+        """
+        known, place = np.unique(frequency, return_inverse=True)
+        idf = np.array([_idf(int(df), lengths.size, method) for df in known], np.float32)[place]
+        # The sum of the lengths is exact below 2^53, so the mean is rounded only once.
+        total = lengths.sum()
+        share = b * lengths / (total / lengths.size) if total else lengths
+        return cls(idf, k1 * ((1 - b) + share), np.float32(k1 + 1 if method == "atire" else 1))
+
+    def scores(
+        self, indptr: NDArray[np.int64], passages: NDArray[np.int32], counts: NDArray[np.int32], first: int = 0
+    ) -> NDArray[np.float32]:
+        """Return the scores of the entries of consecutive terms, the same bits as bm25s.
+
+        Scores are computed in float64 and rounded to float32 once; idf and atire's tf · (k1 + 1) are rounded to float32
+        before that.
+
+        Parameters
+        ----------
+        indptr : shape (n + 1,)
+            Term ``first`` + i has the entries ``indptr[i]`` .. ``indptr[i + 1] - 1``.
+        passages, counts : shape (Z,)
+            Passage of each entry and count of the term in it.
+        """
+        scores = np.repeat(self.idf[first : first + indptr.size - 1], np.diff(indptr))
+        for start in range(0, scores.size, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            tf = counts[part].astype(np.float32)
+            scores[part] = scores[part] * (tf * self.scale / (self.length[passages[part]] + tf))
+        return scores
 
 
 def _idf(df: int, passages: int, method: str) -> float:

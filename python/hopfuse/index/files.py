@@ -64,15 +64,17 @@ def open_part(path: Path) -> BinaryIO:
 
 
 def write_file(
-    path: Path, generation: int, settings: Settings, arrays: Mapping[str, NDArray[Any]], *, seq: int = 0
+    path: Path, generation: int, settings: Settings, sections: Mapping[str, Section], *, seq: int = 0
 ) -> None:
     """Write sections to a new file, in file order, the head last, and sync it to the disk."""
-    entries = place([Entry(name, name_of(array.dtype), array.shape) for name, array in arrays.items()])
+    entries = place([Entry(name, name_of(section.dtype), section.shape) for name, section in sections.items()])
     checksums: list[int] = []
     with create_exclusively(path) as file:
         for entry in entries:
             file.seek(entry.offset)
-            payload = np.ascontiguousarray(arrays[entry.name], _stored_dtype(entry)).reshape(-1).view(np.uint8)
+            payload = (
+                np.ascontiguousarray(sections[entry.name].whole(), _stored_dtype(entry)).reshape(-1).view(np.uint8)
+            )
             for start in range(0, payload.size, BLOCK):
                 block = payload[start : start + BLOCK].data
                 checksums.append(zlib.crc32(block))

@@ -381,7 +381,7 @@ class Index(Contents):
         folder = Path(directory)
 
         def write(path: Path, generation: int) -> None:
-            write_file(path, generation, self._settings, self.arrays(), seq=self._next_seq(folder))
+            write_file(path, generation, self._settings, self._sections, seq=self._next_seq(folder))
 
         return publish(folder, write)
 

@@ -22,9 +22,11 @@ from .delta import DeltaRows
 from .membership import deleted_later, is_in
 from .merge_facts import merge_facts
 from .merge_metadata import merge_metadata
-from .merge_terms import merge_terms
-from .parts import fact_arrays, graph_arrays, lexical_arrays, word_arrays
+from .merge_terms import MergedTerms
+from .parts import fact_arrays, graph_arrays, term_arrays, word_arrays
 from .rows import take_rows, take_strings
+from .schema import in_file_order
+from .sections import Section
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -67,7 +69,7 @@ def places(delta: DeltaRows) -> Places:
     )
 
 
-def merge(delta: DeltaRows) -> tuple[Arrays, dict[str, Any]]:
+def merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
     """Return the sections of the index after the batches, and the objects that some were made from.
 
     Raises
@@ -81,7 +83,7 @@ def merge(delta: DeltaRows) -> tuple[Arrays, dict[str, Any]]:
         raise FormatError(f"the log's changes do not fit its generation: {error}") from None
 
 
-def _merge(delta: DeltaRows) -> tuple[Arrays, dict[str, Any]]:
+def _merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
     base, at = delta.base, places(delta)
     arrays = _passage_arrays(delta, at) | _entity_arrays(delta, at)
     arrays |= merge_metadata(delta, at.passages)
@@ -108,9 +110,12 @@ def _merge(delta: DeltaRows) -> tuple[Arrays, dict[str, Any]]:
         made["facts"], ranks = merge_facts(delta, at.passage, at.entity)
         arrays |= fact_arrays(made["facts"], at.passages.size, at.entities.size) | ranks
     if base.lexical is not None:
-        made["lexical"] = merge_terms(base.lexical, delta, at.passage, at.passages.size)
-        arrays |= lexical_arrays(made["lexical"], at.passages.size)
-    return arrays, made
+        made["lexical"] = MergedTerms(base.lexical, delta, at.passage, at.passages.size)
+        arrays |= term_arrays(made["lexical"])
+    sections = {name: Section(name, array) for name, array in arrays.items()}
+    if base.lexical is not None:
+        sections |= made["lexical"].sections()
+    return in_file_order(sections), made
 
 
 def _inverse(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:

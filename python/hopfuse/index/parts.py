@@ -173,15 +173,18 @@ def lexical_arrays(matrix: TermMatrix, num_passages: int) -> Arrays:
             "index's own texts, in their order"
         )
     check_stemmer(matrix.stemmer)
+    counts = {} if matrix.counts is None else {"lexical.count": matrix.counts}
+    return term_arrays(matrix) | {"lexical.passage": matrix.passages, "lexical.score": matrix.scores} | counts
+
+
+def term_arrays(matrix: TermMatrix) -> Arrays:
+    """Return the sections ``lexical.*`` without those of the entries."""
     return {
         **string_arrays("lexical.setting", (matrix.method, matrix.stemmer or "")),
         "lexical.parameter": np.array([matrix.k1, matrix.b]),
         **string_arrays("lexical.stopword", matrix.stopwords),
         **string_arrays("lexical.term", matrix.terms),
         "lexical.indptr": matrix.indptr,
-        "lexical.passage": matrix.passages,
-        "lexical.score": matrix.scores,
-        **({} if matrix.counts is None else {"lexical.count": matrix.counts}),
     }
 
 

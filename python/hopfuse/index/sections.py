@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -70,3 +72,38 @@ class Section:
                 )
             pending[b] = 0
             b = pending.find(1, b + 1, end)
+
+
+class MadeSection(Section):
+    """An array that is made each time it is read, and not kept."""
+
+    __slots__ = ("_dtype", "_make", "_shape")
+
+    def __init__(self, label: str, shape: tuple[int, ...], dtype: Any, make: Callable[[], NDArray[Any]]) -> None:
+        self.label = label
+        self._shape = shape
+        self._dtype: np.dtype[Any] = np.dtype(dtype)
+        self._make = make
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array; it is not made."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type of the array; it is not made."""
+        return self._dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array; it is not made."""
+        return prod(self._shape) * self._dtype.itemsize
+
+    def whole(self) -> NDArray[Any]:
+        """Make and return the whole array."""
+        return self._make()
+
+    def part(self, start: int, stop: int) -> NDArray[Any]:
+        """Return elements start .. stop-1 of a one-dimensional array, all of which are made."""
+        return self._make()[start:stop]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import FormatError
 from .batch import Batch, Slots
@@ -21,7 +20,7 @@ from .format import pack_head
 from .generations import generation_name, log_path, open_current
 from .log import Frame, Header, read_header, read_tail
 from .merge import merge, places
-from .schema import check_schema, in_file_order
+from .schema import check_schema
 from .sections import Section
 
 Kind = TypeVar("Kind", bound=Contents)
@@ -76,9 +75,7 @@ class State(Generic[Kind]):
 class MergedSections(Mapping[str, Section]):
     """The sections of a merged index; the merge runs at the first access."""
 
-    def __init__(
-        self, make: Callable[[], tuple[dict[str, NDArray[Any]], dict[str, Any]]], made: dict[str, Any]
-    ) -> None:
+    def __init__(self, make: Callable[[], tuple[dict[str, Section], dict[str, Any]]], made: dict[str, Any]) -> None:
         self._make, self._made = make, made
         self._sections: dict[str, Section] | None = None
         self._lock = threading.Lock()
@@ -95,8 +92,7 @@ class MergedSections(Mapping[str, Section]):
     def _all(self) -> dict[str, Section]:
         with self._lock:
             if self._sections is None:
-                arrays, made = self._make()
-                sections = {name: Section(name, array) for name, array in in_file_order(arrays).items()}
+                sections, made = self._make()
                 self._made.update(made)
                 self._sections = sections
             return self._sections

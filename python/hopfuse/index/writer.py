@@ -113,7 +113,7 @@ class IndexWriter(Generic[Kind]):
             index = known if is_last else state.snapshot()
             path, generation = new_generation(self._directory)
             try:
-                write_file(path, generation, index.settings, index.arrays(), seq=state.seq)
+                write_file(path, generation, index.settings, index.sections, seq=state.seq)
                 base = open_generation(self._kind, path, generation)
                 with self._writing, self._checking:
                     self._write()

@@ -219,11 +219,11 @@ class BM25:
 
     def _scores(self, terms: list[int]) -> NDArray[np.float32]:
         """Return the float32 score of every passage, summed in the order of the terms."""
-        matrix, scores = self.matrix, np.zeros(self.num_passages, np.float32)
+        total = np.zeros(self.num_passages, np.float32)
         for term in terms:
-            entries = slice(matrix.indptr[term], matrix.indptr[term + 1])
-            scores[matrix.passages[entries]] += matrix.scores[entries]
-        return scores
+            passages, scores = self.matrix.column(term)
+            total[passages] += scores
+        return total
 
     def __repr__(self) -> str:
         return f"BM25({self.matrix!r})"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.bm25 import bm25_scores
+from .._arrays.bm25 import BM25Weights, text_lengths
 from .._arrays.rows import ascends, check_array, check_indptr, indptr_of
 from .._validation import is_real
 from ..errors import InputError
@@ -133,9 +134,27 @@ class TermMatrix:
         """
         check_options(method, k1, b)
         _check_columns(indptr, passages, counts, "counts", np.int32, num_passages)
-        scores = bm25_scores(indptr, passages, counts, num_passages, method=method, k1=k1, b=b)
+        lengths = text_lengths(passages, counts, num_passages)
+        weights = BM25Weights.of(np.diff(indptr), lengths, method=method, k1=k1, b=b)
+        scores = weights.scores(indptr, passages, counts)
         options: dict[str, Any] = {"num_passages": num_passages, "method": method, "k1": k1, "b": b}
         return cls(indptr=indptr, passages=passages, scores=scores, counts=counts, **options, **rest)
+
+    def column(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the passages that have a term, ascending, and its scores in them."""
+        entries = slice(self.indptr[term], self.indptr[term + 1])
+        return self.passages[entries], self.scores[entries]
+
+    @cached_property
+    def lengths(self) -> NDArray[np.float64]:
+        """The number of terms of each passage, repeated ones too: float64, shape (P,).
+
+        Raises
+        ------
+        InputError
+            A matrix without counts.
+        """
+        return text_lengths(self.passages, self._required_counts(), self.num_passages)
 
     def part(self, rows: NDArray[np.int64]) -> TermMatrix:
         """Return the matrix of a subset of passages, numbered from 0, without the terms that none of them has.
@@ -150,10 +169,7 @@ class TermMatrix:
         InputError
             A matrix without counts.
         """
-        if self.counts is None:
-            raise InputError(
-                "the matrix has no counts, so scores of a subset of passages cannot be computed; build BM25 again"
-            )
+        counts = self._required_counts()
         place = np.full(self.num_passages, -1, np.int64)
         place[rows] = np.arange(rows.size)
         kept = np.flatnonzero(place[self.passages] >= 0)
@@ -163,7 +179,7 @@ class TermMatrix:
             terms=[self.terms[t] for t in terms.tolist()],
             indptr=indptr_of(number, terms.size),
             passages=place[self.passages[kept]].astype(np.int32),
-            counts=np.ascontiguousarray(self.counts[kept], np.int32),
+            counts=np.ascontiguousarray(counts[kept], np.int32),
             num_passages=rows.size,
             method=self.method,
             k1=self.k1,
@@ -172,9 +188,16 @@ class TermMatrix:
             stemmer=self.stemmer,
         )
 
+    def _required_counts(self) -> NDArray[np.int32]:
+        if self.counts is None:
+            raise InputError(
+                "the matrix has no counts, so scores of other passages cannot be computed; build BM25 again"
+            )
+        return self.counts
+
     def __repr__(self) -> str:
         return (
-            f"TermMatrix(terms={len(self.terms)}, passages={self.num_passages}, entries={self.scores.size}, "
+            f"TermMatrix(terms={len(self.terms)}, passages={self.num_passages}, entries={self.indptr[-1]}, "
             f"method={self.method!r}, k1={self.k1:g}, b={self.b:g}, stemmer={self.stemmer!r})"
         )
 
