@@ -251,27 +251,30 @@ def searches(live: hf.LiveIndex[Any], static: Path, what: str) -> None:
 
 
 def compactions(live: hf.LiveIndex[Any], folder: Path) -> None:
-    """Print the time of a compaction relative to the disk, and of searches during it relative to searches alone."""
-    recipe, one = searcher(live.index), asked(1)
+    """Print the time of compactions relative to the disk, and of searches during one relative to searches alone."""
+    recipe, one = searcher(live.refresh()), asked(1)
     recipe.search(**one)
     alone = [seconds(lambda: recipe.search(**one)) for _ in range(4 * ROUNDS)]
-    start = time.perf_counter()
-    done, beside = live.compact_in_background(), list[float]()
-    while not done.done():
-        beside.append(seconds(lambda: recipe.search(**one)))
-    contested = time.perf_counter() - start
+    beside = list[float]()
+
+    def searched() -> None:
+        done = live.compact_in_background()
+        while not done.done():
+            beside.append(seconds(lambda: recipe.search(**one)))
+
+    taken = {"beside searches": seconds(searched)}
+    commit(live, made("merged", 100, LARGE[1]))
+    taken["beside searches, with a merge"] = seconds(searched)
     commit(live, made("compacted", 100, LARGE[1]))
     live.refresh()
-    taken = seconds(live.compact)
+    taken["alone"] = seconds(live.compact)
     data = next(iter(sorted(folder.glob("generation-*"))[-1:])).read_bytes()
     written = []
     for at in range(3):
         with (folder.parent / f"raw {at}").open("wb", 0) as raw:
             written.append(seconds(lambda: write(raw, data)))
-    theirs = median(written)
-    print(
-        f"compaction of {len(data) >> 20} MiB: {taken / theirs:.2f}x of writing it ({contested / theirs:.2f}x searched)"
-    )
+    ratios = "; ".join(f"{how} {time / median(written):.2f}x" for how, time in taken.items())
+    print(f"compaction of {len(data) >> 20} MiB, relative to writing it: {ratios}")
     print(f"searches beside a compaction: {median(beside) / median(alone):.2f}x of those alone, wall time")
 
 

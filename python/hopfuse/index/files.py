@@ -13,11 +13,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.mapped import release_pages
 from ..errors import FormatError, InputError
 from ..io.files import create_exclusively, open_regular, sync_file
 from .format import (
-    BLOCK,
     Entry,
     Head,
     Settings,
@@ -72,14 +70,9 @@ def write_file(
     with create_exclusively(path) as file:
         for entry in entries:
             file.seek(entry.offset)
-            payload = (
-                np.ascontiguousarray(sections[entry.name].whole(), _stored_dtype(entry)).reshape(-1).view(np.uint8)
-            )
-            for start in range(0, payload.size, BLOCK):
-                block = payload[start : start + BLOCK].data
+            for block in sections[entry.name].blocks():
                 checksums.append(zlib.crc32(block))
                 file.write(block)
-                release_pages(payload[start : start + BLOCK])
         file.truncate(file_bytes(entries))
         file.seek(0)
         file.write(pack_head(Head(generation, settings, entries, np.array(checksums, np.uint32), seq)))

@@ -13,17 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, InputError
-from ..types import Corpus, Graph
+from ..types import Corpus, EdgeStatements, Graph
 from ..types.edge_statements import UNKNOWN
 from .batch import Slots
 from .columns import string_arrays
-from .contents import Contents
 from .delta import DeltaRows
 from .membership import deleted_later, is_in
 from .merge_facts import merge_facts
 from .merge_metadata import merge_metadata
 from .merge_terms import MergedTerms
-from .parts import fact_arrays, graph_arrays, term_arrays, word_arrays
+from .parts import fact_arrays, graph_arrays, statement_arrays, statements_of, term_arrays, word_arrays
 from .rows import take_rows, take_strings
 from .schema import in_file_order
 from .sections import Section
@@ -190,12 +189,12 @@ def _graph(delta: DeltaRows, at: Places) -> tuple[Graph, Arrays]:
     """Build the graph of all remaining edges, in the order of their statements."""
     base, names = delta.base, delta.edge_types
     assert base.graph is not None
-    own = _base_edges(base)
+    own = statements_of(base.graph) if base.edge_statements is None else base.edge_statements
     table = at.nodes_of(delta.before)
-    nodes = np.concatenate([table[own.end], at.nodes(delta["edge.end"])])
-    weight = np.concatenate([own.weight, delta["edge.weight"]])
-    kind = np.concatenate([own.type, delta["edge.type"]])
-    passage = np.concatenate([own.passage, delta["edge.passage"]])
+    nodes = np.concatenate([table[own.ends], at.nodes(delta["edge.end"])])
+    weight = np.concatenate([own.weights, delta["edge.weight"]])
+    kind = np.concatenate([own.types, delta["edge.type"]])
+    passage = np.concatenate([own.passages, delta["edge.passage"]])
     kept = (nodes >= 0).all(axis=1)
     if delta.has("delete.edge"):
         kept &= ~_deleted_edges(delta, own, kind)
@@ -217,25 +216,16 @@ def _graph(delta: DeltaRows, at: Places) -> tuple[Graph, Arrays]:
     return graph, _statement_sections(graph, nodes, weight, kind, passage)
 
 
-def _deleted_edges(delta: DeltaRows, own: _Edges, kind: NDArray[Any]) -> NDArray[np.bool_]:
+def _deleted_edges(delta: DeltaRows, own: EdgeStatements, kind: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which edges, of the generation and then of the batches, later batches delete."""
     assert delta.base.graph is not None
     directed, first = delta.base.graph.directed, delta.before.passages
-    ends = np.concatenate([np.where(own.end < first, own.end, first - 1 - own.end), delta["edge.end"]])
-    stated = np.concatenate([np.full(own.type.size, -1), delta.batch("edge.type")])
+    ends = np.concatenate([np.where(own.ends < first, own.ends, first - 1 - own.ends), delta["edge.end"]])
+    stated = np.concatenate([np.full(len(own), -1), delta.batch("edge.type")])
     gone = delta["delete.edge"]
     edges = np.stack([_pairs(ends, directed), kind.astype(np.int64)], axis=1)
     deleted = np.stack([_pairs(gone[:, :2], directed), gone[:, 2]], axis=1)
     return deleted_later(edges, stated, deleted, delta.batch("delete.edge"))
-
-
-class _Edges(NamedTuple):
-    """A generation's edges as stated; ends are nodes."""
-
-    end: NDArray[Any]
-    weight: NDArray[np.float64]
-    type: NDArray[Any]
-    passage: NDArray[Any]
 
 
 def _statement_sections(
@@ -246,30 +236,8 @@ def _statement_sections(
     merged = graph.num_stored if graph.directed else (graph.num_stored + loops) // 2
     if merged == kind.size and (stated == UNKNOWN).all():
         return {}
-    return {
-        "edge.end": nodes.astype(np.int32),
-        "edge.weight": weight.astype(np.float64),
-        "edge.type": kind.astype(np.uint8),
-        "edge.passage": stated.astype(np.int32),
-    }
-
-
-def _base_edges(base: Contents) -> _Edges:
-    """Return a generation's edges as stated or, if that is not stored, as in the graph."""
-    assert base.graph is not None
-    if "edge.end" not in base.sections:
-        src, dst, single, types = base.graph.edges()
-        unknown = np.full(types.size, UNKNOWN, np.int32)
-        return _Edges(np.stack([src, dst], axis=1), single.astype(np.float64), types, unknown)
-    edges = _Edges(*(base.sections[f"edge.{part}"].whole() for part in ("end", "weight", "type", "passage")))
-    for array, least, most in (
-        (edges.end, 0, base.graph.num_nodes),
-        (edges.type, 0, base.graph.num_edge_types),
-        (edges.passage, UNKNOWN, base.num_passages),
-    ):
-        if array.size and (array.min() < least or array.max() >= most):
-            raise FormatError(f"{base.sections['edge.end'].label}: a number is outside {least} .. {most - 1}")
-    return edges
+    ends, types, passages = nodes.astype(np.int32), kind.astype(np.uint8), stated.astype(np.int32)
+    return statement_arrays(EdgeStatements(ends, types, weight, passages))
 
 
 def _pairs(ends: NDArray[Any], directed: bool) -> NDArray[np.int64]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +17,8 @@ from ..types import TermMatrix
 from .delta import DeltaRows
 from .sections import MadeSection, Section
 
-Entries = tuple[NDArray[np.int32], NDArray[np.int32]]
+Entries = tuple[NDArray[np.int32], ...]
+_PART = 1 << 17  # entries
 
 
 class MergedTerms(TermMatrix):
@@ -53,10 +57,12 @@ class MergedTerms(TermMatrix):
         rank[number] = np.arange(number.size)
         order = np.lexsort((added, rank[term]))
         self._added = added[order], counts[order]
-        self._added_indptr, self._kept = indptr_of_counts(new[number]), kept[number]
+        self._added_indptr = indptr_of_counts(new[number])
         if not ascends(self._added[0], self._added_indptr):
             raise InputError("a batch counts a term twice in a passage")
-        self._number = np.where(number < len(base.terms), number, -1)
+        # before each term, the terms of the generation that precede it; those without passages belong to the next one
+        own = np.where(number < len(base.terms), number + 1, 0)
+        self._begin = np.maximum.accumulate(np.concatenate([[0], own]))
 
         lengths = text_lengths(added, counts, num_passages)
         lengths[row[row >= 0]] += base.lengths[row >= 0]
@@ -69,41 +75,54 @@ class MergedTerms(TermMatrix):
 
     def column(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the passages that have a term, ascending, and its scores in them."""
-        passages, counts = self._entries(term)
-        return passages, self._weights.scores(np.array([0, passages.size]), passages, counts, term)
+        passages, counts = self._entries(term, term + 1)
+        return passages, self._weights.scores(self.indptr[term : term + 2], passages, counts, term)
 
     @property
     def passages(self) -> NDArray[np.int32]:
         """The passage of each entry, made anew."""
-        return self._whole(0)
+        return self.sections()["lexical.passage"].whole()
 
     @property
     def counts(self) -> NDArray[np.int32]:
         """How often each entry's term occurs in its passage, made anew."""
-        return self._whole(1)
+        return self.sections()["lexical.count"].whole()
 
     @property
     def scores(self) -> NDArray[np.float32]:
         """The score of each entry, computed anew."""
-        return self._weights.scores(self.indptr, self.passages, self.counts)
+        return self.sections()["lexical.score"].whole()
 
     def sections(self) -> dict[str, Section]:
-        """Return the sections of the entries, which are made when they are read."""
-        parts = (("passage", np.int32, "passages"), ("score", np.float32, "scores"), ("count", np.int32, "counts"))
+        """Return the sections of the entries, which are made in parts when they are read."""
         return {
-            f"lexical.{name}": MadeSection(
-                f"lexical.{name}", (int(self.indptr[-1]),), dtype, partial(getattr, self, of)
+            name: MadeSection(name, (int(self.indptr[-1]),), dtype, partial(self._parts, name))
+            for name, dtype in (
+                ("lexical.passage", np.int32),
+                ("lexical.score", np.float32),
+                ("lexical.count", np.int32),
             )
-            for name, dtype, of in parts
         }
 
-    def _entries(self, term: int) -> Entries:
-        """Return the passages that have a term, and its counts in them."""
-        number = self._number[term]
-        own = slice(*self._base.indptr[number : number + 2]) if number >= 0 else slice(0)
-        new = slice(*self._added_indptr[term : term + 2])
-        passages, counts = self._of_base(own)
-        return np.concatenate([passages, self._added[0][new]]), np.concatenate([counts, self._added[1][new]])
+    def _parts(self, name: str) -> Iterator[NDArray[Any]]:
+        """Yield a section in parts of whole terms, whose intermediate arrays fit a core's cache."""
+        bounds = np.searchsorted(self.indptr, np.arange(0, self.indptr[-1], _PART))
+        for first, last in pairwise(np.unique([*bounds.tolist(), len(self.terms)]).tolist()):
+            passages, counts = self._entries(first, last)
+            if name == "lexical.score":
+                yield self._weights.scores(self.indptr[first : last + 1], passages, counts, first)
+            else:
+                yield passages if name == "lexical.passage" else counts
+
+    def _entries(self, first: int, last: int) -> Entries:
+        """Return the passages that have each of some consecutive terms, and its counts in them."""
+        own = self._of_base(slice(*self._base.indptr[self._begin[[first, last]]]))
+        new = slice(*self._added_indptr[[first, last]])
+        if last == first + 1:
+            return tuple(np.concatenate([a, b[new]]) for a, b in zip(own, self._added, strict=True))
+        added = np.diff(self._added_indptr[first : last + 1])
+        behind = np.repeat(np.cumsum(np.diff(self.indptr[first : last + 1]) - added), added)
+        return tuple(np.insert(a, behind, b[new]) for a, b in zip(own, self._added, strict=True))
 
     def _of_base(self, part: slice) -> Entries:
         """Return the rows of remaining passages, and the counts, of some of the generation's entries."""
@@ -113,11 +132,6 @@ class MergedTerms(TermMatrix):
         rows = self._row[passages]
         lives = rows >= 0
         return rows[lives], counts[lives]
-
-    def _whole(self, column: int) -> NDArray[np.int32]:
-        """Return the passages or the counts of all entries."""
-        behind = np.repeat(np.cumsum(self._kept), np.diff(self._added_indptr))
-        return np.insert(self._of_base(slice(None))[column], behind, self._added[column])
 
     def _frequency(self) -> NDArray[np.int64]:
         """Return in how many of the remaining passages of the generation each of its terms occurs."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from math import prod
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.mapped import release_pages
 from ..errors import FormatError
 from .format import BLOCK
 
@@ -55,6 +55,15 @@ class Section:
         self._verify(start * size, stop * size)
         return self._array[start:stop]
 
+    def blocks(self) -> Iterator[memoryview]:
+        """Verify the array, and yield the blocks of its payload; the pages of a mapped one are released after use."""
+        array = self.whole()
+        payload = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
+        for start in range(0, payload.size, BLOCK):
+            block = payload[start : start + BLOCK]
+            yield block.data
+            release_pages(block)
+
     def _verify(self, first: int, last: int) -> None:
         checksums = self._checksums
         if checksums is None or first >= last:
@@ -75,11 +84,11 @@ class Section:
 
 
 class MadeSection(Section):
-    """An array that is made each time it is read, and not kept."""
+    """A one-dimensional array that is made each time it is read, and not kept; ``make`` yields it in parts."""
 
     __slots__ = ("_dtype", "_make", "_shape")
 
-    def __init__(self, label: str, shape: tuple[int, ...], dtype: Any, make: Callable[[], NDArray[Any]]) -> None:
+    def __init__(self, label: str, shape: tuple[int], dtype: Any, make: Callable[[], Iterator[NDArray[Any]]]) -> None:
         self.label = label
         self._shape = shape
         self._dtype: np.dtype[Any] = np.dtype(dtype)
@@ -98,12 +107,23 @@ class MadeSection(Section):
     @property
     def nbytes(self) -> int:
         """Bytes of the array; it is not made."""
-        return prod(self._shape) * self._dtype.itemsize
+        return self._shape[0] * self._dtype.itemsize
 
     def whole(self) -> NDArray[Any]:
         """Make and return the whole array."""
-        return self._make()
+        return np.concatenate([np.zeros(0, self._dtype), *self._make()])
 
     def part(self, start: int, stop: int) -> NDArray[Any]:
-        """Return elements start .. stop-1 of a one-dimensional array, all of which are made."""
-        return self._make()[start:stop]
+        """Return elements start .. stop-1; the whole array is made."""
+        return self.whole()[start:stop]
+
+    def blocks(self) -> Iterator[memoryview]:
+        """Make the array in parts, and yield the blocks of its payload."""
+        made = bytearray()
+        for part in self._make():
+            made += part.astype(part.dtype.newbyteorder("<"), copy=False).data
+            while len(made) >= BLOCK:
+                yield memoryview(bytes(made[:BLOCK]))
+                del made[:BLOCK]
+        if made:
+            yield memoryview(made)
