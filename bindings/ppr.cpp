@@ -152,6 +152,7 @@ void bind_ppr(nb::module_& m) {
     m.attr("PPR_SLICE") = hopfuse::PPR_SLICE;
     m.attr("PPR_FEW_LANES") = hopfuse::PPR_FEW_LANES;
     m.attr("PPR_TILE_LANES") = hopfuse::PPR_TILE_LANES;
+    m.attr("PPR_CACHED_NODES") = hopfuse::PPR_CACHED_NODES;
     m.attr("PPR_LEAST_WEIGHT") = hopfuse::PPR_LEAST_WEIGHT;
     m.attr("PPR_ANCHOR") = hopfuse::PPR_ANCHOR;
     m.attr("PPR_MOST_RHO") = hopfuse::PPR_MOST_RHO;
@@ -163,6 +164,9 @@ void bind_ppr(nb::module_& m) {
     m.def("ppr_volume_anchor", &hopfuse::ppr_volume_anchor, nb::arg("largest"), nb::arg("terms"));
     m.def("ppr_measured_from", &hopfuse::ppr_measured_from, nb::arg("limit"));
     m.def("ppr_threads", &hopfuse::ppr_threads, nb::arg("nodes"), nb::arg("stored"), nb::arg("lanes"), nb::arg("most"));
+    m.def("ppr_are_shared", &hopfuse::ppr_are_shared, nb::arg("queries"), nb::arg("threads"));
+    m.def("ppr_blocks_at_once", &hopfuse::ppr_blocks_at_once, nb::arg("nodes"), nb::arg("stored"), nb::arg("queries"),
+          nb::arg("most"));
     m.def("ppr_next_look", &hopfuse::ppr_next_look, nb::arg("damping"), nb::arg("done"), nb::arg("shortfall"));
     m.def("ppr_may_step", &hopfuse::ppr_may_step, nb::arg("steps"), nb::arg("shortfall"), nb::arg("order"));
     m.def("ppr_may_correct", &hopfuse::ppr_may_correct, nb::arg("longest_row"));

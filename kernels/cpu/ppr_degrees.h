@@ -283,6 +283,9 @@ public:
         D<L>::store(tables_.unscale64 + at, unscale);
         D<L>::narrow(tables_.unscale32 + at, unscale);
         D<L>::narrow(tables_.scale32 + at, factor);
+        const D<L> term = D<L>::mul(D<L>::mul(share, unscale), walks);
+        terms_.largest = D<L>::max(terms_.largest, term);
+        terms_.sum = D<L>::add(terms_.sum, walks);
         if (block_.attraction == nullptr) return;
         float walks32[L];
         D<L>::narrow(walks32, walks);
@@ -294,6 +297,9 @@ public:
         weight_ = larger(weight_, shares_.of(row));
         factor_ = larger(factor_, tables_.scale32 + at);
     }
+
+    // The largest term of each lane's volume, and the number of terms above 0.
+    void join_terms(LaneSums<L>& terms) const { terms.join(terms_); }
 
     LeastOfRows<L> least() const {
         LeastOfRows<L> least;
@@ -316,13 +322,14 @@ private:
     const PprBlock<L> block_;
     const DegreeTables tables_;
     const NodeShares<L> shares_;
+    LaneSums<L> terms_;
     F<L> weight_ = F<L>::all(-1.0f), factor_ = F<L>::all(-1.0f);  // negatives of the smallest ones
 };
 
 // Computes the degrees of a tile's rows, rows of one length together.
 template <int L>
 void tile_degrees(const PprBlock<L>& block, int64_t tile, const DegreeTables& tables, const NodeShares<L>& shares,
-                  LaneSums<L>& sizes, LeastOfRows<L>& least) {
+                  LaneSums<L>& sizes, LaneSums<L>& terms, LeastOfRows<L>& least) {
     constexpr int together = rows_together<L>;
     const int types = block.graph.num_types;
     OutRows<L> rows(block, shares);
@@ -348,6 +355,7 @@ void tile_degrees(const PprBlock<L>& block, int64_t tile, const DegreeTables& ta
         row += taken;
     }
     least.join(end_of.least());
+    end_of.join_terms(terms);
 }
 
 // Computes the rounding bounds, from the longest row of each lane's subgraph and the number of its nodes with entries.
@@ -389,29 +397,21 @@ private:
     bool all_walk_;
 };
 
-// Computes each lane's volume: one pass over the terms finds their grain, another their sum.
+// Computes each lane's volume. `sizes` has the largest term, which determines the grain, and the number of terms above 0.
 template <int L>
-void set_volume(PprBlock<L>& block, const DegreeTables& tables, const NodeShares<L>& shares) {
+void set_volume(PprBlock<L>& block, const DegreeTables& tables, const NodeShares<L>& shares, const LaneSums<L>& sizes) {
     for (double& volume : block.volume) volume = 0.0;
     if (block.queries.per_type) return;
     const VolumeTerms<L> terms(block, tables, shares);
-    const auto sum_rows = [&](const auto& take) {
-        return sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, [&](int64_t tile, LaneSums<L>& sums) {
-            for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) take(terms.of(row), sums);
-        });
-    };
-    const LaneSums<L> sizes = sum_rows([](D<L> term, LaneSums<L>& sums) {
-        sums.largest = D<L>::max(sums.largest, term);
-        sums.sum = D<L>::add(sums.sum, positive_lanes<L>(term));
-    });
     double largest[L], above[L], anchors[L], volume[L];
     D<L>::store(largest, sizes.largest), D<L>::store(above, sizes.sum);
     for (int lane = 0; lane < L; ++lane) anchors[lane] = ppr_volume_anchor(largest[lane], above[lane]);
     const D<L> anchor = D<L>::load(anchors);
-    const LaneSums<L> total = sum_rows([=](D<L> term, LaneSums<L>& sums) {
-        sums.sum = D<L>::add(sums.sum, D<L>::sub(D<L>::add(term, anchor), anchor));
-    });
-    D<L>::store(volume, total.sum);
+    const auto add_terms = [&](int64_t tile, LaneSums<L>& sums) {
+        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
+            sums.sum = D<L>::add(sums.sum, D<L>::sub(D<L>::add(terms.of(row), anchor), anchor));
+    };
+    D<L>::store(volume, sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, add_terms).sum);
     for (int lane = 0; lane < L; ++lane) block.volume[lane] = ppr_volume(volume[lane], anchors[lane]);
 }
 
@@ -444,13 +444,14 @@ bool setup_degrees(PprBlock<L>& block) {
         spread_mask<L>(block, block.next);  // all nodes count, with other weights of edge types
     const NodeShares<L> shares(block, masked ? block.mask32 : block.next);
     Vec<LeastOfRows<L>> least(size_t(q.threads), LeastOfRows<L>());
-    for (int thread = 0; thread < q.threads; ++thread) block.sums[thread] = LaneSums<L>();
+    LaneSums<L>*const sizes = block.sums, *const terms = block.sums + q.threads;
+    for (int thread = 0; thread < q.threads; ++thread) sizes[thread] = terms[thread] = LaneSums<L>();
     parallel_for(block.num_tiles, 8, q.threads, [&](int64_t tile, int thread) {
-        tile_degrees<L>(block, tile, tables, shares, block.sums[thread], least[size_t(thread)]);
+        tile_degrees<L>(block, tile, tables, shares, sizes[thread], terms[thread], least[size_t(thread)]);
     });
-    const LaneSums<L> sizes = joined(block.sums, q.threads);
-    if (masked) set_rounding<L>(block, sizes.largest, sizes.sum);
-    set_volume<L>(block, tables, shares);
+    const LaneSums<L> entries = joined(sizes, q.threads), largest_terms = joined(terms, q.threads);
+    if (masked) set_rounding<L>(block, entries.largest, entries.sum);
+    set_volume<L>(block, tables, shares, largest_terms);
     for (int thread = 1; thread < q.threads; ++thread) least[0].join(least[size_t(thread)]);
     for (int lane = 0; lane < L && block.attraction != nullptr; ++lane) {
         block.accelerates[lane] = block.chebyshev && ppr_accelerates(least[0].weight[lane]);

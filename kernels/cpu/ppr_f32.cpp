@@ -156,8 +156,9 @@ Status solve_with(const PprGraph& graph, PprQueries queries, const Outputs& out,
     return solve<L>(graph, queries, out, work, query, count, stage);
 }
 
-Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work,
-                   const int64_t* query, int64_t count, Stage* stage) {
+// Solves queries in blocks, one after another.
+Status solve_in_turn(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work,
+                     const int64_t* query, int64_t count, Stage* stage) {
     const PprGraph& few = graph.by_length == nullptr ? graph : *graph.by_length;
     while (count > 0) {
         const int taken = count >= 32 ? 32 : count > 16 ? 16 : static_cast<int>(count);
@@ -175,7 +176,41 @@ Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outpu
     return Status::ok;
 }
 
-Status run(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work) {
+// The same with its own workspace.
+Status solve_apart(const PprGraph& graph, const PprQueries& queries, const Outputs& out, const int64_t* query,
+                   int64_t count, Stage* stage) noexcept {
+    const WorkspaceLease work;
+    if (!work) return Status::out_of_memory;
+    try {
+        return solve_in_turn(graph, queries, out, *work, query, count, stage);
+    } catch (const std::bad_alloc&) {
+        return Status::out_of_memory;
+    }
+}
+
+// Solves queries in blocks that walk at the same time, if that is worth it: blocks of 32 lanes while there is one for each
+// thread, then equal shares of the rest. If that are too few, its blocks share all threads.
+Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outputs& out, const int64_t* query,
+                   int64_t count, Stage* stage) {
+    const int64_t at_once = ppr_blocks_at_once(graph.num_nodes, graph.num_stored, count, queries.threads);
+    if (at_once == 1) return solve_apart(graph, queries, out, query, count, stage);
+    const int64_t wide = count / (32 * at_once) * at_once, rest = count - 32 * wide;
+    const int64_t shares = ppr_are_shared(rest, at_once) ? at_once : 0;
+    PprQueries single = queries;
+    single.threads = 1;
+    Vec<Status> status(size_t(wide + shares), Status::ok);
+    parallel_for(wide + shares, 1, static_cast<int>(at_once), [&](int64_t part, int) {
+        const int64_t share = part - wide;
+        const int64_t begin = share < 0 ? 32 * part : 32 * wide + rest * share / shares;
+        const int64_t end = share < 0 ? begin + 32 : 32 * wide + rest * (share + 1) / shares;
+        status[size_t(part)] = solve_apart(graph, single, out, query + begin, end - begin, stage);
+    });
+    for (const Status one : status)
+        if (one != Status::ok) return one;
+    return shares > 0 ? Status::ok : solve_apart(graph, queries, out, query + 32 * wide, rest, stage);
+}
+
+Status run(const PprGraph& graph, const PprQueries& queries, const Outputs& out) {
     const bool proof = out.top != nullptr && out.top->stop_when_proven && out.top->k > 0;
     const Stage first = proof ? stage_proven : stage_tol;
     Vec<Stage> stage(size_t(queries.batch), first);
@@ -185,7 +220,7 @@ Status run(const PprGraph& graph, const PprQueries& queries, const Outputs& out,
         group.clear();
         for (int64_t b = 0; b < queries.batch; ++b)
             if (stage[size_t(b)] == now) group.push_back(b);
-        const Status status = solve_group(graph, queries, out, work, group.data(), int64_t(group.size()), stage.data());
+        const Status status = solve_group(graph, queries, out, group.data(), int64_t(group.size()), stage.data());
         if (status != Status::ok) return status;
     }
     return Status::ok;
@@ -196,10 +231,8 @@ Status run(const PprGraph& graph, const PprQueries& queries, const Outputs& out,
 Status ppr_f32(const PprGraph& graph, const PprQueries& queries, float* scores, const PprTopk* top,
                const PprEvidence& evidence) {
     if (queries.threads < 1 || !(queries.tol > 0.0)) return Status::bad_argument;
-    const WorkspaceLease work;
-    if (!work) return Status::out_of_memory;
     try {
-        return run(graph, queries, Outputs{scores, top, evidence}, *work);
+        return run(graph, queries, Outputs{scores, top, evidence});
     } catch (const std::bad_alloc&) {
         return Status::out_of_memory;
     }

@@ -174,8 +174,8 @@ template <int L, class Edges>
 void pass_with(const PprBlock<L>& block, const PassOptions& options) {
     if (block.pass <= 2 && !block.all_restart) return pass_chunks<L, Edges, Rows::sparse>(block, options);
     if (block.mask32 != nullptr) return pass_chunks<L, Edges, Rows::masked>(block, options);
-    if constexpr (L == 1) {
-        if (block.graph.slices != nullptr) return pass_slices<Edges>(block, options);
+    if constexpr (L <= PPR_FEW_LANES) {
+        if (block.graph.slices != nullptr) return pass_slices<L, Edges>(block, options);
     }
     if constexpr (L <= PPR_TILE_LANES) {
         const bool finds_sources = block.queries.per_type && block.per_lane;  // found by stored row, not by strip

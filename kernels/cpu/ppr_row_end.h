@@ -72,15 +72,14 @@ public:
         return !measure_ && ((block_.words[row >> 6] >> (row & 63)) & 0xffu) == 0;
     }
 
-    // Takes such rows, none of them empty, if there is one lane.
+    // Takes such rows, none of them empty: `sums` is (8, L).
     HF_MEMBER void take_plain(int64_t row, const float* sums) {
-        static_assert(L == 1);
-        const F<8> d = F<8>::all(damping_.v), gd = g_ == nullptr ? d : F<8>::mul(F<8>::load(g_ + row), d);
-        const F<8> z = F<8>::fma(gd, F<8>::add(F<8>::zero(), F<8>::load(sums)), F<8>::zero());
-        float* const target = block_.next + row;
-        const F<8> before = F<8>::load(target);
-        const F<8> moved = F<8>::fma(F<8>::all(omega_.v), F<8>::sub(z, before), before);
-        F<8>::store(target, block_.chebyshev ? moved : z);
+        if constexpr (L == 1) {
+            const F<8> d = F<8>::all(damping_.v), gd = g_ == nullptr ? d : F<8>::mul(F<8>::load(g_ + row), d);
+            move(row, gd, F<8>::all(omega_.v), F<8>::load(sums));
+        } else {
+            HF_UNROLL for (int i = 0; i < 8; ++i) move(row + i, scale(row + i), omega_, F<L>::load(sums + i * L));
+        }
     }
 
     // A row that is known to stay 0.
@@ -97,6 +96,16 @@ public:
     }
 
 private:
+    // Writes the state from `row` on, of rows that are not empty and do not restart.
+    template <class Values>
+    HF_MEMBER void move(int64_t row, Values factor, Values omega, Values sum) {
+        float* const target = block_.next + row * L;
+        const Values z = Values::fma(factor, Values::add(Values::zero(), sum), Values::zero());
+        const Values before = Values::load(target);
+        const Values moved = Values::fma(omega, Values::sub(z, before), before);
+        Values::store(target, block_.chebyshev ? moved : z);
+    }
+
     // |z - y|
     HF_MEMBER F<L> gap_of(int64_t row, F<L> z, F<L> b) const {
         const F<L> y = block_.pass == 1 ? b : F<L>::load(block_.current + row * L);

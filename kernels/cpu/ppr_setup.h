@@ -110,7 +110,7 @@ template <int L>
 bool setup_partials(PprBlock<L>& block) {
     const PprGraph& graph = block.graph;
     size_t partials = 0;
-    if (L == 1 && graph.slices != nullptr) partials = size_t(graph.slices->segment_units) + 1;
+    if (L <= PPR_FEW_LANES && graph.slices != nullptr) partials = (size_t(graph.slices->segment_units) + 1) * L;
     if (L <= PPR_TILE_LANES && graph.tiles != nullptr) {
         const size_t units = size_t(block.queries.threads) * size_t(graph.tiles->most_units);
         partials = units * L;

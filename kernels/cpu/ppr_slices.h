@@ -1,4 +1,4 @@
-// A pass of one lane over slices, whose chains of additions run side by side. Layout: PprSlices in hopfuse/ppr.h. Included
+// A pass of few lanes over slices, whose chains of additions run side by side. Layout: PprSlices in hopfuse/ppr.h. Included
 // once per instruction set.
 #pragma once
 
@@ -6,21 +6,24 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// The sums of a slice's units, each from +0 in the order of its entries.
-template <class Edges, class Source>
+// The sums of a slice's units, (PPR_SLICE, L), each from +0 in the order of its entries.
+template <int L, class Edges, class Source>
 HF_INLINE void slice_sums(const float* current, const Source* source, const int64_t* indptr, const Edges& edges,
                           float* sums) {
-    F<1> acc[PPR_SLICE];
-    HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) acc[i] = F<1>::zero();
+    F<L> acc[PPR_SLICE];
+    HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) acc[i] = F<L>::zero();
     const int64_t shortest = indptr[PPR_SLICE] - indptr[PPR_SLICE - 1], end = indptr[PPR_SLICE];
     int64_t e = indptr[0];
+    const auto add = [&](int64_t entry, F<L> sum) {
+        const int32_t u = source[entry];
+        return edges(entry, current + int64_t{u} * L, u, sum);
+    };
     for (int64_t j = 0; j < shortest; ++j, e += PPR_SLICE)
-        HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) acc[i] =
-            edges(e + i, current + source[e + i], source[e + i], acc[i]);
-    HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) sums[i] = acc[i].v;
+        HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) acc[i] = add(e + i, acc[i]);
+    HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) F<L>::store(sums + i * L, acc[i]);
     for (int i = 0; e < end; ++i)  // runs only for slices with units of different lengths, which are rare
         for (const int64_t stop = e + indptr[i + 1] - indptr[i] - shortest; e < stop; ++e)
-            sums[i] = edges(e, current + source[e], source[e], F<1>{sums[i]}).v;
+            F<L>::store(sums + i * L, add(e, F<L>::load(sums + i * L)));
 }
 
 // The first slice of part `part` of `parts` parts with equal work.
@@ -40,9 +43,9 @@ inline int64_t first_slice(const PprSlices& slices, int64_t part, int64_t parts)
 }
 
 // Slices begin .. end - 1: sums of segments go to `partial`, those of rows to `row_end`.
-template <class Edges, class Source>
-void take_slices(const PprBlock<1>& shared, const Source* source, int64_t begin, int64_t end, float* partial,
-                 RowEnd<1>& row_end) {
+template <int L, class Edges, class Source>
+void take_slices(const PprBlock<L>& shared, const Source* source, int64_t begin, int64_t end, float* partial,
+                 RowEnd<L>& row_end) {
     const PprSlices slices = *shared.graph.slices;
     const Edges edges(shared, slices);
     const float* const current = shared.current;
@@ -50,10 +53,11 @@ void take_slices(const PprBlock<1>& shared, const Source* source, int64_t begin,
     for (int64_t slice = begin; slice < end; ++slice) {
         const int64_t unit = slice * PPR_SLICE;
         const int64_t* const indptr = slices.indptr + unit;
-        float sums[PPR_SLICE];
-        slice_sums(current, source, indptr, edges, sums);
+        alignas(64) float sums[PPR_SLICE * L];
+        slice_sums<L>(current, source, indptr, edges, sums);
         if (unit < segments) {
-            HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) partial[slices.segment[unit + i]] = sums[i];
+            HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i)
+                F<L>::store(partial + int64_t{slices.segment[unit + i]} * L, F<L>::load(sums + i * L));
             continue;
         }
         const int64_t row = slices.long_rows + unit - segments;
@@ -63,46 +67,48 @@ void take_slices(const PprBlock<1>& shared, const Source* source, int64_t begin,
             continue;
         }
         for (int i = 0; i < PPR_SLICE && row + i < rows; ++i)
-            row_end.take(row + i, F<1>{0.0f + sums[i]}, indptr[i] == indptr[i + 1]);
+            row_end.take(row + i, F<L>::add(F<L>::zero(), F<L>::load(sums + i * L)), indptr[i] == indptr[i + 1]);
     }
 }
 
 // The sums of long rows, from those of their segments.
-inline void take_long_rows(const PprBlock<1>& block, const PassOptions& options, const float* partial) {
+template <int L>
+void take_long_rows(const PprBlock<L>& block, const PassOptions& options, const float* partial) {
     const PprSlices& slices = *block.graph.slices;
     const int threads = threads_worth(slices.long_rows + slices.segment_units, 1 << 14, block.queries.threads);
     const int64_t chunk = 1 + slices.long_rows / (8 * int64_t{threads});
     parallel_for((slices.long_rows + chunk - 1) / chunk, 1, threads, [&](int64_t part, int thread) {
-        RowEnd<1> row_end(block, options);
+        RowEnd<L> row_end(block, options);
         const int64_t end = (part + 1) * chunk < slices.long_rows ? (part + 1) * chunk : slices.long_rows;
         for (int64_t row = part * chunk; row < end; ++row) {
             const int32_t first = slices.row_segments[row], last = slices.row_segments[row + 1];
-            float total = 0.0f;
-            for (int32_t segment = first; segment < last; ++segment) total = total + partial[segment];
-            row_end.take(row, F<1>::all(total), first == last);
+            F<L> total = F<L>::zero();
+            for (int64_t segment = first; segment < last; ++segment)
+                total = F<L>::add(total, F<L>::load(partial + segment * L));
+            row_end.take(row, total, first == last);
         }
         row_end.join_sums(thread);
     });
 }
 
-template <class Edges, class Source>
-void pass_slices(const PprBlock<1>& block, const Source* source, const PassOptions& options) {
+template <int L, class Edges, class Source>
+void pass_slices(const PprBlock<L>& block, const Source* source, const PassOptions& options) {
     const int threads = block.queries.threads, parts = threads == 1 ? 1 : 8 * threads;
     parallel_for(parts, 1, threads, [&](int64_t part, int thread) {
-        RowEnd<1> row_end(block, options);
+        RowEnd<L> row_end(block, options);
         const int64_t begin = first_slice(*block.graph.slices, part, parts);
         const int64_t end = first_slice(*block.graph.slices, part + 1, parts);
-        take_slices<Edges>(block, source, begin, end, block.partial, row_end);
+        take_slices<L, Edges>(block, source, begin, end, block.partial, row_end);
         row_end.join_sums(thread);
     });
-    take_long_rows(block, options, block.partial);
+    take_long_rows<L>(block, options, block.partial);
 }
 
-template <class Edges>
-void pass_slices(const PprBlock<1>& block, const PassOptions& options) {
+template <int L, class Edges>
+void pass_slices(const PprBlock<L>& block, const PassOptions& options) {
     const PprSlices& slices = *block.graph.slices;
-    if (slices.narrow != nullptr) return pass_slices<Edges>(block, slices.narrow, options);
-    pass_slices<Edges>(block, slices.wide, options);
+    if (slices.narrow != nullptr) return pass_slices<L, Edges>(block, slices.narrow, options);
+    pass_slices<L, Edges>(block, slices.wide, options);
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

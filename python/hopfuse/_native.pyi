@@ -71,6 +71,8 @@ PPR_FEW_LANES: int = 8
 
 PPR_TILE_LANES: int = 4
 
+PPR_CACHED_NODES: int = 262144
+
 PPR_LEAST_WEIGHT: float = 3.944304526105059e-31
 
 PPR_ANCHOR: float = 4.0
@@ -90,6 +92,10 @@ def ppr_volume_anchor(largest: float, terms: float) -> float: ...
 def ppr_measured_from(limit: int) -> int: ...
 
 def ppr_threads(nodes: int, stored: int, lanes: int, most: int) -> int: ...
+
+def ppr_are_shared(queries: int, threads: int) -> bool: ...
+
+def ppr_blocks_at_once(nodes: int, stored: int, queries: int, most: int) -> int: ...
 
 def ppr_next_look(damping: float, done: int, shortfall: float) -> int: ...
 

@@ -1,4 +1,4 @@
-"""Few queries walk over rows by length, one over slices of them, many over windows of rows by length: one answer."""
+"""Few queries walk over slices of rows by length, many over windows of rows by length: one answer."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def test_a_node_beyond_16_bits_is_read_as_it_is(every_isa: list[str], weights: s
 def test_layouts_are_made_for_the_blocks_that_walk_over_them(batch: int, lanes: list[int]) -> None:
     graph = wide_graph(False, 1)
     restart = random_restart(np.random.default_rng(6), graph.num_nodes, batch)
-    together = hf.ppr(graph, restart, backend="cpu")
+    together = hf.ppr(graph, restart, backend="cpu", threads=1)
     assert list(lane_blocks(batch)) == lanes
     assert ("cpu:joint:few" in graph.derived) == (min(lanes) <= _native.PPR_FEW_LANES)
     assert ("cpu:joint:many" in graph.derived) == (max(lanes) > _native.PPR_FEW_LANES)
@@ -274,13 +274,29 @@ def test_layouts_are_made_for_the_blocks_that_walk_over_them(batch: int, lanes: 
         assert_bitwise(getattr(alone, name), getattr(together, name)[-1:], name)
 
 
-def test_small_graphs_take_few_threads_and_explain_says_how_many() -> None:
-    def threads(nodes: int, edges: int, batch: int) -> int:
-        rng = np.random.default_rng(7)
-        graph = random_graph(rng, nodes, edges)
-        hf.ppr(graph, random_restart(rng, nodes, batch), threads=3, backend="cpu")
-        return int(hf.backend_info()["backends"]["cpu"]["last_calls"]["ppr_f32"]["threads"])
-
-    assert threads(50, 100, 1) == 1
-    assert threads(20_000, 200_000, 1) == 3
-    assert threads(5_000, 20_000, 32) == 3
+@pytest.mark.parametrize(
+    ("batch", "threads", "lanes"),
+    [
+        (2, 2, [1, 1]),
+        (4, 2, [4]),
+        (5, 2, [4, 4]),
+        (8, 8, [4, 4]),
+        (32, 2, [32]),
+        (40, 2, [16, 4, 16, 4]),
+        (64, 2, [32, 32]),
+        (65, 2, [32, 32, 1]),
+        (70, 2, [32, 32, 4, 4]),
+    ],
+)
+def test_threads_walk_with_blocks_of_their_own(batch: int, threads: int, lanes: list[int]) -> None:
+    graph = random_graph(np.random.default_rng(9), 9000, 36000, directed=False, types=1, weights="random", hub=17)
+    restart = random_restart(np.random.default_rng(10), graph.num_nodes, batch)
+    at_once = _native.ppr_blocks_at_once(graph.num_nodes, graph.num_stored, batch, threads)
+    assert (at_once > 1) == (len(lanes) > 1)
+    assert list(lane_blocks(batch, at_once)) == lanes
+    alone, together = (hf.ppr(graph, restart, backend="cpu", threads=count) for count in (1, threads))
+    for name in NAMES:
+        assert_bitwise(getattr(together, name), getattr(alone, name), name)
+    lists, parted = (hf.ppr_topk(graph, restart, 20, backend="cpu", threads=count) for count in (1, threads))
+    for name in ("ids", "scores", "score_bounds", "proven", "iterations", "residual", "bound"):
+        assert_bitwise(getattr(parted, name), getattr(lists, name), name)

@@ -128,8 +128,9 @@ constexpr int PPR_SLICE = 8;     // chains of additions that a CPU runs in paral
 // The smallest share of a restart: no restart is rounded to 0.
 constexpr double PPR_LEAST_SHARE = 4.9406564584124654e-324;
 constexpr double PPR_LEAST_WEIGHT = 3.944304526105059e-31;  // 2^-101, the smallest node weight above 0
-constexpr int PPR_FEW_LANES = 8;   // the most queries at a time that profit from rows by length
-constexpr int PPR_TILE_LANES = 4;  // and the most that profit from tiles
+constexpr int PPR_FEW_LANES = 8;               // the most queries at a time that profit from rows by length
+constexpr int PPR_TILE_LANES = 4;              // and the most that profit from tiles
+constexpr int64_t PPR_CACHED_NODES = 1 << 18;  // the most nodes for which a lane's state (1 MiB) fits a core's L2 cache
 
 // The entries of rows stored by length, longest first, so that PPR_SLICE chains of additions run in parallel. A unit is a
 // segment of one of the first `long_rows` rows, or one of the other rows, which have at most one segment. Units are ordered
@@ -183,7 +184,7 @@ struct PprGraph {
     const int32_t* internal;  // (N,) the internal node of each stored row
     // The same graph with rows of equal length adjacent, for few lanes on a CPU; or null.
     const PprGraph* by_length;
-    const PprSlices* slices;  // of a graph with rows by length, for one lane; else null
+    const PprSlices* slices;  // of a graph with rows by length, for few lanes; else null
     const PprTiles* tiles;    // of a large graph with rows in internal order, for few lanes; else null
     // Derived from degree, once per graph. T' is 1 for joint (types summed in order), T for per_type.
     const double* scale64;    // (N, T') 1 / degree, 0 if the degree is 0

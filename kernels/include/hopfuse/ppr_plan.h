@@ -2,6 +2,7 @@
 #pragma once
 
 #include "hopfuse/integers.h"
+#include "hopfuse/ppr.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
@@ -78,6 +79,21 @@ HOPFUSE_FN int32_t ppr_threads(int64_t nodes, int64_t stored, int lanes, int32_t
     constexpr int64_t grain = 1 << 16;
     const int64_t worth = 1 + (nodes + stored) * (lanes > 8 ? lanes / 8 : 1) / grain;
     return worth < most ? static_cast<int32_t>(worth) : most;
+}
+
+// Whether queries are worth dividing among threads, one block for each: a block of two queries costs as much as one of four,
+// and blocks of 16 on a thread each as much as a block of 32 on two threads.
+HOPFUSE_FN bool ppr_are_shared(int64_t queries, int64_t threads) {
+    return threads > 1 && (queries == threads || (queries > 2 * threads && queries != 16 * threads));
+}
+
+// The number of blocks of lanes that a CPU walks at the same time, each on one thread; 1: each block on all threads. Threads
+// with a state of their own do not wait for each other's writes. On a large graph the states of several blocks would compete
+// for the cache. Results do not depend on it.
+HOPFUSE_FN int32_t ppr_blocks_at_once(int64_t nodes, int64_t stored, int64_t queries, int32_t most) {
+    const int lanes = queries < 1 << 20 ? static_cast<int>(queries) : 1 << 20;
+    const int32_t threads = ppr_threads(nodes, stored, lanes, most);
+    return nodes <= PPR_CACHED_NODES && ppr_are_shared(queries, threads) ? threads : 1;
 }
 
 }  // namespace hopfuse

@@ -18,29 +18,45 @@ MANY_LANES = 32
 """The most queries that walk together in a block."""
 NARROW_NODES = 2**16
 """The most nodes that 16-bit numbers can address."""
-CACHED_NODES = 2**18
+CACHED_NODES = _native.PPR_CACHED_NODES
 """The most nodes for which the state of a lane (1 MiB) fits a core's L2 cache."""
 WINDOW = 256
 """Rows sorted by length at a time for many lanes; their state fits a core's L1 cache, so locality is kept."""
 
 
 @lru_cache(maxsize=1024)
-def lane_blocks(batch: int) -> tuple[int, ...]:
-    """Return the lane counts of the blocks into which ppr_f32.cpp splits a batch."""
-    lanes = [MANY_LANES] * (batch // MANY_LANES)
-    left = batch % MANY_LANES
-    if left > MANY_LANES // 2:
-        lanes.append(MANY_LANES // 2)
-        left -= MANY_LANES // 2
-    if left:
-        lanes.append(next(width for width in (1, 4, 8, MANY_LANES // 2) if width >= left))
+def lane_blocks(batch: int, at_once: int = 1) -> tuple[int, ...]:
+    """Return the lane counts of the blocks of ppr_f32.cpp for a batch, ``at_once`` of which walk at the same time."""
+    rounds, rest = divmod(batch, MANY_LANES * at_once)
+    lanes = [MANY_LANES] * (rounds * at_once)
+    shares = at_once if _native.ppr_are_shared(rest, at_once) else 1
+    for share in range(shares):
+        lanes += _lanes_in_turn(rest * (share + 1) // shares - rest * share // shares)
     return tuple(lanes)
 
 
+def _lanes_in_turn(queries: int) -> list[int]:
+    """Return the lane counts of blocks that walk one after another."""
+    half = MANY_LANES // 2
+    lanes = []
+    while queries:
+        taken = MANY_LANES if queries >= MANY_LANES else half if queries > half else queries
+        lanes.append(next(width for width in (1, 4, 8, half, MANY_LANES) if width >= taken))
+        queries -= taken
+    return lanes
+
+
 def threads_used(graph: Graph, queries: PprQueries) -> int:
-    """Return the most threads that a block of the batch uses; the widest block uses the most."""
-    widest = max(lane_blocks(queries.damping.size), default=1)
+    """Return the most threads that a batch uses: blocks that walk at once, or threads of the widest block."""
+    batch, at_once = queries.damping.size, _blocks_at_once(graph, queries)
+    if at_once > 1:
+        return at_once
+    widest = max(lane_blocks(batch), default=1)
     return _native.ppr_threads(graph.num_nodes, graph.num_stored, widest, queries.threads)
+
+
+def _blocks_at_once(graph: Graph, queries: PprQueries) -> int:
+    return _native.ppr_blocks_at_once(graph.num_nodes, graph.num_stored, queries.damping.size, queries.threads)
 
 
 def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> _native.GraphView:
@@ -49,7 +65,7 @@ def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> 
     With ``regroups``, unfinished queries are regrouped into narrower blocks, which need the layout for few lanes.
     """
     with_rows = graph.directed and (queries.allow is not None or queries.node_weights is not None)
-    lanes = lane_blocks(queries.damping.size)
+    lanes = lane_blocks(queries.damping.size, _blocks_at_once(graph, queries))
     is_large = graph.num_nodes > CACHED_NODES
     few = regroups or min(lanes) <= (_native.PPR_TILE_LANES if is_large else _native.PPR_FEW_LANES)
     many = not is_large and max(lanes) > _native.PPR_FEW_LANES
