@@ -24,6 +24,7 @@ from .parts import (
     statements_of,
     word_arrays,
 )
+from .rows import take_strings
 from .words import WordInfo
 
 Arrays = dict[str, NDArray[Any]]
@@ -168,12 +169,12 @@ def _num_stated(facts: Facts, allow: NDArray[np.bool_]) -> Rows:
 def _passage_arrays(whole: Contents, rows: Rows) -> Arrays:
     ids = whole.passage_ids
     arrays = {
-        **_strings("passage.title", whole.titles, rows),
-        **_strings("passage.text", whole.texts, rows),
+        **take_strings("passage.title", *whole.titles.arrays(), rows),
+        **take_strings("passage.text", *whole.texts.arrays(), rows),
         "passage.length": whole.passage_lengths[rows],
     }
     if isinstance(ids, StringColumn) and rows.size:
-        arrays |= _strings("passage.id", ids, rows)
+        arrays |= take_strings("passage.id", *ids.arrays(), rows)
     else:
         numbers = np.array(ids[:], np.int64) if not isinstance(ids, StringColumn) else np.zeros(0, np.int64)
         arrays["passage.id.number"] = numbers[rows]
@@ -186,20 +187,13 @@ def _entity_arrays(whole: Contents, rows: Rows) -> Arrays:
     aliases: RaggedStrings = whole.entity_aliases
     own = [aliases[int(row)] for row in rows]
     arrays = {
-        **_strings("entity.name", whole.entity_names, rows),
+        **take_strings("entity.name", *whole.entity_names.arrays(), rows),
         "entity.alias.rows": np.cumsum([0, *map(len, own)], dtype=np.int64),
         **string_arrays("entity.alias", [alias for row in own for alias in row]),
     }
     if whole.entity_vectors is not None:
         arrays["entity.vectors"] = whole.entity_vectors[rows]
     return arrays
-
-
-def _strings(name: str, column: StringColumn, rows: Rows) -> Arrays:
-    """Return the sections of some strings of a column, copied without decoding."""
-    offsets, data = column.arrays()
-    taken, count = entries_of(offsets, data, rows)
-    return {f"{name}.offsets": np.concatenate([[0], np.cumsum(count)]).astype(np.int64), f"{name}.bytes": taken}
 
 
 def _parts(edges: EdgeStatements) -> tuple[NDArray[Any], ...]:
