@@ -55,14 +55,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             setting = Setting(folder, index, questions, replace(lengths, **changes))
             for measure in options.measure or MEASURES:
                 rows.append(_row(measure, setting, options.quick))
-                print(_said(rows[-1]), file=sys.stderr, flush=True)
+                _keep(rows, options.out)
     except UnavailableError as reason:
         rows.append({"case": "serving", "measure": None, "status": "skip", "reason": str(reason)})
-        print(_said(rows[-1]), file=sys.stderr)
-    if options.out:
-        options.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        _keep(rows, options.out)
     print(page(rows), end="")
     return int(any(row["status"] == "error" for row in rows))
+
+
+def _keep(rows: Sequence[dict[str, Any]], out: Path | None) -> None:
+    """Print the latest row, and write all of them: a later measurement may be stopped."""
+    print(_said(rows[-1]), file=sys.stderr, flush=True)
+    if out is not None:
+        out.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 @contextmanager

@@ -4,18 +4,50 @@ from __future__ import annotations
 
 import math
 import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
 from ._validation import MAX_THREADS, check_threads
 from .errors import InputError
 
+_sharing = threading.local()
+
+
+@contextmanager
+def sharing(calls: Callable[[], int]) -> Iterator[None]:
+    """Let this thread's calls use their share of the threads that they may use: divided by ``calls()``, rounded up.
+
+    ``calls()`` is the number of threads that make calls at present, at least 1.
+
+    Examples
+    --------
+    >>> from hopfuse._threads import sharing, thread_count
+    >>> with sharing(lambda: 2):
+    ...     thread_count(3), thread_count(1)
+    (2, 1)
+    """
+    _sharing.calls = calls
+    try:
+        yield
+    finally:
+        del _sharing.calls
+
 
 def thread_count(threads: int | None) -> int:
-    """Return ``threads``, else HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the number of available processors.
+    """Return the number of threads of a call, or this thread's share of it within :func:`sharing`.
 
-    That number is the smaller of the process's CPU affinity and its control group's CPU quota, rounded up.
+    It is ``threads``, else HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the number of available processors: the
+    smaller of the process's CPU affinity and its control group's CPU quota, rounded up.
     """
+    calls = getattr(_sharing, "calls", None)
+    whole = _whole_count(threads)
+    return whole if calls is None else -(-whole // calls())
+
+
+def _whole_count(threads: int | None) -> int:
     given = check_threads(threads)
     if given is not None:
         return given

@@ -212,6 +212,19 @@ def test_requests_ask_every_question(tmp_path):
     assert len(drawn) == len(drawn.vectors) > 0
 
 
+def test_a_measurement_is_written_before_the_next(monkeypatch, tmp_path):
+    out, seen = tmp_path / "rows.jsonl", []
+
+    def measured(measure, setting, quick):
+        seen.append(len(out.read_text().splitlines()) if out.exists() else 0)
+        return {"measure": measure, "status": "skip", "reason": "nothing is measured here"}
+
+    monkeypatch.setattr(command, "_row", measured)
+    monkeypatch.setattr(command.wrk, "require", lambda: None)
+    assert command.main(["--quick", "--measure", "sample", "reload", "batch", "--out", str(out)]) == 0
+    assert seen == [0, 1, 2]
+
+
 @pytest.mark.full
 def test_the_quick_mode_measures_everything(tmp_path):
     if shutil.which("wrk") is None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from hopfuse._threads import thread_count
 from hopfuse.serve.batcher import Batcher, BatchTimes
 from hopfuse.serve.errors import RefusalError
 from hypothesis import given
@@ -22,9 +23,11 @@ class Held:
 
     def __init__(self, **options: Any) -> None:
         self.go, self.begun, self.ran = threading.Event(), threading.Event(), list[tuple[Any, list[Any]]]()
+        self.threads = list[int]()  # that a call of each batch may use of eight
         self.batcher = Batcher(self._run, **{"limit": 4, "max_requests": 100, "max_bytes": 10**6, **options})
 
     def _run(self, group: Any, payloads: list[Any]) -> list[Any]:
+        self.threads.append(thread_count(8))
         self.ran.append((group, payloads))
         self.begun.set()
         self.go.wait()
@@ -82,23 +85,32 @@ def test_what_is_read_in_one_turn_of_the_loop_is_one_batch():
     asyncio.run(test())
 
 
-def test_a_second_worker_starts_only_if_another_batch_has_gathered():
+def test_a_second_worker_takes_what_comes_during_a_batch_and_both_divide_the_threads():
     async def test(one: Held) -> None:
         works = [one.add(at) for at in range(3)]
-        await asyncio.sleep(0.02)
-        assert len(one.ran) == 1  # that of the first worker
-        works.append(one.add(3))
         while len(one.ran) < 2:
             await asyncio.sleep(0)
-        works += [one.add(at) for at in range(4, 9)]
+        works += [one.add(at) for at in range(3, 8)]
         await asyncio.sleep(0.02)
         assert len(one.ran) == 2
         one.go.set()
         await asyncio.gather(*(work.future for work in works))
 
-    ran = [payloads for _, payloads in held(test, workers=2).ran]
-    assert ran[:2] == [["first"], [0, 1, 2, 3]]
-    assert sorted(at for payloads in ran[2:] for at in payloads) == [4, 5, 6, 7, 8]
+    one = held(test, workers=2)
+    ran = [payloads for _, payloads in one.ran]
+    assert ran[:2] == [["first"], [0, 1, 2]]
+    assert sorted(at for payloads in ran[2:] for at in payloads) == [3, 4, 5, 6, 7]
+    assert one.threads[:2] == [8, 4]
+
+
+@pytest.mark.parametrize(("waiting", "sizes"), [(16, [16]), (21, [16, 5]), (31, [16, 15]), (40, [32, 8]), (64, [64])])
+def test_many_queries_fill_the_lanes_of_a_walk(waiting, sizes):
+    async def test(one: Held) -> None:
+        works = [one.add(at) for at in range(waiting)]
+        one.go.set()
+        await asyncio.gather(*(work.future for work in works))
+
+    assert [len(payloads) for _, payloads in held(test, limit=64).ran[1:]] == sizes
 
 
 def test_batches_that_run_together_share_the_time():

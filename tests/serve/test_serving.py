@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import json
 import os
 import re
 import signal
@@ -9,10 +12,13 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from hopfuse.serve.decoding import LARGE
+from hopfuse.serve.watching import PATIENCE, Watching
 from serve.served import Letters, configured, load, running, small_index
 
 SEARCH = {"queries": ["What is far from Ankara?"]}
@@ -62,23 +68,60 @@ def until(condition):
 
 def test_a_deadline_that_passes_in_the_queue_or_in_the_kernel_is_504(held):
     url, encoder, pool = held
-    running_one = pool.submit(post, url, timeout_ms=600)
+    several = [pool.submit(post, url, timeout_ms=600)]
     encoder.begun.wait()
+    several.append(pool.submit(post, url, timeout_ms=600))  # for the second worker
+    until(lambda: metric(url, 'hopfuse_request_seconds_count{stage="read"}') == 2)
+    until(lambda: metric(url, "hopfuse_queue_requests") == 0)
     queued = post(url, timeout_ms=400)  # a busy machine takes long for a batch
     assert (queued.status_code, queued.json()["error"]["code"]) == (504, "timeout")
-    assert running_one.result().status_code == 504
+    assert [one.result().status_code for one in several] == [504, 504]
     assert metric(url, "hopfuse_queue_requests") == 0
     before = metric(url, 'hopfuse_queries_total{index="cities"}')
     encoder.go.set()
     assert post(url).status_code == 200
-    assert metric(url, 'hopfuse_queries_total{index="cities"}') == before + 2  # the first, and this one
+    assert metric(url, 'hopfuse_queries_total{index="cities"}') == before + 3  # those of the workers, and this one
+
+
+def test_large_bodies_at_a_time_are_all_answered(path):
+    many = {"queries": SEARCH["queries"] * 200}
+    padded = json.dumps(many) + " " * LARGE
+    with running(configured(path)) as url, ThreadPoolExecutor(8) as pool:
+        kind = {"content-type": "application/json"}
+        asked = [
+            pool.submit(httpx.post, f"{url}/v1/search", content=padded, headers=kind, timeout=60) for _ in range(8)
+        ]
+        one = post(url).json()["results"]
+        assert [answer.result().json()["results"] for answer in asked] == [one * 200] * 8
+
+
+def test_the_end_of_watching_leaves_no_circle_of_references():
+    class Request:
+        async def receive(self):
+            await asyncio.Event().wait()
+
+    async def watch(request):
+        watching = Watching(request.receive, lambda: None)
+        await asyncio.sleep(2 * PATIENCE)  # until its task waits
+        watching.end()
+        await asyncio.sleep(0)
+
+    gc.disable()
+    try:
+        request = Request()
+        left = weakref.ref(request)
+        asyncio.run(watch(request))
+        del request
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 def test_a_full_queue_is_429_with_retry_after_and_health_answers(held):
     url, encoder, pool = held
     waiting = [pool.submit(post, url, timeout_ms=60_000)]
     encoder.begun.wait()
-    waiting += [pool.submit(post, url, timeout_ms=60_000) for _ in range(2)]
+    waiting += [pool.submit(post, url, timeout_ms=60_000) for _ in range(3)]  # one of them for the second worker
     until(lambda: metric(url, "hopfuse_queue_requests") == 2)
     refused = post(url)
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "overloaded")
@@ -89,7 +132,7 @@ def test_a_full_queue_is_429_with_retry_after_and_health_answers(held):
         early.sendall(b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n")
         assert b" 429 " in early.recv(1000).partition(b"\r\n")[0]
     encoder.go.set()
-    assert [one.result().status_code for one in waiting] == [200] * 3
+    assert [one.result().status_code for one in waiting] == [200] * 4
     assert metric(url, 'hopfuse_refusals_total{code="overloaded"}') == 2
 
 

@@ -23,7 +23,7 @@ from .config import is_loopback
 from .decoding import read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError, invalid
-from .http import JSON, check_content_type, check_origin, json_response, read_body, refused, stated_length
+from .http import JSON, check_content_type, check_origin, json_response, read_body, refused
 from .keys import Principal
 from .logs import log_request
 from .mcp import OverHttp
@@ -206,9 +206,7 @@ class Routes:
     async def search(self, request: Request) -> Response:
         service, arrived = self._service, time.perf_counter()
         kind = check_content_type(request, (JSON, ARROW))
-        limits = service.config.limits
-        service.batcher.check_full(stated_length(request, limits))
-        body = await read_body(request, limits)
+        body = await read_body(request, service.config.limits, service.batcher.check_full)
         read = read_search if kind == JSON else read_arrow
         search = await read(service, body, request.state.principal)
         stages = service.metrics.stages

@@ -1,10 +1,10 @@
 """Batch queued requests for worker threads: the first takes what is queued whenever it is free.
 
-There is no timer: requests that find the worker idle are searched at once, together if the event loop read them in one
-turn, and requests that arrive during a batch form the next. While a batch runs, a second worker starts only if another
-one has gathered: two calls at a time use the processors better than one, and smaller batches would use them worse. The
-queue is bounded in requests and bytes. A request whose deadline cannot be met is refused on arrival; one whose deadline
-passes in the queue is not searched.
+There is no timer: requests that find a worker idle are searched at once, together if the event loop read them in one
+turn, and requests that arrive while all workers are busy form the next batches. Batches that run at a time divide the
+processors, which costs less than the threads of one call waiting for each other. The queue is bounded in requests and
+bytes. A request whose deadline cannot be met is refused on arrival; one whose deadline passes in the queue is not
+searched.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._threads import sharing
 from .errors import RefusalError
 
 #: Weight of the latest batch in the moving average of batch times.
 NEWEST = 0.2
+#: Queries above which a batch takes a power of two: so many lanes walk together, which takes as long if some are empty.
+LANES = 16
 #: Multiple of its estimated time that a request must have until its deadline: one that is too late has cost its search.
 MARGIN = 1.25
 
@@ -217,16 +220,10 @@ class Batcher:
             if owner not in self._turns:
                 self._turns[owner] = self._served
             self._waiting[owner] = self._waiting.get(owner, 0) + size
-            if not self._woken and self._due():
+            if not self._woken and len(self._running) < len(self._threads):
                 self._woken = True
                 loop.call_soon(self._wake)  # after the other requests of this turn of the loop
         return work
-
-    def _due(self) -> bool:
-        """Return whether another batch should start now."""
-        if not self._running:
-            return bool(self._queues)
-        return len(self._running) < len(self._threads) and self.queries >= self._gather
 
     def _wake(self) -> None:
         with self._ready:
@@ -242,6 +239,11 @@ class Batcher:
                 self._forget(work)
                 self._prune(work.owner, work.group)
         _settle(work, refusal)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a batch runs or work waits."""
+        return bool(self._running or self._queues)
 
     def wait_of(self, owner: str, size: int) -> float:
         """Return the estimated seconds until ``size`` more queries of an owner would be answered."""
@@ -302,7 +304,7 @@ class Batcher:
         assert self._loop is not None
         while True:
             with self._ready:
-                self._ready.wait_for(lambda: self._closed or self._due())
+                self._ready.wait_for(lambda: self._closed or self._queues)
                 if self._closed:
                     return
                 works, late_ones = self._take()
@@ -310,7 +312,7 @@ class Batcher:
                 if works:
                     self._count_costs()
                     self._running.append(batch)
-                    if self._due():
+                    if self._queues:
                         self._ready.notify()
             if late_ones:
                 self._loop.call_soon_threadsafe(_settle_all, late_ones, [late()] * len(late_ones))
@@ -321,7 +323,8 @@ class Batcher:
         assert self._loop is not None
         began = time.monotonic()
         try:
-            outcomes = list(self._run(works[0].group, [one.payload for one in works]))
+            with sharing(lambda: max(1, len(self._running))):
+                outcomes = list(self._run(works[0].group, [one.payload for one in works]))
         except Exception as error:  # the worker must survive any error of a search
             outcomes = [error] * len(works)
         took = time.monotonic() - began
@@ -347,8 +350,8 @@ class Batcher:
         """
         works: list[Work] = []
         too_late: list[Work] = []
-        now, room, group = time.monotonic(), self.limit, None
-        while self.limit - room < self._gather:
+        now, room, group, enough = time.monotonic(), self.limit, None, self._enough()
+        while self.limit - room < enough:
             owners = [owner for owner in self._queues if group is None or group in self._queues[owner]]
             fitting = [(self._turns[owner], at, owner) for at, owner in enumerate(owners)]
             taken = None
@@ -365,6 +368,11 @@ class Batcher:
             works.append(taken)
             room, group = room - taken.size, taken.group
         return works, too_late
+
+    def _enough(self) -> int:
+        """Return the number of queries from which on a batch takes no further work."""
+        most = min(self.queries, self._gather)
+        return 1 << (most.bit_length() - 1) if most > LANES else self._gather
 
     def _next(self, owner: str, group: Hashable, room: int, now: float, too_late: list[Work]) -> Work | None:
         """Take the first work of a queue that is not late, if it fits."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from typing import Any
 
@@ -10,14 +12,16 @@ import msgspec
 from .config import Limits
 from .errors import RefusalError, invalid
 from .keys import Principal
-from .schema import PassagesRequest, QueryIn, SearchRequest, TimeoutOnly
+from .schema import Outline, PassagesRequest, QueryIn, SearchRequest
 from .searches import Search
 from .service import Service
 from .snapshots import Query, Snapshot
 from .vectors import vector_of
 
+#: Bytes of a body above which no other is decoded in the same turn of the event loop, which would delay all requests.
+LARGE = 32768
 _DECODER = msgspec.json.Decoder(SearchRequest)
-_TIMEOUT = msgspec.json.Decoder(TimeoutOnly)
+_OUTLINE = msgspec.json.Decoder(Outline)
 _CHANGES = msgspec.json.Decoder(PassagesRequest)
 
 
@@ -30,9 +34,14 @@ async def read_search(service: Service, body: bytes, principal: Principal) -> Se
         400 with the field; 404 if the index does not exist; 504 if it does not reach the seq in time.
     """
     arrived = time.monotonic()
-    if b'"timeout_ms"' in body:  # a late request need not be decoded
-        service.check_deadline(principal, decode(_TIMEOUT, body).timeout_ms, arrived)
-    asked = decode(_DECODER, body)
+    is_large = len(body) > LARGE
+    async with service.turn if is_large else contextlib.nullcontext():
+        if service.batcher.is_busy:  # what will be refused need not be decoded
+            outline = decode(_OUTLINE, body)
+            service.check_deadline(principal, len(outline.queries), outline.timeout_ms, arrived)
+        asked = decode(_DECODER, body)
+        if is_large:
+            await asyncio.sleep(0)
     snapshot = await service.snapshot_at(asked.index, principal, asked.at_least, asked.timeout_ms)
     limits = service.config.limits
     if len(asked.queries) > limits.queries:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,24 +20,26 @@ JSON = "application/json"
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda value: plain(value))
 
 
-def stated_length(request: Request, limits: Limits) -> int:
-    """Return Content-Length, 0 if the request has none; refuse one that is too large (413)."""
-    stated = request.headers.get("content-length", "")
-    length = int(stated) if stated.isdecimal() else 0
-    if length > limits.body_bytes:
-        raise _too_large(limits)
-    return length
-
-
-async def read_body(request: Request, limits: Limits) -> bytes:
+async def read_body(request: Request, limits: Limits, admit: Callable[[int], None] = lambda nbytes: None) -> bytes:
     """Return the body of a request.
+
+    Parameters
+    ----------
+    request : Request
+    limits : Limits
+    admit : callable, optional
+        ``admit(nbytes)`` is called with Content-Length, 0 if there is none, before the body is read, and may refuse it.
 
     Raises
     ------
     RefusalError
-        413: it is too long. 408: it did not arrive in time.
+        413: it is too long. 408: it did not arrive in time. Or that of ``admit``.
     """
-    stated_length(request, limits)
+    stated = request.headers.get("content-length", "")
+    length = int(stated) if stated.isdecimal() else 0
+    if length > limits.body_bytes:
+        raise _too_large(limits)
+    admit(length)
     parts, size = [], 0
     try:
         async with asyncio.timeout(limits.body_seconds):

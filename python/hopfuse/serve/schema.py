@@ -59,9 +59,10 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True):
     )
 
 
-class TimeoutOnly(msgspec.Struct):
-    """The field of a search by which it is refused before the others are decoded."""
+class Outline(msgspec.Struct):
+    """The fields of a search by which it is refused before its queries are decoded."""
 
+    queries: list[msgspec.Raw] = []
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 

@@ -106,7 +106,7 @@ def run(config: ServeConfig, load: Load) -> None:
         if config.workers > 1:
             run_workers(config, partial(_answer, load))
             return
-        service = Service(config, load)
+        service = Service(config, load, alone=True)
         service.open_all()
         if not config.share_port:
             _server(service, notify_ready, start_first=NOTIFY in os.environ).run()
@@ -119,7 +119,7 @@ def run(config: ServeConfig, load: Load) -> None:
 def _answer(load: Load, config: ServeConfig, place: Place, bound: socket.socket, ready: Callable[[], None]) -> None:
     """Serve as a worker until a signal."""
     start_logging(config.log, place.number)
-    service = Service(config, load, place)
+    service = Service(config, load, place, alone=True)
     service.open_all()
     _server(service, ready, start_first=True).run(sockets=[bound])
 

@@ -7,6 +7,7 @@ turns and deadlines are the same for all.
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,8 +34,8 @@ from .watching import Watching
 from .workers import Place
 from .writing import Changes
 
-#: Batches that are searched at a time on the CPU. One leaves processors idle while Python prepares it, and where its
-#: threads wait for each other.
+#: Batches that are searched at a time on the CPU, and divide its processors. One leaves some idle while Python prepares
+#: it, and where its threads wait for each other.
 BATCHES = 2
 
 
@@ -54,6 +55,8 @@ class Service:
         later state, from another thread, and must return the same encoder.
     place : Place, optional
         The worker's place among several.
+    alone : bool
+        Whether the process has no other purpose, so that its objects may be kept from the garbage collector.
 
     Examples
     --------
@@ -76,8 +79,8 @@ class Service:
     'The sea.'
     """
 
-    def __init__(self, config: ServeConfig, load: Load, place: Place | None = None) -> None:
-        self.config, self.metrics = config, Metrics()
+    def __init__(self, config: ServeConfig, load: Load, place: Place | None = None, *, alone: bool = False) -> None:
+        self.config, self.metrics, self._alone = config, Metrics(), alone
         self.worker = None if place is None else place.number
         self._siblings = None if place is None else Siblings(place, self.metrics)
         self.keys = Keys(config.keys)
@@ -99,6 +102,7 @@ class Service:
         self._recipes = Recipes(config, self._maker)
         self._reader = ThreadPoolExecutor(1, "hopfuse-follow")
         self._turns = Turns()
+        self.turn = asyncio.Lock()  # of large bodies, to be decoded
         self._lives: dict[str, LiveIndex[Index]] = {}
         self.followers: dict[str, Follower] = {}
         self.changes = Changes(config, self.metrics)
@@ -180,6 +184,9 @@ class Service:
         """Search this state of an index from now on; requests in progress keep theirs."""
         self.snapshots[snapshot.name] = snapshot
         self._recipes.forget(snapshot.name)
+        if self._alone:
+            gc.collect(1)
+            gc.freeze()  # a full collection would visit every name of the index, for tens of milliseconds
         self.metrics.seq.labels(snapshot.name).set(snapshot.seq)
         self.changes.compact_if_due(snapshot.name)
 
@@ -232,9 +239,9 @@ class Service:
         await self.followers[snapshot.name].reach(at_least, self._deadline(timeout_ms))
         return self.snapshot(snapshot.name, principal)
 
-    def check_deadline(self, principal: Principal, timeout_ms: int | None, arrived: float) -> None:
-        """Refuse a request of a key that cannot be answered in time even if it has only one query."""
-        self.batcher.check_deadline(principal.name, 1, arrived + self._timeout(timeout_ms) / 1000)
+    def check_deadline(self, principal: Principal, size: int, timeout_ms: int | None, arrived: float) -> None:
+        """Refuse so many queries of a key if they cannot be answered in time."""
+        self.batcher.check_deadline(principal.name, size, arrived + self._timeout(timeout_ms) / 1000)
 
     async def search(self, search: Search, *, watch: Callable[[], Awaitable[Any]] | None = None) -> Answer:
         """Answer a request.

@@ -38,3 +38,4 @@ class Watching:
         self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
+            self._task = None  # the exception of its end refers to this object: the request would be in a cycle
