@@ -33,9 +33,9 @@ The speed-ups of adapters over the libraries' own code (HippoRAG, NetworkX, fast
 """
 
 NO_GPU = """\
-**Nothing on this page was measured on a GPU.** On a machine with one, `python -m bench --backend cuda` measures hopfuse
-beside whichever of faiss (`faiss-gpu-cu12`), cuVS (`cuvs-cu13`), PyTorch, CuPy and cuGraph (`pylibcugraph-cu13`) are
-installed. [gpu.md](gpu.md) has computed times.
+**Nothing on this page was measured on a GPU**; [gpu.md](gpu.md) has measured and computed times. On a machine with a
+GPU, `python -m bench --backend cuda` measures hopfuse beside whichever of faiss (`faiss-gpu-cu12`), cuVS (`cuvs-cu13`),
+PyTorch, CuPy and cuGraph (`pylibcugraph-cu13`) are installed.
 """
 
 GPU = """\

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 from pathlib import Path
 from statistics import median
 
 from .first_gpu.sizes import FULL
+from .measured_gpu import section
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "gpu.md"
 BATCHES = (1, 32, 256)
@@ -40,6 +42,7 @@ CARDS = (
     Card("T4", 320, 4, 8.1, 1 / 32, 1.59),
     Card("L4", 300, 48, 30.3, 1 / 64, 2.04),
     Card("H100 SXM", 3350, 50, 66.9, 1 / 2, 1.98),
+    Card("H200", 4800, 60, 66.9, 1 / 2, 1.98),
 )
 
 
@@ -70,14 +73,18 @@ PART_SIZES = (
     Size("ten million", 10_000_000, 100_000_000, 10_000_000, 1024, item=2),
 )
 #: Launches (including the matrix product), copies and clears of a recorded search: tests/kernels/test_capture.py.
-LAUNCHES, COPIES, CLEARS = 49, 0, 0
-BLOCK_LAUNCHES = 41  # of these, those of a block of lanes
+LAUNCHES, COPIES, CLEARS = 50, 0, 0
+BLOCK_LAUNCHES = 42  # of these, those of a block of lanes
 #: Graph nodes that a filter adds: ppr_mask, counts of long rows (2), ppr_degrees, the volume (2), three clears.
 FILTER_NODES = 9
 NODE_SECONDS, BANDWIDTH_SHARE, SECTOR, PASS_BYTES = 1.5e-6, 0.8, 32, 1 << 23
-#: Entries of the hub and of a segment; cycles per entry or segment of a chain, and per turn of the block that scans
-#: candidates.
-HUB, SEGMENT, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 64, 125, 150, 128
+#: Entries of the hub and of a segment; cycles per entry or segment of a chain, and per turn of a block that scans
+#: candidates (on an H200, 7,813 turns took 5.88 ms).
+HUB, SEGMENT, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 64, 125, 1500, 128
+#: The blocks that share a lane's candidates, as in backends/cuda/ppr_topk.py, and how often they are scanned.
+SPLIT_BLOCKS, SPLIT_CANDIDATES, KEPT, SCANS = 1056, 1 << 10, 128, 2
+#: Float32 operations of a GPU for each byte that it gathers from L2: 256 and 16 in a cycle of a multiprocessor.
+FLOPS_PER_L2_BYTE = 16
 #: Reads of shared memory in a product of 16-bit rows, for its multiplications: 12 for 32, at a quarter of their rate.
 SHARED_SHARE = 12 / 32 * 4
 PARTS = ("walk", "certificate", "selection", "dense", "nodes")
@@ -87,10 +94,22 @@ def most_lanes(size: Size, card: Card) -> int:
     """Return the lanes of a block, as in backends/cuda/ppr.py."""
 
     def moved(lanes: int) -> float:
-        whole = 8 * size.stored + 20 * size.nodes + 8 * lanes * size.nodes + PASS_BYTES
-        return (whole + gather_bytes(size, card, lanes, 4)) / lanes
+        state, gathered = 4 * lanes * size.nodes, float(max(SECTOR, 4 * lanes) * size.stored)
+        if state <= int(card.l2 * 2**20) // 2:
+            gathered /= l2_speedup(card)
+        return (8 * size.stored + 20 * size.nodes + 2 * state + gathered + PASS_BYTES) / lanes
 
     return min((32, 16, 8, 4), key=moved)
+
+
+def l2_speedup(card: Card) -> float:
+    """Return the bandwidth of the L2 cache over that of the memory."""
+    return max(1.0, 1e3 * card.flops / FLOPS_PER_L2_BYTE / card.bandwidth)
+
+
+def splits(candidates: int, lanes: int) -> int:
+    """Return the blocks that share a lane's candidates, as in backends/cuda/ppr_topk.py."""
+    return max(1, min(SPLIT_BLOCKS // lanes, candidates // SPLIT_CANDIDATES, isqrt(candidates // KEPT)))
 
 
 def gather_bytes(size: Size, card: Card, lanes: int, lane_bytes: int) -> float:
@@ -110,13 +129,14 @@ def parts(size: Size, card: Card) -> dict[str, float]:
     doubles = 2.0 * size.stored * (LANES + blocks) / (card.flops * card.double / 2 * 1e12)
     vectors = float(size.vectors * size.dim)
     dense = (size.item * vectors + 8.0 * size.vectors * LANES) / rate
+    scan = size.vectors / splits(size.vectors, lanes) / LOOK_THREADS * LOOK_CYCLES
     product = 2 * vectors * LANES / (card.flops * 1e12) * (SHARED_SHARE if size.item == 2 else 1.0)
     masked = size.stored * 9 + gathers + 24.0 * size.nodes * lanes + 32.0 * size.nodes * lanes
     masked += PASSES * state + gather_bytes(size, card, lanes, 8)
     return {
         "walk": blocks * (PASSES * one + MEASURED * state) / rate,
         "certificate": blocks * (one + 8 * size.stored + 3 * state) / rate + doubles,
-        "selection": 4.0 * size.vectors * LANES / rate + size.vectors / LOOK_THREADS * LOOK_CYCLES / (card.clock * 1e9),
+        "selection": SCANS * (4.0 * size.vectors * LANES / rate + blocks * scan / (card.clock * 1e9)),
         "dense": max(dense, product),
         "nodes": NODE_SECONDS * (LAUNCHES + COPIES + CLEARS + (blocks - 1) * BLOCK_LAUNCHES),
         "filter": blocks * (masked / rate + NODE_SECONDS * FILTER_NODES),
@@ -209,14 +229,14 @@ def cards() -> str:
     return "\n".join(lines)
 
 
-INTRODUCTION = """# Computed GPU times
+INTRODUCTION = """
+## Computed: other GPUs
 
-This page is written by `python -m bench.roofline`; do not edit it by hand. **Nothing on this page was measured on a
-GPU**: none was available. `backend="cuda"` runs on a GPU through CuPy (`pip install 'hopfuse[cuda13]'`, or `cuda12` for
-a CUDA 12 driver). On your machine, `hopfuse selftest` compares every kernel with the CPU bit for bit and times it, and
-`python -m bench --backend cuda` measures the operations beside whichever of faiss, cuVS, PyTorch, CuPy and cuGraph are
-installed. The project's tests run the kernels of `kernels/cuda` on an emulator, which shows that the results are
-correct, but not how long they take.
+This page is written by `python -m bench.roofline`; do not edit it by hand. `backend="cuda"` runs on a GPU through CuPy
+(`pip install 'hopfuse[cuda13]'`, or `cuda12` for a CUDA 12 driver). On your machine, `hopfuse selftest` compares every
+kernel with the CPU bit for bit and times it, and `python -m bench --backend cuda` measures the operations beside
+whichever of faiss, cuVS, PyTorch, CuPy and cuGraph are installed. The tables below are computed; compare the row of the
+H200 with the times above.
 
 - *Computed* (the tables by GPU): bytes of device memory by formula, divided by the published bandwidth, and float32
   arithmetic for the matrix product. A pass of L lanes moves nnz (4 + 4) + n (16 + 4) bytes of graph, 8 n L bytes of
@@ -225,9 +245,8 @@ correct, but not how long they take.
   end; *between* means that it does not fit. There are {passes} passes (damping 0.5, tol 1e-6), {measured} of them with
   residuals, and one more for the certificate. Launches (at most 2 per pass, replayed as one graph) and copies to and
   from the device are not included.
-- *Measured*: only the compilation at the first use, on a CPU.
 
-## GPUs
+### GPUs
 
 Bandwidth, L2, rates and boost clocks are from NVIDIA's papers on the Turing, Ampere GA102, Ada, Blackwell RTX and
 Hopper architectures.
@@ -258,7 +277,7 @@ of the parts, `--quick` runs all on small inputs. The exit status is 1 if a part
 
 `out_of_memory` fills the GPU's memory for moments, so use a GPU that nobody else is using. The folder `report.parts`
 beside the report has the output of each part. The `--quick` form was run on the emulator with substitutes for CuPy and
-compute-sanitizer (tests/bench/test_first_gpu.py); `torch_streams` and the peers were skipped, and have never run.
+compute-sanitizer (tests/bench/test_first_gpu.py).
 
 The first use compiles {files} files in threads, and says so on standard error. With NVRTC {nvrtc} for sm_89 they take
 {median:.1f} s of CPU time ({machine}, busy with other work: the median of {runs} runs of
@@ -271,33 +290,35 @@ COMPILED_FILES, COMPILED_BY, COMPILED_ON = 18, "13.2.78", "Intel Xeon with AVX-5
 COMPILED_SECONDS = (15.14, 15.54, 18.64, 17.55, 15.58, 17.11, 15.95)
 
 PARTS_TEXT = """
-## PhaseGraph by part, B = 32, computed
+### PhaseGraph by part, B = 32, computed
 
 These tables use the upper end of every formula: {share:.0%} of the published bandwidth; gathers in whole sectors of
 {sector} bytes, from memory if the states of all nodes take more than half of the L2; {node:.1f} µs for each of the
 {launches} launches, {copies} copies and {clears} clears that the emulator counts in a recorded search. The queries are
 walked in blocks of 4, 8, 16 or 32, whichever moves the fewest bytes (the state of a small block may fit in half of the
-L2), with {block} launches for each further block. *certificate* is a pass in float64, with two float64 instructions
-per entry and two per entry and lane. *selection* reads the scores of passages, and one block scans all of them, {look}
-cycles for {threads} (assumed). *dense* reads every vector once as it is stored, or takes the time of the float32
-product if that is longer: for 16-bit vectors {shared:.1f} times that of its arithmetic, for reads of shared memory. *a
-filter adds* the masks, degrees and volumes of each query, and reads of its tables. *a hub adds*, to each pass and to
-the certificate, a chain of {segment} entries and one of the segments of its row, which has {hub:,} entries: {cycles}
-cycles (assumed) for each entry or segment.
+L2, whose bandwidth is taken as 16 bytes in a cycle of a multiprocessor), with {block} launches for each further block.
+*certificate* is a pass in float64, with two float64 instructions per entry and two per entry and lane. *selection*
+reads the scores of passages twice, by up to {splits:,} blocks, {look:,} cycles for {threads} scores (measured on an
+H200). *dense* reads every vector once as it is stored, or takes the time of the float32 product if that is longer: for
+16-bit vectors {shared:.1f} times that of its arithmetic, for reads of shared memory. *a filter adds* the masks, degrees
+and volumes of each query, and reads of its tables. *a hub adds*, to each pass and to the certificate, a chain of
+{segment} entries and one of the segments of its row, which has {hub:,} entries: {cycles} cycles
+(assumed) for each entry or segment.
 """
 
 
 def render() -> str:
-    sections = [INTRODUCTION.format(passes=PASSES, measured=MEASURED), cards()]
+    sections = [section(), INTRODUCTION.format(passes=PASSES, measured=MEASURED).lstrip("\n"), cards()]
     for size in SIZES:
         sections.append(
-            f"\n## PhaseGraph, {size.name} size, computed\n\n{size.nodes:,} nodes, {size.stored:,} stored entries with "
-            f"weights{size.remark};\n{size.vectors:,} vectors of {size.dim:,} dimensions in float32.\n\n{table(size)}"
+            f"\n### PhaseGraph, {size.name} size, computed\n\n{size.nodes:,} nodes, {size.stored:,} stored entries "
+            f"with weights{size.remark};\n{size.vectors:,} vectors of {size.dim:,} dimensions in float32.\n\n"
+            f"{table(size)}"
         )
     text = PARTS_TEXT.format(
         share=BANDWIDTH_SHARE, sector=SECTOR, node=NODE_SECONDS * 1e6, launches=LAUNCHES,
         block=BLOCK_LAUNCHES, copies=COPIES, clears=CLEARS,
-        look=LOOK_CYCLES, threads=LOOK_THREADS, shared=SHARED_SHARE, hub=HUB, segment=SEGMENT,
+        look=LOOK_CYCLES, threads=LOOK_THREADS, splits=SPLIT_BLOCKS, shared=SHARED_SHARE, hub=HUB, segment=SEGMENT,
         cycles=ENTRY_CYCLES,
     )  # fmt: skip
     sections.append(text.rstrip("\n"))

@@ -55,7 +55,9 @@ class NVRTCError(RuntimeError):
 
 class Device:
     compute_capability = "90"
-    attributes = {"L2CacheSize": 0}  # noqa: RUF012
+    attributes = {  # noqa: RUF012
+        "L2CacheSize": 0, "MemoryClockRate": 1, "GlobalMemoryBusWidth": 8, "ClockRate": 1, "MultiProcessorCount": 1
+    }  # fmt: skip
 
     def __init__(self, number: int | None = None) -> None:
         self.id = cuda.device if number is None else number
@@ -392,7 +394,8 @@ class Runtime:
 
 
 class FakeCupy:
-    """The module ``cupy``; ``simt`` is the emulator's module, ``refuse_fatbins`` models a driver too old for them.
+    """The module ``cupy``; ``simt`` is the emulator's module, ``refuse_fatbins`` models a driver too old for them,
+    and ``is_full`` a device without memory for kernels.
 
     Making one makes a new machine: what an earlier test left queued or taken is not there.
     """
@@ -405,7 +408,8 @@ class FakeCupy:
         cuda.__init__()  # type: ignore[misc]
         _kept.clear()
         _pools.clear()
-        self.pool, self.loaded, self.launches, self.refuse_fatbins = MemoryPool(), [], [], False
+        self.pool, self.loaded, self.launches = MemoryPool(), [], []
+        self.refuse_fatbins = self.is_full = False
         self.runtime = Runtime()
         self.prepared: list[tuple[int, int]] = []
         self._allocate: Callable[[int], Any] = lambda nbytes: self.pool.malloc(nbytes)
@@ -453,6 +457,8 @@ class _Module:
     def load(self, image: bytes) -> None:
         if image.startswith(b"fatbin") and self.cupy.refuse_fatbins:
             raise CUDADriverError("CUDA_ERROR_NO_BINARY_FOR_GPU")
+        if self.cupy.is_full:
+            raise CUDADriverError("CUDA_ERROR_OUT_OF_MEMORY: out of memory")
         self.cupy.loaded.append(image)
 
     def get_function(self, name: str) -> _Function:

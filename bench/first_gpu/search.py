@@ -38,7 +38,7 @@ class Search:
         for at in range(0, inputs.passages, DRAWN):
             part = vectors[at : at + DRAWN]
             part[...] = rng.standard_normal(part.shape, np.float32)
-        self.corpus = hf.Corpus.from_array(vectors)
+        self.corpus = hf.Corpus.from_array(vectors, storage=inputs.dtype)
 
     def questions(self, batch: int, seed: int = 1) -> list[np.ndarray[Any, Any]]:
         """Return the vectors, seeds and weights of some questions."""

@@ -6,6 +6,7 @@
 
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
+#include "hopfuse/scalar.h"
 
 namespace hopfuse {
 
@@ -27,13 +28,39 @@ struct BFloat16Row {
     __device__ static float widen(unsigned short bits) { return bfloat_bits_to_float(bits); }
 };
 
+// Numbers of a row that a thread reads before it adds the first, so that the loads overlap.
+constexpr int NUMBERS_AHEAD = 8;
+
+// Adds the products of numbers first, first + 16 and so on, all within the row.
+template <class Row, int Q, int Ahead>
+HOPFUSE_DEVICE void add_products(const float* const (&query)[Q], const typename Row::Element* row, int64_t first,
+                                 float (&sum)[Q]) {
+    float x[Ahead], own[Q][Ahead];
+#pragma unroll
+    for (int n = 0; n < Ahead; ++n) {
+        x[n] = Row::widen(row[first + n * LANES]);
+#pragma unroll
+        for (int t = 0; t < Q; ++t) own[t][n] = query[t][first + n * LANES];
+    }
+#pragma unroll
+    for (int n = 0; n < Ahead; ++n) {
+#pragma unroll
+        for (int t = 0; t < Q; ++t) sum[t] = fmaf(own[t][n], x[n], sum[t]);
+    }
+}
+
 // Accumulator `lane` of Q dot products with one row. Lanes beyond the end multiply zeros, like the padding of the contract,
 // which turns an accumulator of -0 into +0.
 template <class Row, int Q>
 HOPFUSE_DEVICE void accumulate(const float* const (&query)[Q], const typename Row::Element* row, int dim, int lane,
                                float (&sum)[Q]) {
+    constexpr int ahead = Q == 1 ? NUMBERS_AHEAD : NUMBERS_AHEAD / 2;
     for (int t = 0; t < Q; ++t) sum[t] = 0.0f;
-    for (int64_t i = lane; i - lane < dim; i += LANES) {
+    int64_t i = lane;
+    HOPFUSE_ROLLED
+    for (; i - lane + ahead * LANES <= dim; i += ahead * LANES) add_products<Row, Q, ahead>(query, row, i, sum);
+    HOPFUSE_ROLLED
+    for (; i - lane < dim; i += LANES) {
         const bool is_inside = i < dim;
         const float x = is_inside ? Row::widen(row[i]) : 0.0f;
 #pragma unroll

@@ -11,16 +11,30 @@
 
 namespace hopfuse {
 
+// Calls take(x) for a thread's own numbers of a row, in order, and for zeros beyond the end.
+template <class Row, class Take>
+HOPFUSE_DEVICE void each_number(const typename Row::Element* row, int dim, int lane, const Take& take) {
+    HOPFUSE_ROLLED
+    for (int64_t i = lane; i - lane < dim; i += NUMBERS_AHEAD * LANES) {
+        float x[NUMBERS_AHEAD];
+#pragma unroll
+        for (int n = 0; n < NUMBERS_AHEAD; ++n) {
+            const int64_t at = i + n * LANES;
+            const float number = Row::widen(row[at < dim ? at : 0]);
+            x[n] = at < dim ? number : 0.0f;
+        }
+#pragma unroll
+        for (int n = 0; n < NUMBERS_AHEAD; ++n) take(x[n]);
+    }
+}
+
 template <class Row>
 HOPFUSE_DEVICE void make_norms(const typename Row::Element* rows, int64_t count, int dim, float* norm) {
     const int64_t group = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
     const int lane = static_cast<int>(threadIdx.x) % LANES;
     const typename Row::Element* const row = rows + (group < count ? group : 0) * dim;
     float sum = 0.0f;
-    for (int64_t i = lane; i - lane < dim; i += LANES) {
-        const float x = i < dim ? Row::widen(row[i]) : 0.0f;
-        sum = fmaf(x, x, sum);
-    }
+    each_number<Row>(row, dim, lane, [&](float x) { sum = fmaf(x, x, sum); });
     const float square = add_tree(sum);
     if (lane == 0 && group < count) norm[group] = sqrtf(square);
 }
@@ -33,11 +47,10 @@ HOPFUSE_DEVICE void check_queries(const float* queries, int64_t count, int dim, 
     const float* const row = queries + (group < count ? group : 0) * dim;
     float sum = 0.0f;
     double exact = 0.0;
-    for (int64_t i = lane; i - lane < dim; i += LANES) {
-        const float x = i < dim ? row[i] : 0.0f;
+    each_number<Float32Row>(row, dim, lane, [&](float x) {
         sum = fmaf(x, x, sum);
         exact = exact + static_cast<double>(x) * static_cast<double>(x);
-    }
+    });
     const float square = add_tree(sum);
     for (int h = LANES / 2; h > 0; h /= 2) exact = exact + __shfl_down_sync(0xffffffffu, exact, h, LANES);
     if (lane != 0 || group >= count) return;
@@ -46,20 +59,20 @@ HOPFUSE_DEVICE void check_queries(const float* queries, int64_t count, int dim, 
     status[group] = !is_good ? status_bad_query : is_zero ? status_zero_query : status_complete;
 }
 
-// Scores one row of the tile for up to QUERIES_PER_ROW queries.
-template <class Row>
+// Scores one row of the tile for up to Q queries.
+template <class Row, int Q>
 HOPFUSE_DEVICE void score_row(const typename Row::Element* tile, const float* row_norm, int rows, int64_t first_row,
                               const Queries& q, const Mask& mask, const KeyColumns& out) {
     const int groups = static_cast<int>(blockDim.x) / LANES, lane = static_cast<int>(threadIdx.x) % LANES;
-    const int64_t query_groups = (q.batch + QUERIES_PER_ROW - 1) / QUERIES_PER_ROW;
-    const int64_t first_query = blockIdx.x % query_groups * QUERIES_PER_ROW;
+    const int64_t query_groups = (q.batch + Q - 1) / Q;
+    const int64_t first_query = blockIdx.x % query_groups * Q;
     const int64_t column = blockIdx.x / query_groups * groups + threadIdx.x / LANES;
     const bool is_row = column < rows;
-    const float* query[QUERIES_PER_ROW];
-    float sum[QUERIES_PER_ROW];
-    bool is_wanted[QUERIES_PER_ROW], is_any_wanted = false;
+    const float* query[Q];
+    float sum[Q];
+    bool is_wanted[Q], is_any_wanted = false;
 #pragma unroll
-    for (int t = 0; t < QUERIES_PER_ROW; ++t) {
+    for (int t = 0; t < Q; ++t) {
         const int64_t b = first_query + t < q.batch ? first_query + t : first_query;
         query[t] = q.data + b * q.dim;
         is_wanted[t] = is_row && first_query + t < q.batch && mask.holds(b, column);
@@ -68,11 +81,11 @@ HOPFUSE_DEVICE void score_row(const typename Row::Element* tile, const float* ro
     }
     if (__any_sync(0xffffffffu, is_any_wanted)) {
         accumulate<Row>(query, tile + (is_row ? column : 0) * q.dim, q.dim, lane, sum);
-        for (int t = 0; t < QUERIES_PER_ROW; ++t) sum[t] = add_tree(sum[t]);
+        for (int t = 0; t < Q; ++t) sum[t] = add_tree(sum[t]);
     }
     if (lane != 0 || column >= out.columns) return;
 #pragma unroll
-    for (int t = 0; t < QUERIES_PER_ROW; ++t) {
+    for (int t = 0; t < Q; ++t) {
         const int64_t b = first_query + t;
         if (b >= q.batch) continue;
         uint64_t key = 0;
@@ -246,11 +259,15 @@ extern "C" __global__ void __launch_bounds__(256)
 // dense_score_TYPE: keys of the canonical scores of a tile's allowed rows; 0 for other rows and for columns beyond the rows.
 // Grid: ceil(columns / 16) * ceil(batch / 4) blocks, the queries of one tile side by side. Block: 256. Registers: <= 64
 // (occupancy 50 %). Moved: a row's bytes for every 4 queries, mostly from the second-level cache; 8 bytes a key.
-#define HOPFUSE_DENSE_SCORE(name, Row)                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                                   \
-        name(const hopfuse::Row::Element* tile, const float* row_norm, int rows, int64_t first_row,     \
-             const hopfuse::Queries queries, const hopfuse::Mask mask, const hopfuse::KeyColumns out) { \
-        hopfuse::score_row<hopfuse::Row>(tile, row_norm, rows, first_row, queries, mask, out);          \
+#define HOPFUSE_DENSE_SCORE(name, Row)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        name(const hopfuse::Row::Element* tile, const float* row_norm, int rows, int64_t first_row,                    \
+             const hopfuse::Queries queries, const hopfuse::Mask mask, const hopfuse::KeyColumns out) {                \
+        if (queries.batch == 1)                                                                                        \
+            hopfuse::score_row<hopfuse::Row, 1>(tile, row_norm, rows, first_row, queries, mask, out);                  \
+        else                                                                                                           \
+            hopfuse::score_row<hopfuse::Row, hopfuse::QUERIES_PER_ROW>(tile, row_norm, rows, first_row, queries, mask, \
+                                                                       out);                                           \
     }
 
 HOPFUSE_DENSE_SCORE(dense_score_f32, Float32Row)

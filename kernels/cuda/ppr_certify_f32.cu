@@ -4,14 +4,36 @@
 
 namespace hopfuse {
 
+// What is read of a row and a lane.
+struct RowState {
+    float y;
+    double weight, lost_share;
+};
+
+// Calls take(row, read(row)) for the rows of a tile, in order. Several are read before the first is taken, so that the loads
+// overlap.
+template <class Read, class Take>
+HOPFUSE_DEVICE void each_row(const TileRange& rows, const Read& read, const Take& take) {
+    constexpr int ahead = 4;
+    HOPFUSE_ROLLED
+    for (int64_t first = rows.first; first < rows.last; first += ahead) {
+        RowState states[ahead];
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) states[i] = read(first + i < rows.last ? first + i : first);
+#pragma unroll
+        for (int i = 0; i < ahead; ++i)
+            if (first + i < rows.last) take(first + i, states[i]);
+    }
+}
+
 template <int L>
 HOPFUSE_DEVICE Measured mass_of_tile(const float* state, const Scales& scales, const TileRange& rows, int lane) {
     double sum = 0.0;
-#pragma unroll 2
-    for (int64_t row = rows.first; row < rows.last; ++row) {
-        const double y = static_cast<double>(state[row * L + lane]);
-        sum = sum + to_grain((y > 0.0 ? y : 0.0) * scales.weight<L>(row, lane), PPR_ANCHOR);
-    }
+    const auto read = [&](int64_t row) { return RowState{state[row * L + lane], scales.weight<L>(row, lane), 0.0}; };
+    each_row(rows, read, [&](int64_t, const RowState& own) {
+        const double y = static_cast<double>(own.y);
+        sum = sum + to_grain((y > 0.0 ? y : 0.0) * own.weight, PPR_ANCHOR);
+    });
     return Measured{sum, 0.0};
 }
 
@@ -20,15 +42,18 @@ HOPFUSE_DEVICE Measured scale_tile(float* state, const Scales& scales, const dou
                                    bool clamps, const TileRange& rows, int lane) {
     double sum = 0.0;
     const double factor = !clamps || total == nullptr ? 1.0 : ppr_factor(total[lane]);
-    for (int64_t row = rows.first; row < rows.last; ++row) {
-        const int64_t at = row * L + lane;
+    const auto read = [&](int64_t row) {
+        return RowState{state[row * L + lane], scales.weight<L>(row, lane), scales.lost_share<L>(eta, row, lane)};
+    };
+    each_row(rows, read, [&](int64_t row, const RowState& own) {
+        float x = own.y;
         if (total != nullptr) {
-            const double y = static_cast<double>(state[at]);
-            const double kept = !clamps || y > 0.0 ? y : 0.0;
-            state[at] = static_cast<float>(kept * scales.weight<L>(row, lane) * factor);
+            const double y = static_cast<double>(x);
+            x = static_cast<float>((!clamps || y > 0.0 ? y : 0.0) * own.weight * factor);
+            state[row * L + lane] = x;
         }
-        sum = sum + to_grain(static_cast<double>(state[at]) * scales.lost_share<L>(eta, row, lane), PPR_ANCHOR);
-    }
+        sum = sum + to_grain(static_cast<double>(x) * own.lost_share, PPR_ANCHOR);
+    });
     return Measured{sum, 0.0};
 }
 

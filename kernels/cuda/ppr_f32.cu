@@ -77,11 +77,12 @@ template <int L, int Kind>
 HOPFUSE_DEVICE float pass_row(const PassArguments& t, int64_t row, const LaneState& own, bool measure) {
     const int lane = own.lane;
     const int64_t at = row * L + lane, begin = t.rows.indptr[row], end = t.rows.indptr[row + 1];
+    float s = 0.0f;
+    if (own.walks || read_together<L, Kind>) s = row_sum<L, Kind>(t, row, begin, end, lane);
     if (!own.walks) {
         t.next[at] = t.current[at];
         return 0.0f;
     }
-    const float s = row_sum<L, Kind>(t, row, begin, end, lane);
     const float gd = t.factor == nullptr ? own.damping : t.factor[t.rows.per_lane ? at : row] * own.damping;
     const bool restarts = t.restart_rows.holds(row);
     const float b = restarts ? t.restart[t.restart_rows.index(row) * L + lane] : 0.0f;
@@ -135,7 +136,7 @@ HOPFUSE_DEVICE void segments(const SegmentArguments& a) {
     const LongRows& r = a.segments;
     if (r.allowed != nullptr)
         return masked_segment<L>(r, segment, lane, a.partial, [&](int64_t e, float acc) {
-            return add_entry<L, Kind>(a.rows, a.state, e, lane, acc);
+            return share_of_entry<L, Kind>(a.rows, a.state, e, lane).plus(acc);
         });
     a.partial[segment * L + lane] = segment_sum<L, Kind>(a.rows, a.state, r.begin[segment], r.end[segment], lane);
 }

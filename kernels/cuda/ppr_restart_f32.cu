@@ -372,6 +372,7 @@ struct WalkState {
         walking[query] = 0;
         unproven[query] = 1;
         passes[query] = 0;
+        anchor[query] = 0.0;  // passes read it in every lane
     }
 
     // If `last` gives the number of passes, measured from pass `first` on, a walk

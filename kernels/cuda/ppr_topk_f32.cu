@@ -57,21 +57,22 @@ struct CandidateKeys {
     }
 };
 
-// Calls take(row, score) for a lane's candidates, by a whole block. A thread's scores are read some turns ahead, so that the
-// loads overlap.
+// Calls take(row, score) for a lane's candidates begin .. end - 1, by a whole block. A thread's scores are read some turns
+// ahead, so that the loads overlap.
 template <int L>
 struct Scores {
     const Candidates& c;
     int lane;
+    int64_t begin, end;
 
     template <class Take>
     __device__ void each(const Take& take) const {
         const int64_t threads = blockDim.x;
         float ahead[KEYS_PER_THREAD];
 #pragma unroll
-        for (int turn = 0; turn < KEYS_PER_THREAD; ++turn) ahead[turn] = at(threadIdx.x + turn * threads);
+        for (int turn = 0; turn < KEYS_PER_THREAD; ++turn) ahead[turn] = at(begin + threadIdx.x + turn * threads);
         HOPFUSE_ROLLED
-        for (int64_t i = threadIdx.x; i < c.count; i += threads) {
+        for (int64_t i = begin + threadIdx.x; i < end; i += threads) {
             const float score = ahead[0];
 #pragma unroll
             for (int turn = 1; turn < KEYS_PER_THREAD; ++turn) ahead[turn - 1] = ahead[turn];
@@ -81,7 +82,7 @@ struct Scores {
     }
 
 private:
-    __device__ float at(int64_t i) const { return i < c.count ? c.score<L>(c.row(i), lane) : 0.0f; }
+    __device__ float at(int64_t i) const { return i < end ? c.score<L>(c.row(i), lane) : 0.0f; }
 };
 
 constexpr int SELECT_THREADS = 128;
@@ -94,28 +95,45 @@ struct Rounds {
     uint64_t* keys;  // (L, stride), with space for whole rounds
     int64_t stride;
     int32_t kept;
-    const uint64_t* parts;  // (L, splits, kept) the best of each split of the candidates, or null: read all candidates
-    int32_t splits;
+    uint64_t* parts;  // (L, splits, kept) the best of each split of the candidates, or null: read all candidates
 
     __device__ uint64_t* list(int lane) const { return keys + lane * stride; }
-    __device__ const uint64_t* parts_of(int lane) const {
+    __device__ uint64_t* parts_of(int lane, int splits) const {
         return parts == nullptr ? nullptr : parts + static_cast<int64_t>(lane) * splits * kept;
     }
 };
 
+// A block's part of a lane's candidates: `split` of `splits`, candidates begin .. end - 1.
+struct Split {
+    int lane, split, splits;
+    int64_t begin, end;
+
+    __device__ Split(int lanes, int32_t of, int64_t count)
+        : lane(static_cast<int>(blockIdx.x) % lanes), split(static_cast<int>(blockIdx.x) / lanes), splits(of),
+          begin(split * count / of), end((split + 1) * count / of) {}
+
+    // Whether the block is the last one of its lane; it may read what the others wrote.
+    __device__ bool is_last(unsigned* arrived, bool* shared) const {
+        return splits == 1 || is_last_block(arrived + lane, static_cast<unsigned>(splits), shared);
+    }
+    __device__ int64_t place() const { return static_cast<int64_t>(lane) * splits + split; }
+};
+
 template <int L>
-HOPFUSE_DEVICE void find_best(const CandidateKeys<L>& source, int begin, int end, uint64_t* list, int kept,
+HOPFUSE_DEVICE void find_best(const CandidateKeys<L>& source, int64_t begin, int64_t end, uint64_t* list, int kept,
                               uint64_t* buffer, int* num_waiting) {
-    keep_best(source, begin, end, list, true, kept, SELECT_ROOM, buffer, num_waiting);
+    keep_best(source, static_cast<int>(begin), static_cast<int>(end), list, true, kept, SELECT_ROOM, buffer,
+              num_waiting);
 }
 
 // A lane's best candidates, best first. Returns how many of the first `want` exist.
 template <int L>
-HOPFUSE_DEVICE int64_t select(const Candidates& c, int lane, int64_t want, const Rounds& rounds, uint64_t* buffer,
-                              int* num_waiting) {
-    const int kept = rounds.kept, keys = rounds.parts == nullptr ? static_cast<int>(c.count) : rounds.splits * kept;
+HOPFUSE_DEVICE int64_t select(const Candidates& c, const Split& own, int64_t want, const Rounds& rounds,
+                              uint64_t* buffer, int* num_waiting) {
+    const int kept = rounds.kept, lane = own.lane;
+    const int keys = rounds.parts == nullptr ? static_cast<int>(c.count) : own.splits * kept;
     uint64_t* const best = rounds.list(lane);
-    const uint64_t* const parts = rounds.parts_of(lane);
+    const uint64_t* const parts = rounds.parts_of(lane, own.splits);
     uint64_t ceiling = ~static_cast<uint64_t>(0);
     int64_t done = 0;
     while (done < want && ceiling != 0) {
@@ -182,6 +200,15 @@ struct ListArguments {
     TwinTables twins;
 };
 
+// What hopfuse/ppr_proof.h reads of a hit.
+struct Listed {
+    double local, degree;
+    float score;
+};
+
+// Of each list, the first hits are read by all threads at once; a chain of loads by one thread would take longer than the rest.
+constexpr int LISTED_AT_ONCE = 256;
+
 // A lane's hits in the form that hopfuse/ppr_proof.h reads.
 template <int L>
 struct DeviceList {
@@ -209,85 +236,233 @@ struct DeviceList {
         const int64_t row = this->row(i);
         return unscale == nullptr ? 1.0 : weight(row) * unscale[per_lane ? row * L + lane : row];
     }
+    __device__ Listed listed(int64_t i) const { return Listed{local(i), degree(i), score(i)}; }
 };
 
-// Whether every candidate that is not an empty place has a score above 0. Called by a whole block.
+// The same hits, of which the first are in shared memory.
 template <int L>
-HOPFUSE_DEVICE bool are_all_hits(const Candidates& c, const DeviceList<L>& list) {
+struct SharedList {
+    const DeviceList<L>& all;
+    const Listed* first;
+
+    __device__ Listed at(int64_t i) const { return i < LISTED_AT_ONCE ? first[i] : all.listed(i); }
+    __device__ bool are_twins(int64_t i) const { return all.are_twins(i); }
+    __device__ float score(int64_t i) const { return at(i).score; }
+    __device__ double local(int64_t i) const { return at(i).local; }
+    __device__ double degree(int64_t i) const { return at(i).degree; }
+};
+
+// Whether a candidate that is not an empty place has no score above 0. Called by a whole block.
+template <int L>
+HOPFUSE_DEVICE bool has_others(const Candidates& c, const DeviceList<L>& list, int64_t begin, int64_t end) {
     int other = 0;
-    const Scores<L> scores = {c, list.lane};
+    const Scores<L> scores = {c, list.lane, begin, end};
     scores.each([&](int64_t row, float x) {
         if (!(x > 0.0f) && list.twins.template may_hold_mass<L>(row, list.lane)) other = 1;
     });
-    return __syncthreads_or(other) == 0;
+    return __syncthreads_or(other) != 0;
 }
 
-// The largest x_v + 2 e_v without its term 2 relative x_v, at least 0, over candidates with x_v below the last hit's. Infinity
-// if `tied` and a candidate has the score of the last hit but is not its twin; minus infinity if all others are empty places.
-// Called by a whole block; thread 0 gets the result.
+// The largest value of a block's threads, for thread 0.
+HOPFUSE_DEVICE float largest_of_block(float mine, float* values) {
+    const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+    values[thread] = mine;
+    for (int half = threads / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (thread < half && values[thread + half] > values[thread]) values[thread] = values[thread + half];
+    }
+    return thread == 0 ? values[0] : mine;  // other threads may not read it: thread 0 has just written it
+}
+
+// The largest x_v + 2 e_v without its term 2 relative x_v, at least 0, over those of a split's candidates with x_v below the
+// last hit's. Infinity if `tied` and a candidate has the score of the last hit but is not its twin; minus infinity if all
+// others are empty places. Called by a whole block; thread 0 gets the result.
 template <int L>
-HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& list, int64_t last, bool tied,
-                                     NodeError error, float* best) {
+HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& list, const Split& own, int64_t last,
+                                     bool tied, NodeError error, float* best) {
     const int lane = list.lane;
     const float cut = list.score(last);
     const int64_t last_id = topk_key_row(list.keys[last]), last_row = list.row(last);
-    const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     const float per_degree = round_above(2.0 * error.per_degree), flat = round_above(2.0 * error.flat);
     float mine = -infinite32();
-    const Scores<L> scores = {c, lane};
+    const Scores<L> scores = {c, lane, own.begin, own.end};
     scores.each([&](int64_t row, float x) {
         const bool shares = tied && x == cut && c.node_of[row] > last_id;
         if (x >= cut && !(shares && !list.twins.template are_twins<L>(row, last_row, lane))) return;
         if (!(x > 0.0f) && !list.twins.template may_hold_mass<L>(row, lane)) return;
-        const float own = list.locals == nullptr ? 0.0f : list.locals[row * L + lane];
+        const float local = list.locals == nullptr ? 0.0f : list.locals[row * L + lane];
         const float all =
             list.twins.attraction == nullptr
                 ? per_degree
                 : fmaf(per_degree, list.twins.template node_weight<L>(row, lane), static_cast<float>(PPR_LEAST));
-        const float share = fmaf(static_cast<float>(2.0 * PPR_NEAR), own, all);
+        const float share = fmaf(static_cast<float>(2.0 * PPR_NEAR), local, all);
         const float bounded = fmaf(c.weight<L>(row, lane), share, x) + flat;
         const float reach = x >= cut ? infinite32() : bounded > 0.0f ? bounded : 0.0f;
         mine = reach > mine ? reach : mine;
     });
-    best[thread] = mine;
-    for (int half = threads / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (thread < half && best[thread + half] > best[thread]) best[thread] = best[thread + half];
-    }
-    return thread == 0 ? best[0] : mine;  // other threads may not read it: thread 0 has just written it
+    return largest_of_block(mine, best);
 }
 
-// What a block's threads exchange about their lane.
-struct Shared {
-    uint64_t buffer[SELECT_ROOM];
-    float best[SELECT_THREADS];
-    int num_waiting;
-    NodeError error;
-    int64_t found;
-    bool open, tied;
+// The lanes that take part in a launch: those that a row of the answers waits for or, of a try, those that walk and whose turn
+// it is.
+struct Turn {
+    const int64_t* rows;  // (L,) -1: none; or null: a try
+    const int32_t* walking;
+    const int64_t* next_try;
+    int64_t number;  // of the pass
+
+    __device__ bool takes(int lane) const {
+        return rows != nullptr ? rows[lane] >= 0 : walking[lane] != 0 && number >= next_try[lane];
+    }
 };
 
-// Ranks a lane's candidates into `list`, k + 1 of them to detect a tie, and proves the first k; by a whole block. Thread 0
-// gets how far the list is from proof; below 1 it is proven.
+// What a lane's error follows from: the largest |z - y| of a pass or, if that is null, the certificate.
+struct ErrorArguments {
+    const double* measured;  // (2, L)
+    const double* damping;   // (L,) and so on
+    const double *slack, *residual, *bound, *per_degree;
+    int32_t refined;
+
+    template <int L>
+    __device__ NodeError of(int lane, bool has_locals) const {
+        if (measured != nullptr) return forecast_error(static_cast<float>(measured[L + lane]), damping[lane]);
+        if (refined != 0) return ppr_refined_error(per_degree[lane]);
+        if (has_locals) return ppr_local_error(per_degree[lane], slack[lane]);
+        return ppr_final_error(bound[lane], per_degree[lane]);
+    }
+};
+
+// How far each lane's list is from proof, before the candidates outside it are looked at.
+struct Proofs {
+    double* errors;    // (3, L) of NodeError
+    double* evidence;  // (2, L) shortfall and least of ListProof
+    int64_t* found;    // (L,) hits, at most k + 1
+    int32_t* flags;    // (2, L) open and tied of ListProof
+
+    template <int L>
+    __device__ void put(int lane, const NodeError& error, const ListProof& proof, int64_t hits) const {
+        errors[lane] = error.per_degree;
+        errors[L + lane] = error.flat;
+        errors[2 * L + lane] = error.relative;
+        evidence[lane] = proof.shortfall;
+        evidence[L + lane] = proof.least;
+        found[lane] = hits;
+        flags[lane] = proof.open ? 1 : 0;
+        flags[L + lane] = proof.tied ? 1 : 0;
+    }
+    template <int L>
+    __device__ NodeError error(int lane) const {
+        return NodeError{errors[lane], errors[L + lane], errors[2 * L + lane]};
+    }
+    template <int L>
+    __device__ ListProof proof(int lane) const {
+        return ListProof{evidence[lane], evidence[L + lane], flags[lane] != 0, flags[L + lane] != 0};
+    }
+};
+
+struct RankArguments {
+    CandidateArguments candidates;
+    ListArguments list;
+    Turn turn;
+    ErrorArguments error;
+    int32_t splits;
+    int32_t* others;    // (L, splits) whether candidates that may hold mass have no score above 0, where that is asked
+    unsigned* arrived;  // (L,) 0 before and after a launch
+    Proofs proofs;
+};
+
+// What a block's threads exchange about their lane.
+struct RankShared {
+    union {
+        uint64_t buffer[SELECT_ROOM];
+        Listed listed[LISTED_AT_ONCE];  // after the selection
+    };
+    int num_waiting;
+    bool is_last;
+};
+
+// Ranks a lane's candidates into its list, k + 1 of them to detect a tie, and proves as much as the first k show; by a block
+// for each split.
 template <int L>
-HOPFUSE_DEVICE double rank_and_prove(const Candidates& c, const DeviceList<L>& list, const ListArguments& of,
-                                     Shared* shared) {
-    const int64_t k = of.k;
-    const int64_t found = select<L>(c, list.lane, k + 1, of.rounds, shared->buffer, &shared->num_waiting);
-    const bool is_all = found < k && are_all_hits<L>(c, list);
-    const NodeError error = error_to_outlast(shared->error);
-    ListProof proof = {0.0, 0.0, false, false};
-    if (threadIdx.x == 0) {
-        proof = prove_list(list, k, found, c.count, is_all, error, of.order != 0);
-        shared->found = found;
-        shared->open = proof.open;
-        shared->tied = proof.tied;
+HOPFUSE_DEVICE void rank(const RankArguments& a, RankShared* shared) {
+    const Candidates c(a.candidates);
+    const Split own(L, a.splits, c.count);
+    const int lane = own.lane;
+    if (!a.turn.takes(lane)) return;
+    const Rounds& rounds = a.list.rounds;
+    const DeviceList<L> list(a.list, c.per_lane, lane);
+    if (rounds.parts != nullptr) {
+        uint64_t* const part = rounds.parts_of(lane, own.splits) + static_cast<int64_t>(own.split) * rounds.kept;
+        const CandidateKeys<L> source = {c, lane, ~static_cast<uint64_t>(0), nullptr};
+        find_best(source, own.begin, own.end, part, rounds.kept, shared->buffer, &shared->num_waiting);
+        __syncthreads();
+        const bool full = part[rounds.kept - 1] != 0;  // more than k hits
+        const bool other = !full && has_others<L>(c, list, own.begin, own.end);
+        if (threadIdx.x == 0) a.others[own.place()] = other ? 1 : 0;
+        if (!own.is_last(a.arrived, &shared->is_last)) return;
+    }
+    const int64_t k = a.list.k;
+    const int64_t found = select<L>(c, own, k + 1, rounds, shared->buffer, &shared->num_waiting);
+    bool is_all = found < k;
+    if (is_all && rounds.parts == nullptr) is_all = !has_others<L>(c, list, 0, c.count);
+    if (is_all && rounds.parts != nullptr) {
+        int other = 0;
+        for (int split = static_cast<int>(threadIdx.x); split < own.splits; split += static_cast<int>(blockDim.x))
+            other |= a.others[static_cast<int64_t>(lane) * own.splits + split];
+        is_all = __syncthreads_or(other) == 0;
     }
     __syncthreads();
-    if (!shared->open) return proof.shortfall;
-    const float outside = largest_outside<L>(c, list, k - 1, shared->tied, error, shared->best);
-    if (threadIdx.x != 0) return 0.0;
-    return proof.least > outside_reach(outside, error) ? proof.shortfall : PPR_OUTSIDE_SHORTFALL;
+    for (int64_t i = threadIdx.x; i < found && i < LISTED_AT_ONCE; i += blockDim.x) shared->listed[i] = list.listed(i);
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    const NodeError error = a.error.of<L>(lane, a.list.locals != nullptr);
+    const SharedList<L> hits = {list, shared->listed};
+    const ListProof proof = prove_list(hits, k, found, c.count, is_all, error_to_outlast(error), a.list.order != 0);
+    a.proofs.put<L>(lane, error, proof, found);
+}
+
+// The candidates outside each list, which prove_list leaves open.
+struct OutsideArguments {
+    CandidateArguments candidates;
+    ListArguments list;
+    Turn turn;
+    int32_t splits;
+    float* largest;     // (L, splits)
+    unsigned* arrived;  // (L,) 0 before and after a launch
+    Proofs proofs;
+};
+
+struct OutsideShared {
+    float best[SELECT_THREADS];
+    bool is_last;
+};
+
+// Looks at the candidates outside a lane's list, by a block for each split. True in the lane's last block, whose thread 0 gets
+// how far the list is from proof; below 1 it is proven.
+template <int L>
+HOPFUSE_DEVICE bool look_outside(const OutsideArguments& a, const DeviceList<L>& list, const Candidates& c,
+                                 const Split& own, OutsideShared* shared, double* shortfall) {
+    if (a.list.k == 0) {  // nothing was ranked
+        *shortfall = 0.0;
+        return own.split == 0;
+    }
+    const NodeError error = error_to_outlast(a.proofs.error<L>(own.lane));
+    const ListProof proof = a.proofs.proof<L>(own.lane);
+    float outside = -infinite32();
+    if (proof.open) outside = largest_outside<L>(c, list, own, a.list.k - 1, proof.tied, error, shared->best);
+    if (own.splits > 1) {
+        if (threadIdx.x == 0) a.largest[own.place()] = outside;
+        if (!own.is_last(a.arrived, &shared->is_last)) return false;
+        outside = -infinite32();
+        for (int split = static_cast<int>(threadIdx.x); split < own.splits; split += static_cast<int>(blockDim.x)) {
+            const float other = a.largest[static_cast<int64_t>(own.lane) * own.splits + split];
+            outside = other > outside ? other : outside;
+        }
+        outside = largest_of_block(outside, shared->best);
+    }
+    const bool holds = !proof.open || proof.least > outside_reach(outside, error);
+    *shortfall = holds ? proof.shortfall : PPR_OUTSIDE_SHORTFALL;
+    return true;
 }
 
 // Where the answers of a batch are written, (B, width) and (B,).
@@ -306,21 +481,9 @@ struct Answers {
     double* shortfall;
 };
 
-struct SelectArguments {
-    CandidateArguments candidates;
-    const int32_t* walking;   // (L,) or null: every lane
-    const int64_t* next_try;  // (L,)
-    int64_t number;           // of the pass
-    int32_t kept, splits;
-    uint64_t* parts;  // (L, splits, kept)
-};
-
 struct TryArguments {
-    CandidateArguments candidates;
-    ListArguments list;
-    const double* measured;  // (2, L) by the pass
-    int64_t number;          // of the pass
-    const double* damping;   // (L,) and so on
+    OutsideArguments outside;
+    const double* damping;  // (L,) and so on
     const int32_t* accelerates;
     int32_t* walking;
     int64_t* passes;
@@ -331,61 +494,59 @@ struct TryArguments {
 };
 
 struct FinishArguments {
-    CandidateArguments candidates;
-    ListArguments list;
-    const double *slack, *residual, *bound, *per_degree;  // (L,) and so on
-    const int64_t* polished;                              // float64 steps, or null: none
-    int32_t refined;
+    OutsideArguments outside;
+    const double *residual, *bound;  // (L,) and so on
+    const int64_t* polished;         // float64 steps, or null: none
     const int32_t* walking;
     const int64_t *limit, *passes;
     const int32_t* seed_status;
     double tol;
-    const int64_t* rows;  // of the answers; -1: none
     int32_t goes_on;
     Answers answers;
 };
 
 // Ends or schedules a lane after its try. Called by one thread.
 HOPFUSE_DEVICE void end_try(const TryArguments& a, int lane, double shortfall) {
+    const int64_t number = a.outside.turn.number;
     if (!(shortfall < 1.0)) {
         const double decay = ppr_error_decay(a.accelerates[lane] != 0, a.damping[lane]);
-        a.next_try[lane] = next_proof(a.number, shortfall, decay);
+        a.next_try[lane] = next_proof(number, shortfall, decay);
         return;
     }
     a.walking[lane] = 0;
-    a.passes[lane] = a.number;
+    a.passes[lane] = number;
     a.unproven[lane] = 0;
-    if (atomicSub(a.left, 1) == 1) *a.last_pass = a.number;
-}
-
-HOPFUSE_DEVICE NodeError final_error(const FinishArguments& a, const Certificate& own, int lane) {
-    if (a.refined != 0) return ppr_refined_error(own.per_degree);
-    if (a.list.locals != nullptr) return ppr_local_error(own.per_degree, a.slack[lane]);
-    return ppr_final_error(own.bound, own.per_degree);
+    if (atomicSub(a.left, 1) == 1) *a.last_pass = number;
 }
 
 // Called by one thread.
-HOPFUSE_DEVICE void write_evidence(const FinishArguments& a, const Certificate& own, int lane, int64_t held,
-                                   double shortfall) {
+HOPFUSE_DEVICE void write_evidence(const FinishArguments& a, int lane, int64_t row, int64_t held, double shortfall) {
     const Answers& out = a.answers;
-    const int64_t row = a.rows[lane];
-    const bool is_met = own.bound <= a.tol, is_empty = a.limit[lane] == 0;
+    const bool is_met = a.bound[lane] <= a.tol, is_empty = a.limit[lane] == 0;
     out.counts[row] = held;
     out.proven[row] = shortfall < 1.0 || is_empty ? 1 : 0;
     out.shortfall[row] = is_empty ? 0.0 : shortfall;
     const int64_t before = a.goes_on != 0 ? out.iterations[row] : 0;
     const int64_t polished = a.polished == nullptr ? 0 : a.polished[lane];
     out.iterations[row] = before + (is_empty ? 0 : a.passes[lane] + 1 + polished);
-    out.residual[row] = is_empty ? 0.0 : own.residual;
-    out.bound[row] = is_empty ? 0.0 : own.bound;
+    out.residual[row] = is_empty ? 0.0 : a.residual[lane];
+    out.bound[row] = is_empty ? 0.0 : a.bound[lane];
     out.converged[row] = is_met || is_empty ? 1 : 0;
     const int32_t known = is_empty || (is_met && a.walking[lane] == 0) ? status_complete : status_incomplete;
     out.status[row] = a.seed_status[lane] < known ? a.seed_status[lane] : known;
 }
 
+HOPFUSE_DEVICE int64_t hits_to_write(const FinishArguments& a, int lane) {
+    const int64_t k = a.outside.list.k;
+    if (k == 0) return 0;
+    const int64_t found = a.outside.proofs.found[lane];
+    return found < k ? found : k;
+}
+
 template <int L>
 HOPFUSE_DEVICE void write_hits(const Answers& out, int64_t row, const DeviceList<L>& list, int64_t held, double bound,
-                               NodeError error) {
+                               const Proofs& proofs) {
+    const NodeError error = held > 0 ? proofs.error<L>(list.lane) : NodeError{0.0, 0.0, 0.0};
     for (int64_t i = threadIdx.x; i < out.width; i += blockDim.x) {
         const int64_t at = row * out.width + i;
         const bool is_hit = i < held;
@@ -401,61 +562,46 @@ HOPFUSE_DEVICE void write_hits(const Answers& out, int64_t row, const DeviceList
 
 using namespace hopfuse;
 
-// ppr_select_lL: for many candidates, the best `kept` of each of their splits, which ppr_try (for lanes whose turn it is)
-//   or ppr_finish then read.
-//   Unit: a lane and a split; a block. Block: 128. Shared memory: 8448 bytes. Registers: <= 64 (occupancy 25 %).
-//   Bytes: 12 candidates, 8 kept a split.
-// ppr_try_lL: after a pass, ranks the iterate that the pass read in each lane whose turn it is, with the error estimated
-//   from its largest |z - y|. A proven lane ends with that iterate; the next try of the others is scheduled.
-//   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
-//   Bytes: 20 candidates, (8 + 4) candidates and 12 KiB of keys for each 512 requested hits, 24 k.
-// ppr_finish_lL: writes each lane's best k of x^ and their evidence to the query's row of the answers. `refined`: x^ is a
-//   rounded sum. With `locals` these are part of each error and `per_degree` the rest. `goes_on`: iterations are added to
-//   earlier ones.
-//   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
+// ppr_rank_lL: ranks each lane's candidates, and proves as much of the list as its hits show: after a pass, by the iterate that
+//   the pass read and the error estimated from its largest |z - y|, in each lane whose turn it is; at the end, by x^ and its
+//   certificate. `refined`: x^ is a rounded sum. With `locals` these are part of each error and `per_degree` the rest.
+//   Unit: a lane and a split; a block. Block: 128. Shared memory: 8200 bytes. Registers: <= 80 (occupancy 25 %).
+//   Bytes: 12 candidates, or for each 512 requested hits (8 + 4) candidates and 12 KiB of keys, 24 k; 16 kept a split.
+// ppr_try_lL: completes the proof by the candidates outside each list. A proven lane ends with that iterate; the next try of
+//   the others is scheduled.
+//   Unit: a lane and a split; a block. Block: 128. Shared memory: 516 bytes. Registers: <= 80 (occupancy 25 %).
+//   Bytes: 20 candidates.
+// ppr_finish_lL: completes the proof, and writes each lane's best k of x^ and their evidence to the query's row of the answers.
+//   `goes_on`: iterations are added to earlier ones.
+//   Unit: a lane and a split; a block. Block: 128. Shared memory: 516 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
-#define HOPFUSE_TOPK(L)                                                                                            \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS) ppr_select_l##L(const SelectArguments a) {        \
-        __shared__ uint64_t buffer[SELECT_ROOM];                                                                   \
-        __shared__ int num_waiting;                                                                                \
-        const int lane = static_cast<int>(blockIdx.x % L);                                                         \
-        const int64_t split = blockIdx.x / L;                                                                      \
-        if (a.walking != nullptr && (a.walking[lane] == 0 || a.number < a.next_try[lane])) return;                 \
-        const Candidates candidates(a.candidates);                                                                 \
-        const int64_t count = candidates.count, begin = split * count / a.splits;                                  \
-        const CandidateKeys<L> source = {candidates, lane, ~static_cast<uint64_t>(0), nullptr};                    \
-        find_best(source, static_cast<int>(begin), static_cast<int>((split + 1) * count / a.splits),               \
-                  a.parts + (lane * a.splits + split) * a.kept, a.kept, buffer, &num_waiting);                     \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_try_l##L(const TryArguments a) {           \
-        __shared__ Shared shared;                                                                                  \
-        const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                     \
-        if (a.walking[lane] == 0 || a.number < a.next_try[lane]) return;                                           \
-        const Candidates candidates(a.candidates);                                                                 \
-        const DeviceList<L> list(a.list, candidates.per_lane, lane);                                               \
-        if (thread == 0) shared.error = forecast_error(static_cast<float>(a.measured[L + lane]), a.damping[lane]); \
-        __syncthreads();                                                                                           \
-        const double shortfall = rank_and_prove<L>(candidates, list, a.list, &shared);                             \
-        if (thread == 0) end_try(a, lane, shortfall);                                                              \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish_l##L(const FinishArguments a) {     \
-        __shared__ Shared shared;                                                                                  \
-        __shared__ Certificate own;                                                                                \
-        const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                     \
-        if (a.rows[lane] < 0) return;                                                                              \
-        const Candidates candidates(a.candidates);                                                                 \
-        const DeviceList<L> list(a.list, candidates.per_lane, lane);                                               \
-        if (thread == 0) {                                                                                         \
-            own = Certificate{a.residual[lane], a.bound[lane], a.per_degree[lane]};                                \
-            shared.error = final_error(a, own, lane);                                                              \
-            shared.found = 0;                                                                                      \
-        }                                                                                                          \
-        __syncthreads();                                                                                           \
-        const double shortfall = a.list.k > 0 ? rank_and_prove<L>(candidates, list, a.list, &shared) : 0.0;        \
-        __syncthreads();                                                                                           \
-        const int64_t held = shared.found < a.list.k ? shared.found : a.list.k;                                    \
-        write_hits<L>(a.answers, a.rows[lane], list, held, own.bound, shared.error);                               \
-        if (thread == 0) write_evidence(a, own, lane, held, shortfall);                                            \
+#define HOPFUSE_TOPK(L)                                                                                        \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_rank_l##L(const RankArguments a) {     \
+        __shared__ RankShared shared;                                                                          \
+        rank<L>(a, &shared);                                                                                   \
+    }                                                                                                          \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_try_l##L(const TryArguments a) {       \
+        __shared__ OutsideShared shared;                                                                       \
+        const Candidates candidates(a.outside.candidates);                                                     \
+        const Split own(L, a.outside.splits, candidates.count);                                                \
+        if (!a.outside.turn.takes(own.lane)) return;                                                           \
+        const DeviceList<L> list(a.outside.list, candidates.per_lane, own.lane);                               \
+        double shortfall;                                                                                      \
+        if (!look_outside<L>(a.outside, list, candidates, own, &shared, &shortfall)) return;                   \
+        if (threadIdx.x == 0) end_try(a, own.lane, shortfall);                                                 \
+    }                                                                                                          \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish_l##L(const FinishArguments a) { \
+        __shared__ OutsideShared shared;                                                                       \
+        const Candidates candidates(a.outside.candidates);                                                     \
+        const Split own(L, a.outside.splits, candidates.count);                                                \
+        const int lane = own.lane;                                                                             \
+        if (!a.outside.turn.takes(lane)) return;                                                               \
+        const DeviceList<L> list(a.outside.list, candidates.per_lane, lane);                                   \
+        double shortfall;                                                                                      \
+        if (!look_outside<L>(a.outside, list, candidates, own, &shared, &shortfall)) return;                   \
+        const int64_t row = a.outside.turn.rows[lane], held = hits_to_write(a, lane);                          \
+        write_hits<L>(a.answers, row, list, held, a.bound[lane], a.outside.proofs);                            \
+        if (threadIdx.x == 0) write_evidence(a, lane, row, held, shortfall);                                   \
     }
 
 HOPFUSE_TOPK(4)

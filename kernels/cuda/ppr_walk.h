@@ -24,28 +24,89 @@ struct DeviceRows {
     int per_lane;
 };
 
+// An entry's share of a row's sum: factor * value, added with one rounding.
+struct Share {
+    float factor, value;
+
+    __device__ float plus(float acc) const { return fmaf(factor, value, acc); }
+};
+
 template <int L, int Kind>
-HOPFUSE_DEVICE float add_entry(const DeviceRows& rows, const float* state, int64_t e, int lane, float acc) {
+HOPFUSE_DEVICE Share share_of_entry(const DeviceRows& rows, const float* state, int64_t e, int lane) {
     const int64_t u = rows.indices[e];
     const float y = state[u * L + lane];
-    if (Kind == edges_plain) return acc + y;
-    if (Kind == edges_weighted) return fmaf(rows.weight[e], y, acc);
+    if (Kind == edges_plain) return Share{1.0f, y};
+    if (Kind == edges_weighted) return Share{rows.weight[e], y};
     const int type = rows.edge_type == nullptr ? 0 : rows.edge_type[e];
     if (Kind == edges_typed) {
         const float eta = rows.eta[type * L + lane];
-        return fmaf(rows.weight == nullptr ? eta : rows.weight[e] * eta, y, acc);
+        return Share{rows.weight == nullptr ? eta : rows.weight[e] * eta, y};
     }
     const int64_t at = u * rows.num_types + type;
     float factor = rows.per_lane ? rows.scale[at * L + lane] : rows.scale[at];
     if (!rows.per_lane && rows.eta != nullptr) factor = factor * rows.eta[type * L + lane];
-    return fmaf(rows.weight == nullptr ? 1.0f : rows.weight[e], y * factor, acc);
+    return Share{rows.weight == nullptr ? 1.0f : rows.weight[e], y * factor};
+}
+
+// Whether the threads of a row's lanes read its entries together, each every L-th one, so that a warp reads fewer sectors. All
+// of them must then call segment_sum.
+template <int L, int Kind>
+constexpr bool read_together = L <= 8 && (Kind == edges_plain || Kind == edges_weighted);
+
+// The sum over `count` entries from `begin` on, at most a segment, which the threads of a row's lanes read together. Loads past
+// the end read the last entry. All shares are read before the first is added, so that the loads overlap.
+template <int L, int Kind>
+HOPFUSE_DEVICE float sum_together(const DeviceRows& rows, const float* state, int64_t begin, int count, int lane) {
+    constexpr int ahead = 8;
+    const unsigned team = ((1u << L) - 1) << (threadIdx.x % 32 / L * L);
+    const int32_t* const indices = rows.indices + begin;
+    const float* const weights = Kind == edges_plain ? nullptr : rows.weight + begin;
+    float acc = 0.0f;
+    HOPFUSE_ROLLED
+    for (int first = 0; first < count; first += ahead) {
+        int32_t source[ahead / L];
+        float weight[ahead / L], y[ahead], w[ahead];
+#pragma unroll
+        for (int j = 0; j < ahead / L; ++j) {
+            const int own = first + j * L + lane < count ? first + j * L + lane : count - 1;
+            source[j] = indices[own];
+            weight[j] = Kind == edges_plain ? 1.0f : weights[own];
+        }
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+            const int64_t u = __shfl_sync(team, source[i / L], i % L, L);
+            w[i] = Kind == edges_plain ? 1.0f : __shfl_sync(team, weight[i / L], i % L, L);
+            y[i] = state[u * L + lane];
+        }
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) acc = first + i < count ? fmaf(w[i], y[i], acc) : acc;
+    }
+    return acc;
 }
 
 // The sum over entries begin .. end - 1, at most a segment.
 template <int L, int Kind>
 HOPFUSE_DEVICE float segment_sum(const DeviceRows& rows, const float* state, int64_t begin, int64_t end, int lane) {
+    if constexpr (read_together<L, Kind>)
+        return sum_together<L, Kind>(rows, state, begin, static_cast<int>(end - begin), lane);
+    constexpr int ahead = 4;  // more would be spilled
     float acc = 0.0f;
-    for (int64_t e = begin; e < end; ++e) acc = add_entry<L, Kind>(rows, state, e, lane, acc);
+    int64_t e = begin;
+    HOPFUSE_ROLLED
+    for (; e + ahead <= end; e += ahead) {
+        Share shares[ahead];
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) shares[i] = share_of_entry<L, Kind>(rows, state, e + i, lane);
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) acc = shares[i].plus(acc);
+    }
+    Share rest[ahead - 1];
+#pragma unroll
+    for (int i = 0; i < ahead - 1; ++i)
+        if (e + i < end) rest[i] = share_of_entry<L, Kind>(rows, state, e + i, lane);
+#pragma unroll
+    for (int i = 0; i < ahead - 1; ++i)
+        if (e + i < end) acc = rest[i].plus(acc);
     return acc;
 }
 

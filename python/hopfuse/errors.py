@@ -2,6 +2,7 @@
 
 __all__ = [
     "BackendError",
+    "DeviceMemoryError",
     "EndpointError",
     "FormatError",
     "HopfuseError",
@@ -28,6 +29,10 @@ class FormatError(HopfuseError, ValueError):
 
 class BackendError(HopfuseError, RuntimeError):
     """A requested backend or kernel variant cannot run on this machine, or a kernel failed."""
+
+
+class DeviceMemoryError(BackendError):
+    """A device has too little free memory for a call. The message says how to free some; then repeat the call."""
 
 
 class EndpointError(HopfuseError, RuntimeError):

@@ -22,7 +22,7 @@ from hopfuse.backends.cuda.found_device import SelfTestMark
 from hopfuse.backends.cuda.kernel_cache import KernelCache
 from hopfuse.backends.cuda.kernel_sources import find_sources
 from hopfuse.backends.first_use import FirstUse, no_cupy
-from hopfuse.errors import BackendError, InputError
+from hopfuse.errors import BackendError, DeviceMemoryError, InputError
 
 WITHOUT_CUPY = "import sys; sys.modules['cupy'] = None\n"
 CALL = "h = hf.Hits([[1, 2]], [[2.0, 1.0]]); found = hf.calibrate(h, 'max'{}).scores.tolist()\n"
@@ -188,6 +188,27 @@ def test_a_kernel_that_fails_in_the_self_test_is_one_warning(use: Any, error: Ex
     assert len(caught) == 1
     hf.calibrate(hf.Hits([[1]], [[1.0]]))
     assert failing.calls == 1
+
+
+def test_a_self_test_without_room_is_repeated_once_there_is_some(use: Any) -> None:
+    class Full(Altered):
+        full = True
+
+        def __getattr__(self, name: str) -> Any:
+            if self.full:
+                raise DeviceMemoryError("the device cannot allocate 24 bytes")
+            return super().__getattr__(name)
+
+    made = Full("none")
+    use(made)
+    hits = hf.Hits([[1]], [[1.0]])
+    with pytest.raises(DeviceMemoryError, match="cannot allocate 24 bytes"):
+        hf.calibrate(hits, backend="cuda")
+    with pytest.warns(RuntimeWarning, match=r"cannot allocate 24 bytes\. backend='auto' uses the CPU"):
+        hf.calibrate(hits)
+    made.full = False
+    assert hf.calibrate(hits, backend="cuda").scores.shape == (1, 1)
+    assert hf.backend_info()["auto"] == "cuda"
 
 
 def test_a_broken_cupy_is_a_reason_and_no_error(use: Any) -> None:

@@ -99,7 +99,7 @@ def test_a_replay_is_one_copy_up_and_one_copy_down(runtime: Any) -> None:
 
 
 def test_a_replay_takes_few_launches(runtime: Any) -> None:
-    """At most 2 for a pass or the certificate, and no more than 13 beside, the matrix product among them."""
+    """At most 2 for a pass or the certificate, and no more than 14 beside, the matrix product among them."""
     captured = System().captured()
     captured(*questions(32))
     runtime.launches.clear(), runtime.events.clear()
@@ -111,7 +111,7 @@ def test_a_replay_takes_few_launches(runtime: Any) -> None:
         name: count for name, count in queued.items() if name not in walk and name not in ("copy", "clear", "poison")
     }
     assert sum(walk.values()) <= 2 * passes
-    assert sum(others.values()) <= 13, others
+    assert sum(others.values()) <= 14, others
 
 
 def test_the_page_of_times_counts_what_a_search_records(runtime: Any) -> None:

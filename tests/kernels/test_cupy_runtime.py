@@ -20,7 +20,7 @@ from hopfuse.backends.cuda import DeviceOps
 from hopfuse.backends.cuda.arguments import CALIBRATION
 from hopfuse.backends.cuda.cupy_runtime import CupyRuntime
 from hopfuse.backends.cuda.kernel_sources import find_sources
-from hopfuse.errors import BackendError, InputError
+from hopfuse.errors import BackendError, DeviceMemoryError, InputError
 from host_runtime import DEVICE, make_runtime
 from variants import SIMT, missing, simt_runtime
 
@@ -147,6 +147,14 @@ def test_a_fatbin_that_the_driver_refuses_is_compiled(
     origin = runtime.explain()["kernels"]["fuse_f32.cu"]
     assert ("the driver refused fatbin of the package" in origin) == refused
     assert (cupy.loaded == [b"fatbin"]) == (not refused)
+
+
+def test_kernels_that_find_no_room_are_loaded_once_there_is_some(runtime: Any, cupy: FakeCupy) -> None:
+    cupy.is_full = True
+    with pytest.raises(DeviceMemoryError, match=r"no memory left at loading fuse_f32.cu .*smaller batches"):
+        calibrate(runtime)
+    cupy.is_full = False
+    assert calibrate(runtime) == [1.0, 0.5]
 
 
 def test_arguments_are_numpys_own_types(runtime: Any) -> None:

@@ -141,8 +141,9 @@ def test_candidates_that_blocks_share_have_the_cpus_bits(
         expected = hf.ppr_topk(graph, restart, k, candidates=among, stop=stop, backend="cpu")
         result = hf.ppr_topk(graph, restart, k, candidates=among, stop=stop, backend="simt")
         assert_equal(result, expected, TOPK, f"k={k}")
-    shares = {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_select_l8"}
-    assert shares == {8 * 17, 8 * 7}
+    shares = {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_rank_l8"}
+    assert shares == {8 * 4, 8 * 2, 8}
+    assert {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_finish_l8"} == shares
 
 
 @pytest.mark.parametrize("prove", ["order", "set"])
@@ -182,9 +183,10 @@ def test_a_graph_without_nodes(runtime: Any) -> None:
 
 def test_lanes_are_those_that_move_the_fewest_bytes() -> None:
     million, mib = (10**6, 10**7), 2**20
-    assert [most_lanes(*million, l2 * mib) for l2 in (0, 4, 36, 72)] == [32, 32, 4, 8]
-    assert [most_lanes(72_000, 1_050_000, l2 * mib) for l2 in (0, 4, 36, 72)] == [32] * 4
-    assert most_lanes(10**7, 10**8, 72 * mib) == most_lanes(5, 4, 72 * mib) == 32
+    assert [most_lanes(*million, l2 * mib, 5.0) for l2 in (0, 4, 36, 72)] == [32, 32, 4, 8]
+    assert [most_lanes(72_000, 1_050_000, l2 * mib, 5.0) for l2 in (0, 4, 36, 72)] == [32] * 4
+    assert most_lanes(10**7, 10**8, 72 * mib, 5.0) == most_lanes(5, 4, 72 * mib, 5.0) == 32
+    assert most_lanes(*million, 60 * mib, 1.0) == 32  # as fast a memory as the cache: an H200
 
 
 def test_lanes_change_no_answer(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,6 +197,7 @@ def test_lanes_change_no_answer(runtime: Any, monkeypatch: pytest.MonkeyPatch) -
     used = {kernel.rsplit("_l", 1)[1] for kernel, _, _ in runtime.launches if "ppr_pass" in kernel}
     monkeypatch.setattr(ppr, "PASS_BYTES", 0)
     monkeypatch.setattr(runtime, "l2_bytes", 2 * 4 * 4 * 90)
+    monkeypatch.setattr(runtime, "l2_speedup", 1e9)
     runtime.launches.clear()
     found = hf.ppr_topk(graph, restart, 5, backend="simt")
     assert used == {"16"}
@@ -240,7 +243,7 @@ def test_the_sanitizers_find_nothing(build: str, monkeypatch: pytest.MonkeyPatch
             hf.ppr_topk(graph, restart, 5, backend="cpu", **options),
             TOPK, build,
         )  # fmt: skip
-    assert {"ppr_select_l4", "ppr_try_l4", "ppr_finish_l4", "ppr_degrees_l4"} <= {
+    assert {"ppr_rank_l4", "ppr_try_l4", "ppr_finish_l4", "ppr_degrees_l4"} <= {
         kernel for kernel, _, _ in checked.launches
     }
 

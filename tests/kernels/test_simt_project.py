@@ -27,7 +27,9 @@ pytestmark = [
 SOURCES = [CUDA / "project_f32.cu", CUDA / "topk.cu"]
 ROWS, COLUMNS = 300, 130
 #: Several tiles, splits and batches where the usual sizes have one; lists of more than 16 are sorted.
-SMALL = Sizes(tile_rows=64, batch=3, split_rows=16, split_blocks=8, widest=16, sort_chunk=64, sort_keys=512)
+SMALL = Sizes(
+    tile_scores=1, tile_rows=64, batch=3, split_rows=16, split_blocks=8, widest=16, sort_chunk=64, sort_keys=512
+)
 
 
 @pytest.fixture(scope="module")

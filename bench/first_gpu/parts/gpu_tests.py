@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -15,6 +16,8 @@ from ..journal import FailedError, Journal
 from ..report import ROOT
 from ..sizes import Sizes
 
+#: Processes that share the tests, if pytest-xdist is installed; each takes some memory of the GPU.
+PROCESSES = 8
 #: Elements of a JUnit file for a test that did not pass.
 FAULTS = ("failure", "error")
 
@@ -27,7 +30,8 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
     file = folder / "tests.xml"
     file.unlink(missing_ok=True)
     pytest = (sys.executable, "-m", "pytest", "-m", "gpu", "-p", "no:cacheprovider", f"--junitxml={file}")
-    done = subprocess.run((*pytest, *sizes.tests), cwd=ROOT, check=False)
+    side_by_side = () if find_spec("xdist") is None else ("-n", str(min(PROCESSES, os.cpu_count() or 1)))
+    done = subprocess.run((*pytest, "--benchmark-disable", *side_by_side, *sizes.tests), cwd=ROOT, check=False)
     if not file.exists():
         raise FailedError(f"pytest ended with status {done.returncode} before it had results")
     outcomes, faults = read(file)

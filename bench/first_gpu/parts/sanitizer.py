@@ -18,6 +18,8 @@ from ..sizes import Sizes
 PROGRAM = "compute-sanitizer"
 #: The wheel that the extra ``sanitizer`` installs; its programs are not on PATH.
 WHEEL = "nvidia-cuda-sanitizer-api"
+#: Further options. Results are copied to the host as one block, with the gaps between arrays.
+MORE = {"initcheck": ("--check-api-memory-access", "no")}
 #: Exit status of the tool if it finds errors, set by an option.
 FOUND = 86
 SUMMARY = re.compile(r"^=+ ((?:\w+ )?SUMMARY: .*)$", re.MULTILINE)
@@ -31,7 +33,7 @@ def run(journal: Journal, sizes: Sizes, folder: Path, tool: str) -> str:
         raise UnavailableError(f"{PROGRAM} is not installed; pip install {WHEEL}")
     log = folder / f"{tool}.log"
     log.unlink(missing_ok=True)
-    asked = (str(program), "--tool", tool, "--error-exitcode", str(FOUND), "--log-file", str(log))
+    asked = (str(program), "--tool", tool, "--error-exitcode", str(FOUND), "--log-file", str(log), *MORE.get(tool, ()))
     done = subprocess.run((*asked, sys.executable, "-m", "bench.first_gpu.sanitized"), cwd=ROOT, check=False)
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     summaries = SUMMARY.findall(text)

@@ -77,7 +77,7 @@ class SimtRuntime:
     """
 
     name = "simt"
-    l2_bytes = 0
+    l2_bytes, l2_speedup = 0, 1.0
 
     def __init__(
         self, build: str = "plain", order: str = "forward", seed: int = 0, sources: Sequence[Path] | None = None

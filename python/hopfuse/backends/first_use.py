@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
-from ..errors import BackendError
+from ..errors import BackendError, DeviceMemoryError
 
 B = TypeVar("B")
 
@@ -93,6 +93,8 @@ class FirstUse(Generic[B]):
             if not self._tested:
                 try:
                     self._difference = self._differs(backend)
+                except DeviceMemoryError:  # once there is room, the next call tests it
+                    raise
                 except Exception as error:
                     self._difference = f"its self-test failed: {_message(error)}"
                 self._tested = True
@@ -118,8 +120,9 @@ class FirstUse(Generic[B]):
             return False
         if self._is_usable is None:
             with self._lock:
-                error = self._error()
-                is_first, self._is_usable = self._is_usable is None, error is None
+                error, is_first = self._error(), self._is_usable is None
+                if not isinstance(error, DeviceMemoryError):
+                    self._is_usable = error is None
             if is_first and error is not None and self._made is not None:
                 warnings.warn(f"{error}. backend='auto' uses the CPU", RuntimeWarning, stacklevel=5)
         return bool(self._is_usable)

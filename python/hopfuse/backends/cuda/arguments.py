@@ -183,7 +183,7 @@ CANDIDATES = ArgumentStruct(
     "CandidateArguments", "ppr_topk_f32.cu",
     iterate=ITERATE, final="i4", degree="c*f4", per_lane="i4", node_of="c*i4", among="c*i4", count="i8",
 )  # fmt: skip
-ROUNDS = ArgumentStruct("Rounds", "ppr_topk_f32.cu", keys="*u8", stride="i8", kept="i4", parts="c*u8", splits="i4")
+ROUNDS = ArgumentStruct("Rounds", "ppr_topk_f32.cu", keys="*u8", stride="i8", kept="i4", parts="*u8")
 TWINS = ArgumentStruct(
     "TwinTables", "ppr_topk_f32.cu",
     indptr="c*i8", indices="c*i4", weight="c*f4", edge_type="c*u1", mask="c*f4", attraction="c*f4",
@@ -198,20 +198,33 @@ ANSWERS = ArgumentStruct(
     width="i8", ids="*i8", scores="*f4", score_bounds="*f4", counts="*i8", proven="*u1", iterations="*i8",
     residual="*f8", bound="*f8", converged="*u1", status="*i4", shortfall="*f8",
 )  # fmt: skip
-SELECT = ArgumentStruct(
-    "SelectArguments", "ppr_topk_f32.cu",
-    candidates=CANDIDATES, walking="c*i4", next_try="c*i8", number="i8", kept="i4", splits="i4", parts="*u8",
+TURN = ArgumentStruct(
+    "Turn", "ppr_topk_f32.cu",
+    rows="c*i8", walking="c*i4", next_try="c*i8", number="i8",
+)  # fmt: skip
+NODE_ERROR = ArgumentStruct(
+    "ErrorArguments", "ppr_topk_f32.cu",
+    measured="c*f8", damping="c*f8", slack="c*f8", residual="c*f8", bound="c*f8", per_degree="c*f8", refined="i4",
+)  # fmt: skip
+PROOFS = ArgumentStruct("Proofs", "ppr_topk_f32.cu", errors="*f8", evidence="*f8", found="*i8", flags="*i4")
+RANK = ArgumentStruct(
+    "RankArguments", "ppr_topk_f32.cu",
+    candidates=CANDIDATES, list=LIST, turn=TURN, error=NODE_ERROR, splits="i4", others="*i4", arrived="*u4",
+    proofs=PROOFS,
+)  # fmt: skip
+OUTSIDE = ArgumentStruct(
+    "OutsideArguments", "ppr_topk_f32.cu",
+    candidates=CANDIDATES, list=LIST, turn=TURN, splits="i4", largest="*f4", arrived="*u4", proofs=PROOFS,
 )  # fmt: skip
 TRY = ArgumentStruct(
     "TryArguments", "ppr_topk_f32.cu",
-    candidates=CANDIDATES, list=LIST, measured="c*f8", number="i8", damping="c*f8", accelerates="c*i4", walking="*i4",
-    passes="*i8", next_try="*i8", unproven="*i4", left="*i4", last_pass="*i8",
+    outside=OUTSIDE, damping="c*f8", accelerates="c*i4", walking="*i4", passes="*i8", next_try="*i8", unproven="*i4",
+    left="*i4", last_pass="*i8",
 )  # fmt: skip
 FINISH = ArgumentStruct(
     "FinishArguments", "ppr_topk_f32.cu",
-    candidates=CANDIDATES, list=LIST, slack="c*f8", residual="c*f8", bound="c*f8", per_degree="c*f8", polished="c*i8",
-    refined="i4", walking="c*i4", limit="c*i8", passes="c*i8", seed_status="c*i4", tol="f8", rows="c*i8", goes_on="i4",
-    answers=ANSWERS,
+    outside=OUTSIDE, residual="c*f8", bound="c*f8", polished="c*i8", walking="c*i4", limit="c*i8", passes="c*i8",
+    seed_status="c*i4", tol="f8", goes_on="i4", answers=ANSWERS,
 )  # fmt: skip
 
 CALIBRATION = ArgumentStruct(

@@ -17,7 +17,7 @@ from . import cupy_interop as interop
 from .arguments import Arguments
 from .cublas import WORKSPACE_BYTES, Cublas
 from .cupy_capture import Capture, CupyRecording, as_bytes, host_address, record
-from .cupy_errors import failed, no_room, translated
+from .cupy_errors import failed, is_no_memory, no_room, translated
 from .cupy_events import LaunchEvents
 from .cupy_modules import CupyModules
 from .kernel_code import KernelCode
@@ -28,6 +28,17 @@ T = TypeVar("T")
 
 _NULL = np.uint64(0)
 _PAGEABLE = 0  # cudaMemoryTypeUnregistered
+
+
+#: Bytes that a multiprocessor gathers from the L2 cache in a cycle (measured on an H200: 3.8 TB/s).
+_L2_BYTES_PER_CYCLE = 16
+
+
+def _l2_speedup(attributes: dict[str, int]) -> float:
+    """Return the bandwidth of the L2 cache over that of the memory, at least 1, from clocks (kHz) and widths (bits)."""
+    memory = 2 * attributes["MemoryClockRate"] * attributes["GlobalMemoryBusWidth"] / 8
+    l2 = _L2_BYTES_PER_CYCLE * attributes["ClockRate"] * attributes["MultiProcessorCount"]
+    return max(1.0, l2 / memory)
 
 
 class CupyRuntime:
@@ -46,7 +57,8 @@ class CupyRuntime:
         self._cupy: Any = cupy
         self._number = int(cupy.cuda.Device().id)
         self.code = code(int(self._device.compute_capability))
-        self.l2_bytes = int(self._device.attributes["L2CacheSize"])
+        attributes = self._device.attributes
+        self.l2_bytes, self.l2_speedup = int(attributes["L2CacheSize"]), _l2_speedup(attributes)
         self._modules = CupyModules(cupy, self.code)
         self._cublas = Cublas(self.trim)
         self._local = threading.local()
@@ -147,14 +159,14 @@ class CupyRuntime:
         try:
             return allocate(nbytes)
         except (MemoryError, self._cupy.cuda.runtime.CUDARuntimeError) as error:
-            if not _is_no_memory(error):
+            if not is_no_memory(error):
                 raise failed("an allocation", error) from error
         gc.collect()  # frees recordings and arrays in reference cycles
         self.trim()
         try:
             return allocate(nbytes)
         except (MemoryError, self._cupy.cuda.runtime.CUDARuntimeError) as error:
-            if not _is_no_memory(error):
+            if not is_no_memory(error):
                 raise failed("an allocation", error) from error
             raise no_room(nbytes, self.free_bytes(), int(self._device.mem_info[1])) from error
 
@@ -338,11 +350,6 @@ def device_name(cupy: Any, number: int) -> str:
 def _release(version: int) -> str:
     """Format a CUDA release: 13.2 for 13020."""
     return f"{version // 1000}.{version % 1000 // 10}"
-
-
-def _is_no_memory(error: Exception) -> bool:
-    """Return whether an error means out of memory: an OutOfMemoryError of CuPy's pools, or cudaMalloc's own error."""
-    return isinstance(error, MemoryError) or "MemoryAllocation" in str(error)
 
 
 def _address(array: Any) -> int:

@@ -101,7 +101,7 @@ class _Search:
         """Write the hits of queries begin .. end - 1; return the number of rows scored canonically."""
         chosen = np.arange(begin, end)
         allowed = self.allowed.of(chosen)
-        if not self._is_bound_worth_it(allowed):
+        if not self._is_bound_worth_it(allowed) or self._reads_once(end - begin):
             self._exhaustively(self._read(queries[begin:end], allowed, hits), allowed)
             return 0 if self.runtime.fixed else allowed.total(end - begin, self.corpus.rows)
         rescored = self._by_bound(self._read(queries[begin:end], allowed, hits))
@@ -127,6 +127,10 @@ class _Search:
         longest = allowed.max_rows(n)
         is_short = allowed.indptr is not None and longest < n // SHORT_LIST
         return self.width <= self.sizes.widest and self.width < longest and not is_short and self.corpus.dim <= MAX_DIMS
+
+    def _reads_once(self, queries: int) -> bool:
+        """Return whether canonical scores take no longer than a product of 16-bit rows, which has room for more."""
+        return self.corpus.suffix != "f32" and queries <= QUERIES_PER_ROW
 
     def _read(self, vectors: DeviceArray, allowed: RowFilter, hits: TopkHits) -> _Queries:
         count = int(vectors.shape[0])

@@ -87,7 +87,7 @@ class DryRuntime:
 
     name = "dry"
     fixed = True
-    l2_bytes = 0  # blocks of the most lanes, which need the most memory
+    l2_bytes, l2_speedup = 0, 1.0  # blocks of the most lanes, which need the most memory
 
     def __init__(self) -> None:
         self.memory = DryMemory()

@@ -23,16 +23,17 @@ LANES = (4, 8, 16, 32)
 SECTOR, PASS_BYTES = 32, 1 << 23
 
 
-def most_lanes(num_nodes: int, num_stored: int, l2_bytes: int) -> int:
-    """Return the lanes of blocks that move the fewest bytes per query; results do not depend on it.
+def most_lanes(num_nodes: int, num_stored: int, l2_bytes: int, l2_speedup: float) -> int:
+    """Return the lanes of blocks that take the least time per query, by bytes; results do not depend on it.
 
     More lanes read the graph for more queries at once. With fewer lanes, the state from which a pass gathers may fit in
-    half of the L2 cache.
+    half of the L2 cache, whose bandwidth is ``l2_speedup`` times that of the memory.
     """
 
     def moved(lanes: int) -> float:
-        state = 4 * lanes * num_nodes
-        gathered = state if state <= l2_bytes // 2 else max(SECTOR, 4 * lanes) * num_stored
+        state, gathered = 4 * lanes * num_nodes, float(max(SECTOR, 4 * lanes) * num_stored)
+        if state <= l2_bytes // 2:
+            gathered /= l2_speedup
         return (8 * num_stored + 20 * num_nodes + 2 * state + gathered + PASS_BYTES) / lanes
 
     return min(reversed(LANES), key=moved)
@@ -48,7 +49,7 @@ def lane_blocks(batch: int, most: int = LANES[-1]) -> Iterator[tuple[int, int, i
 
 
 def _most_lanes(runtime: Runtime, graph: Graph | DeviceGraph) -> int:
-    return most_lanes(graph.num_nodes, graph.num_stored, runtime.l2_bytes)
+    return most_lanes(graph.num_nodes, graph.num_stored, runtime.l2_bytes, runtime.l2_speedup)
 
 
 def _counts_edges(queries: PprQueries) -> bool:

@@ -50,14 +50,19 @@ class Proof(Protocol):
 class JoinRoom:
     """The arrays through which blocks of a launch join their measurements: JoinRoom in the kernels.
 
-    ``arrived`` is 0 before and after a launch.
+    ``arrived`` is 0 before and after a launch; ``arrived_of_lane`` are further counters, one per lane.
     """
 
     def __init__(self, runtime: Runtime, most_blocks: int, lanes: int, *, cleared: bool) -> None:
         groups = blocks(most_blocks, JOIN_GROUP)
-        self.counters = groups + 1
+        self._own = groups + 1
+        self.counters = self._own + lanes
         self.columns = runtime.empty((max(1, most_blocks) + groups, MEASURED_COLUMNS, lanes), np.float64)
         self.arrived = (runtime.zeros if cleared else runtime.empty)(self.counters, np.uint32)
+
+    @property
+    def arrived_of_lane(self) -> DeviceArray:
+        return self.arrived[self._own :]
 
     @property
     def arguments(self) -> Arguments:

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..calls import Evidence
-from .arguments import ANSWERS, CANDIDATES, FINISH, ITERATE, LIST, ROUNDS, SELECT, TRY, TWINS, Arguments
+from .arguments import (
+    ANSWERS,
+    CANDIDATES,
+    FINISH,
+    ITERATE,
+    LIST,
+    NODE_ERROR,
+    OUTSIDE,
+    PROOFS,
+    RANK,
+    ROUNDS,
+    TRY,
+    TURN,
+    TWINS,
+    Arguments,
+)
 from .ppr_block import PprBlock
 from .ppr_certificate import Certificate, Certifier
 from .ppr_graph import DeviceGraph
 from .runtime import DeviceArray, Runtime
 
-SELECT_THREADS, SELECT_KEPT = 128, 512  # threads of ppr_try and ppr_finish, and the most hits that they find in a round
+SELECT_THREADS, SELECT_KEPT = 128, 512  # threads of the kernels, and the most hits that ppr_rank finds in a round
 #: Candidates are split among at most this many blocks, with at least this many candidates each.
-SPLIT_BLOCKS, SPLIT_CANDIDATES = 264, 1 << 13
+SPLIT_BLOCKS, SPLIT_CANDIDATES = 1056, 1 << 10
 _WARP = 32
 
 
@@ -60,19 +77,24 @@ class TopkSearch:
         wanted = k + 1  # the first node left out reveals a tie
         self.kept = min(SELECT_KEPT, -(-wanted // _WARP) * _WARP)
         self.stride = -(-wanted // self.kept) * self.kept
-        self._keys: DeviceArray = None
+        self._lists: _Lists | None = None
 
     def attempt(self, block: PprBlock, number: int, measured: DeviceArray) -> None:
         """End lanes whose hits seem proven by the iterate that pass ``number`` read."""
         current, following = block.buffers(number)
-        candidates = self._candidates(block, ITERATE(even=current, odd=None, last_pass=None), final=False)
-        rounds = self._split(block, candidates, block.walking, block.next_try, number)
-        arguments = TRY(
-            candidates=candidates, list=self._list(block, rounds), measured=measured, number=number,
-            damping=block.d_damping, accelerates=block.accelerates, walking=block.walking, passes=block.passes,
-            next_try=block.next_try, unproven=block.unproven, left=block.left, last_pass=block.last_pass,
+        turn = TURN(rows=None, walking=block.walking, next_try=block.next_try, number=number)
+        error = NODE_ERROR(
+            measured=measured, damping=block.d_damping, slack=None, residual=None, bound=None, per_degree=None,
+            refined=False,
         )  # fmt: skip
-        self._launch(block, "ppr_try", arguments)
+        candidates = self._candidates(block, ITERATE(even=current, odd=None, last_pass=None), final=False)
+        outside = self._rank(block, candidates, turn, error)
+        arguments = TRY(
+            outside=outside, damping=block.d_damping, accelerates=block.accelerates, walking=block.walking,
+            passes=block.passes, next_try=block.next_try, unproven=block.unproven, left=block.left,
+            last_pass=block.last_pass,
+        )  # fmt: skip
+        self._launch(block, "ppr_try", self._splits(block), arguments)
         block.launch_states("ppr_keep", [current, following, block.unproven, block.nodes])
 
     def finish(
@@ -104,16 +126,18 @@ class TopkSearch:
             known = [upload(getattr(certificate, name)) for name in ("residual", "bound", "per_degree")]
         residual, bound, per_degree = known
         iterate = block.iterate if refined is None else ITERATE(even=refined, odd=None, last_pass=None)
-        candidates = self._candidates(block, iterate, final=True)
-        rounds = self._split(block, candidates) if self.k else self._rounds(block)
-        arguments = FINISH(
-            candidates=candidates, list=self._list(block, rounds, local), slack=block.slack, residual=residual,
-            bound=bound, per_degree=per_degree, polished=None if polished is None else upload(polished),
-            refined=refined is not None, walking=block.walking, limit=block.limit, passes=passes,
-            seed_status=block.status, tol=block.queries.tol, rows=upload(row_of), goes_on=goes_on,
-            answers=answers.arguments,
+        turn = TURN(rows=upload(row_of), walking=None, next_try=None, number=0)
+        error = NODE_ERROR(
+            measured=None, damping=block.d_damping, slack=block.slack, residual=residual, bound=bound,
+            per_degree=per_degree, refined=refined is not None,
         )  # fmt: skip
-        self._launch(block, "ppr_finish", arguments)
+        outside = self._rank(block, self._candidates(block, iterate, final=True), turn, error, local)
+        arguments = FINISH(
+            outside=outside, residual=residual, bound=bound,
+            polished=None if polished is None else upload(polished), walking=block.walking, limit=block.limit,
+            passes=passes, seed_status=block.status, tol=block.queries.tol, goes_on=goes_on, answers=answers.arguments,
+        )  # fmt: skip
+        self._launch(block, "ppr_finish", self._splits(block), arguments)
 
     def _candidates(self, block: PprBlock, iterate: Arguments, *, final: bool) -> Arguments:
         return CANDIDATES(
@@ -121,32 +145,45 @@ class TopkSearch:
             among=self.candidates, count=self.count,
         )  # fmt: skip
 
-    def _rounds(self, block: PprBlock, parts: DeviceArray | None = None) -> Arguments:
-        """Return where lists are written, and the best of each split of the candidates, if they are split."""
-        if self._keys is None or self._keys.shape[0] < block.lanes:
-            self._keys = self.runtime.empty((block.lanes, self.stride), np.uint64)
-        splits = 1 if parts is None else parts.shape[1]
-        return ROUNDS(keys=self._keys, stride=self.stride, kept=self.kept, parts=parts, splits=splits)
+    def _splits(self, block: PprBlock) -> int:
+        """Return the number of blocks that share a lane's candidates, few enough that their lists are soon merged."""
+        most = min(SPLIT_BLOCKS // block.lanes, self.count // SPLIT_CANDIDATES, math.isqrt(self.count // self.kept))
+        return max(1, most)
 
-    def _split(
+    def _rank(
         self,
         block: PprBlock,
         candidates: Arguments,
-        walking: DeviceArray | None = None,
-        next_try: DeviceArray | None = None,
-        number: int = 0,
+        turn: Arguments,
+        error: Arguments,
+        local: DeviceArray | None = None,
     ) -> Arguments:
-        """Select the best of each split of many candidates, in all lanes or in those whose turn it is."""
-        splits = min(SPLIT_BLOCKS // block.lanes, self.count // SPLIT_CANDIDATES)
-        if splits < 2 or self.stride > self.kept:  # with several rounds, kernels read the candidates directly
-            return self._rounds(block)
-        parts = self.runtime.empty((block.lanes, splits, self.kept), np.uint64)
-        arguments = SELECT(
-            candidates=candidates, walking=walking, next_try=next_try, number=number, kept=self.kept, splits=splits,
-            parts=parts,
+        """Rank the candidates, and prove what the lists show; return what the kernels read that complete the proof."""
+        lists, splits = self._lists_of(block), self._splits(block)
+        parts, join = self._parts(block, splits), block.join.arrived_of_lane
+        listed = self._list(block, ROUNDS(keys=lists.keys, stride=self.stride, kept=self.kept, parts=parts), local)
+        if self.k:
+            shares = 1 if parts is None else splits
+            arguments = RANK(
+                candidates=candidates, list=listed, turn=turn, error=error, splits=shares, others=lists.others,
+                arrived=join, proofs=lists.proofs,
+            )  # fmt: skip
+            self._launch(block, "ppr_rank", shares, arguments)
+        return OUTSIDE(
+            candidates=candidates, list=listed, turn=turn, splits=splits, largest=lists.largest, arrived=join,
+            proofs=lists.proofs,
         )  # fmt: skip
-        block.launch("ppr_select", block.lanes * splits * SELECT_THREADS, [arguments], block=SELECT_THREADS)
-        return self._rounds(block, parts)
+
+    def _parts(self, block: PprBlock, splits: int) -> DeviceArray | None:
+        """Allocate the best keys of each split; None where one block per lane reads all candidates, in rounds."""
+        if splits == 1 or self.stride > self.kept or not self.k:
+            return None
+        return self.runtime.empty((block.lanes, splits, self.kept), np.uint64)
+
+    def _lists_of(self, block: PprBlock) -> _Lists:
+        if self._lists is None or self._lists.keys.shape[0] < block.lanes:
+            self._lists = _Lists(self.runtime, block.lanes, self.stride, self._splits(block))
+        return self._lists
 
     def _list(self, block: PprBlock, rounds: Arguments, local: DeviceArray | None = None) -> Arguments:
         graph = self.graph
@@ -160,5 +197,18 @@ class TopkSearch:
         )  # fmt: skip
 
     @staticmethod
-    def _launch(block: PprBlock, kernel: str, arguments: Arguments) -> None:
-        block.launch(kernel, block.lanes * SELECT_THREADS, [arguments], block=SELECT_THREADS)
+    def _launch(block: PprBlock, kernel: str, splits: int, arguments: Arguments) -> None:
+        block.launch(kernel, block.lanes * splits * SELECT_THREADS, [arguments], block=SELECT_THREADS)
+
+
+class _Lists:
+    """The list of each lane, and how far its proof is."""
+
+    def __init__(self, runtime: Runtime, lanes: int, stride: int, splits: int) -> None:
+        self.keys = runtime.empty((lanes, stride), np.uint64)
+        self.others = runtime.empty((lanes, splits), np.int32)
+        self.largest = runtime.empty((lanes, splits), np.float32)
+        self.proofs = PROOFS(
+            errors=runtime.empty((3, lanes), np.float64), evidence=runtime.empty((2, lanes), np.float64),
+            found=runtime.empty(lanes, np.int64), flags=runtime.empty((2, lanes), np.int32),
+        )  # fmt: skip

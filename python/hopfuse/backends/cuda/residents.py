@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import BackendError
+from ...errors import DeviceMemoryError
 from ...types import Corpus, Graph, Incidence, LabelSets
 from .runtime import DeviceArray, Runtime
 
@@ -34,10 +34,10 @@ def resident(runtime: Runtime, held: Held, arrays: Sequence[Any], what: str, mak
 
 
 def require(runtime: Runtime, nbytes: int, what: str) -> None:
-    """Raise BackendError if the device lacks the memory."""
+    """Raise DeviceMemoryError if the device lacks the memory."""
     free = runtime.free_bytes()
     if nbytes > free:
-        raise BackendError(
+        raise DeviceMemoryError(
             f"{what} needs {nbytes / 2**20:,.1f} MiB on the device, which has {free / 2**20:,.1f} MiB free: free "
             "others (hopfuse.free_device_memory), store vectors as float16 or bfloat16, or use backend='cpu'"
         )

@@ -52,6 +52,11 @@ class Runtime(Protocol):
         """The size of the L2 cache; 0 if there is none."""
         ...
 
+    @property
+    def l2_speedup(self) -> float:
+        """The bandwidth of the L2 cache over that of the memory; at least 1."""
+        ...
+
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
         """Allocate uninitialised memory; raise BackendError if the device is out of memory."""
         ...

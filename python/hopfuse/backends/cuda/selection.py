@@ -153,7 +153,7 @@ class Selection:
 
     def _keep_all(self, rows: int, make_keys: MakeKeys) -> None:
         """Select tile by tile, with running lists."""
-        columns = max(1, min(self.sizes.tile_rows, rows))
+        columns = max(1, min(max(self.sizes.tile_rows, self.sizes.tile_scores // self.queries), rows))
         keys = self.runtime.empty(self.queries * columns, np.uint64)
         lists = Lists(self.runtime, self.queries, self.sizes.splits(self.queries, columns), self.k)
         for first, count in tiles(rows, columns):

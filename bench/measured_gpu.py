@@ -1,0 +1,113 @@
+"""The measurements of docs/gpu.md, from the report of ``python -m bench.first_gpu`` on a GPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).parent / "results" / "h200-first-gpu.json"
+SIZES = {
+    "small": "900 nodes, 4,000 edges; 600 vectors of 32 dimensions in float32",
+    "musique": "72,000 nodes, 1,050,000 stored entries; 11,656 vectors of 4,096 dimensions in float32",
+    "million": "1,000,000 nodes, 10,000,000 stored entries; 1,000,000 vectors of 1,024 dimensions in float16",
+}
+#: Kernels of a search by the part of the work; the rest are seeds, fusion and copies.
+PARTS = {
+    "passes": ("ppr_pass", "ppr_seg"),
+    "certificate": ("ppr_residual", "ppr_mass", "ppr_scale"),
+    "ranking": ("ppr_rank", "ppr_finish", "ppr_select"),
+    "product": ("dense_product", "dense_score", "gemv", "void gemv", "sm80_xmma", "std::enable_if"),
+}
+SECTION = """# On GPUs: measured and computed
+
+## Measured: an NVIDIA H200
+
+`python -m bench.first_gpu` ran on an {device} (compute capability 9.0, driver {driver}, CuPy {cupy}, {cores} processor
+cores) on {day}, and its report is bench/results/h200-first-gpu.json. It was the kernels' first GPU.
+
+- Every answer had the CPU's bits: {checks} checks and {kernels} kernels of the self-test, 1,366 tests marked `gpu`, 600
+  answers of two threads, 200 of torch's streams, and the searches below.
+- compute-sanitizer found nothing: memcheck and initcheck 0 errors, racecheck 0 hazards. The first run of initcheck had
+  found one value that passes read in unused lanes and nothing had written; it changed no result.
+- {recordings}.
+- The first use compiled and loaded the kernels in {build_seconds:.1f} s ({build_cpu:.0f} s of processors).
+- **What failed.** `out_of_memory` ended in its sixth round because a call found room: tests still ran on the same GPU.
+  It filled the memory under one test, which runs every benchmark case, and that failed too. Neither was repeated. They
+  showed that a self-test or a kernel's loading without room made the backend unusable for good, which is mended.
+
+Searches (a dense list, a walk, and their fusion, as one recording; random graphs and vectors), from arrays on the host
+to arrays on the host, by CUDA events, medians of 20. *before*: the first version, on the same kind of GPU, with the
+vectors of *million* in float32. The rows of *now* were measured beside a test on the same GPU: they are upper bounds.
+
+{searches}
+
+{sizes}
+
+Device time by part, in microseconds, with the number of graph nodes (kernels and copies) of a search:
+
+{parts}
+
+Single calls, which are not recorded, beside libraries on the same GPU (`python -m bench --backend cuda`; medians of 15,
+copies of queries and answers included). **Here the libraries are faster**: a call launches up to 40 kernels from
+Python, waits for uploads, and proves its answer. Record calls that repeat (`hf.capture`). faiss, cuVS and cuGraph were
+not installed.
+
+{calls}
+"""
+
+
+def section() -> str:
+    """Return the section, in Markdown."""
+    report = json.loads(FILE.read_text(encoding="utf-8"))
+    parts = {part["name"]: part for part in report["parts"]}
+    details = {name: part["details"] for name, part in parts.items()}
+    rows = details["searches"]["rows"]
+    card = details["build"]["card"]
+    return SECTION.format(
+        device=card["device"], driver=card["driver"], cupy=card["cupy"], cores=report["machine"]["cores"],
+        day=report["began"][:10], checks=details["selftest"]["checks"], kernels=len(details["selftest"]["kernels"]),
+        recordings=parts["recordings"]["about"].replace("on cuda", "of memory"),
+        build_seconds=details["build"]["seconds"], build_cpu=details["build"]["cpu_seconds"],
+        searches=_searches(report["before"], rows), sizes=_sizes(), parts=_parts(rows),
+        calls=_calls(details["bench"]["rows"]),
+    )  # fmt: skip
+
+
+def _searches(before: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
+    lines = ["| size | B | before | now | CPU of that machine |", "| --- | --- | --- | --- | --- |"]
+    for old, new in zip(before, rows, strict=True):
+        lines.append(
+            f"| {new['size']} | {new['batch']} | {old['milliseconds']:.2f} ms | {new['milliseconds']:.2f} ms | "
+            f"{new['cpu_milliseconds']:.1f} ms |"
+        )
+    return "\n".join(lines)
+
+
+def _sizes() -> str:
+    return "\n".join(f"- *{name}*: {text}." for name, text in SIZES.items())
+
+
+def _parts(rows: list[dict[str, Any]]) -> str:
+    lines = [f"| size | B | {' | '.join(PARTS)} | all | nodes |", "| --- | --- |" + " --- |" * (len(PARTS) + 2)]
+    for row in rows:
+        kernels = row["kernels"]
+        sums = [
+            sum(taken for name, (_, taken) in kernels.items() if name.startswith(starts)) for starts in PARTS.values()
+        ]
+        cells = [*sums, sum(taken for _, taken in kernels.values())]
+        nodes = round(sum(count for count, _ in kernels.values()))
+        lines.append(f"| {row['size']} | {row['batch']} | {' | '.join(f'{cell:,.0f}' for cell in cells)} | {nodes} |")
+    return "\n".join(lines)
+
+
+def _calls(rows: list[dict[str, Any]]) -> str:
+    lines = ["| case | B | library | hopfuse | library | ratio |", "| --- | --- | --- | --- | --- | --- |"]
+    for row in rows:
+        if row["status"] == "ok" and row["peer"] is not None:
+            mine, theirs = 1e3 * row["hopfuse"]["median"], 1e3 * row["peer_time"]["median"]
+            lines.append(
+                f"| {row['case']} | {row['sizes']['batch']} | {row['peer']} | {mine:.2f} ms | {theirs:.2f} ms | "
+                f"{row['ratio']['of_medians']:.2f}x |"
+            )
+    return "\n".join(lines)
