@@ -121,7 +121,10 @@ def test_a_full_queue_is_429_with_retry_after_and_health_answers(held):
     url, encoder, pool = held
     waiting = [pool.submit(post, url, timeout_ms=60_000)]
     encoder.begun.wait()
-    waiting += [pool.submit(post, url, timeout_ms=60_000) for _ in range(3)]  # one of them for the second worker
+    waiting.append(pool.submit(post, url, timeout_ms=60_000))  # for the second worker, which takes all that wait
+    until(lambda: metric(url, 'hopfuse_request_seconds_count{stage="read"}') == 2)
+    until(lambda: metric(url, "hopfuse_queue_requests") == 0)
+    waiting += [pool.submit(post, url, timeout_ms=60_000) for _ in range(2)]
     until(lambda: metric(url, "hopfuse_queue_requests") == 2)
     refused = post(url)
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "overloaded")
