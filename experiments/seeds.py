@@ -9,7 +9,7 @@ mentions (by spaCy, in the questions as written) are the reference.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300")
 COLUMNS = ["questions", "typed", "matcher", "precision", "recall", "last hop in 5", "with words"]
 LINKER, ANY_CASE = "EntityLinker", "Gazetteer"
 FOLDER_MANNERS = ("as written", "lower case")
-Encode = Callable[[Sequence[str]], NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +56,24 @@ class Questions:
         return self if half == "all" else self.take(self.is_test == (half == "test"))
 
 
-def measured(index: hf.Index, questions: Questions, encode: Encode, manners: Sequence[str]) -> list[list[str]]:
+def measured(
+    index: hf.Index,
+    questions: Questions,
+    manners: Sequence[str],
+    *,
+    encoder: WordLlamaEncoder | None = None,
+    vectors: NDArray[Any] | None = None,
+) -> list[list[str]]:
     """Return a row for each style and matcher.
 
     It has precision and recall of the entities found, and the share of last hops in GuidedWalk's first five hits,
-    without and with words.
+    without and with words, with an encoder or the questions' vectors.
     """
-    recipes = [hf.recipes.GuidedWalk(index), hf.recipes.GuidedWalk(index, lexical=BM25(index.lexical))]
+    legs: list[dict[str, Any]] = [{}, {"lexical": BM25(index.lexical)}]
+    recipes = [hf.recipes.GuidedWalk(index, encoder=encoder, **leg) for leg in legs]
     rows = []
     for manner in manners:
         texts = [MANNERS[manner](text) for text in questions.texts]
-        vectors = encode(texts)
         for name, matcher in matchers_of(index).items():
             found = matcher.match(texts)
             named = [{match.entity for match in row} for row in found]
@@ -91,7 +97,7 @@ def atlas_rows(half: str) -> list[list[str]]:
     return [
         [name, *row]
         for name, questions in (("atlas", whole), ("atlas, common words", common))
-        for row in measured(index, questions.half(half), encoder.encode_queries, tuple(MANNERS))
+        for row in measured(index, questions.half(half), tuple(MANNERS), encoder=encoder)
     ]
 
 
@@ -115,7 +121,7 @@ def folder_rows(folder: Path, half: str) -> list[list[str]]:
         in_test_half([row["id"] for row in rows]),
     )
     at = np.arange(len(rows)) if half == "all" else np.flatnonzero(whole.is_test == (half == "test"))
-    found = measured(index, whole.take(at), lambda texts: given["vectors"][at], FOLDER_MANNERS)
+    found = measured(index, whole.take(at), FOLDER_MANNERS, vectors=given["vectors"][at])
     return [[folder.name, *row] for row in found]
 
 

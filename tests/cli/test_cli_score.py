@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cli.cli_files import ENTITIES, QUERIES, build_args, hopfuse, killed, read_jsonl, refused, said_error, write_jsonl
 from hopfuse import Index
+from hopfuse.cli.run.queries import QueryInputs
 from hopfuse.errors import InputError
 from hopfuse.io.queries import Query, count_queries, read_queries
 from hopfuse.recipes import PhaseGraph
@@ -59,6 +60,20 @@ def test_ids_that_are_integers_stay_integers(files, tmp_path):
     expected = read_jsonl(tmp_path / "a.jsonl")
     assert {hit["id"] for row in expected for hit in row["hits"]} <= {row["id"] for row in rows}
     assert parquet.read_table(tmp_path / "a.parquet").to_pylist() == expected
+
+
+def test_an_encoder_reads_names_as_the_index_writes_them(index):
+    asked = []
+
+    class Encoder:
+        def encode_queries(self, texts):
+            asked.extend(texts)
+            return np.ones((len(texts), 2), np.float32)
+
+    inputs = QueryInputs(Index.open(index), None, Encoder(), 2, case_sensitive=False)
+    queries = [Query("a", "what flows through london?"), Query("b", "Nothing of london?")]
+    assert inputs.vectors(queries, 0, inputs.entities(queries)).shape == (2, 2)
+    assert asked == ["What flows through London?", "Nothing of london?"]
 
 
 def test_entities_come_by_name_alias_number_or_from_the_text(index, files, tmp_path):

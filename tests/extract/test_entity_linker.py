@@ -26,6 +26,7 @@ NAMES += (
     "Mercury",
     "Mercury (planet)",
     "上海",
+    "Same",
 )
 ALIASES = {"Tbilisi": ["Tiflis"], "Mercury (planet)": ["Mercury"], "US": ["U.S."]}
 PLAIN = "What time is it? The time of reading matter is the time of day, and of the first time."
@@ -152,6 +153,12 @@ def test_what_is_less_sure_than_the_least_does_not_count(common):
         ("what is the capital of the country of of", ["of"]),
         ("does of have a port", ["of"]),
         ("is reading in the country of of", ["reading"]),
+        ("which code has the country that of belongs to", ["of"]),
+        ("which countries border the country where of lies", ["of"]),
+        ("what is the country of same", ["same"]),
+        ("does same have a port", ["same"]),
+        ("is it the same", []),
+        ("in the same country", []),
         ("what is of interest", []),
         ("which town is it part of", []),
         ("what is the country i am in made of", []),

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import hopfuse as hf
 import httpx
+import numpy as np
 import pytest
 from hopfuse.cli.run.serve import Readers
 from hopfuse.extract import QuestionMatcher
@@ -15,7 +16,15 @@ from hopfuse.serve import Service
 from serve.served import CITIES, TEXTS, Letters, configured, running
 
 QUESTIONS = [f"What is far from {a}, and near {b}?" for a, b in zip(CITIES, CITIES[3:] + CITIES[:3], strict=True)]
+QUESTIONS[::3] = map(str.lower, QUESTIONS[::3])
 PAIRS = [[at for at, city in enumerate(CITIES) if city in text] for text in TEXTS]
+
+
+class Capitals(Letters):
+    """An encoder that distinguishes case."""
+
+    def encode_queries(self, texts):
+        return super().encode_queries(texts) + np.array([[sum(map(str.isupper, text))] for text in texts], np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +59,7 @@ def client(path):
 def with_words(index, config):
     from hopfuse.serve import Collaborators
 
-    return Collaborators(Letters(), QuestionMatcher(index), hf.lexical.FTS5.build(index.texts_to_index()))
+    return Collaborators(Capitals(), QuestionMatcher(index), hf.lexical.FTS5.build(index.texts_to_index()))
 
 
 def own(path, name, options):

@@ -15,6 +15,13 @@ _NO_PREPOSITION_AFTER = (PREPOSITIONS - {"as", "along", "like", "off", "out", "t
 _SUBJECT_AFTER = AUXILIARIES - {"am", "is", "are", "was", "were", "be", "been", "being"}
 
 
+#: Verbs that say where a place is, and what it is part of.
+_PLACING = frozenset(["belong", "belongs", "lay", "lie", "lies", "sat", "sit", "sits", "stand", "stands", "stood"])
+_VERBS = AUXILIARIES | _PLACING
+#: Determiners that are always followed by their noun.
+_BEFORE_NOUN = frozenset(["a", "an", "every", "my", "our", "same", "the", "their", "your"])
+
+
 class Neighbours(NamedTuple):
     """The folded words before and after a mention; empty at either end of the text or next to a punctuation mark.
 
@@ -63,10 +70,26 @@ def is_no_preposition(word: str, beside: Neighbours) -> bool:
     >>> texts = ("the country where of is", "what is of importance", "does of have a port", "the capital of of")
     >>> [is_no_preposition("of", neighbours(text, text.rindex("of"), text.rindex("of") + 2)) for text in texts]
     [True, False, True, True]
+    >>> texts = ("the country that of belongs to", "what is in the box that of opens")
+    >>> [is_no_preposition("of", neighbours(text, text.rindex("of"), text.rindex("of") + 2)) for text in texts]
+    [True, False]
     """
     if word not in PREPOSITIONS:
         return False
-    verb_after = beside.after in AUXILIARIES
-    if beside.before in _SUBJECT_AFTER:
+    verb_after = beside.after in _VERBS
+    if beside.before in _SUBJECT_AFTER or beside.before == "that":
         return verb_after
     return beside.before in _NO_PREPOSITION_AFTER and (verb_after or not beside.after)
+
+
+def is_no_determiner(word: str, beside: Neighbours) -> bool:
+    """Return whether a determiner that needs a noun stands without one, so that it is a name: "where same is".
+
+    Examples
+    --------
+    >>> texts = ("the country of same", "does same have a port", "in the same country", "is it the same")
+    >>> [is_no_determiner("same", neighbours(text, text.index("same"), text.index("same") + 4)) for text in texts]
+    [True, True, False, False]
+    """
+    alone = not beside.after or beside.after in _VERBS
+    return word in _BEFORE_NOUN and alone and beside.before not in DETERMINERS

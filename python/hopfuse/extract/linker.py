@@ -20,7 +20,7 @@ from ..types import Incidence
 from ._casing import Casing, casing_of, fits, has_capital
 from ._folding import fold
 from ._passage_counts import PassageCounts
-from ._positions import is_common_noun, is_no_preposition, neighbours
+from ._positions import is_common_noun, is_no_determiner, is_no_preposition, neighbours
 from .function_words import ENGLISH
 from .gazetteer import Gazetteer, Kind, Match
 
@@ -59,7 +59,8 @@ class EntityLinker:
       most probable of the dropped words is found, however small its link probability is. It must stand where a name
       can: first, or after a function word other than a determiner ("in time", not "what time" or "local time"), and
       not before a word that it forms a phrase with in the index's passages, in lower case ("time zone"). A preposition
-      is found only where it cannot be one: "the country where of is".
+      is found only where it cannot be one: "the country where of is"; and a determiner only without its noun: "where
+      same lies".
 
     Parameters
     ----------
@@ -258,7 +259,7 @@ class EntityLinker:
         """Return whether a word stands where a name can, and does not begin a phrase of the passages."""
         name, beside = self._keys[key], neighbours(text, start, end)
         if self._functional[key]:
-            return is_no_preposition(name, beside)
+            return is_no_preposition(name, beside) or is_no_determiner(name, beside)
         if is_common_noun(beside) or (beside.before and beside.before not in self._function_words):
             return False
         if not beside.after or beside.after in self._function_words:

@@ -13,6 +13,7 @@ Examples
 [('b', 'The Engine was built by Babbage.'), ('a', 'Ada wrote notes on the Engine.')]
 """
 
+from ._parts.spelling import spelled
 from .default import default
 from .guided_walk import GuidedWalk, GuidedWalkConfig, GuidedWalkResult
 from .hybrid_rrf.config import HybridRRFConfig
@@ -47,6 +48,7 @@ __all__ = [
     "TripleHybridConfig",
     "TripleHybridResult",
     "default",
+    "spelled",
 ]
 
 RECIPES: dict[str, type[Recipe]] = {

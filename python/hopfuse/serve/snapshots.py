@@ -15,7 +15,7 @@ from .. import Index
 from ..errors import HopfuseError, InputError
 from ..fusion import resolve
 from ..index import where
-from ..recipes import RECIPES, Needs, Recipe
+from ..recipes import RECIPES, Needs, Recipe, spelled
 from .config import IndexConfig
 from .errors import RefusalError, invalid
 from .keys import Principal
@@ -240,16 +240,18 @@ class Snapshot:
         needs = recipe.needs
         allow = _allowed(queries, self.index.num_passages)
         texts = [query.text or "" for query in queries] if needs.texts or needs.words else None
+        entities = self._entities(queries, allow) if needs.entities else [()] * len(queries)
         return {
             "queries": texts,
-            "vectors": self._vectors(queries) if needs.vectors else None,
-            "entities": self._entities(queries, allow) if needs.entities else None,
+            "vectors": self._vectors(queries, entities) if needs.vectors else None,
+            "entities": entities if needs.entities else None,
             "allow": allow,
         }
 
-    def _vectors(self, queries: Sequence[Query]) -> NDArray[np.float32]:
-        without = [query.text or "" for query in queries if query.vector is None]
-        made = iter(self.encoder.encode_queries(without) if without else ())
+    def _vectors(self, queries: Sequence[Query], entities: Sequence[Sequence[Any]]) -> NDArray[np.float32]:
+        without = [at for at, query in enumerate(queries) if query.vector is None]
+        texts = spelled([queries[at].text or "" for at in without], [entities[at] for at in without], self.index)
+        made = iter(self.encoder.encode_queries(texts) if texts else ())
         return np.stack([next(made) if query.vector is None else query.vector for query in queries])
 
     def _entities(self, queries: Sequence[Query], allow: Any) -> list[Sequence[Any]]:

@@ -139,7 +139,8 @@ def _bind(name: str, index: Index, encoder: Any, policy: Path | None, threads: i
 def _batches(inputs: QueryInputs, rows: Sequence[Query]) -> Iterator[tuple[Any, list[Sequence[str | int | Match]]]]:
     done = 0
     for chunk in chunks(iter(rows), CHUNK):
-        yield inputs.vectors(chunk, done), inputs.entities(chunk)
+        found = inputs.entities(chunk)
+        yield inputs.vectors(chunk, done, found), found
         done += len(chunk)
 
 
@@ -153,7 +154,8 @@ def _search(bound: BoundRecipe, inputs: QueryInputs, k: int) -> Any:
 
     def hits(part: list[Query]) -> Hits:
         texts = [str(query.text) for query in part]
-        found: Hits = bound.search(texts, inputs.vectors(part, 0), inputs.entities(part), k).hits
+        named = inputs.entities(part)
+        found: Hits = bound.search(texts, inputs.vectors(part, 0, named), named, k).hits
         return found
 
     return search

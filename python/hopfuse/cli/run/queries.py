@@ -17,6 +17,7 @@ from ...errors import InputError
 from ...extract import Match, QuestionMatcher
 from ...io.npy import read_npy
 from ...io.queries import Query
+from ...recipes import spelled
 
 #: What may replace a query's text if its words are not needed.
 _INSTEAD = ", or 'entities' and --vectors"
@@ -40,19 +41,23 @@ class QueryInputs:
         alone: NDArray[np.bool_] | None = None,
         own: bool = False,
     ) -> None:
-        self.encoder = encoder
+        self.encoder, self._index = encoder, index
         self._own = own
         self._vectors = None if vectors is None else _read_vectors(vectors, total)
         self._matcher, self._alone = QuestionMatcher(index, case_sensitive=case_sensitive), alone
 
-    def vectors(self, queries: list[Query], first: int) -> NDArray[Any]:
-        """Return vectors of the queries ``first``, ``first + 1``, ... of the file."""
+    def vectors(self, queries: list[Query], first: int, entities: Sequence[Sequence[Any]] = ()) -> NDArray[Any]:
+        """Return vectors of the queries ``first``, ``first + 1``, ... of the file.
+
+        The encoder reads a text with the names among its ``entities`` as a recipe's does.
+        """
         if self._vectors is not None:
             return np.asarray(self._vectors[first : first + len(queries)])
         if self._own:
             return np.stack([query.vector for query in queries if query.vector is not None])
         assert self.encoder is not None
-        return self.encoder.encode_queries([text_of(q, "to be encoded", _INSTEAD) for q in queries])
+        texts = [text_of(q, "to be encoded", _INSTEAD) for q in queries]
+        return self.encoder.encode_queries(spelled(texts, entities, self._index) if entities else texts)
 
     def entities(self, queries: list[Query]) -> list[Sequence[str | int | Match]]:
         """Return the entities of each query, as given or found in its text."""

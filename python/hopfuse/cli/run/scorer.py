@@ -159,8 +159,8 @@ class QueryScorer:
         texts = [q.text or "" for q in asked] if needs.words else None
         if needs.texts:
             texts = [text_of(q, bound.purpose) for q in asked]
-        vectors = self._inputs.vectors(asked, first) if needs.vectors else None
         entities = self._inputs.entities(asked) if needs.entities else None
+        vectors = self._inputs.vectors(asked, first, entities or ()) if needs.vectors else None
         found = bound.search(texts, vectors, entities, self._k)
         rows: list[Row] = [{"id": q.id, "hits": self._hits(found, row)} for row, q in enumerate(asked)]
         if not self._answers:

@@ -79,7 +79,8 @@ class Group:
             if not here:
                 left.append(Mention(int(number), "", "given"))
             return at if here else None
-        whole = Mention(int(number), mention.surface, mention.kind, getattr(mention, "confidence", 1.0))
+        about = getattr(mention, "confidence", 1.0), getattr(mention, "start", -1)
+        whole = Mention(int(number), mention.surface, mention.kind, *about)
         if not here:
             left.append(whole)
         return whole._replace(entity=at) if here else None

@@ -15,19 +15,24 @@ class Matcher(Protocol):
     def match(self, texts: Sequence[str], /) -> Sequence[Sequence[Any]]:
         """Return the matches in each text: ``entity`` (a number), ``surface`` and ``kind`` (``"exact"``, ``"alias"``).
 
-        A match may have a ``confidence``, above 0 and at most 1. Isolated searches need ``part(part)``, which returns
-        the matcher of an :class:`hopfuse.index.IndexPart`.
+        A match may have a ``confidence``, above 0 and at most 1, and a ``start``, the offset of the surface; with it
+        the encoder reads a question in one case as it would be written (:func:`spelled`). Isolated searches need
+        ``part(part)``, which returns the matcher of an :class:`hopfuse.index.IndexPart`.
         """
         ...
 
 
 class Mention(NamedTuple):
-    """An entity that a matcher found in a question, and the confidence that the question means it."""
+    """An entity that a matcher found in a question: the confidence that the question means it, and where it stands.
+
+    ``start`` is the offset of the surface in the question, -1 if the matcher does not say.
+    """
 
     entity: int
     surface: str
     kind: str
     confidence: float = 1.0
+    start: int = -1
 
 
 def question_mentions(
@@ -58,4 +63,4 @@ def _read(mention: Any) -> Any:
     confidence = getattr(mention, "confidence", 1.0)
     if not 0 < confidence <= 1:
         raise InputError(f"a match has the confidence {confidence!r}; it must be above 0 and at most 1")
-    return Mention(mention.entity, mention.surface, mention.kind, confidence)
+    return Mention(mention.entity, mention.surface, mention.kind, confidence, getattr(mention, "start", -1))

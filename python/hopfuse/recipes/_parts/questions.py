@@ -15,6 +15,7 @@ from ...errors import InputError
 from ...index import Index
 from ...types import Seeds
 from .seeding import Seed
+from .spelling import is_one_case
 
 MIN_SEED_WIDTH = 8
 """The smallest width of a row of seeds. Few widths need few recordings."""
@@ -60,6 +61,13 @@ def question_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vec
             f"{counted(len(queries), 'query')} with {counted(len(array), 'vector')}; give one vector per query"
         )
     return array
+
+
+def shared_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vectors: Any) -> NDArray[Any] | None:
+    """Return the questions' vectors, (B, d); None if the encoder is to read them with their names (:func:`spelled`)."""
+    if vectors is None and encoder is not None and any(map(is_one_case, queries or ())):
+        return None
+    return question_vectors(encoder, queries, vectors)
 
 
 def padded(seeds: list[list[Seed]], num_passages: int) -> Seeds:

@@ -46,9 +46,11 @@ from .._parts.questions import (
     index_encoder,
     padded,
     question_vectors,
+    shared_vectors,
 )
 from .._parts.recorded import RecordedCores, RecordedRecipe
 from .._parts.seeding import EntitySeeder
+from .._parts.spelling import spelled
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import GuidedWalkConfig
@@ -289,18 +291,21 @@ class GuidedWalk(RecordedRecipe):
         k = self._k(k)
         if queries is not None:
             check_texts(queries)
-        asked = question_vectors(self.encoder, queries, vectors)
-        view = self._views.read(allow, len(asked), allow_scope)
-        if view is not None and allow_scope == "isolated" and len(asked):
+        asked = shared_vectors(self.encoder, queries, vectors)
+        batch = len(queries or ()) if asked is None else len(asked)
+        view = self._views.read(allow, batch, allow_scope)
+        if view is not None and allow_scope == "isolated" and batch:
             given = {"queries": queries, "vectors": asked, "entities": entities}
-            return self._joined(self._searched(view, given, k=k, trace=trace), len(asked), k)
-        mentions, (backend, records) = question_mentions(self.matcher, queries, entities, len(asked)), placement()
+            return self._joined(self._searched(view, given, k=k, trace=trace), batch, k)
+        mentions, (backend, records) = question_mentions(self.matcher, queries, entities, batch), placement()
+        if asked is None:
+            asked = question_vectors(self.encoder, spelled(queries or (), mentions, self.index), None)
         seeds = self._seeder.seeds(mentions, asked, backend=backend, threads=self.threads)
         named = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow
         others = None if queries is None or self._word_k is None else other_words(queries, seeds, self.index)
-        words = self._by_words(queries, self._lexical_k, len(asked), seen)
-        boosted = self._by_words(others, self._word_k, len(asked))  # the walk goes over everything, whatever is listed
+        words = self._by_words(queries, self._lexical_k, batch, seen)
+        boosted = self._by_words(others, self._word_k, batch)  # the walk goes over everything, whatever is listed
 
         if records and view is None:
             found = self._recorded(asked, named, words, boosted, k=k)

@@ -31,8 +31,9 @@ from .._parts.filters import View, only
 from .._parts.frozen import FrozenRecipe, joined
 from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
-from .._parts.questions import check_texts, index_encoder, padded, question_vectors
+from .._parts.questions import check_texts, index_encoder, padded, question_vectors, shared_vectors
 from .._parts.seeding import EntitySeeder, Seed
+from .._parts.spelling import spelled
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import HybridRRFConfig
@@ -257,6 +258,9 @@ class HybridRRF(FrozenRecipe):
         mentions = None
         if self.index.graph is not None:
             mentions = question_mentions(self.matcher, queries, entities, batch)
+        if asked is None and self.index.corpus is not None:
+            texts = queries if queries is None or mentions is None else spelled(queries, mentions, self.index)
+            asked = question_vectors(self.encoder, texts, None)
         backend, seeds = placement().backend, list[list[Seed]]()
         if mentions is not None:
             seeds = self._seeder.seeds(mentions, asked, backend=backend, threads=self.threads)
@@ -278,7 +282,7 @@ class HybridRRF(FrozenRecipe):
         return min(length, self.index.num_passages)
 
     def _read(self, queries: Any, vectors: Any, entities: Any) -> Any:
-        """Return the questions' vectors if a leg reads them; refuse arguments that no leg reads."""
+        """Return the questions' vectors, as :func:`shared_vectors`, if a leg reads them; refuse what no leg reads."""
         if queries is not None:
             check_texts(queries)
         legs = {"vectors": (vectors, self.index.corpus), "entities": (entities, self.index.graph)}
@@ -288,4 +292,4 @@ class HybridRRF(FrozenRecipe):
                 raise InputError(
                     f"{name}= is given, and the index has no {part}; leave it out, or build it with {part}="
                 )
-        return None if self.index.corpus is None else question_vectors(self.encoder, queries, vectors)
+        return None if self.index.corpus is None else shared_vectors(self.encoder, queries, vectors)

@@ -40,9 +40,11 @@ from .._parts.questions import (
     index_encoder,
     padded,
     question_vectors,
+    shared_vectors,
 )
 from .._parts.recorded import RecordedCores, RecordedRecipe
 from .._parts.seeding import EntitySeeder
+from .._parts.spelling import spelled
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import LEXICAL_K, PhaseGraphConfig
@@ -284,15 +286,18 @@ class PhaseGraph(RecordedRecipe):
         k = self._k(k)
         if queries is not None:
             check_texts(queries)
-        asked = question_vectors(self.encoder, queries, vectors)
-        view = self._views.read(allow, len(asked), allow_scope)
-        if view is not None and allow_scope == "isolated" and len(asked):
+        asked = shared_vectors(self.encoder, queries, vectors)
+        batch = len(queries or ()) if asked is None else len(asked)
+        view = self._views.read(allow, batch, allow_scope)
+        if view is not None and allow_scope == "isolated" and batch:
             given = {"queries": queries, "vectors": asked, "entities": entities}
             groups = self._searched(view, given, k=k, trace=trace)
-            starts = joined_seeds([(group, found.seeds) for group, found in groups], len(asked))
+            starts = joined_seeds([(group, found.seeds) for group, found in groups], batch)
             rows = [group.part.passages for group, _ in groups]
-            return PhaseGraphResult(**joined(self.index, groups, len(asked), k, rows), seeds=starts)
-        mentions, (backend, records) = question_mentions(self.matcher, queries, entities, len(asked)), placement()
+            return PhaseGraphResult(**joined(self.index, groups, batch, k, rows), seeds=starts)
+        mentions, (backend, records) = question_mentions(self.matcher, queries, entities, batch), placement()
+        if asked is None:
+            asked = question_vectors(self.encoder, spelled(queries or (), mentions, self.index), None)
         seeds = self._seeder.seeds(mentions, asked, backend=backend, threads=self.threads)
         starts = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow

@@ -25,6 +25,7 @@ from .._parts.isolated import Group, in_order, part_of_matcher
 from .._parts.mentions import Matcher, question_mentions
 from .._parts.questions import check_texts, index_encoder, question_vectors, seed_width
 from .._parts.seeding import EntitySeeder
+from .._parts.spelling import spelled
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import Policy
@@ -234,10 +235,12 @@ class PolicyRAG(FrozenRecipe):
                 given["edge_weights"] = np.broadcast_to(eta, (batch, eta.shape[-1]))
             return self._joined(self._searched(view, given, k=k, trace=trace), batch, k)
         run: dict[str, Any] = {"backend": backend, "threads": self.threads}
-        own, vectors = self._vectors(queries, vectors)
         mentioned: list[Candidates] = [{} for _ in queries]
+        mentions: Sequence[Sequence[Any]] = [[] for _ in queries]
         if policy.seeds.source != "question":
             mentions = question_mentions(self.matcher, queries, entities, batch)
+        own, vectors = self._vectors(spelled(queries, mentions, index), vectors)
+        if policy.seeds.source != "question":
             seeds, specificity = self._seeder.seeds(mentions, **run), self._graph.specificity
             limits = (self._seeder.num_aliased, policy.seeds.ambiguous)
             unclear = [ambiguous_surfaces(row, *limits) for row in mentions]

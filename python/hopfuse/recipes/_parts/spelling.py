@@ -1,0 +1,71 @@
+"""Questions typed in one case, as they would be written: many encoders know names by their capitals."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from ...index import Index
+
+
+def is_one_case(text: str) -> bool:
+    """Return whether all letters that have a case are in lower case, or all in upper case."""
+    return text.islower() or text.isupper()
+
+
+def spelled(texts: Sequence[str], mentions: Sequence[Sequence[Any]], index: Index) -> list[str]:
+    """Return questions as an encoder should read them, which the recipes do before they encode.
+
+    In a question in one case in which a matcher found names, these are written as in the index, the first letter is a
+    capital, and the rest is in lower case. Other questions are returned as they are.
+
+    Parameters
+    ----------
+    texts : sequence of str, B entries
+    mentions : sequence of B sequences
+        What a matcher found in each question. Only matches with a ``start`` count.
+    index : Index
+        The index whose entities the matches number.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> index = hf.Index.build(
+    ...     passages=[{"text": "Reading is a town."}], entities=["Reading"], graph=[{"src": 0, "dst": 1}]
+    ... )
+    >>> texts = ["in which county is reading", "IS READING A TOWN?", "Is Reading A TOWN?"]
+    >>> hf.recipes.spelled(texts, hf.extract.EntityLinker(index).match(texts), index)
+    ['In which county is Reading', 'Is Reading a town?', 'Is Reading A TOWN?']
+    """
+    return [
+        _sentence(text, found, index) if found and is_one_case(text) else text
+        for text, found in zip(texts, (_found(row) for row in mentions), strict=True)
+    ]
+
+
+def _found(row: Sequence[Any]) -> list[Any]:
+    """Return the matches, one for each place in the text, an entity's own name before an alias."""
+    found = [one for one in row if hasattr(one, "entity") and getattr(one, "start", -1) >= 0]
+    by_start = {one.start: one for one in sorted(found, key=lambda one: one.kind == "exact")}
+    return [by_start[start] for start in sorted(by_start)]
+
+
+def _sentence(text: str, found: Sequence[Any], index: Index) -> str:
+    pieces, kept = list[str](), 0
+    for one in found:
+        pieces += [text[kept : one.start].lower(), _form(one, index)]
+        kept = one.start + len(one.surface)
+    sentence = "".join([*pieces, text[kept:].lower()])
+    return sentence if found[0].start == 0 else sentence[:1].upper() + sentence[1:]
+
+
+def _form(mention: Any, index: Index) -> str:
+    """Return the name or alias of the entity that the mention is, with the index's capitals, accents and signs."""
+    names = [index.entity_names[mention.entity], *index.entity_aliases[mention.entity]]
+    typed = _letters(mention.surface)
+    return next((name for name in names if _letters(name) == typed), str(mention.surface))
+
+
+def _letters(name: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKD", name).casefold() if c.isalnum())
