@@ -23,6 +23,7 @@ from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import compare, holm, in_test_half, parse_metric
 from numpy.typing import NDArray
 
+from bench.machine import commit
 from bench.markdown import table
 
 from . import metaqa_files
@@ -115,6 +116,7 @@ def kept(numbers: Mapping[str, Any]) -> dict[str, Any]:
     milliseconds = {run: times[max(times, key=int)] for run, times in numbers["ms per query"].items()}
     return {
         **{name: numbers[name] for name in ("machine", "left out", "runs")},
+        **commit(),
         "questions": int(test.sum()),
         "judged": int((~np.isnan(judged["dense"])).sum()),
         "means": {run: {m: float(np.nanmean(found)) for m, found in row.items()} for run, row in values.items()},
@@ -192,7 +194,7 @@ facts WordLlama's. metaqa has only WordLlama's vectors, a passage about each ent
 and the entity marked in each question. *p* is of the paired randomisation test by last_hop_recall@5, after Holm's
 correction over the runs of an index. *ms for 32* is the time of a batch, without encoding and matching names, on
 {processors}, {cores} cores shared with many other programs; compare times only
-with each other, within a set and graph.
+with each other, within a set and graph. GuidedWalk had its earlier defaults, second_mass 0.7 and word_boost 2.
 
 - `guided-walk+words`: with BM25, whose words raise weights in the walk; only for the sets that were compared after this
   was added.

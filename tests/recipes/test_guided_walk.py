@@ -156,7 +156,7 @@ def test_words_besides_the_names_of_a_question_raise_weights() -> None:
         raised, most = dict(boosted.row(b)), boosted.scores[b, 0]
         before = {hit["passage"]: hit["weight"] for hit in without["hits"]}
         for hit in mine["hits"]:
-            assert hit["boost"] == pytest.approx(1 + 2 * raised.get(hit["passage"], 0) / most)
+            assert hit["boost"] == pytest.approx(1 + recipe.config.boost * raised.get(hit["passage"], 0) / most)
             assert hit["weight"] == pytest.approx(before[hit["passage"]] * hit["boost"], rel=1e-6)
         assert "other_words" not in without
         assert all("boost" not in hit for hit in without["hits"])

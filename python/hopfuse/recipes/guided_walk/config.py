@@ -17,7 +17,7 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 FirstAnswer = Literal["fused", "dense"]
 #: Options of a lexical leg, and their defaults.
 LEXICAL_OPTIONS = ("word_boost", "word_k", "lexical_weight", "lexical_k")
-WORD_BOOST, WORD_K, LEXICAL_WEIGHT, LEXICAL_K = 2.0, 1000, 0.0, 100
+WORD_BOOST, WORD_K, LEXICAL_WEIGHT, LEXICAL_K = 4.0, 1000, 0.0, 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class GuidedWalkConfig:
     word_boost : float, optional
         With a lexical leg: the passage that scores best by the question's words other than its names has its weight in
         the guided walk multiplied by 1 + ``word_boost``; other passages are raised in proportion to their scores
-        (:func:`hopfuse.boost_weights`). 2 by default; 0 turns this off.
+        (:func:`hopfuse.boost_weights`). 4 by default; 0 turns this off.
     word_k : int, optional
         Number of passages whose weights may be raised, 1,000 by default.
     lexical_weight : float, optional
@@ -77,7 +77,7 @@ class GuidedWalkConfig:
 
     first: FirstAnswer = option("fused", "The first answer, which gives the second seeds.", choices=("fused", "dense"))
     second_top: int = option(1, "Passages of an answer that give second seeds.", low=1)
-    second_mass: float = option(0.7, "Share of the restart at second seeds.", low=0, high=1)
+    second_mass: float = option(0.5, "Share of the restart at second seeds.", low=0, high=1)
     depth: int = option(1, "Number of guided walks.", low=1)
     tau: float = option(
         1.4, "Fall of similarity, in standard deviations, by which a weight falls e-fold.", low=1e-4, high=1e4
@@ -90,7 +90,7 @@ class GuidedWalkConfig:
     edge_weights: Mapping[str, float] | None = option(None, "Weight of the edges of a type in the walk.", own=True)
     dense_weight: float = option(0.001, "Weight of the dense list; the walk's is 1.", low=1e-30, high=FLOAT32_MAX)
     word_boost: float | None = option(
-        2.0, f"How far the question's words raise a passage's weight [{WORD_BOOST:g}].", low=0, high=1e4, optional=True
+        4.0, f"How far the question's words raise a passage's weight [{WORD_BOOST:g}].", low=0, high=1e4, optional=True
     )
     word_k: int | None = option(
         1000, f"Number of passages whose weights may be raised [{WORD_K}].", low=1, optional=True
