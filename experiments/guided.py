@@ -262,7 +262,7 @@ _HEAD = """## Ablations of GuidedWalk
 
 Written by `python -m experiments.guided`: last_hop_recall@5 in percent of the recipe with {settings}, and with one of
 these options changed, over the folders' own graphs and question entities. (The defaults are second_top 1 and
-second_mass 0.5, which were chosen later.) Questions with a known last hop, tune and test
+second_mass 0.5, which are in [the first table](#retrieval-quality).) Questions with a known last hop, tune and test
 half: {sizes}. *test, all* is the difference from `GuidedWalk` over all questions of the test halves, with its paired
 bootstrap 95 % interval. No defaults were chosen by this table, and nothing is corrected for the number of rows.
 

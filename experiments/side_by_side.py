@@ -147,13 +147,14 @@ def section(results: Path = RESULTS) -> str:
     recorded = json.loads(results.read_text(encoding="utf-8"))
     parts = [(name, graph, recorded[name][graph]) for name in recorded for graph in recorded[name]]
     processors = " or ".join(dict.fromkeys(found["machine"]["processor"] for _, _, found in parts))
+    commits = " or ".join(dict.fromkeys(found["commit"] for _, _, found in parts))
     sizes = ", ".join(f"{name} {found['questions']}" for name, graph, found in parts if graph == OWN)
     rows = [row for name, graph, found in parts for row in _rows(name, graph, found)]
     losses = [row for name, graph, found in parts for row in _losses(name, graph, found)]
     left = sorted({f"{run} ({why})" for _, _, found in parts for run, why in found["left out"].items()})
     return "\n".join(
         [
-            _HEAD.format(sizes=sizes, processors=processors, cores=parts[0][2]["machine"]["cores"]),
+            _HEAD.format(sizes=sizes, processors=processors, commits=commits, cores=parts[0][2]["machine"]["cores"]),
             _means(rows),
             _LOSSES,
             table(["set", "graph", "recipe", "best leg", "difference", "95 %"], losses),
@@ -193,11 +194,9 @@ with names found in the questions. Passages and questions have the folders' all-
 facts WordLlama's. metaqa has only WordLlama's vectors, a passage about each entity with the first facts that name it,
 and the entity marked in each question. *p* is of the paired randomisation test by last_hop_recall@5, after Holm's
 correction over the runs of an index. *ms for 32* is the time of a batch, without encoding and matching names, on
-{processors}, {cores} cores shared with many other programs; compare times only
-with each other, within a set and graph. GuidedWalk had its earlier defaults, second_mass 0.7 and word_boost 2.
+{processors}, {cores} cores, with other programs stopped. The rows were made at commit {commits}.
 
-- `guided-walk+words`: with BM25, whose words raise weights in the walk; only for the sets that were compared after this
-  was added.
+- `guided-walk+words`: with BM25, whose words raise weights in the walk.
 - `words`: BM25; `graph`: the walk alone; `graph-else-dense`: with the dense list for questions without seeds.
 - `triple-vector`, `triple-graph`: the legs of `triple-hybrid`, which ranks passages by the entities that they mention.
 """
@@ -205,9 +204,10 @@ with each other, within a set and graph. GuidedWalk had its earlier defaults, se
 _LOSSES = """### Recipes compared with their best leg
 
 The difference of each recipe from the best of its own legs by last_hop_recall@5, with its paired bootstrap 95 %
-interval. With default options, two are significantly behind by more than a point: `policy-rag` over a graph of words on
-musique-train, and `triple-hybrid` by passages on metaqa, where its graph leg finds next to nothing and still has the
-same weight. `hybrid-convex` is an option, not a default.
+interval. With default options, four recipes are significantly behind by more than a point somewhere: `policy-rag` over
+the graph of words of musique-train; `hybrid-rrf` and `phase-graph+words` over spaCy's graph of 2wiki-dev300, where the
+walk alone is strongest; and `triple-hybrid` by passages, there and on metaqa, where one of its legs finds much less
+than the other and has the same weight. `hybrid-convex` is an option, not a default.
 """
 
 

@@ -71,7 +71,7 @@ def test_an_encoder_reads_names_as_the_index_writes_them(index):
             return np.ones((len(texts), 2), np.float32)
 
     inputs = QueryInputs(Index.open(index), None, Encoder(), 2, case_sensitive=False)
-    queries = [Query("a", "what flows through london?"), Query("b", "Nothing of london?")]
+    queries = [Query("a", "what flows through london?", None), Query("b", "Nothing of london?", None)]
     assert inputs.vectors(queries, 0, inputs.entities(queries)).shape == (2, 2)
     assert asked == ["What flows through London?", "Nothing of london?"]
 

@@ -173,9 +173,10 @@ def test_choices_are_recorded_and_described(tmp_path: Path) -> None:
     base = tuned.BASELINES["hybrid-rrf"]
     found = sweep_sets(sets, trials, baseline=base, metric=tuned.CHOSEN_BY)
     results = tmp_path / "tuned.json"
-    results.write_text(json.dumps({"hybrid-rrf": found.to_dict()}), encoding="utf-8")
+    results.write_text(json.dumps({"hybrid-rrf": tuned.recorded(found)}), encoding="utf-8")
     text = tuned.section(results)
     assert f"Of {1 + len(trials)} trials: " in text
+    assert f"is at most {100 * found.trials[0].worst:.1f} points below, {100 * found.trials[0].mean:.1f} on" in text
     for name, row in zip(sets, rows_of(text)[2:], strict=True):
         assert row[0] == name
         assert row[3] == f"{100 * found.test[name].estimates['selected'].mean:.1f}"
