@@ -36,7 +36,7 @@ async def read_search(service: Service, body: bytes, principal: Principal) -> Se
     arrived = time.monotonic()
     is_large = len(body) > LARGE
     async with service.turn if is_large else contextlib.nullcontext():
-        if service.batcher.is_busy:  # what will be refused need not be decoded
+        if service.batcher.is_busy or b'"timeout_ms"' in body:  # what will be refused need not be decoded
             outline = decode(_OUTLINE, body)
             service.check_deadline(principal, len(outline.queries), outline.timeout_ms, arrived)
         asked = decode(_DECODER, body)
