@@ -1,5 +1,5 @@
 // Each query's best nodes, and the proof that they are the best. Contract: hopfuse/ppr.h, PROOF; kernels/cpu/ppr_topk.h gives
-// the same bits. L queries are stored side by side: state[node][lane].
+// the same bits. L queries are stored side by side: state[node][lane]. L is an argument here, so that each kernel is compiled once.
 #include "hopfuse/ppr_plan.h"
 #include "hopfuse/ppr_proof.h"
 #include "hopfuse/query_status.h"
@@ -17,6 +17,7 @@ struct CandidateArguments {
     const int32_t* node_of;
     const int32_t* among;  // (count,) internal nodes, or null: all
     int64_t count;
+    int32_t lanes;  // L
 };
 
 struct Candidates : CandidateArguments {
@@ -27,21 +28,18 @@ struct Candidates : CandidateArguments {
 
     __device__ int64_t row(int64_t i) const { return among == nullptr ? i : among[i]; }
 
-    template <int L>
     __device__ float weight(int64_t row, int lane) const {
-        return degree == nullptr ? 1.0f : degree[per_lane ? row * L + lane : row];
+        return degree == nullptr ? 1.0f : degree[per_lane ? row * lanes + lane : row];
     }
 
-    template <int L>
     __device__ float score(int64_t row, int lane) const {
-        const float value = state[row * L + lane];
-        return final ? value : (value > 0.0f ? value : 0.0f) * weight<L>(row, lane);
+        const float value = state[row * lanes + lane];
+        return final ? value : (value > 0.0f ? value : 0.0f) * weight(row, lane);
     }
 };
 
 // A lane's candidates as keys below those of an earlier round, or `parts`, the best keys of each split of them. A node without
 // a score is not a hit.
-template <int L>
 struct CandidateKeys {
     const Candidates& candidates;
     int lane;
@@ -51,7 +49,7 @@ struct CandidateKeys {
     __device__ uint64_t key(int j) const {
         if (parts != nullptr) return parts[j];
         const int64_t row = candidates.row(j);
-        const float x = candidates.score<L>(row, lane);
+        const float x = candidates.score(row, lane);
         const uint64_t key = x > 0.0f ? make_topk_key(x, candidates.node_of[row]) : 0;
         return key < ceiling ? key : 0;
     }
@@ -59,7 +57,6 @@ struct CandidateKeys {
 
 // Calls take(row, score) for a lane's candidates begin .. end - 1, by a whole block. A thread's scores are read some turns
 // ahead, so that the loads overlap.
-template <int L>
 struct Scores {
     const Candidates& c;
     int lane;
@@ -82,7 +79,7 @@ struct Scores {
     }
 
 private:
-    __device__ float at(int64_t i) const { return i < end ? c.score<L>(c.row(i), lane) : 0.0f; }
+    __device__ float at(int64_t i) const { return i < end ? c.score(c.row(i), lane) : 0.0f; }
 };
 
 constexpr int SELECT_THREADS = 128;
@@ -119,15 +116,13 @@ struct Split {
     __device__ int64_t place() const { return static_cast<int64_t>(lane) * splits + split; }
 };
 
-template <int L>
-HOPFUSE_DEVICE void find_best(const CandidateKeys<L>& source, int64_t begin, int64_t end, uint64_t* list, int kept,
+HOPFUSE_DEVICE void find_best(const CandidateKeys& source, int64_t begin, int64_t end, uint64_t* list, int kept,
                               uint64_t* buffer, int* num_waiting) {
     keep_best(source, static_cast<int>(begin), static_cast<int>(end), list, true, kept, SELECT_ROOM, buffer,
               num_waiting);
 }
 
 // A lane's best candidates, best first. Returns how many of the first `want` exist.
-template <int L>
 HOPFUSE_DEVICE int64_t select(const Candidates& c, const Split& own, int64_t want, const Rounds& rounds,
                               uint64_t* buffer, int* num_waiting) {
     const int kept = rounds.kept, lane = own.lane;
@@ -138,7 +133,7 @@ HOPFUSE_DEVICE int64_t select(const Candidates& c, const Split& own, int64_t wan
     int64_t done = 0;
     while (done < want && ceiling != 0) {
         uint64_t* const list = best + done;
-        const CandidateKeys<L> source = {c, lane, ceiling, parts};  // one round is enough for parts
+        const CandidateKeys source = {c, lane, ceiling, parts};  // one round is enough for parts
         find_best(source, 0, keys, list, kept, buffer, num_waiting);
         __syncthreads();
         ceiling = list[kept - 1];
@@ -159,33 +154,29 @@ struct TwinTables {
     const float* attraction;  // (N, L) node weights, or null: all 1
     RowSet restart_rows;
     const double* restart;  // (rows, L)
+    int32_t lanes;          // L
 
-    template <int L>
     __device__ bool restarts(int64_t row, int lane) const {
-        return restart_rows.holds(row) && restart[restart_rows.index(row) * L + lane] > 0.0;
+        return restart_rows.holds(row) && restart[restart_rows.index(row) * lanes + lane] > 0.0;
     }
 
-    template <int L>
     __device__ bool are_twins(int64_t row, int64_t other, int lane) const {
-        if (restarts<L>(row, lane) || restarts<L>(other, lane)) return false;
-        if (node_weight<L>(row, lane) != node_weight<L>(other, lane)) return false;
-        return have_equal_entries(rows<L>(lane), row, other);
+        if (restarts(row, lane) || restarts(other, lane)) return false;
+        if (node_weight(row, lane) != node_weight(other, lane)) return false;
+        return have_equal_entries(rows(lane), row, other);
     }
 
-    template <int L>
     __device__ float node_weight(int64_t row, int lane) const {
-        return attraction == nullptr ? 1.0f : attraction[row * L + lane];
+        return attraction == nullptr ? 1.0f : attraction[row * lanes + lane];
     }
 
     // Whether a node is not an empty place.
-    template <int L>
     __device__ bool may_hold_mass(int64_t row, int lane) const {
-        return restarts<L>(row, lane) || has_entries(rows<L>(lane), row);
+        return restarts(row, lane) || has_entries(rows(lane), row);
     }
 
-    template <int L>
     __device__ QueryRows rows(int lane) const {
-        return {indptr, indices, weight, edge_type, mask == nullptr ? nullptr : mask + lane, L};
+        return {indptr, indices, weight, edge_type, mask == nullptr ? nullptr : mask + lane, lanes};
     }
 };
 
@@ -210,7 +201,6 @@ struct Listed {
 constexpr int LISTED_AT_ONCE = 256;
 
 // A lane's hits in the form that hopfuse/ppr_proof.h reads.
-template <int L>
 struct DeviceList {
     const uint64_t* keys;
     const int32_t* internal_of;
@@ -225,24 +215,23 @@ struct DeviceList {
           per_lane(lanes_differ), lane(own), twins(of.twins) {}
 
     __device__ int64_t row(int64_t i) const { return internal_of[topk_key_row(keys[i])]; }
-    __device__ bool are_twins(int64_t i) const { return twins.are_twins<L>(row(i - 1), row(i), lane); }
+    __device__ bool are_twins(int64_t i) const { return twins.are_twins(row(i - 1), row(i), lane); }
     __device__ float score(int64_t i) const { return topk_key_score(keys[i]); }
-    __device__ double weight(int64_t row) const { return static_cast<double>(twins.node_weight<L>(row, lane)); }
+    __device__ double weight(int64_t row) const { return static_cast<double>(twins.node_weight(row, lane)); }
     __device__ double local(int64_t i) const {
         const int64_t row = this->row(i);
-        return locals == nullptr ? 0.0 : PPR_NEAR * static_cast<double>(locals[row * L + lane]) / weight(row);
+        return locals == nullptr ? 0.0 : PPR_NEAR * static_cast<double>(locals[row * twins.lanes + lane]) / weight(row);
     }
     __device__ double degree(int64_t i) const {
         const int64_t row = this->row(i);
-        return unscale == nullptr ? 1.0 : weight(row) * unscale[per_lane ? row * L + lane : row];
+        return unscale == nullptr ? 1.0 : weight(row) * unscale[per_lane ? row * twins.lanes + lane : row];
     }
     __device__ Listed listed(int64_t i) const { return Listed{local(i), degree(i), score(i)}; }
 };
 
 // The same hits, of which the first are in shared memory.
-template <int L>
 struct SharedList {
-    const DeviceList<L>& all;
+    const DeviceList& all;
     const Listed* first;
 
     __device__ Listed at(int64_t i) const { return i < LISTED_AT_ONCE ? first[i] : all.listed(i); }
@@ -253,12 +242,11 @@ struct SharedList {
 };
 
 // Whether a candidate that is not an empty place has no score above 0. Called by a whole block.
-template <int L>
-HOPFUSE_DEVICE bool has_others(const Candidates& c, const DeviceList<L>& list, int64_t begin, int64_t end) {
+HOPFUSE_DEVICE bool has_others(const Candidates& c, const DeviceList& list, int64_t begin, int64_t end) {
     int other = 0;
-    const Scores<L> scores = {c, list.lane, begin, end};
+    const Scores scores = {c, list.lane, begin, end};
     scores.each([&](int64_t row, float x) {
-        if (!(x > 0.0f) && list.twins.template may_hold_mass<L>(row, list.lane)) other = 1;
+        if (!(x > 0.0f) && list.twins.may_hold_mass(row, list.lane)) other = 1;
     });
     return __syncthreads_or(other) != 0;
 }
@@ -277,26 +265,24 @@ HOPFUSE_DEVICE float largest_of_block(float mine, float* values) {
 // The largest x_v + 2 e_v without its term 2 relative x_v, at least 0, over those of a split's candidates with x_v below the
 // last hit's. Infinity if `tied` and a candidate has the score of the last hit but is not its twin; minus infinity if all
 // others are empty places. Called by a whole block; thread 0 gets the result.
-template <int L>
-HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& list, const Split& own, int64_t last,
+HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList& list, const Split& own, int64_t last,
                                      bool tied, NodeError error, float* best) {
     const int lane = list.lane;
     const float cut = list.score(last);
     const int64_t last_id = topk_key_row(list.keys[last]), last_row = list.row(last);
     const float per_degree = round_above(2.0 * error.per_degree), flat = round_above(2.0 * error.flat);
     float mine = -infinite32();
-    const Scores<L> scores = {c, lane, own.begin, own.end};
+    const Scores scores = {c, lane, own.begin, own.end};
     scores.each([&](int64_t row, float x) {
         const bool shares = tied && x == cut && c.node_of[row] > last_id;
-        if (x >= cut && !(shares && !list.twins.template are_twins<L>(row, last_row, lane))) return;
-        if (!(x > 0.0f) && !list.twins.template may_hold_mass<L>(row, lane)) return;
-        const float local = list.locals == nullptr ? 0.0f : list.locals[row * L + lane];
-        const float all =
-            list.twins.attraction == nullptr
-                ? per_degree
-                : fmaf(per_degree, list.twins.template node_weight<L>(row, lane), static_cast<float>(PPR_LEAST));
+        if (x >= cut && !(shares && !list.twins.are_twins(row, last_row, lane))) return;
+        if (!(x > 0.0f) && !list.twins.may_hold_mass(row, lane)) return;
+        const float local = list.locals == nullptr ? 0.0f : list.locals[row * c.lanes + lane];
+        const float all = list.twins.attraction == nullptr
+                              ? per_degree
+                              : fmaf(per_degree, list.twins.node_weight(row, lane), static_cast<float>(PPR_LEAST));
         const float share = fmaf(static_cast<float>(2.0 * PPR_NEAR), local, all);
-        const float bounded = fmaf(c.weight<L>(row, lane), share, x) + flat;
+        const float bounded = fmaf(c.weight(row, lane), share, x) + flat;
         const float reach = x >= cut ? infinite32() : bounded > 0.0f ? bounded : 0.0f;
         mine = reach > mine ? reach : mine;
     });
@@ -322,10 +308,10 @@ struct ErrorArguments {
     const double* damping;   // (L,) and so on
     const double *slack, *residual, *bound, *per_degree;
     int32_t refined;
+    int32_t lanes;  // L
 
-    template <int L>
     __device__ NodeError of(int lane, bool has_locals) const {
-        if (measured != nullptr) return forecast_error(static_cast<float>(measured[L + lane]), damping[lane]);
+        if (measured != nullptr) return forecast_error(static_cast<float>(measured[lanes + lane]), damping[lane]);
         if (refined != 0) return ppr_refined_error(per_degree[lane]);
         if (has_locals) return ppr_local_error(per_degree[lane], slack[lane]);
         return ppr_final_error(bound[lane], per_degree[lane]);
@@ -338,25 +324,23 @@ struct Proofs {
     double* evidence;  // (2, L) shortfall and least of ListProof
     int64_t* found;    // (L,) hits, at most k + 1
     int32_t* flags;    // (2, L) open and tied of ListProof
+    int32_t lanes;     // L
 
-    template <int L>
     __device__ void put(int lane, const NodeError& error, const ListProof& proof, int64_t hits) const {
         errors[lane] = error.per_degree;
-        errors[L + lane] = error.flat;
-        errors[2 * L + lane] = error.relative;
+        errors[lanes + lane] = error.flat;
+        errors[2 * lanes + lane] = error.relative;
         evidence[lane] = proof.shortfall;
-        evidence[L + lane] = proof.least;
+        evidence[lanes + lane] = proof.least;
         found[lane] = hits;
         flags[lane] = proof.open ? 1 : 0;
-        flags[L + lane] = proof.tied ? 1 : 0;
+        flags[lanes + lane] = proof.tied ? 1 : 0;
     }
-    template <int L>
     __device__ NodeError error(int lane) const {
-        return NodeError{errors[lane], errors[L + lane], errors[2 * L + lane]};
+        return NodeError{errors[lane], errors[lanes + lane], errors[2 * lanes + lane]};
     }
-    template <int L>
     __device__ ListProof proof(int lane) const {
-        return ListProof{evidence[lane], evidence[L + lane], flags[lane] != 0, flags[L + lane] != 0};
+        return ListProof{evidence[lane], evidence[lanes + lane], flags[lane] != 0, flags[lanes + lane] != 0};
     }
 };
 
@@ -383,28 +367,27 @@ struct RankShared {
 
 // Ranks a lane's candidates into its list, k + 1 of them to detect a tie, and proves as much as the first k show; by a block
 // for each split.
-template <int L>
 HOPFUSE_DEVICE void rank(const RankArguments& a, RankShared* shared) {
     const Candidates c(a.candidates);
-    const Split own(L, a.splits, c.count);
+    const Split own(c.lanes, a.splits, c.count);
     const int lane = own.lane;
     if (!a.turn.takes(lane)) return;
     const Rounds& rounds = a.list.rounds;
-    const DeviceList<L> list(a.list, c.per_lane, lane);
+    const DeviceList list(a.list, c.per_lane, lane);
     if (rounds.parts != nullptr) {
         uint64_t* const part = rounds.parts_of(lane, own.splits) + static_cast<int64_t>(own.split) * rounds.kept;
-        const CandidateKeys<L> source = {c, lane, ~static_cast<uint64_t>(0), nullptr};
+        const CandidateKeys source = {c, lane, ~static_cast<uint64_t>(0), nullptr};
         find_best(source, own.begin, own.end, part, rounds.kept, shared->buffer, &shared->num_waiting);
         __syncthreads();
         const bool full = part[rounds.kept - 1] != 0;  // more than k hits
-        const bool other = !full && has_others<L>(c, list, own.begin, own.end);
+        const bool other = !full && has_others(c, list, own.begin, own.end);
         if (threadIdx.x == 0) a.others[own.place()] = other ? 1 : 0;
         if (!own.is_last(a.arrived, &shared->is_last)) return;
     }
     const int64_t k = a.list.k;
-    const int64_t found = select<L>(c, own, k + 1, rounds, shared->buffer, &shared->num_waiting);
+    const int64_t found = select(c, own, k + 1, rounds, shared->buffer, &shared->num_waiting);
     bool is_all = found < k;
-    if (is_all && rounds.parts == nullptr) is_all = !has_others<L>(c, list, 0, c.count);
+    if (is_all && rounds.parts == nullptr) is_all = !has_others(c, list, 0, c.count);
     if (is_all && rounds.parts != nullptr) {
         int other = 0;
         for (int split = static_cast<int>(threadIdx.x); split < own.splits; split += static_cast<int>(blockDim.x))
@@ -415,10 +398,10 @@ HOPFUSE_DEVICE void rank(const RankArguments& a, RankShared* shared) {
     for (int64_t i = threadIdx.x; i < found && i < LISTED_AT_ONCE; i += blockDim.x) shared->listed[i] = list.listed(i);
     __syncthreads();
     if (threadIdx.x != 0) return;
-    const NodeError error = a.error.of<L>(lane, a.list.locals != nullptr);
-    const SharedList<L> hits = {list, shared->listed};
+    const NodeError error = a.error.of(lane, a.list.locals != nullptr);
+    const SharedList hits = {list, shared->listed};
     const ListProof proof = prove_list(hits, k, found, c.count, is_all, error_to_outlast(error), a.list.order != 0);
-    a.proofs.put<L>(lane, error, proof, found);
+    a.proofs.put(lane, error, proof, found);
 }
 
 // The candidates outside each list, which prove_list leaves open.
@@ -439,17 +422,16 @@ struct OutsideShared {
 
 // Looks at the candidates outside a lane's list, by a block for each split. True in the lane's last block, whose thread 0 gets
 // how far the list is from proof; below 1 it is proven.
-template <int L>
-HOPFUSE_DEVICE bool look_outside(const OutsideArguments& a, const DeviceList<L>& list, const Candidates& c,
+HOPFUSE_DEVICE bool look_outside(const OutsideArguments& a, const DeviceList& list, const Candidates& c,
                                  const Split& own, OutsideShared* shared, double* shortfall) {
     if (a.list.k == 0) {  // nothing was ranked
         *shortfall = 0.0;
         return own.split == 0;
     }
-    const NodeError error = error_to_outlast(a.proofs.error<L>(own.lane));
-    const ListProof proof = a.proofs.proof<L>(own.lane);
+    const NodeError error = error_to_outlast(a.proofs.error(own.lane));
+    const ListProof proof = a.proofs.proof(own.lane);
     float outside = -infinite32();
-    if (proof.open) outside = largest_outside<L>(c, list, own, a.list.k - 1, proof.tied, error, shared->best);
+    if (proof.open) outside = largest_outside(c, list, own, a.list.k - 1, proof.tied, error, shared->best);
     if (own.splits > 1) {
         if (threadIdx.x == 0) a.largest[own.place()] = outside;
         if (!own.is_last(a.arrived, &shared->is_last)) return false;
@@ -543,10 +525,9 @@ HOPFUSE_DEVICE int64_t hits_to_write(const FinishArguments& a, int lane) {
     return found < k ? found : k;
 }
 
-template <int L>
-HOPFUSE_DEVICE void write_hits(const Answers& out, int64_t row, const DeviceList<L>& list, int64_t held, double bound,
+HOPFUSE_DEVICE void write_hits(const Answers& out, int64_t row, const DeviceList& list, int64_t held, double bound,
                                const Proofs& proofs) {
-    const NodeError error = held > 0 ? proofs.error<L>(list.lane) : NodeError{0.0, 0.0, 0.0};
+    const NodeError error = held > 0 ? proofs.error(list.lane) : NodeError{0.0, 0.0, 0.0};
     for (int64_t i = threadIdx.x; i < out.width; i += blockDim.x) {
         const int64_t at = row * out.width + i;
         const bool is_hit = i < held;
@@ -562,49 +543,45 @@ HOPFUSE_DEVICE void write_hits(const Answers& out, int64_t row, const DeviceList
 
 using namespace hopfuse;
 
-// ppr_rank_lL: ranks each lane's candidates, and proves as much of the list as its hits show: after a pass, by the iterate that
+// ppr_rank: ranks each lane's candidates, and proves as much of the list as its hits show: after a pass, by the iterate that
 //   the pass read and the error estimated from its largest |z - y|, in each lane whose turn it is; at the end, by x^ and its
 //   certificate. `refined`: x^ is a rounded sum. With `locals` these are part of each error and `per_degree` the rest.
 //   Unit: a lane and a split; a block. Block: 128. Shared memory: 8200 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: 12 candidates, or for each 512 requested hits (8 + 4) candidates and 12 KiB of keys, 24 k; 16 kept a split.
-// ppr_try_lL: completes the proof by the candidates outside each list. A proven lane ends with that iterate; the next try of
+// ppr_try: completes the proof by the candidates outside each list. A proven lane ends with that iterate; the next try of
 //   the others is scheduled.
 //   Unit: a lane and a split; a block. Block: 128. Shared memory: 516 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: 20 candidates.
-// ppr_finish_lL: completes the proof, and writes each lane's best k of x^ and their evidence to the query's row of the answers.
+// ppr_finish: completes the proof, and writes each lane's best k of x^ and their evidence to the query's row of the answers.
 //   `goes_on`: iterations are added to earlier ones.
 //   Unit: a lane and a split; a block. Block: 128. Shared memory: 516 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
-#define HOPFUSE_TOPK(L)                                                                                        \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_rank_l##L(const RankArguments a) {     \
-        __shared__ RankShared shared;                                                                          \
-        rank<L>(a, &shared);                                                                                   \
-    }                                                                                                          \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_try_l##L(const TryArguments a) {       \
-        __shared__ OutsideShared shared;                                                                       \
-        const Candidates candidates(a.outside.candidates);                                                     \
-        const Split own(L, a.outside.splits, candidates.count);                                                \
-        if (!a.outside.turn.takes(own.lane)) return;                                                           \
-        const DeviceList<L> list(a.outside.list, candidates.per_lane, own.lane);                               \
-        double shortfall;                                                                                      \
-        if (!look_outside<L>(a.outside, list, candidates, own, &shared, &shortfall)) return;                   \
-        if (threadIdx.x == 0) end_try(a, own.lane, shortfall);                                                 \
-    }                                                                                                          \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish_l##L(const FinishArguments a) { \
-        __shared__ OutsideShared shared;                                                                       \
-        const Candidates candidates(a.outside.candidates);                                                     \
-        const Split own(L, a.outside.splits, candidates.count);                                                \
-        const int lane = own.lane;                                                                             \
-        if (!a.outside.turn.takes(lane)) return;                                                               \
-        const DeviceList<L> list(a.outside.list, candidates.per_lane, lane);                                   \
-        double shortfall;                                                                                      \
-        if (!look_outside<L>(a.outside, list, candidates, own, &shared, &shortfall)) return;                   \
-        const int64_t row = a.outside.turn.rows[lane], held = hits_to_write(a, lane);                          \
-        write_hits<L>(a.answers, row, list, held, a.bound[lane], a.outside.proofs);                            \
-        if (threadIdx.x == 0) write_evidence(a, lane, row, held, shortfall);                                   \
-    }
+extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_rank(const RankArguments a) {
+    __shared__ RankShared shared;
+    rank(a, &shared);
+}
 
-HOPFUSE_TOPK(4)
-HOPFUSE_TOPK(8)
-HOPFUSE_TOPK(16)
-HOPFUSE_TOPK(32)
+extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_try(const TryArguments a) {
+    __shared__ OutsideShared shared;
+    const Candidates candidates(a.outside.candidates);
+    const Split own(candidates.lanes, a.outside.splits, candidates.count);
+    if (!a.outside.turn.takes(own.lane)) return;
+    const DeviceList list(a.outside.list, candidates.per_lane, own.lane);
+    double shortfall;
+    if (!look_outside(a.outside, list, candidates, own, &shared, &shortfall)) return;
+    if (threadIdx.x == 0) end_try(a, own.lane, shortfall);
+}
+
+extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish(const FinishArguments a) {
+    __shared__ OutsideShared shared;
+    const Candidates candidates(a.outside.candidates);
+    const Split own(candidates.lanes, a.outside.splits, candidates.count);
+    const int lane = own.lane;
+    if (!a.outside.turn.takes(lane)) return;
+    const DeviceList list(a.outside.list, candidates.per_lane, lane);
+    double shortfall;
+    if (!look_outside(a.outside, list, candidates, own, &shared, &shortfall)) return;
+    const int64_t row = a.outside.turn.rows[lane], held = hits_to_write(a, lane);
+    write_hits(a.answers, row, list, held, a.bound[lane], a.outside.proofs);
+    if (threadIdx.x == 0) write_evidence(a, lane, row, held, shortfall);
+}

@@ -141,9 +141,9 @@ def test_candidates_that_blocks_share_have_the_cpus_bits(
         expected = hf.ppr_topk(graph, restart, k, candidates=among, stop=stop, backend="cpu")
         result = hf.ppr_topk(graph, restart, k, candidates=among, stop=stop, backend="simt")
         assert_equal(result, expected, TOPK, f"k={k}")
-    shares = {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_rank_l8"}
+    shares = {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_rank"}
     assert shares == {8 * 4, 8 * 2, 8}
-    assert {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_finish_l8"} == shares
+    assert {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_finish"} == shares
 
 
 @pytest.mark.parametrize("prove", ["order", "set"])
@@ -243,9 +243,7 @@ def test_the_sanitizers_find_nothing(build: str, monkeypatch: pytest.MonkeyPatch
             hf.ppr_topk(graph, restart, 5, backend="cpu", **options),
             TOPK, build,
         )  # fmt: skip
-    assert {"ppr_rank_l4", "ppr_try_l4", "ppr_finish_l4", "ppr_degrees_l4"} <= {
-        kernel for kernel, _, _ in checked.launches
-    }
+    assert {"ppr_rank", "ppr_try", "ppr_finish", "ppr_degrees_l4"} <= {kernel for kernel, _, _ in checked.launches}
 
 
 @pytest.mark.full

@@ -181,13 +181,13 @@ RESIDUAL = ArgumentStruct(
 
 CANDIDATES = ArgumentStruct(
     "CandidateArguments", "ppr_topk_f32.cu",
-    iterate=ITERATE, final="i4", degree="c*f4", per_lane="i4", node_of="c*i4", among="c*i4", count="i8",
+    iterate=ITERATE, final="i4", degree="c*f4", per_lane="i4", node_of="c*i4", among="c*i4", count="i8", lanes="i4",
 )  # fmt: skip
 ROUNDS = ArgumentStruct("Rounds", "ppr_topk_f32.cu", keys="*u8", stride="i8", kept="i4", parts="*u8")
 TWINS = ArgumentStruct(
     "TwinTables", "ppr_topk_f32.cu",
     indptr="c*i8", indices="c*i4", weight="c*f4", edge_type="c*u1", mask="c*f4", attraction="c*f4",
-    restart_rows=ROW_SET, restart="c*f8",
+    restart_rows=ROW_SET, restart="c*f8", lanes="i4",
 )  # fmt: skip
 LIST = ArgumentStruct(
     "ListArguments", "ppr_topk_f32.cu",
@@ -205,8 +205,12 @@ TURN = ArgumentStruct(
 NODE_ERROR = ArgumentStruct(
     "ErrorArguments", "ppr_topk_f32.cu",
     measured="c*f8", damping="c*f8", slack="c*f8", residual="c*f8", bound="c*f8", per_degree="c*f8", refined="i4",
+    lanes="i4",
 )  # fmt: skip
-PROOFS = ArgumentStruct("Proofs", "ppr_topk_f32.cu", errors="*f8", evidence="*f8", found="*i8", flags="*i4")
+PROOFS = ArgumentStruct(
+    "Proofs", "ppr_topk_f32.cu",
+    errors="*f8", evidence="*f8", found="*i8", flags="*i4", lanes="i4",
+)  # fmt: skip
 RANK = ArgumentStruct(
     "RankArguments", "ppr_topk_f32.cu",
     candidates=CANDIDATES, list=LIST, turn=TURN, error=NODE_ERROR, splits="i4", others="*i4", arrived="*u4",

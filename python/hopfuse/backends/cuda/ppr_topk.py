@@ -85,7 +85,7 @@ class TopkSearch:
         turn = TURN(rows=None, walking=block.walking, next_try=block.next_try, number=number)
         error = NODE_ERROR(
             measured=measured, damping=block.d_damping, slack=None, residual=None, bound=None, per_degree=None,
-            refined=False,
+            refined=False, lanes=block.lanes,
         )  # fmt: skip
         candidates = self._candidates(block, ITERATE(even=current, odd=None, last_pass=None), final=False)
         outside = self._rank(block, candidates, turn, error)
@@ -129,7 +129,7 @@ class TopkSearch:
         turn = TURN(rows=upload(row_of), walking=None, next_try=None, number=0)
         error = NODE_ERROR(
             measured=None, damping=block.d_damping, slack=block.slack, residual=residual, bound=bound,
-            per_degree=per_degree, refined=refined is not None,
+            per_degree=per_degree, refined=refined is not None, lanes=block.lanes,
         )  # fmt: skip
         outside = self._rank(block, self._candidates(block, iterate, final=True), turn, error, local)
         arguments = FINISH(
@@ -142,7 +142,7 @@ class TopkSearch:
     def _candidates(self, block: PprBlock, iterate: Arguments, *, final: bool) -> Arguments:
         return CANDIDATES(
             iterate=iterate, final=final, degree=block.unscale32, per_lane=block.per_lane, node_of=self.graph.node_of,
-            among=self.candidates, count=self.count,
+            among=self.candidates, count=self.count, lanes=block.lanes,
         )  # fmt: skip
 
     def _splits(self, block: PprBlock) -> int:
@@ -190,15 +190,15 @@ class TopkSearch:
         twins = TWINS(
             indptr=graph.indptr, indices=graph.indices, weight=graph.weight, edge_type=graph.edge_type,
             mask=block.mask, attraction=block.attraction, restart_rows=block.restart_set(), restart=block.restart64,
+            lanes=block.lanes,
         )  # fmt: skip
         return LIST(
             rounds=rounds, internal_of=graph.internal_of, unscale=block.unscale64, locals=local, k=self.k,
             order=self.prove_order, twins=twins,
         )  # fmt: skip
 
-    @staticmethod
-    def _launch(block: PprBlock, kernel: str, splits: int, arguments: Arguments) -> None:
-        block.launch(kernel, block.lanes * splits * SELECT_THREADS, [arguments], block=SELECT_THREADS)
+    def _launch(self, block: PprBlock, kernel: str, splits: int, arguments: Arguments) -> None:
+        self.runtime.launch(kernel, block.lanes * splits, SELECT_THREADS, [arguments])
 
 
 class _Lists:
@@ -209,6 +209,7 @@ class _Lists:
         self.others = runtime.empty((lanes, splits), np.int32)
         self.largest = runtime.empty((lanes, splits), np.float32)
         self.proofs = PROOFS(
+            lanes=lanes,
             errors=runtime.empty((3, lanes), np.float64), evidence=runtime.empty((2, lanes), np.float64),
             found=runtime.empty(lanes, np.int64), flags=runtime.empty((2, lanes), np.int32),
         )  # fmt: skip
