@@ -43,7 +43,7 @@ def test_real_questions_get_the_cpus_answers(emulated: Any, quick: bool) -> None
 
 
 def test_a_question_costs_few_launches(emulated: Any) -> None:
-    """At most 2 for a pass of 32 questions or the certificate, no more than 13 beside."""
+    """At most 2 for a pass of 32 questions or the certificate, no more than 14 beside (13 before ranking was split over blocks)."""
     case, runtime = workload(True), emulated()
     ask = {"vectors": case.vectors[:32], "entities": list(case.mentions[:32]), "k": 10}
     case.recipe.search(**ask)
@@ -53,7 +53,7 @@ def test_a_question_costs_few_launches(emulated: Any) -> None:
     walk = {name: count for name, count in ran.items() if name.startswith(("ppr_pass", "ppr_seg", "ppr_residual"))}
     products = 1  # the corpus is one tile
     assert sum(walk.values()) <= 2 * (max(walk.values()) + 1)
-    assert sum(ran.values()) - sum(walk.values()) + products <= 13, ran
+    assert sum(ran.values()) - sum(walk.values()) + products <= 14, ran
 
 
 def test_passage_seeds_and_unseeded_questions(emulated: Any) -> None:
