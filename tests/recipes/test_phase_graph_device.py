@@ -43,7 +43,7 @@ def test_real_questions_get_the_cpus_answers(emulated: Any, quick: bool) -> None
 
 
 def test_a_question_costs_few_launches(emulated: Any) -> None:
-    """At most 2 for a pass of 32 questions or the certificate, no more than 14 beside (13 before ranking was split over blocks)."""
+    """At most 2 for a pass of 32 questions or the certificate, no more than 14 beside."""
     case, runtime = workload(True), emulated()
     ask = {"vectors": case.vectors[:32], "entities": list(case.mentions[:32]), "k": 10}
     case.recipe.search(**ask)
