@@ -295,8 +295,9 @@ PARTS_TEXT = """
 These tables use the upper end of every formula: {share:.0%} of the published bandwidth; gathers in whole sectors of
 {sector} bytes, from memory if the states of all nodes take more than half of the L2; {node:.1f} µs for each of the
 {launches} launches, {copies} copies and {clears} clears that the emulator counts in a recorded search. The queries are
-walked in blocks of 4, 8, 16 or 32, whichever moves the fewest bytes (the state of a small block may fit in half of the
-L2, whose bandwidth is taken as 16 bytes in a cycle of a multiprocessor), with {block} launches for each further block.
+walked in blocks of 4, 8, 16 or 32, whichever takes the least time by bytes (the state of a small block may fit in half
+of the L2, whose bandwidth is taken as 16 bytes in a cycle of a multiprocessor), with {block} launches for each further
+block.
 *certificate* is a pass in float64, with two float64 instructions per entry and two per entry and lane. *selection*
 reads the scores of passages twice, by up to {splits:,} blocks, {look:,} cycles for {threads} scores (measured on an
 H200). *dense* reads every vector once as it is stored, or takes the time of the float32 product if that is longer: for

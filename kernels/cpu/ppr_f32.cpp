@@ -189,7 +189,7 @@ Status solve_apart(const PprGraph& graph, const PprQueries& queries, const Outpu
 }
 
 // Solves queries in blocks that walk at the same time, if that is worth it: blocks of 32 lanes while there is one for each
-// thread, then equal shares of the rest. If that are too few, its blocks share all threads.
+// thread, then equal shares of the rest. If too few are left, their block shares all threads.
 Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outputs& out, const int64_t* query,
                    int64_t count, Stage* stage) {
     const int64_t at_once = ppr_blocks_at_once(graph.num_nodes, graph.num_stored, count, queries.threads);

@@ -149,7 +149,14 @@ def test_a_fatbin_that_the_driver_refuses_is_compiled(
     assert (cupy.loaded == [b"fatbin"]) == (not refused)
 
 
-def test_kernels_that_find_no_room_are_loaded_once_there_is_some(runtime: Any, cupy: FakeCupy) -> None:
+@pytest.mark.parametrize("is_prebuilt", [True, False])
+def test_kernels_that_find_no_room_are_loaded_once_there_is_some(
+    runtime: Any, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, is_prebuilt: bool
+) -> None:
+    if is_prebuilt:
+        (unit,) = (unit for unit in find_sources().units if unit.name == "fuse_f32.cu")
+        prebuilt = runtime.code.compiled(unit)._replace(image=b"fatbin", origin="fatbin of the package")
+        monkeypatch.setattr(runtime.code, "prebuilt", lambda unit: prebuilt)
     cupy.is_full = True
     with pytest.raises(DeviceMemoryError, match=r"no memory left at loading fuse_f32.cu .*smaller batches"):
         calibrate(runtime)

@@ -181,7 +181,7 @@ def test_a_graph_without_nodes(runtime: Any) -> None:
     assert_equal(on_host(hf.ppr_topk(graph, on_device(seeds), 3, empty="skip")), expected, TOPK, "no nodes")
 
 
-def test_lanes_are_those_that_move_the_fewest_bytes() -> None:
+def test_lanes_are_those_that_take_the_least_time_by_bytes() -> None:
     million, mib = (10**6, 10**7), 2**20
     assert [most_lanes(*million, l2 * mib, 5.0) for l2 in (0, 4, 36, 72)] == [32, 32, 4, 8]
     assert [most_lanes(72_000, 1_050_000, l2 * mib, 5.0) for l2 in (0, 4, 36, 72)] == [32] * 4

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import gc
 import os
 import threading
+import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import hopfuse as hf
@@ -15,7 +19,7 @@ from hopfuse.client import AsyncClient, Client
 from hopfuse.errors import EndpointError, InputError
 from hopfuse.extract import QuestionMatcher, WordReader, build_memory
 from hopfuse.recipes import GuidedWalk
-from hopfuse.serve import new_key
+from hopfuse.serve import Service, new_key
 from serve.served import DIM, TEXTS, Letters, configured, load, running, save, small_index
 
 QUESTION = "What is far from Ankara, and from Oslo?"
@@ -195,8 +199,6 @@ def test_a_process_that_reads_says_so_and_follows_the_one_that_writes(url, folde
 @pytest.mark.full
 def test_there_is_one_that_writes_and_it_lets_go(folder, tmp_path):
     with hf.Index.open(folder, writable=True):
-        from hopfuse.serve import Service
-
         service = Service(writable(folder), load)
         with pytest.raises(InputError, match="is open for writing elsewhere"):
             service.open_all()
@@ -206,6 +208,30 @@ def test_there_is_one_that_writes_and_it_lets_go(folder, tmp_path):
             hf.Index.open(folder, writable=True)
     with hf.Index.open(folder, writable=True) as live:
         assert live.seq == 1
+
+
+def test_states_that_are_no_longer_searched_are_given_back_by_a_process_of_its_own(folder):
+    """Its index is excluded from full collections, but not the states after it, some of which are in cycles."""
+    searched = []
+
+    async def follow(live):
+        service = Service(configured(folder, follow_seconds=0.01), load, alone=True)
+        await service.start()
+        for number in range(4):
+            with live.change() as batch:
+                batch.add_passages([{"id": f"new {number}", "text": "Oslo."}], vectors=np.ones((1, DIM), np.float32))
+            await service.followers["cities"].reach(batch.seq, time.monotonic() + 60.0)
+            searched.append(weakref.ref(service.snapshots["cities"].index._sections))
+            assert service.snapshots["cities"].index.mask(hf.where(tenant="a")).any()  # reads the metadata
+        await service.stop()
+
+    with hf.Index.open(folder, writable=True) as live:
+        try:
+            asyncio.run(follow(live))
+            gc.collect()
+            assert [sections() for sections in searched[:-1]] == [None] * 3
+        finally:
+            gc.unfreeze()
 
 
 @pytest.mark.full

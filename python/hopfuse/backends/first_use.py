@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
 from ..errors import BackendError, DeviceMemoryError
+
+#: Seconds until ``backend="auto"`` asks again a device that had no room for the self-test.
+RETRY_SECONDS = 10.0
 
 B = TypeVar("B")
 
@@ -66,6 +70,7 @@ class FirstUse(Generic[B]):
         self._unusable: str | None = None
         self._tested = False
         self._is_usable: bool | None = None
+        self._short_until = 0.0  # after a self-test without room, when the next may be
         self._warned_in: int | None = None
         self._difference: str | None = None
 
@@ -118,10 +123,13 @@ class FirstUse(Generic[B]):
                 reason = FORKED.format(name=self.name)
                 warnings.warn(f"{reason}. backend='auto' uses the CPU", RuntimeWarning, stacklevel=5)
             return False
-        if self._is_usable is None:
+        if self._is_usable is None and time.monotonic() >= self._short_until:
             with self._lock:
-                error, is_first = self._error(), self._is_usable is None
-                if not isinstance(error, DeviceMemoryError):
+                is_first = self._is_usable is None and not self._short_until
+                error = self._error()
+                if isinstance(error, DeviceMemoryError):
+                    self._short_until = time.monotonic() + RETRY_SECONDS
+                else:
                     self._is_usable = error is None
             if is_first and error is not None and self._made is not None:
                 warnings.warn(f"{error}. backend='auto' uses the CPU", RuntimeWarning, stacklevel=5)

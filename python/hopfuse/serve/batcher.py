@@ -23,7 +23,7 @@ from .errors import RefusalError
 
 #: Weight of the latest batch in the moving average of batch times.
 NEWEST = 0.2
-#: Queries above which a batch takes a power of two: so many lanes walk together, which takes as long if some are empty.
+#: Above so many queries, a batch takes a power of two of them: a walk of 17 to 31 takes as long as one of 32.
 LANES = 16
 #: Multiple of its estimated time that a request must have until its deadline: one that is too late has cost its search.
 MARGIN = 1.25

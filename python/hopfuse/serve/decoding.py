@@ -18,7 +18,7 @@ from .service import Service
 from .snapshots import Query, Snapshot
 from .vectors import vector_of
 
-#: Bytes of a body above which no other is decoded in the same turn of the event loop, which would delay all requests.
+#: Bytes of a large body. At most one is decoded in a turn of the event loop, because all requests wait meanwhile.
 LARGE = 32768
 _DECODER = msgspec.json.Decoder(SearchRequest)
 _OUTLINE = msgspec.json.Decoder(Outline)

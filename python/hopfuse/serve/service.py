@@ -182,13 +182,22 @@ class Service:
 
     def serve(self, snapshot: Snapshot) -> None:
         """Search this state of an index from now on; requests in progress keep theirs."""
-        self.snapshots[snapshot.name] = snapshot
+        before, self.snapshots[snapshot.name] = self.snapshots.get(snapshot.name), snapshot
         self._recipes.forget(snapshot.name)
-        if self._alone:
-            gc.collect(1)
-            gc.freeze()  # a full collection would visit every name of the index, for tens of milliseconds
+        if self._alone and (before is None or before.index.generation != snapshot.index.generation):
+            self._freeze()
         self.metrics.seq.labels(snapshot.name).set(snapshot.seq)
         self.changes.compact_if_due(snapshot.name)
+
+    @staticmethod
+    def _freeze() -> None:
+        """Exclude a generation from full collections, which would visit every name of it, for tens of milliseconds.
+
+        Snapshots after it are small, and are collected: some are in reference cycles.
+        """
+        gc.unfreeze()  # the generation before may be collected now
+        gc.collect()
+        gc.freeze()
 
     async def warm_up(self, snapshot: Snapshot) -> None:
         """Search one query and a full batch by each recipe, which also measures the default recipe's batch times."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BackendError
-from .cupy_errors import translated
+from .cupy_errors import failed, is_no_memory, translated
 from .kernel_code import Code, KernelCode
 
 #: The dynamic shared memory, in bytes, that a kernel may use without opting in to more.
@@ -56,6 +56,8 @@ class CupyModules:
             try:
                 module.load(prebuilt.image)
             except self._cupy.cuda.driver.CUDADriverError as error:
+                if is_no_memory(error):
+                    raise failed(f"loading {unit.name} ({prebuilt.origin})", error) from error
                 compiled = self._compiled(unit)
                 refused = f"{compiled.origin} (the driver refused {prebuilt.origin}: {error})"
                 return self._loaded(unit, compiled), compiled._replace(origin=refused)

@@ -129,7 +129,7 @@ class _Search:
         return self.width <= self.sizes.widest and self.width < longest and not is_short and self.corpus.dim <= MAX_DIMS
 
     def _reads_once(self, queries: int) -> bool:
-        """Return whether canonical scores take no longer than a product of 16-bit rows, which has room for more."""
+        """Return whether to score all rows canonically: for few queries, a product of 16-bit rows takes longer."""
         return self.corpus.suffix != "f32" and queries <= QUERIES_PER_ROW
 
     def _read(self, vectors: DeviceArray, allowed: RowFilter, hits: TopkHits) -> _Queries:
