@@ -190,7 +190,9 @@ def test_a_kernel_that_fails_in_the_self_test_is_one_warning(use: Any, error: Ex
     assert failing.calls == 1
 
 
-def test_a_self_test_without_room_is_repeated_once_there_is_some(use: Any) -> None:
+def test_a_self_test_without_room_is_repeated_once_there_is_some(
+    use: Any, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
     class Full(Altered):
         full = True
 
@@ -200,12 +202,15 @@ def test_a_self_test_without_room_is_repeated_once_there_is_some(use: Any) -> No
             return super().__getattr__(name)
 
     made = Full("none")
-    use(made)
+    first = use(made)
     hits = hf.Hits([[1]], [[1.0]])
     with pytest.raises(DeviceMemoryError, match="cannot allocate 24 bytes"):
         hf.calibrate(hits, backend="cuda")
-    with pytest.warns(RuntimeWarning, match=r"cannot allocate 24 bytes\. backend='auto' uses the CPU"):
+    for _ in range(2):  # the second does not ask the device
         hf.calibrate(hits)
+    (warned,) = recwarn.list
+    assert "cannot allocate 24 bytes. backend='auto' uses the CPU" in str(warned.message)
+    monkeypatch.setattr(first, "_short_until", 0.0)
     made.full = False
     assert hf.calibrate(hits, backend="cuda").scores.shape == (1, 1)
     assert hf.backend_info()["auto"] == "cuda"
