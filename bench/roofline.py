@@ -287,7 +287,7 @@ The first use compiles {files} files in threads, and says so on standard error. 
 """
 #: The output of tests/cuda/compile_times.py: CPU seconds of all kernel files in each run, the NVRTC and the processor.
 COMPILED_FILES, COMPILED_BY, COMPILED_ON = 18, "13.2.78", "Intel Xeon with AVX-512 VNNI"
-COMPILED_SECONDS = (15.14, 15.54, 18.64, 17.55, 15.58, 17.11, 15.95)
+COMPILED_SECONDS = (12.49, 12.04, 12.85, 15.33, 11.98, 12.07, 12.05)
 
 PARTS_TEXT = """
 ### PhaseGraph by part, B = 32, computed
