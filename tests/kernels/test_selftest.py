@@ -37,6 +37,7 @@ def test_the_cpu_agrees_with_itself(quick: bool) -> None:
         assert any(name.startswith(op) for name in names)
 
 
+@pytest.mark.full
 @pytest.mark.emulator
 @pytest.mark.skipif(without is not None, reason=str(without))
 def test_every_kernel_is_launched_and_has_the_cpus_bits() -> None:
