@@ -17,7 +17,7 @@ def text_lengths(passages: NDArray[np.int32], counts: NDArray[np.int32], num_pas
 
 
 class BM25Weights(NamedTuple):
-    """What the scores of all entries of a term matrix have in common."""
+    """Weights of terms and passages, from which the scores of all entries of a term matrix follow."""
 
     idf: NDArray[np.float32]
     """Weight of each term: shape (V,)."""

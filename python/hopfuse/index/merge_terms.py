@@ -80,17 +80,17 @@ class MergedTerms(TermMatrix):
 
     @property
     def passages(self) -> NDArray[np.int32]:
-        """The passage of each entry, made anew."""
+        """Make and return the passage of each entry; it is not kept."""
         return self.sections()["lexical.passage"].whole()
 
     @property
     def counts(self) -> NDArray[np.int32]:
-        """How often each entry's term occurs in its passage, made anew."""
+        """Make and return the count of each entry's term in its passage; it is not kept."""
         return self.sections()["lexical.count"].whole()
 
     @property
     def scores(self) -> NDArray[np.float32]:
-        """The score of each entry, computed anew."""
+        """Compute and return the score of each entry; it is not kept."""
         return self.sections()["lexical.score"].whole()
 
     def sections(self) -> dict[str, Section]:

@@ -242,7 +242,7 @@ class Batcher:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a batch runs or work waits."""
+        """Return whether a batch runs or work waits."""
         return bool(self._running or self._queues)
 
     def wait_of(self, owner: str, size: int) -> float:
