@@ -141,7 +141,7 @@ def test_fusion_is_hopfuses_own(source):
     assert next(text for id, text in texts.items() if id not in {"x", "p5", "p1"}).startswith("The road from")
 
 
-def test_fusion_of_the_given_nodes_alone_and_what_it_refuses(source):
+def test_fusion_of_the_given_nodes_alone_and_its_refusals(source):
     fusion = HopfuseFusion(source=source, extend=False, k=8)
     made = fusion.postprocess_nodes(nodes(("p5", 0.2), ("p0", 0.1), ("p5", 0.9)), query_str=QUESTIONS[0])
     assert sorted(one.node.node_id for one in made) == ["p0", "p5"]
@@ -245,7 +245,7 @@ def test_a_store_that_is_not_in_memory_is_asked_in_batches(graph_index):
     assert store.asked == [12]
 
 
-def test_a_source_that_is_not_a_chunk_is_no_passage():
+def test_a_source_that_is_not_a_chunk_is_not_a_passage():
     store = SimplePropertyGraphStore()
     store.upsert_nodes([ChunkNode(text="Ada wrote notes.", id_="a"), EntityNode(name="Ada"), EntityNode(name="notes")])
     said = {"triplet_source_id": "Ada"}

@@ -143,7 +143,7 @@ def test_the_title_goes_with_the_metadata_unless_a_column_is_called_so():
     assert passage_metadata(Hit("a", 0, 1.0, "", "text")) == {}
 
 
-def test_what_is_refused(folder):
+def test_invalid_input_is_refused(folder):
     local, remote = Searcher(folder), Searcher("http://127.0.0.1:9")
     assert as_searcher(local) is local
     for given, says in (

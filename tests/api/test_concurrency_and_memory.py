@@ -99,7 +99,7 @@ def test_workspaces_are_given_back_on_request_and_made_again() -> None:
     assert_bitwise(hf.ppr(graph, [{0: 1.0}]).scores, before)
 
 
-def test_what_an_earlier_call_left_in_a_workspace_does_not_show() -> None:
+def test_leftovers_of_an_earlier_call_in_a_workspace_have_no_effect() -> None:
     rng = np.random.default_rng(5)
     small, large = random_graph(rng, 70, 200), random_graph(rng, 900, 4000, types=2)
     restart = random_restart(rng, 70, 3)

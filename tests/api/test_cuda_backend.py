@@ -88,7 +88,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 # ---- A machine without CuPy ------------------------------------------------------------------------------------
 
 
-def test_auto_is_the_cpu_and_loads_nothing_of_the_device() -> None:
+def test_auto_is_the_cpu_and_loads_no_device_code() -> None:
     code = CALL.format("") + (
         "loaded = [m for m in sys.modules if m.split('.')[0] in ('cupy', 'torch', 'cuda') or 'cupy_runtime' in m]\n"
         "print(json.dumps([found, hf.backend_info()['auto'], sorted(set(loaded) - {'cupy'})]))"
@@ -165,7 +165,7 @@ def test_the_whole_self_test_counts_the_wrong_values(use: Any) -> None:
     assert {check.differing for check in wrong} == {1}
 
 
-def test_a_device_that_cannot_be_used_is_no_warning(use: Any, recwarn: pytest.WarningsRecorder) -> None:
+def test_an_unusable_device_raises_no_warning(use: Any, recwarn: pytest.WarningsRecorder) -> None:
     use(BackendError("no device"))
     assert hf.backend_info()["auto"] == "cpu"
     hf.calibrate(hf.Hits([[1]], [[1.0]]))

@@ -55,7 +55,7 @@ def asked(runtime: Any, kind: str) -> tuple[int, int]:
 class TestOnADevice:
     pytestmark = emulated
 
-    def test_what_stays_is_counted_before(self, runtime: Any, graph: hf.Graph, corpus: hf.Corpus) -> None:
+    def test_lasting_memory_is_counted_before_a_call(self, runtime: Any, graph: hf.Graph, corpus: hf.Corpus) -> None:
         expected = hf.estimate_device_memory(graph, corpus, batch=4)
         seeds = hf.Seeds(np.arange(32).reshape(4, 8))
         hf.ppr_topk(graph, seeds, 10, backend="small")
@@ -69,7 +69,7 @@ class TestOnADevice:
         assert uploaded - call <= expected.graph <= uploaded - call + GRAIN * times
         assert 4 * corpus.vectors.size + 4 * 300 <= expected.corpus <= 4 * corpus.vectors.size + 4 * 300 + 2 * GRAIN
 
-    def test_what_a_call_takes_is_counted_before(self, runtime: Any, graph: hf.Graph) -> None:
+    def test_a_calls_memory_is_counted_before_it(self, runtime: Any, graph: hf.Graph) -> None:
         expected = hf.estimate_device_memory(graph, batch=64, k=10)
         walk = hf.capture(
             lambda nodes, weights: hf.ppr_topk(graph, hf.Seeds(nodes, weights), 10, stop="tol"),

@@ -49,7 +49,7 @@ def test_a_search_takes_at_most_256_mib_beside_the_corpus(storage: str, dim: int
 
 
 @pytest.mark.parametrize("dim", [384, 1024])
-def test_what_an_error_of_no_room_advises_helps(dim: int) -> None:
+def test_the_advice_of_an_out_of_memory_error_helps(dim: int) -> None:
     """Fewer queries at a time never take more, and a large corpus of 16 bits takes less with all its workspace."""
     for storage in ("float32", "float16"):
         total = [sum(taken(storage, dim, batch)) for batch in (1, 8, 64, 256)]

@@ -75,7 +75,7 @@ except hf.errors.BackendError as error:
     assert reported == message
 
 
-def test_an_empty_hopfuse_isa_is_no_choice() -> None:
+def test_an_empty_hopfuse_isa_chooses_nothing() -> None:
     assert python("print(json.dumps(hf.backend_info()))", HOPFUSE_ISA="")["backends"]["cpu"]["error"] is None
 
 
@@ -157,7 +157,7 @@ def test_a_variant_that_is_not_there_is_not_chosen() -> None:
     assert _native.isa() == before
 
 
-def test_what_ran_last_is_plain_values() -> None:
+def test_the_last_run_is_described_by_plain_values() -> None:
     graph = hf.Graph.from_edges([0, 1], [1, 2])
     hits = hf.dense_topk([[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], 1)
     incidence = hf.Incidence.from_pairs([0, 1], [1, 2], num_rows=2, num_columns=3)

@@ -79,7 +79,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("change", "says"), BAD, ids=[str(next(iter(change.items())))[:40] for change, _ in BAD])
-def test_what_is_wrong_with_pairs_is_said(change: dict[str, Any], says: list[str]) -> None:
+def test_invalid_pairs_are_named(change: dict[str, Any], says: list[str]) -> None:
     given = GOOD | change
     refused(lambda: hf.Incidence.from_pairs(given.pop("rows"), given.pop("columns"), **given), says)
 
@@ -113,14 +113,14 @@ ARRAYS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "says"), ARRAYS)
-def test_what_is_wrong_with_arrays_is_said(change: dict[str, Any], says: str) -> None:
+def test_invalid_arrays_are_named(change: dict[str, Any], says: str) -> None:
     given: dict[str, Any] = {"indptr": INDPTR, "indices": INDICES, "weights": WEIGHTS, "num_columns": 3}
     assert hf.Incidence(**given).num_rows == 2
     refused(lambda: hf.Incidence(**(given | change)), [says])
 
 
 @given(pairs=PAIRS, others=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8), flip=st.booleans())
-def test_of_a_graph_it_has_each_first_nodes_later_neighbours_once(
+def test_from_graph_has_each_first_nodes_later_neighbours_once(
     pairs: list[tuple[int, int]], others: list[tuple[int, int]], flip: bool
 ) -> None:
     """Edges among the rows, and among the columns, count for nothing; twice, and of two types, counts once."""

@@ -47,12 +47,12 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("change", "says"), BAD, ids=[str(next(iter(change.items())))[:40] for change, _ in BAD])
-def test_what_is_wrong_is_said(change: dict[str, Any], says: list[str]) -> None:
+def test_invalid_input_is_named(change: dict[str, Any], says: list[str]) -> None:
     given: dict[str, Any] = {"hits": HITS, "graph": GRAPH} | change
     refused(lambda: hf.ising_rerank(given.pop("hits"), given.pop("graph"), **given), says)
 
 
-def test_a_document_stands_in_a_list_once() -> None:
+def test_a_document_may_occur_once_in_a_list() -> None:
     refused(lambda: hf.Hits([[1, 2, 1]], [[3.0, 2.0, 1.0]]), ["row 0", "id 1", "more than once"])
 
 

@@ -152,7 +152,7 @@ def test_a_bad_argument_of_topk_is_refused(graph: hf.Graph, options: dict[str, A
     refused(lambda: hf.ppr_topk(graph, SEED, **options), says)
 
 
-def test_something_that_is_no_graph_is_refused() -> None:
+def test_anything_but_a_graph_is_refused() -> None:
     for value in (None, np.eye(3), sp.eye_array(3)):
         refused(lambda value=value: hf.ppr(value, [{0: 1.0}]), ["graph", type(value).__name__, "from_edges"])
 

@@ -38,7 +38,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize("op", ["project", "project_topk"])
 @pytest.mark.parametrize(("change", "says"), BAD, ids=[str(next(iter(change.items())))[:40] for change, _ in BAD])
-def test_what_is_wrong_is_said(op: str, change: dict[str, Any], says: list[str]) -> None:
+def test_invalid_input_is_named(op: str, change: dict[str, Any], says: list[str]) -> None:
     given: dict[str, Any] = {"scores": SCORES, "incidence": INCIDENCE} | change
     first = [given.pop("scores"), given.pop("incidence"), *([2] if op == "project_topk" else [])]
     refused(lambda: getattr(hf, op)(*first, **given), says)

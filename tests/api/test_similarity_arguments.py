@@ -43,7 +43,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("change", "says"), BAD, ids=[str(next(iter(change.items())))[:40] for change, _ in BAD])
-def test_what_is_wrong_is_said(change: dict[str, Any], says: list[str]) -> None:
+def test_invalid_input_is_named(change: dict[str, Any], says: list[str]) -> None:
     given: dict[str, Any] = {"queries": QUERIES, "corpus": hf.Corpus.from_array(VECTORS)} | change
     refused(lambda: hf.similarity_weights(given.pop("queries"), given.pop("corpus"), **given), says)
 

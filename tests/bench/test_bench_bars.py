@@ -56,7 +56,7 @@ def test_a_bar_may_be_of_the_95th_percentile() -> None:
     assert line([timed], "busy-phasegraph", "earlier-commit")[-1] == "1.50×: missed"
 
 
-def test_rows_of_the_quick_mode_or_of_a_device_are_no_measurement() -> None:
+def test_rows_of_the_quick_mode_or_a_device_do_not_count_as_measured() -> None:
     for other in ({"quick": True}, {"device": {"device": "a GPU"}}):
         timed = row("ppr-hotpotqa", "igraph", 1, 99.0) | other
         assert line([timed], "all scores", "B = 1,", "igraph")[-1] == "not measured"

@@ -48,7 +48,9 @@ def test_without_an_earlier_commit_the_pair_is_skipped_with_what_to_do(monkeypat
         EarlierCommit.require()
 
 
-def test_what_is_no_program_is_named_with_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_is_not_a_program_is_named_with_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = tmp_path / "text"
     text.touch()
     workload = CASES["fusion-rrf-1000"].load(QUICK)
@@ -58,7 +60,7 @@ def test_what_is_no_program_is_named_with_the_variable(tmp_path: Path, monkeypat
             EarlierCommit(workload, 1)
 
 
-def test_others_keep_the_cores_busy_while_turns_are_timed_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy_programs_run_only_while_turns_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
     popen = subprocess.Popen
 
@@ -74,7 +76,7 @@ def test_others_keep_the_cores_busy_while_turns_are_timed_and_no_longer(monkeypa
     assert [other.returncode for other in started] == [-signal.SIGKILL]
 
 
-def test_who_keeps_the_cores_busy_ends_with_the_bench() -> None:
+def test_busy_programs_end_with_the_bench() -> None:
     other = subprocess.Popen((sys.executable, "-c", busy.SPIN), stdin=subprocess.PIPE)
     assert other.poll() is None
     other.communicate()

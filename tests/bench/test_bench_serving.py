@@ -118,7 +118,7 @@ def test_the_error_of_a_server_that_does_not_start_has_its_output():
 
 @pytest.mark.full
 @pytest.mark.parametrize("measure", ["one caller", "open loop"])
-def test_a_stopped_run_ends_what_it_started(measure, tmp_path):
+def test_a_stopped_run_ends_its_servers(measure, tmp_path):
     if shutil.which("wrk") is None:
         pytest.skip("the closed loop is tried with wrk: apt install wrk")
     command = [sys.executable, "-m", "bench.serving", "--quick", "--measure", measure, measure, measure]

@@ -131,7 +131,7 @@ def instead(folder: Path, expression: str) -> bool:
     return proof(folder, "-D__AVXVNNI__", "-include", str(header))
 
 
-def test_an_instruction_may_be_replaced_by_what_it_does(tmp_path: Path) -> None:
+def test_an_instruction_may_be_replaced_by_its_definition(tmp_path: Path) -> None:
     assert instead(tmp_path, "_mm256_add_epi32(s, right(x, q))")
 
 

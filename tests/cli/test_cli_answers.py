@@ -132,7 +132,9 @@ def test_a_wrong_key_is_one_line(memory, tmp_path) -> None:
     assert not out.exists()
 
 
-def test_what_does_not_belong_together_is_refused_before_a_request(memory, refused_here, tmp_path, monkeypatch) -> None:
+def test_options_that_exclude_each_other_are_refused_before_a_request(
+    memory, refused_here, tmp_path, monkeypatch
+) -> None:
     out, gated = tmp_path / "out.jsonl", tmp_path / "p.toml"
     gated.write_text(f"version = 1\n{GATED}")
     off = tmp_path / "off.toml"

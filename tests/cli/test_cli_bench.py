@@ -44,7 +44,7 @@ def test_outside_a_checkout_the_error_is_one_line(tmp_path: Path) -> None:
     assert str(tmp_path) not in line
 
 
-def test_a_folder_named_bench_is_no_checkout(tmp_path: Path) -> None:
+def test_a_folder_named_bench_is_not_a_checkout(tmp_path: Path) -> None:
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench" / "__main__.py").write_text("raise SystemExit('another program')")
     assert checkout(tmp_path) is None

@@ -43,7 +43,7 @@ def test_openie_becomes_an_index(openie, tmp_path):
     assert index.facts.passages.tolist() == [0, 1]
 
 
-def test_synonyms_need_an_encoder_and_join_what_it_finds(openie, tmp_path):
+def test_synonyms_need_an_encoder_and_join_similar_names(openie, tmp_path):
     pytest.importorskip("wordllama")
     args = ("build", "--from", openie, "--encoder", "wordllama:64", "--synonyms", "0.99", "--lexical")
     done = hopfuse(*args, "--out", tmp_path / "index")

@@ -107,7 +107,7 @@ def test_options_that_do_not_belong_together(passages, tmp_path, monkeypatch):
     assert not (tmp_path / "index").exists()
 
 
-def test_what_is_cheap_to_check_is_checked_before_the_endpoint_is_asked(passages, tmp_path):
+def test_cheap_checks_come_before_the_first_request(passages, tmp_path):
     pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
     vectors, few = tmp_path / "vectors.npy", tmp_path / "few.npy"
     vectors.write_bytes(b"no array")

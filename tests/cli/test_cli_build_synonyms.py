@@ -46,7 +46,7 @@ def test_bounds(given, bounds):
         ("PERSON=0.8,PERSON=0.9", "the label 'PERSON' twice"),
     ],
 )
-def test_what_is_no_bound_is_refused_before_any_work(refused_here, tmp_path, given, message):
+def test_an_invalid_bound_is_refused_before_any_work(refused_here, tmp_path, given, message):
     args = ("build", "--from", tmp_path / "absent.tsv", "--synonyms", given, "--out", tmp_path / "index")
     assert message in refused_here(*args)
 

@@ -75,7 +75,7 @@ def test_ids_may_be_integers(folder, output_of, refused_here):
         (["delete", "index", "p9"], "no passage with the id 'p9' in the index"),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_changes(folder, refused_here, arguments, message):
+def test_an_invalid_change_is_refused_and_nothing_changes(folder, refused_here, arguments, message):
     np.save(folder / "two.npy", np.ones((2, 2)))
     write_jsonl(folder / "again.jsonl", ROWS[:3])
     hf.Index.build(passages=ROWS[:1]).save(folder / "plain")

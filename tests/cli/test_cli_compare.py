@@ -219,7 +219,7 @@ def test_a_cache_without_an_encoder_is_refused(work):
 
 
 @pytest.mark.parametrize("option", ["--queries", "--vectors", "--qrels"])
-def test_what_is_read_is_not_replaced(work, tmp_path, refused_here, option):
+def test_an_input_file_is_not_overwritten(work, tmp_path, refused_here, option):
     folder, rows = work
     files = {"--queries": folder / "queries.jsonl", "--vectors": folder / "vectors.npy"}
     files |= {"--qrels": write_jsonl(tmp_path / "gold.jsonl", rows[:3])}
@@ -241,7 +241,7 @@ def test_no_part_of_a_beir_folder_is_replaced(work, tmp_path, refused_here, part
     assert read.read_text(encoding="utf-8") == "kept"
 
 
-def test_what_cannot_be_compared_is_refused(work, tmp_path):
+def test_an_invalid_comparison_is_refused(work, tmp_path):
     folder, rows = work
     out = tmp_path / "n.json"
     assert "--against is 'map'" in refused(*command(folder, "--against", "map", "--out", out))

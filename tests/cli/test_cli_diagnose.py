@@ -201,5 +201,5 @@ def test_the_table_of_stability_and_questions_that_nothing_rewrites(spoken, tmp_
         (("--policy", "policy.toml"), "--policy is given without --stability policy-rag, which reads it"),
     ],
 )
-def test_what_stability_needs(refused_here, asked, more, message):
+def test_the_inputs_that_stability_needs(refused_here, asked, more, message):
     assert message in refused_here(*asked, *more)

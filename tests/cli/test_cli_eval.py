@@ -143,7 +143,7 @@ def test_a_half_of_the_queries(judged, tmp_path, split):
     assert ids == [i for i, test in zip(every, in_test_half(every), strict=True) if test == (split == "test")]
 
 
-def test_what_score_writes_is_a_run(scoring, files, tmp_path):
+def test_score_writes_a_run(scoring, files, tmp_path):
     hopfuse(*scoring, "--out", tmp_path / "out.jsonl", "--k", 3)
     write_jsonl(tmp_path / "gold.jsonl", [{"id": f"q{i}", "gold": [f"p{i % 6}"]} for i in range(20)])
     args = ("--run", f"fused={tmp_path / 'out.jsonl'}", "--metric", "recall@3", "--out", tmp_path / "r.json")
@@ -239,7 +239,7 @@ def test_a_missing_folder_is_refused_first(refused_here, judged, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["eval", "sweep"])
-def test_without_a_page_there_is_no_json_either(refused_here, judged, tmp_path, monkeypatch, command):
+def test_json_needs_a_page(refused_here, judged, tmp_path, monkeypatch, command):
     def fails(*_, **__):
         raise InputError("no page can be made")
 

@@ -34,7 +34,7 @@ def test_a_command_is_parsed(line):
 
 
 @pytest.mark.parametrize("block", CODE)
-def test_code_imports_what_there_is(block):
+def test_code_imports_existing_names(block):
     found = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.ImportFrom)]
     for node in found:
         for alias in node.names:

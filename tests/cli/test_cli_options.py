@@ -143,7 +143,7 @@ def test_options_of_their_own_are_fields_of_configs() -> None:
         ("phase-graph", ["method=rrf", "method.p=1"], "fusion method 'rrf' has no option 'p'; its options: rank_const"),
     ],
 )
-def test_what_cannot_be_is_refused(recipe, given, why) -> None:
+def test_invalid_input_is_refused(recipe, given, why) -> None:
     with pytest.raises(InputError) as told:
         read_config(RECIPES[recipe].Config(), given, recipe)  # type: ignore[attr-defined]
     assert why in str(told.value)

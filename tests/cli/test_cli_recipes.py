@@ -109,7 +109,7 @@ def test_facts_have_vectors_where_there_is_an_encoder(output_of, tmp_path) -> No
     assert "lies by" not in relations["seeds"]
 
 
-def test_what_a_recipe_does_not_read_is_refused(memory, refused_here, tmp_path) -> None:
+def test_inputs_that_a_recipe_does_not_read_are_refused(memory, refused_here, tmp_path) -> None:
     out, html = tmp_path / "o.jsonl", tmp_path / "t.html"
     (tmp_path / "llm.toml").write_text('version = 1\n[facts]\ngate = "llm"\n')
     (tmp_path / "all.toml").write_text('version = 1\n[facts]\nscope = "all"\n')

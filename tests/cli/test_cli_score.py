@@ -203,7 +203,7 @@ def test_a_result_is_not_overwritten_unasked(scoring, tmp_path):
     assert len(read_jsonl(out)) == QUERIES
 
 
-def test_what_is_read_is_not_replaced(memory, refused_here, tmp_path):
+def test_an_input_file_is_not_overwritten(memory, refused_here, tmp_path):
     copies = {name: tmp_path / f"{name}.jsonl" for name in ("queries", "vectors", "policy", "importance")}
     copies["queries"].write_bytes((memory / "queries.jsonl").read_bytes())
     copies["vectors"].write_bytes((memory / "vectors.npy").read_bytes())
@@ -333,7 +333,7 @@ def test_a_planted_link_is_not_followed(scoring, output_of, tmp_path):
     assert not out.is_symlink()
 
 
-def test_k_may_be_larger_than_what_there_is(scoring, output_of, tmp_path):
+def test_k_may_exceed_the_number_of_passages(scoring, output_of, tmp_path):
     output_of(*scoring, "--out", tmp_path / "out.jsonl", "--k", 10**8)
     assert max(len(row["hits"]) for row in read_jsonl(tmp_path / "out.jsonl")) == 6
 

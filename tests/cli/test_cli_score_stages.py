@@ -46,7 +46,7 @@ def test_stages_give_what_one_run_gives(folder, expected, output_of, refused_her
     assert "shard is 3/2" in refused_here("score", "run", folder, "--shard", "3/2")
 
 
-def test_what_the_stages_say(folder, tmp_path) -> None:
+def test_the_lines_of_the_stages(folder, tmp_path) -> None:
     run = hopfuse("score", "run", folder, "--threads", 1).stderr
     assert "Made 8 parts of 300 queries in" in run
     assert "/s" in run

@@ -27,7 +27,9 @@ def test_no_kernel_has_a_narrow_address(cubins: Nvrtc, source: Path, architectur
         ("out[i * lanes] = static_cast<float>(node[i] * 3);", False),
     ],
 )
-def test_what_counts_as_one(compiler: Nvrtc, tmp_path: Path, body: str, is_narrow: bool) -> None:
+def test_the_expressions_that_count_as_narrow_products(
+    compiler: Nvrtc, tmp_path: Path, body: str, is_narrow: bool
+) -> None:
     source = tmp_path / "planted.cu"
     index = "const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);"
     source.write_text(

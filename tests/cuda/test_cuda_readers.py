@@ -58,7 +58,7 @@ def test_launch_bounds(compiler: Nvrtc) -> None:
     assert kernels["calls"].launch_bound is None
 
 
-def test_what_is_not_a_cubin() -> None:
+def test_a_file_that_is_not_a_cubin_is_refused() -> None:
     with pytest.raises(ValueError, match="not a cubin"):
         read_resources(Path(shutil.which("sh") or "/bin/sh").read_bytes())
 

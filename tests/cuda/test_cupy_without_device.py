@@ -159,7 +159,7 @@ def test_ptx_for_a_device_of_the_future() -> None:
     assert kernel_names(image)
 
 
-def test_what_does_not_compile_is_an_error_with_the_compilers_words(tmp_path: Path) -> None:
+def test_a_compilation_error_has_the_compilers_message(tmp_path: Path) -> None:
     unit = tmp_path / "wrong.cu"
     unit.write_text("this is no CUDA")
     with pytest.raises(BackendError, match=r"failed to compile wrong\.cu for sm_90") as caught:

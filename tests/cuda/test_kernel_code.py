@@ -157,7 +157,7 @@ def test_all_that_is_missing_is_compiled_by_threads_at_once(
     assert all(read.compiled(unit).origin.startswith("cache") for unit in sources.units[:3])
 
 
-def test_what_cannot_be_kept_is_compiled_once_in_a_process(sources: KernelSources, tmp_path: Path) -> None:
+def test_code_that_cannot_be_cached_is_compiled_once_in_a_process(sources: KernelSources, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     compiler = Counting()
     made = code(sources, tmp_path / "file" / "cache", compiler)
@@ -167,7 +167,7 @@ def test_what_cannot_be_kept_is_compiled_once_in_a_process(sources: KernelSource
     assert len(compiler.calls) == len(sources.units)
 
 
-def test_what_was_compiled_before_is_read_from_the_disk(sources: KernelSources, tmp_path: Path) -> None:
+def test_compiled_code_is_read_from_the_disk(sources: KernelSources, tmp_path: Path) -> None:
     unit, first, second = sources.units[0], Counting(), Counting()
     made = code(sources, tmp_path / "cache", first).compiled(unit)
     read = code(sources, tmp_path / "cache", second).compiled(unit)
@@ -206,7 +206,7 @@ def test_a_damaged_entry_is_compiled_again(sources: KernelSources, tmp_path: Pat
     assert entry.read_bytes() == whole
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(sources: KernelSources, tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_not_an_error(sources: KernelSources, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     found = code(sources, tmp_path / "file" / "cache")
     made = found.compiled(sources.units[0])

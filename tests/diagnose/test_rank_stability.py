@@ -136,7 +136,7 @@ def test_a_gold_passage_that_is_new_is_a_change_and_the_best_ranked_counts():
     np.testing.assert_array_equal(found.first_gold_kept, [0, 1])
 
 
-def test_without_judgements_there_is_no_gold():
+def test_without_judgements_gold_is_absent():
     assert np.isnan(rank_stability(sought, REWRITING, k=1).first_gold_kept).all()
 
 
@@ -173,7 +173,7 @@ def test_values_are_read_only():
         ({"k": 5}, "k is 5, but the narrowest list is 4 wide"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(change, message):
+def test_an_invalid_comparison_is_refused(change, message):
     options = {"search": sought, "rewriting": REWRITING, "k": 1, **change}
     with pytest.raises(InputError, match=message):
         rank_stability(options.pop("search"), options.pop("rewriting"), **options)

@@ -106,7 +106,7 @@ def test_the_longest_mention_is_replaced_everywhere_by_one_name():
     assert set(made.rewritten) == {f"{at}: is NYC, the NYC, as big as NYC?" for at in range(20)}
 
 
-def test_another_writing_is_no_other_name():
+def test_another_spelling_is_the_same_name():
     made = substitute_aliases([f"{at} NYC?" for at in range(40)], index())
     names = {text.removesuffix("?").split(" ", 1)[1] for text in made.rewritten}
     assert names == {"New York City", "new york city", "Big Apple"}

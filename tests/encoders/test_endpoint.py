@@ -126,7 +126,7 @@ def test_answers_that_cannot_be_used(server, make, status, body, says):
     assert caught.value.__context__ is None
 
 
-def test_what_is_refused(make, tmp_path, monkeypatch):
+def test_invalid_input_is_refused(make, tmp_path, monkeypatch):
     (tmp_path / "text").write_text("no database, and long enough to be read as one" * 50)
     for options, says in (
         ({"dim": 0}, "dim is 0"),

@@ -38,7 +38,7 @@ def test_counts_medians_and_auc_are_those_of_the_pairs():
     assert found.auc == pytest.approx(np.mean(pairs))
 
 
-def test_what_is_absent_is_none():
+def test_an_absent_value_is_none():
     nothing = score_distribution(hf.Hits(np.full((20, 3), -1), np.zeros((20, 3))), QRELS)
     assert (nothing.relevant_median, nothing.other_median, nothing.auc) == (None, None, None)
     assert nothing.relevant.sum() == nothing.other.sum() == 0

@@ -118,7 +118,7 @@ def test_the_metrics_by_name():
     assert (result.estimate("r", "answer_supported@1").mean, result.estimate("r", "answer_supported@1").n) == (1 / 3, 3)
 
 
-def test_what_the_metric_cannot_be_taken_of():
+def test_hits_that_the_metric_is_not_defined_for():
     metric = parse_metric("answer_supported@1")
     for run in (ranked([1]), Run(ranked([1]))):
         with pytest.raises(InputError, match="the run has no texts; give a Run with the passages' texts"):

@@ -127,7 +127,7 @@ def test_files_hold_them_and_are_read_back(tmp_path, suffix):
     assert {one.name for one in tmp_path.iterdir()} == {f"run{suffix}", f"qrels{suffix}"}
 
 
-def test_what_is_refused(tmp_path):
+def test_invalid_input_is_refused(tmp_path):
     names = PassageNames()
     twice = [TrecQrel("q", "a", 1), TrecQrel("q", "a", 2)]
     for call, says in (

@@ -236,7 +236,7 @@ def test_bad_runs_are_named_by_file_and_line(tmp_path, name, text, message):
         read_run(path, ["q1"], PassageNames())
 
 
-def test_json_that_is_no_run(tmp_path):
+def test_json_that_is_not_a_run_is_refused(tmp_path):
     with pytest.raises(FormatError, match=r"r\.json is neither a list"):
         read_run(written(tmp_path, "r.json", "4"), ["q1"], PassageNames())
     with pytest.raises(FormatError, match=r"r\.json is not JSON"):
@@ -273,7 +273,7 @@ def test_names_are_strings_or_integers(names, says):
 # ---- Written --------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_written_as_trec_is_read_again(tmp_path):
+def test_a_written_trec_run_is_read_back(tmp_path):
     names, judged = PassageNames(), {"q1": {"d1": 2, "d2": 1}, "q2": {"d3": 1}}
     qrels = read_qrels(written(tmp_path, "qrels", qrels_lines(judged)), names)
     assert [dict(zip(*row, strict=True)) for row in zip(named(qrels.gold, names), qrels.grades, strict=True)] == [

@@ -90,7 +90,7 @@ def test_the_winner_is_compared_on_the_test_halves(systems: dict[str, System]) -
     assert [one.against_baseline.p_holm for one in found.test.values()] == holm(raw).tolist()
 
 
-def test_of_equal_trials_the_first_is_chosen_and_equal_options_run_once(systems: dict[str, System]) -> None:
+def test_the_first_of_equal_trials_is_chosen_and_equal_options_run_once(systems: dict[str, System]) -> None:
     found = swept(systems, grid=[{"way": 2}, {"way": 2}, {"way": 0}])
     assert len(found.trials) == 2
     one = swept({"news": systems["news"]}, grid={"way": [0]})
@@ -115,7 +115,7 @@ def test_the_text_and_the_dictionary(systems: dict[str, System]) -> None:
     assert [row.cells[0] for row in tables[1].rows] == list(SIZES)
 
 
-def test_what_cannot_be_swept_is_refused(systems: dict[str, System]) -> None:
+def test_an_invalid_sweep_is_refused(systems: dict[str, System]) -> None:
     with pytest.raises(InputError, match="sets is empty"):
         swept({})
     with pytest.raises(InputError, match="grid is empty"):

@@ -131,7 +131,7 @@ def test_every_form_is_answered_and_measured(folders, kind, capsys, monkeypatch)
     assert found["graph walk"] == 100 or kind == "metaqa"
 
 
-def test_what_is_saved_can_be_served(folders, tmp_path, capsys, monkeypatch):
+def test_a_saved_atlas_can_be_served(folders, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(run, "WordLlamaEncoder", Encoder)
     monkeypatch.setattr(run, "SECONDS", 0.0)
     kept = tmp_path / "my index"

@@ -34,7 +34,7 @@ def command() -> list[str]:
     return unit["Service"]["ExecStart"].split()
 
 
-def test_the_configuration_is_one_and_keeps_out_who_has_no_key(config):
+def test_the_configuration_is_valid_and_refuses_requests_without_a_key(config):
     from hopfuse.serve import ServeConfig
 
     assert config.indexes["main"].path == "/var/lib/hopfuse/main"

@@ -78,7 +78,7 @@ def test_every_switch_and_source_has_a_row_in_both_tables(data: Path) -> None:
     assert all(0 <= float(cell) <= 100 for name in runs for cell in stable[name] if cell != "-")
 
 
-def test_each_policy_differs_from_the_whole_by_what_it_is_named_after() -> None:
+def test_each_policy_differs_by_the_part_in_its_name() -> None:
     made = ablations.policies()
     whole = made.pop(ablations.WHOLE)
     assert (whole, made.pop(ablations.PAPER)) == (Policy(), Policy.paper())

@@ -139,7 +139,7 @@ def test_arms_are_what_they_are_called(legs: Legs) -> None:
     assert [p for p, _ in found] == sorted(by_hand, key=lambda p: -by_hand[p])[:10]
 
 
-def test_an_edge_type_of_weight_0_is_no_edge(legs: Legs) -> None:
+def test_an_edge_type_of_weight_0_counts_as_absent(legs: Legs) -> None:
     graph = legs.linked
     src, dst, weight, types = graph.edges()
     kept = np.array(LINKS["at least 0.9"])[types] > 0

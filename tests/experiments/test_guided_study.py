@@ -35,7 +35,7 @@ def edges_of(graph: hf.Graph) -> set[tuple[int, int, str]]:
     return {(*sorted(pair), names[k]) for *pair, k in zip(source.tolist(), target.tolist(), kind.tolist(), strict=True)}
 
 
-def test_title_edges_join_a_title_with_what_its_passage_names() -> None:
+def test_title_edges_join_a_title_with_its_passages_entities() -> None:
     index = small()
     titled = with_title_edges(index)
     assert edges_of(titled.graph) - edges_of(index.graph) == {(3, 4, "title"), (4, 5, "title"), (4, 6, "title")}

@@ -118,7 +118,7 @@ def test_the_files_of_metaqa_are_an_index_of_it(metaqa_folder: Path, tmp_path: P
     assert asked["films of the director of Alien"] == ("Alien", [0, 3], [[], [0, 3]])
 
 
-def test_a_passage_states_and_mentions_what_its_text_has_room_for(
+def test_a_passage_mentions_as_much_as_its_text_has_room_for(
     metaqa_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metaqa, "FACTS_OF_A_TEXT", 1)

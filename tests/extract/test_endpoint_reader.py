@@ -118,7 +118,7 @@ def test_errors_name_the_passage_and_the_step():
 
 
 @pytest.mark.parametrize("prompts", [5, "", "a\0b", b"a"])
-def test_prompts_that_are_no_folder(server, prompts):
+def test_prompts_must_be_a_folder(server, prompts):
     with pytest.raises(InputError, match=r"prompts is .*; it must be the path of a folder"):
         EndpointReader(endpoint(server), prompts=prompts)
 

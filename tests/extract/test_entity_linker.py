@@ -121,7 +121,7 @@ def test_the_confidence_is_the_share_of_passages_that_are_about_the_name():
 
 
 @pytest.mark.parametrize("common", [0, 3, 7, 8, 9, 10, 11, 300])
-def test_what_is_less_sure_than_the_least_does_not_count(common):
+def test_a_match_below_the_least_confidence_does_not_count(common):
     linker = EntityLinker(build(["time after time"] * common, ("Time", "Praha")), least=0.1)
     expected = 1 / (1 + common)
     found = {m.surface: m.confidence for m in linker.match(["time in praha"])[0]}

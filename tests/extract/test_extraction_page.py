@@ -35,7 +35,7 @@ def shell(script: str, folder: Path) -> str:
     return done.stdout + done.stderr
 
 
-def test_what_the_page_says_runs(tmp_path, monkeypatch):
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     by_spacy, by_words, by_model, by_label = blocks("sh")
     said = shell(by_spacy, tmp_path)
     assert "3 facts" in said

@@ -64,7 +64,7 @@ def test_letters_are_one_word_with_or_without_dots(key: str, names: tuple[str, .
         ("A C# program", "c# program"),
     ],
 )
-def test_what_else_stands_between_letters_parts_words(name: str, key: str) -> None:
+def test_any_other_character_between_letters_separates_words(name: str, key: str) -> None:
     assert canonical_key(name) == key
 
 

@@ -43,7 +43,7 @@ def test_a_matcher_of_a_later_state_is_one_that_is_made_anew(kind, tmp_path):
                 assert matcher.match(QUESTIONS, allow=mask) == anew.match(QUESTIONS, allow=mask)
 
 
-def test_what_is_made_of_names_is_shared_where_they_stay(tmp_path):
+def test_tables_of_names_are_shared_while_the_names_stay(tmp_path):
     hf.Index.build(passages=[{"id": "a", "text": "Nice."}], entities=["Nice"], graph=[{"src": 0, "dst": 1}]).save(
         tmp_path
     )

@@ -124,7 +124,7 @@ def test_disagreement_is_resolved_by_the_majority_and_recorded() -> None:
     assert not build_memory(read, Predicates(functional=())).conflicts
 
 
-def test_what_one_passage_states_together_is_no_disagreement() -> None:
+def test_two_values_in_one_passage_do_not_disagree() -> None:
     read = [
         extraction("a", (), ("Ada", PLACE, "London"), ("Ada", PLACE, "England")),
         extraction("b", (), ("Ada", PLACE, "London"), ("Ada", "born in", "1815"), ("Ada", "born in", "London")),

@@ -41,7 +41,7 @@ def facts(reader: SpacyReader, text: str, title: str = "") -> list[tuple[str, st
         "Paris, not the capital of Spain, is big.",
     ],
 )
-def test_what_is_denied_or_left_open_is_no_fact(reader, text):
+def test_denied_and_open_statements_are_not_facts(reader, text):
     assert facts(reader, text) == []
 
 
@@ -57,11 +57,11 @@ def test_what_is_denied_or_left_open_is_no_fact(reader, text):
         ("Bob Ray was hired by Ann Lee and not by Tom Fox.", [("Bob Ray", "hired by", "Ann Lee")]),
     ],
 )
-def test_what_stands_beside_it_is_one(reader, text, stated):
+def test_an_affirmed_statement_beside_it_is_a_fact(reader, text, stated):
     assert facts(reader, text) == stated
 
 
-def test_she_is_no_city_after_a_person(reader):
+def test_she_means_a_person_not_a_city(reader):
     lived = ("Ada Lovelace", "lived in", "London")
     she = "Ada Lovelace lived in London. She wrote to Mary Somerville. Her father was Lord Byron."
     assert facts(reader, she, "London") == [lived]

@@ -83,7 +83,7 @@ def test_facts(reader, title, text, facts):
     assert list(read(reader, text, title).triples) == facts
 
 
-def test_a_surname_is_the_one_who_has_it(reader):
+def test_a_surname_means_the_person_who_has_it(reader):
     whole = "John Lennon was born in Liverpool. "
     assert "John Lennon" in read(reader, whole + "Lennon wrote Imagine.").entities
     assert "Lennon" not in read(reader, whole + "Lennon wrote Imagine.").entities
@@ -194,7 +194,7 @@ def test_real_passages_are_read_alike_every_time(reader):
         ({"model": object()}, "needs tagger, parser, ner too"),
     ],
 )
-def test_what_cannot_be_is_refused(options, message):
+def test_invalid_input_is_refused(options, message):
     with pytest.raises(InputError, match=message):
         SpacyReader(**options)
 

@@ -112,7 +112,7 @@ def test_texts_without_a_word_are_nodes_without_edges() -> None:
     ("rows", "message"),
     [([{"text": 3}], "text = '3'; it must be a string"), ([{"title": "a"}], "no 'text'"), ("none.jsonl", "no file")],
 )
-def test_what_is_no_table_is_refused(rows: Any, message: str) -> None:
+def test_an_invalid_table_is_refused(rows: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         WordReader().read(rows)
 

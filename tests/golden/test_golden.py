@@ -68,7 +68,7 @@ def test_the_reader_reads_these_bytes(tmp_path: Path, name: str) -> None:
     assert (tmp_path / "again" / "generation-000000000001.hopfuse").read_bytes() == golden(name)
 
 
-def test_what_the_reader_reads_is_what_was_put_in(tmp_path: Path) -> None:
+def test_the_reader_returns_what_was_written(tmp_path: Path) -> None:
     index = opened("strings", tmp_path)
     assert list(zip(index.passage_ids, index.titles, index.texts, strict=True)) == PASSAGES
     assert list(index.entity_names) == ENTITIES

@@ -81,7 +81,7 @@ forms = st.lists(st.sampled_from([form for some in FORMS for form in some]), min
 
 @settings(max_examples=FEWER)
 @given(texts=st.lists(forms, min_size=2, max_size=7))
-def test_of_several_forms_the_first_that_came_stays_the_name_and_nothing_else_differs(tmp_path_factory, texts) -> None:
+def test_the_first_form_of_a_name_stays_and_nothing_else_differs(tmp_path_factory, texts) -> None:
     rows = rows_of(texts)
     index, whole = changed(tmp_path_factory.mktemp("index"), rows, [1]), built(rows)
     assert set(differences(index, whole)) <= {"entity.name.offsets", "entity.name.bytes"}
@@ -143,7 +143,7 @@ def test_new_names_get_vectors_of_the_encoder(tmp_path: Path) -> None:
         extended(tmp_path / "other", entity_vectors=np.eye(2))
 
 
-def test_a_change_finds_what_it_adds_by_name_and_what_it_deletes_is_new(tmp_path: Path) -> None:
+def test_a_change_finds_its_additions_by_name_and_forgets_its_deletions(tmp_path: Path) -> None:
     build_memory(FACTS[:1]).index().save(tmp_path)
     with hf.Index.open(tmp_path, writable=True) as live:
         with live.change() as change:

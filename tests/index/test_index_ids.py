@@ -118,7 +118,7 @@ def test_titles_are_encoded_with_texts_as_words_read_both() -> None:
     assert Index.from_texts([]).texts_to_index() == []
 
 
-def test_what_encoded_an_index_is_kept(tmp_path: Path) -> None:
+def test_the_encoder_of_an_index_is_kept(tmp_path: Path) -> None:
     index = Index.from_texts(["one", "three"], encoder=Lengths())
     assert (index.metric, index.encoder) == ("cosine", EncoderInfo("Lengths", 2, False))
     index.save(tmp_path)
@@ -159,7 +159,7 @@ def test_an_encoder_that_did_not_make_the_vectors_is_refused(changes: dict[str, 
         (("a", 1, 1), "normalize is 1"),
     ],
 )
-def test_an_encoder_is_described_by_what_it_has(fields: tuple[Any, ...], message: str) -> None:
+def test_an_encoder_is_described_by_its_attributes(fields: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         EncoderInfo(*fields)
 

@@ -70,7 +70,7 @@ def test_parts_are_kept_while_they_are_no_more_than_the_whole() -> None:
             index.part(allow)
 
 
-def test_edges_of_which_nobody_knows_who_states_them_are_refused() -> None:
+def test_edges_without_known_statements_are_refused() -> None:
     rows = [DEFAULTS | {name: value for name, value in row.items() if name != "passage"} for row in EDGES]
     graph = table().graph
     assert graph is not None

@@ -164,7 +164,7 @@ def test_a_saved_index_can_be_opened_and_saved_elsewhere(tmp_path: Path) -> None
     assert_same(built, Index.open(tmp_path / "b", verify="full"))
 
 
-def test_info_says_what_there_is(tmp_path: Path) -> None:
+def test_info_describes_the_index(tmp_path: Path) -> None:
     built = full_index(storage="float16")
     assert built.info()["generation"] is None
     built.save(tmp_path)
@@ -237,7 +237,7 @@ def test_given_vectors_are_referenced_and_stay_writable() -> None:
     assert given_vectors.flags.writeable
 
 
-def test_entity_node_refuses_what_is_no_entity() -> None:
+def test_entity_node_refuses_anything_but_an_entity() -> None:
     index = full_index()
     assert [index.entity_node(e) for e in range(4)] == [3, 4, 5, 6]
     for entity in (-1, 4):

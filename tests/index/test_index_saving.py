@@ -250,7 +250,7 @@ def test_a_file_that_is_replaced_while_it_is_opened_is_read_again(
             assert Index.open(tmp_path).num_passages in (1, 3)
 
 
-def test_a_pipe_is_no_generation_and_does_not_block(tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_generation_and_does_not_block(tmp_path: Path) -> None:
     full_index().save(tmp_path)
     generation_file(tmp_path).unlink()
     os.mkfifo(generation_file(tmp_path))
@@ -258,7 +258,7 @@ def test_a_pipe_is_no_generation_and_does_not_block(tmp_path: Path) -> None:
         Index.open(tmp_path)
 
 
-def test_what_a_killed_writer_left_is_removed_before_anything_is_written(
+def test_leftovers_of_a_killed_writer_are_removed_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a disk that has room for two generations, a leftover must not stand in the way for ever."""

@@ -71,7 +71,7 @@ def test_a_passage_takes_its_edges_and_facts_with_it_and_entities_stay(tmp_path:
         assert live.refresh().facts.rows.size == 0  # type: ignore[union-attr]
 
 
-def test_there_is_one_writer_and_a_process_that_ends_lets_go(tmp_path: Path) -> None:
+def test_there_is_one_writer_and_its_lock_ends_with_its_process(tmp_path: Path) -> None:
     script = """
 import sys, hopfuse as hf
 live = hf.Index.open(sys.argv[1], writable=True)
@@ -332,7 +332,7 @@ def test_a_log_that_is_torn_is_cut_by_the_next_writer(tmp_path: Path) -> None:
         assert add(live, "c") == 1
 
 
-def test_what_is_added_without_vectors_is_encoded(tmp_path: Path) -> None:
+def test_texts_added_without_vectors_are_encoded(tmp_path: Path) -> None:
     saved(tmp_path, vectors=[[1.0, 0.0], [0.0, 1.0]], encoder=EncoderInfo("doubling", 2, False))
     with pytest.raises(InputError, match="the index's vectors were made by"):
         hf.Index.open(tmp_path, writable=True, encoder=ArrayEncoder(3, name="mine"))

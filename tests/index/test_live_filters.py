@@ -65,7 +65,7 @@ def test_missing_entities_are_added_once_by_threads_that_race(live: Any) -> None
         change.add_entities(["Ada"])
 
 
-def test_a_filter_admits_what_it_allows(live: Any) -> None:
+def test_a_filter_admits_the_allowed_rows(live: Any) -> None:
     with live.change(only=ONLY) as change:
         change.delete_passages(["x2"])
         change.add_passages([passage("x1"), passage("x3", year=1)], replace=True)
@@ -114,7 +114,7 @@ def test_a_filter_refuses_the_rest(live: Any, method: str, given: Any, says: str
 
 
 @pytest.mark.parametrize("id", ["y1", "y2", "z1", "there is none"])
-def test_what_a_filter_hides_is_as_if_it_were_not_there(live: Any, id: str) -> None:
+def test_a_hidden_row_counts_as_absent(live: Any, id: str) -> None:
     end = ("passage", id)
     for method, given in (
         ("delete_passages", [id]),

@@ -33,7 +33,7 @@ def test_it_finds_what_sorting_finds(data: Any, dtype: Any, values: Any) -> None
 
 @pytest.mark.parametrize("count", [1, 100, 500, 5000])
 @pytest.mark.parametrize("wide", [True, False])
-def test_of_many_numbers_in_several_blocks(count: int, wide: bool) -> None:
+def test_many_numbers_in_several_blocks(count: int, wide: bool) -> None:
     rng = np.random.default_rng(count)
     column = rng.integers(-(2**62), 2**62, 150_000) if wide else rng.integers(0, 3 * count, 150_000)
     wanted = np.concatenate([rng.choice(column, count - 1), [7]])

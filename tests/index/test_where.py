@@ -117,7 +117,7 @@ def two() -> hf.Index:
         ({"name": 3}, "is string, and the filter has 3; give a string"),
     ],
 )
-def test_what_the_columns_do_not_have_is_refused(conditions: dict[str, Any], message: str) -> None:
+def test_a_filter_that_does_not_fit_the_columns_is_refused(conditions: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         two().mask(where(**conditions))
 

@@ -41,7 +41,7 @@ def test_a_value_that_one_group_lacks_is_named_by_its_row(tmp_path: Path) -> Non
     assert hf.Index.build(passages=[{"text": "a"}], graph=written(path, rows[:2], 1)).graph.num_stored == 2
 
 
-def test_no_rows_are_no_groups(tmp_path: Path) -> None:
+def test_no_rows_give_no_groups(tmp_path: Path) -> None:
     path = tmp_path / "none.parquet"
     parquet.write_table(arrow.table({"text": arrow.array([], arrow.string())}), path)
     assert hf.Index.build(passages=path).num_passages == 0

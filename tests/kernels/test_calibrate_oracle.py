@@ -145,7 +145,7 @@ def test_a_sequence_of_lists_is_calibrated_list_by_list(variant: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_what_a_list_of_one_and_one_of_equal_scores_become(variant: str, method: str) -> None:
+def test_lists_of_one_score_and_of_equal_scores(variant: str, method: str) -> None:
     lists = a_list_each([[3.0], [3.0] * 2, [3.0] * 7, [5.0, 5.0, 1.0]])
     for single, equal in ((0.25, -2.0), (0.0, None), (None, 0.5), (None, None)):
         done = check(lists, method, single=single, equal=equal, atol=4e-7)

@@ -224,7 +224,7 @@ def test_typed_masked_walks(runtime: Any, norm: str, directed: bool) -> None:
 # ---- What is wrong ---------------------------------------------------------------------------------------------------
 
 
-def test_what_is_wrong_with_a_query_is_said_by_its_row(runtime: Any) -> None:
+def test_an_invalid_query_is_named_by_its_row(runtime: Any) -> None:
     captured = System().captured()
     for part, row, value, message in (
         (0, 2, np.nan, "query 2 has a NaN"),

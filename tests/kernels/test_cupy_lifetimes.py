@@ -281,7 +281,7 @@ def test_the_first_run_sees_what_the_caller_queued(host: Host) -> None:
     assert bytes_of(host, seen[0]) == [0, 0, 0, 0]
 
 
-def test_what_is_resident_may_be_read_on_any_stream(host: Host) -> None:
+def test_resident_arrays_may_be_read_on_any_stream(host: Host) -> None:
     with on(new_stream()), host.runtime.resident():
         made = host.runtime.zeros(4, np.uint8)
     with on(new_stream()):

@@ -196,7 +196,7 @@ def calibrate(runtime: Any) -> list[float]:
 
 @pytest.mark.parametrize("shape", [0, 5, (3, 4), (0, 7), (2, 3, 4)])
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.int64])
-def test_what_goes_up_comes_down(runtime: Any, shape: Any, dtype: Any) -> None:
+def test_uploaded_arrays_are_downloaded_unchanged(runtime: Any, shape: Any, dtype: Any) -> None:
     array = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
     device = runtime.upload(array)
     assert (device.shape, device.dtype) == (array.shape, array.dtype)
@@ -225,7 +225,7 @@ def test_copies_of_other_sizes_are_refused(runtime: Any) -> None:
         runtime.copy(runtime.empty(1, np.float32), np.zeros(1))
 
 
-def test_no_room_says_how_much_was_asked_and_what_to_do(runtime: Any, cupy: FakeCupy) -> None:
+def test_an_out_of_memory_error_names_the_request_and_the_fix(runtime: Any, cupy: FakeCupy) -> None:
     cupy.pool.limit = 1000
     held = runtime.empty(600, np.uint8)
     with pytest.raises(
@@ -338,7 +338,7 @@ def test_results_outlive_the_recording(runtime: Any) -> None:
     assert runtime.download(out)[4:].tolist() == [7, 7, 7, 7]
 
 
-def test_what_is_resident_is_no_part_of_the_recording(runtime: Any, cupy: FakeCupy) -> None:
+def test_resident_arrays_are_not_part_of_a_recording(runtime: Any, cupy: FakeCupy) -> None:
     kept: list[Any] = []
 
     def work() -> Any:
@@ -423,7 +423,7 @@ def test_an_array_is_adopted_without_a_copy(runtime: Any) -> None:
     assert runtime.adopt(Interface(np.zeros((0, 3)), data=(0, False))).shape == (0, 3)
 
 
-def test_what_cannot_be_adopted_is_an_error_with_the_fix(runtime: Any, cupy: FakeCupy) -> None:
+def test_an_array_that_cannot_be_adopted_is_an_error_with_the_fix(runtime: Any, cupy: FakeCupy) -> None:
     host = np.arange(6, dtype=np.float32).reshape(2, 3)
     with pytest.raises(InputError, match=r"has strides .* C-contiguous.*contiguous"):
         runtime.adopt(Interface(host.T))

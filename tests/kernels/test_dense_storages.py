@@ -192,7 +192,7 @@ def test_pages_are_given_back_of_read_only_mappings_alone(tmp_path: Path) -> Non
     release_pages(x)
 
 
-def test_what_the_host_has_of_a_corpus(tmp_path: Path) -> None:
+def test_the_arrays_of_a_corpus_on_the_host(tmp_path: Path) -> None:
     x = np.ones((1000, 30), np.float32)
     np.save(tmp_path / "x.npy", x)
     for array in (x, np.load(tmp_path / "x.npy", mmap_mode="r")):

@@ -79,7 +79,7 @@ def test_wrong_restarts_are_told_by_their_row(rows: list[list[tuple[int, float]]
         order_restart(graph(list(range(NODES))), as_arrays(rows), may_be_empty=False)
 
 
-def test_a_row_may_be_empty_where_it_is_said() -> None:
+def test_a_row_may_be_empty_only_if_allowed() -> None:
     found = order_restart(graph(list(range(NODES))), as_arrays([[], [(2, 0.0)]]), may_be_empty=True)
     assert isinstance(found, Restart)
     assert found.indptr.tolist() == [0, 0, 0]

@@ -150,7 +150,7 @@ def test_a_graph_without_edges_and_self_loops(variant: str) -> None:
     check(hits, hf.Graph.from_edges([0, 1, 0, 2], [0, 1, 1, 2]))  # 0 is its own neighbour, and 1's
 
 
-def test_as_many_candidates_as_there_may_be(every_isa: list[str]) -> None:
+def test_the_largest_number_of_candidates(every_isa: list[str]) -> None:
     """The widest block of the tree; the CPU's variants against each other, and one of them against the bits."""
     rng = np.random.default_rng(6)
     graph = random_graph(rng, 1500, 3000, weights="random", hub=3)

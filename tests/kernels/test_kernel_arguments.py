@@ -65,7 +65,7 @@ def test_no_kernel_has_more_than_twelve_parameters() -> None:
     assert {name: count for name, count in many.items() if count > 12} == {}
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_arguments_that_do_not_fit_are_refused() -> None:
     values = dict.fromkeys(ISING.fields, 0) | {name: None for name, kind in ISING.fields.items() if "*" in str(kind)}
     packed = ISING(**values | {"k": 7, "ids": np.zeros(1, np.int64)}).packed(lambda array: 4096)
     assert (packed["k"], packed["ids"], packed["scores"]) == (7, 4096, 0)

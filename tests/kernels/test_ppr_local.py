@@ -97,7 +97,7 @@ def heavy() -> hf.Graph:
 
 @pytest.mark.parametrize("make", [chain, star, heavy])
 @pytest.mark.parametrize("damping", [0.0, 0.3, 0.5, 0.9])
-def test_what_is_proven_of_awkward_graphs_is_exact(variant: str, make: Any, damping: float) -> None:
+def test_proofs_on_awkward_graphs_are_exact(variant: str, make: Any, damping: float) -> None:
     graph = make()
     linked = np.flatnonzero(graph.degree[graph.internal_of].sum(axis=1) > 0)
     restart = [{int(linked[0]): 1.0}, {int(linked[5]): 1.0, int(linked[-1]): 2.0}, {int(v): 1.0 for v in linked[3:30]}]
@@ -107,7 +107,7 @@ def test_what_is_proven_of_awkward_graphs_is_exact(variant: str, make: Any, damp
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_what_is_proven_with_types_and_masks_is_exact(variant: str, masked: bool) -> None:
+def test_proofs_with_types_and_masks_are_exact(variant: str, masked: bool) -> None:
     rng = np.random.default_rng(3)
     graph = random_graph(rng, 120, 700, types=3, hub=5)
     restart = random_restart(rng, 120, 24)

@@ -167,7 +167,7 @@ def test_a_tie_of_rows_that_differ_is_not_proven(variant: str) -> None:
 
 
 @pytest.mark.parametrize("seeds", [{0: 1.0, 300: 1.0}, {0: 1.0, 1: 1.0, 300: 1.0}])
-def test_nodes_that_restart_are_no_twins(variant: str, seeds: dict[int, float]) -> None:
+def test_nodes_that_restart_are_not_twins(variant: str, seeds: dict[int, float]) -> None:
     graph = passages_graph(np.random.default_rng(4), twins=2)
     exact = np.where(np.arange(500) < 2, reference.ppr(graph, [seeds]), -np.inf)
     hits = hf.ppr_topk(graph, [seeds], 2, candidates=[0, 1])

@@ -57,7 +57,7 @@ def test_stop_tol_is_exactly_the_ranking_of_the_ppr_scores(variant: str, case: P
     some=st.booleans(),
     tol=st.sampled_from([1e-3, 1e-6]),
 )
-def test_what_is_proven_is_the_exact_order_and_every_bound_holds(
+def test_proven_lists_have_the_exact_order_and_every_bound_holds(
     variant: str, case: PprCase, k: int, some: bool, tol: float
 ) -> None:
     among = np.arange(case.graph.num_nodes) % 3 != 1 if some else None
@@ -117,7 +117,7 @@ def test_a_complete_graph_ranks_its_equal_nodes_by_id(variant: str) -> None:
 
 
 @pytest.mark.parametrize("stop", ["proven", "tol"])
-def test_nodes_that_the_walk_cannot_reach_are_no_hits(variant: str, stop: str) -> None:
+def test_unreachable_nodes_are_not_hits(variant: str, stop: str) -> None:
     for directed in (False, True):
         graph = awkward_graph(directed)
         exact = reference.ppr(graph, [{4: 1.0}, {7: 1.0}, {3: 1.0}])
@@ -137,7 +137,7 @@ def test_k_of_zero_gives_no_hits_and_honest_evidence(variant: str, stop: str) ->
     assert hits.proven.all()
 
 
-def test_hits_are_no_wider_than_there_are_nodes(variant: str) -> None:
+def test_hits_are_at_most_as_wide_as_the_number_of_nodes(variant: str) -> None:
     graph = awkward_graph(False)
     hits = hf.ppr_topk(graph, [{0: 1.0}], 50)
     assert_hits_wellformed(hits)

@@ -99,7 +99,7 @@ def test_known_numbers(variant: str) -> None:
     assert check([1.0, 2.0, 4.0, 8.0], mean)[0, 0] == np.float32(0.8) * 8 + np.float32(0.2) * 2
 
 
-def test_all_weights_one_are_no_weights(variant: str) -> None:
+def test_weights_of_one_equal_no_weights(variant: str) -> None:
     rng = np.random.default_rng(1)
     plain = random_incidence(rng, 60, 70, 300)
     ones = hf.Incidence(plain.indptr, plain.indices, np.ones(plain.indices.size, np.float32), num_columns=70)

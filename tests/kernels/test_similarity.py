@@ -130,7 +130,7 @@ def test_equal_similarities_weigh_1(variant: str) -> None:
     assert (check(normal(rng, 9, 33), one, tau=1e-4) == 1).all()
 
 
-def test_what_rounding_leaves_of_equal_cosines_is_no_spread(variant: str) -> None:
+def test_equal_cosines_have_no_spread_despite_rounding(variant: str) -> None:
     """Multiples of one vector: cosines differ by rounding alone."""
     rng = np.random.default_rng(2)
     direction, lengths = normal(rng, 1, 200), rng.uniform(0.1, 10, (500, 1)).astype(np.float32)

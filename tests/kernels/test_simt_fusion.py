@@ -328,7 +328,7 @@ def test_priors_and_pools(each_order: FusionRuntime, method: str) -> None:
     ("method", "options"),
     [("gumbel", {}), ("condorcet", {}), ("boltzmann", {"wasserstein": 3.0, "calibration": "max"})],
 )
-def test_what_is_asked_of_a_whole_query(
+def test_options_that_concern_a_whole_query(
     each_order: FusionRuntime, monkeypatch: pytest.MonkeyPatch, place: str, method: str, options: dict[str, Any]
 ) -> None:
     """Over several warps, where one of the lists is empty in a query."""
@@ -340,7 +340,7 @@ def test_what_is_asked_of_a_whole_query(
 
 
 @pytest.mark.parametrize("method", CALIBRATIONS)
-def test_what_lists_without_a_spread_become(shuffled: FusionRuntime, method: str) -> None:
+def test_lists_without_spread(shuffled: FusionRuntime, method: str) -> None:
     for scores in ([3.0], [3.0] * 40, [3.0, 1.0]):
         check_calibrate(shuffled, *row(scores, width=50), method, single=0.25, equal=-2.0)
 

@@ -104,7 +104,7 @@ def test_device_arrays_give_device_arrays() -> None:
     assert_hits_equal(on_host(best), hf.project_topk(scores, incidence, 9, backend="cpu"))
 
 
-def test_what_is_wrong_with_a_query_is_said_by_its_row() -> None:
+def test_an_invalid_query_is_named_by_its_row() -> None:
     scores, incidence = case(11, 4)
     scores[2, 1] = np.nan
     for k in (None, 0, 3):

@@ -99,7 +99,7 @@ def test_device_arrays_give_device_arrays() -> None:
     assert_bitwise(made.get(), hf.similarity_weights(queries, corpus, backend="cpu"))
 
 
-def test_what_is_wrong_with_a_query_is_said_by_its_row() -> None:
+def test_an_invalid_query_is_named_by_its_row() -> None:
     queries, corpus = case(11, 4)
     queries[2, 1] = np.nan
     with pytest.raises(InputError, match="query 2 has a NaN"):

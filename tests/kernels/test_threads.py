@@ -289,7 +289,7 @@ def test_a_part_of_a_processor_counts_as_one(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1025, 2.0, "2", True, np.int64(0)])
-def test_threads_that_are_no_number_of_threads_are_refused(calls: Calls, threads: Any) -> None:
+def test_an_invalid_number_of_threads_is_refused(calls: Calls, threads: Any) -> None:
     hits = hf.Hits([[1]], [[1.0]])
     for call in (
         lambda: hf.dense_topk([[1.0]], [[1.0]], 1, threads=threads),
@@ -303,7 +303,7 @@ def test_threads_that_are_no_number_of_threads_are_refused(calls: Calls, threads
 
 
 @pytest.mark.parametrize("text", ["abc", "0", "1025", "-1", "1.5", "2 "])
-def test_a_variable_that_is_no_number_of_threads_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_an_invalid_threads_variable_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("HOPFUSE_NUM_THREADS", text)
     with pytest.raises(
         InputError, match=re.escape(f"HOPFUSE_NUM_THREADS is {text!r}; it must be a whole number from 1")

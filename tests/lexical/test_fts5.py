@@ -158,7 +158,7 @@ def test_a_file_is_written_whole_and_opened_again(tmp_path: Path) -> None:
         opened.search(["sea"], 1)
 
 
-def test_what_is_no_such_database_is_refused(tmp_path: Path) -> None:
+def test_any_other_database_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a file"):
         FTS5(tmp_path / "absent.sqlite")
     text = tmp_path / "text.sqlite"

@@ -16,7 +16,7 @@ from llm.test_chat_endpoint import NUMBER, counted, endpoint
 pytest.importorskip("openai", reason="the openai client is not installed: pip install 'hopfuse[llm]'")
 
 
-def test_what_was_answered_is_not_asked_again(serve, tmp_path):
+def test_an_answered_question_is_not_asked_again(serve, tmp_path):
     server = serve(counted)
     for _ in range(2):
         assert endpoint(server, cache=tmp_path / "a" / "b").ask(["1", "2", "1"], NUMBER) == [
@@ -57,7 +57,7 @@ def test_an_interrupted_run_goes_on(serve, tmp_path):
     assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".json"] * 12
 
 
-def test_who_asks_may_interrupt(serve, tmp_path):
+def test_a_caller_may_interrupt(serve, tmp_path):
     """A progress callback that raises, as Ctrl-C does, ends the run; what waits is not waited for, and not sent."""
     interrupted, others = threading.Event(), set(threading.enumerate())
 
@@ -118,7 +118,7 @@ def test_no_more_requests_at_once_than_allowed(serve):
     assert server.most_at_once == 3
 
 
-def test_a_cache_that_is_no_folder(tmp_path):
+def test_a_cache_must_be_a_folder(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(InputError, match="cannot be made a folder"):

@@ -106,7 +106,7 @@ def test_words_around_the_json_are_passed_over(serve, text):
     assert len(server.requests) == 1
 
 
-def test_half_a_character_is_no_answer(serve):
+def test_half_a_character_is_not_an_answer(serve):
     words = {"type": "object", "properties": {"w": {"type": "string"}}, "required": ["w"]}
     server = serve(in_turn('{"w": "\\ud83d"}', {"w": "🚀"}))
     assert endpoint(server).ask(["?"], words) == [{"w": "🚀"}]
@@ -275,7 +275,7 @@ def test_the_environment_has_the_key_and_the_address(serve, monkeypatch):
         ({"api_key": "sk\u2013typographic"}, "that keys cannot have"),
     ],
 )
-def test_what_cannot_be_is_refused(options, message):
+def test_invalid_input_is_refused(options, message):
     with pytest.raises(InputError, match=message) as caught:
         ChatEndpoint(**{"base_url": "http://h/v1", "model": "m", **options})
     assert "base_url" not in options or "word" not in str(caught.value).replace("password", "")

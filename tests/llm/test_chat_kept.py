@@ -94,7 +94,7 @@ def test_a_folder_that_is_gone_is_made_again(serve, tmp_path):
     assert json.loads(the_only(tmp_path).read_bytes()) == {"answer": {"n": 7}}
 
 
-def test_a_disk_that_fails_is_said_once_and_costs_no_answer(serve, tmp_path):
+def test_a_failing_disk_is_reported_once_and_loses_no_answer(serve, tmp_path):
     asked = endpoint(serve(counted), cache=tmp_path / "a")
     shutil.rmtree(tmp_path / "a")
     (tmp_path / "a").write_text("")
@@ -114,7 +114,7 @@ def test_files_are_for_whom_the_umask_says(serve, tmp_path):
     assert the_only(tmp_path).stat().st_mode & 0o777 == 0o644
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path):
+def test_leftovers_of_a_killed_process_are_removed(tmp_path):
     old, new, other = (tmp_path / name for name in ("a.unfinished", "b.unfinished", "c.json"))
     for file in (old, new, other):
         file.write_text("{")
@@ -133,6 +133,6 @@ def test_nothing_unfinished_is_left(serve, tmp_path):
 
 
 @pytest.mark.parametrize("folder", [5, "", " ", "a\0b", b"a", ["a"]])
-def test_what_is_no_path_is_refused(folder):
+def test_an_invalid_path_is_refused(folder):
     with pytest.raises(InputError, match=r"cache is .*; it must be the path of a folder"):
         ChatEndpoint("http://h/v1", model="m", cache=folder)

@@ -60,7 +60,7 @@ def endless() -> dict[str, Any]:
         (3, "schema is 3; it must be a mapping"),
     ],
 )
-def test_what_no_answer_can_be_held_to(serve, schema, message):
+def test_a_schema_that_no_answer_can_satisfy_is_refused(serve, schema, message):
     server = serve(counted)
     with pytest.raises(InputError, match=message):
         endpoint(server).ask(["1"], schema)

@@ -32,7 +32,7 @@ def whole(planned):
     return folder
 
 
-def test_parts_do_not_depend_on_who_makes_them(whole, planned) -> None:
+def test_parts_do_not_depend_on_the_process_that_makes_them(whole, planned) -> None:
     expected = parts_of(whole)
     assert len(expected) == 10
     for name, ways in {

@@ -92,7 +92,7 @@ def test_without_the_gate_all_stay_in_their_order() -> None:
     keep=st.integers(1, 5),
     seed=st.randoms(),
 )
-def test_what_is_kept_suffices_and_is_minimal_in_the_order_of_choice(facts, known, keep, seed) -> None:
+def test_the_kept_facts_suffice_and_are_minimal_in_the_order_of_choice(facts, known, keep, seed) -> None:
     rows = [fact(n, *row, 0.1 + n / 10) for n, row in enumerate(facts)]
     policy = Policy(facts=replace(Policy().facts, keep=keep))
     query = "who directed it and was born"
@@ -147,7 +147,7 @@ def test_a_model_chooses_among_numbered_facts() -> None:
 
 
 @pytest.mark.parametrize("answer", [{"keep": [3]}, {"keep": [0]}, {"keep": [1, 1]}, {"keep": [1, 2, 1, 2, 1]}])
-def test_what_a_model_may_not_answer(answer: Any) -> None:
+def test_invalid_answers_of_a_model_are_refused(answer: Any) -> None:
     with pytest.raises(ValueError, match=r"keep"):
         judge(LLM, Chooser({"who?": answer}), ["who?"], [[fact(0, 1, "met", 2), fact(1, 1, "saw", 2)]], [{}])
 
@@ -157,5 +157,5 @@ def test_a_gate_by_model_needs_one() -> None:
         judge(LLM, None, ["x"], [[]], [{}])
 
 
-def test_what_is_filled_in_is_not_filled_again() -> None:
+def test_inserted_text_is_not_substituted_again() -> None:
     assert fill('{question} {"keep": []} {other}', question="{facts}", facts="secret") == '{facts} {"keep": []} {other}'

@@ -111,7 +111,7 @@ IMPORTANCE = np.where(np.arange(PASSAGES) % 3 == 0, np.nan, np.linspace(0, 1, PA
         {"dense_fallback": False, "dense_k": 9},
     ],
 )
-def test_it_is_its_composition_over_the_oracle(variant: str, seed: int, options: dict[str, Any]) -> None:
+def test_it_equals_its_composition_over_the_oracle(variant: str, seed: int, options: dict[str, Any]) -> None:
     case = Case(seed)
     recipe = case.recipe(**options)
     found = case.ask(recipe, k=12)
@@ -234,7 +234,7 @@ def test_traces_add_up_to_the_scores(case: Case) -> None:
     assert "contributions" not in convex.traces[0]["hits"][0]
 
 
-def test_what_cannot_be_is_refused(case: Case) -> None:
+def test_invalid_input_is_refused(case: Case) -> None:
     made: list[tuple[dict[str, Any], str]] = [
         ({"weights": (1.0, 1.0)}, "give three finite numbers"),
         ({"weights": None}, "give three finite numbers"),

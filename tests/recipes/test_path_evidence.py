@@ -135,7 +135,7 @@ def test_an_arrow_names_no_fact_against_a_directed_edge() -> None:
     assert arrows == ["—wrote to→", "—knows→"]
 
 
-def test_of_the_passages_that_state_a_fact_a_few_are_listed_and_all_are_counted() -> None:
+def test_a_fact_lists_a_few_of_its_passages_and_counts_them_all() -> None:
     memory = build_memory([Extraction(f"p{at}", "", "...", (), (DIRECTED,)) for at in range(40)])
     index, policy = memory.index(), Policy.from_toml(f"version = 1\n{WALK}{ALONE}")
     path = [Step(40, None, 1.0), Step(41, TYPES.index("relation"), 0.5)]

@@ -102,7 +102,7 @@ def test_search_is_its_composition_over_the_oracle(
     np.testing.assert_allclose(found.hits.scores, expected.scores, atol=1e-5)
 
 
-def test_without_a_walk_the_dense_list_is_the_graphs_and_it_is_said(index: hf.Index, questions: Any) -> None:
+def test_without_a_walk_the_dense_list_serves_and_the_result_says_so(index: hf.Index, questions: Any) -> None:
     vectors, mentions = questions
     without = [row in (["nobody"], []) for row in mentions]
     found = hf.recipes.PhaseGraph(index, graph_k=5).search(vectors=vectors, entities=mentions, trace=True)

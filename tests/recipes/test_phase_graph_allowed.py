@@ -53,7 +53,7 @@ def test_an_isolated_answer_is_that_of_an_index_of_the_passages_alone(
 
 
 @given(seed=st.integers(0, 2**16), options=st.sampled_from(OPTIONS))
-def test_what_others_say_never_changes_a_score(seed: int, options: dict[str, Any]) -> None:
+def test_hidden_passages_never_change_a_score(seed: int, options: dict[str, Any]) -> None:
     world, mask = random_world(seed), np.arange(24) % 3 == seed % 3
     ask, encoder = random_questions(seed), Encoder(world)
     answers = []
@@ -141,7 +141,7 @@ def test_no_passage_and_no_question() -> None:
     ],
     ids=lambda value: None,
 )
-def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
+def test_invalid_input_is_refused(options: dict[str, Any], message: str) -> None:
     recipe = hf.recipes.PhaseGraph(random_world(5).index())
     with pytest.raises(InputError, match=message):
         recipe.search(**random_questions(2, batch=3), **options)

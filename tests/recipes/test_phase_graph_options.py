@@ -119,7 +119,7 @@ def test_weights_of_1_change_nothing(index: hf.Index, ask: dict[str, Any]) -> No
     ],
     ids=repr,
 )
-def test_what_cannot_be_is_refused_at_once(index: hf.Index, options: dict[str, Any], message: str) -> None:
+def test_invalid_options_are_refused_at_once(index: hf.Index, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         hf.recipes.PhaseGraph(index, **options)
 

@@ -70,7 +70,7 @@ def test_entities_that_may_not_be_seen_are_left_out_and_listed() -> None:
     assert found.hits.counts.tolist() == [2]
 
 
-def test_a_name_finds_what_it_would_find_in_an_index_of_ones_own() -> None:
+def test_a_name_finds_the_same_as_in_an_index_of_its_own_passages() -> None:
     """Secret is theirs by name and ours by alias; Mine is an alias of both; Hidden goes to the nearest of ours."""
     _, trace = search(["Secret"], allow=[0, 1])
     assert [(seed["name"], seed["match"]) for seed in trace["seeds"]] == [("Ours", "alias")]

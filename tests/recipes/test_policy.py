@@ -22,7 +22,7 @@ def test_the_defaults_are_a_file_that_reads_back() -> None:
 
 
 @pytest.mark.parametrize(("section", "f"), KEYS, ids=lambda part: getattr(part, "name", part))
-def test_every_key_stands_in_the_file_below_what_it_means(section: str, f) -> None:
+def test_every_key_of_the_file_stands_below_its_explanation(section: str, f) -> None:
     lines = Policy().to_toml().split(f"\n[{section}]\n")[1].splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith(f"{f.name} = "))
     meant = f.metadata["doc"].splitlines()
@@ -141,6 +141,6 @@ def test_families_map_names_to_weights(families, said: str) -> None:
     assert said in str(caught.value)
 
 
-def test_a_path_is_no_text() -> None:
+def test_a_path_is_not_read_as_text() -> None:
     with pytest.raises(InputError, match="give its text"):
         Policy.from_toml(Path("policy.toml"))  # type: ignore[arg-type]

@@ -221,19 +221,19 @@ def assert_is_the_oracles(world: PolicyWorld, policy: Policy, with_vectors: bool
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_is_its_composition_over_the_oracle(variant: str, seed: int) -> None:
+def test_it_equals_its_composition_over_the_oracle(variant: str, seed: int) -> None:
     assert_is_the_oracles(PolicyWorld(seed), Policy(), with_vectors=seed != 1)
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_so_is_every_policy(name: str) -> None:
+def test_every_policy_equals_the_oracle(name: str) -> None:
     assert_is_the_oracles(PolicyWorld(7), Policy.from_toml(POLICIES[name]), with_vectors=True)
     if name != "all facts":  # which are searched by vectors
         assert_is_the_oracles(PolicyWorld(8), Policy.from_toml(POLICIES[name]), with_vectors=False)
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_so_is_every_ablation(switch: str) -> None:
+def test_every_ablation_equals_the_oracle(switch: str) -> None:
     for policy in (Policy(), Policy.paper()):
         assert_is_the_oracles(world_of(5), policy.without(switch), True)
 
@@ -362,7 +362,7 @@ def test_edge_weights_of_a_question() -> None:
         world.ask(recipe, edge_weights=[0.5, 0.5])
 
 
-def test_an_alias_of_many_is_no_seed() -> None:
+def test_an_alias_of_many_entities_is_not_a_seed() -> None:
     index = hf.Index.build(
         passages=[{"text": "one"}, {"text": "two"}],
         entities=["Ann Lee", "Bo Lee", "Cy Lee"],
@@ -582,7 +582,7 @@ def test_each_question_may_have_its_own_passages() -> None:
     assert nothing.hits.shape == (0, 10)
 
 
-def test_what_it_needs() -> None:
+def test_the_inputs_that_it_needs() -> None:
     world = PolicyWorld(4)
     assert recipe_of(world, Policy()).needs == hf.recipes.Needs(vectors=True, texts=True, entities=True, facts=True)
     policy = Policy.from_toml(POLICIES["by the question"])
@@ -594,7 +594,7 @@ def test_what_it_needs() -> None:
     assert needs == hf.recipes.Needs(texts=True, entities=True)
 
 
-def test_a_recipe_is_what_its_pickle_was(tmp_path: Path) -> None:
+def test_a_recipe_survives_pickling(tmp_path: Path) -> None:
     world = PolicyWorld(4)
     world.index.save(tmp_path / "index")
     index, vectors = hf.Index.open(tmp_path / "index"), world.encoder.encode_passages(world.fact_texts)

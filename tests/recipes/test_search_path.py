@@ -120,7 +120,7 @@ def test_vectors_are_checked_once_and_a_backend_is_chosen_once(monkeypatch: pyte
     assert calls == {"first_unscorable": spaces, "automatic": 1}
 
 
-def test_what_a_search_was_given_is_not_kept() -> None:
+def test_a_search_keeps_no_reference_to_its_inputs() -> None:
     """Cores are kept for a device alone: searches of many widths and k leave nothing on the CPU."""
     recipe = hf.recipes.PhaseGraph(random_world(1).index())
     for k in range(1, 6):

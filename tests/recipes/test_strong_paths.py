@@ -54,7 +54,7 @@ def strongest(p: np.ndarray, starts: dict[int, float], target: int) -> float:
     few=st.integers(1, 4),
     faintest=st.sampled_from([1e-9, 0.03, 0.4]),
 )
-def test_as_strong_as_the_best_of_all_simple_paths_of_each_seed(edges, directed, norm, starts, few, faintest) -> None:
+def test_each_path_is_as_strong_as_the_seeds_best_simple_path(edges, directed, norm, starts, few, faintest) -> None:
     src, dst, weight, kind = zip(*edges, strict=True)
     graph = hf.Graph.from_edges(src, dst, weight, num_nodes=5, directed=directed, edge_type=kind, edge_type_names=NAMES)
     p = 0.5 * dense_transitions(graph, norm)
@@ -88,7 +88,7 @@ def test_as_strong_as_the_best_of_all_simple_paths_of_each_seed(edges, directed,
     directed=st.booleans(),
     weights=st.lists(st.sampled_from([0.0, 1e-4, 0.3, 1.0]), min_size=5, max_size=5),
 )
-def test_of_weighted_nodes_those_that_weigh_more_are_reached(edges, directed, weights) -> None:
+def test_paths_follow_reweighted_transitions(edges, directed, weights) -> None:
     src, dst, weight, kind = zip(*edges, strict=True)
     graph = hf.Graph.from_edges(src, dst, weight, num_nodes=5, directed=directed, edge_type=kind, edge_type_names=NAMES)
     z = np.array(weights)
@@ -155,7 +155,7 @@ def test_paths_of_further_seeds_cost_about_as_much_as_the_first(large, monkeypat
     assert transitions.paths(mass, rows) == found
 
 
-def test_what_is_reached_is_counted_in_nodes() -> None:
+def test_the_limit_counts_nodes_that_are_reached() -> None:
     """A chain of six, the first three of them seeds."""
     graph = hf.Graph.from_edges(range(5), range(1, 6), num_nodes=6, edge_type=[0] * 5, edge_type_names=NAMES)
     transitions = Transitions(graph, ETA, "per_type", 0.5)

@@ -355,7 +355,7 @@ def test_bad_input_is_refused(case: Case) -> None:
             recipe.search(**({"queries": case.questions, "vectors": case.asked} | change))
 
 
-def test_a_recipe_is_what_its_pickle_was(case: Case, tmp_path: Path) -> None:
+def test_a_recipe_survives_pickling(case: Case, tmp_path: Path) -> None:
     case.index.save(tmp_path / "index")
     recipe = hf.recipes.TripleHybrid(hf.Index.open(tmp_path / "index"), hops=2, seeds=2)
     again = pickle.loads(pickle.dumps(recipe))

@@ -35,7 +35,7 @@ def test_the_steps_of_float32_that_it_states() -> None:
         assert round(float(here + bias - here) / float(np.spacing(here))) == steps
 
 
-def test_what_it_says_of_case_spaces_and_characters() -> None:
+def test_case_spaces_and_characters_count_as_the_page_says() -> None:
     """ß, final sigma, a no-break space and characters beyond U+FFFF, each by a coefficient."""
     pairs = [("Straße", "STRASSE"), ("οδος", "οδοσ"), ("ab\u00a0cd", "abcd"), ("\U0001f600", "\U0001f600"), ("x", "x")]
     for own, other in pairs:

@@ -146,7 +146,7 @@ def test_gaussian_is_scipys_normal_quantile_of_mid_ranks(scores: list[float]) ->
 
 @settings(max_examples=60, deadline=None)
 @given(SCORES)
-def test_what_sums_to_1_does(scores: list[float]) -> None:
+def test_probabilities_sum_to_1(scores: list[float]) -> None:
     assert calibrate([scores], "sum")[0].sum() == pytest.approx(1.0, abs=1e-12)
     assert calibrate([scores], "softmax", temperature=3.0)[0].sum() == pytest.approx(1.0, abs=1e-12)
 

@@ -109,7 +109,7 @@ def test_two_candidates_by_hand() -> None:
     np.testing.assert_allclose(ranked.scores[0], [0.6 + 0.4 * m, -0.6 - 0.4 * m], rtol=1e-14)
 
 
-def test_a_neighbour_that_stands_high_lifts_and_no_coupling_changes_nothing() -> None:
+def test_a_highly_ranked_neighbour_lifts_and_no_coupling_changes_nothing() -> None:
     graph = hf.Graph.from_edges([0, 3, 1], [4, 4, 5], num_nodes=6)
     hits = hf.Hits([[0, 1, 2, 3]], [[1.0, 0.3, 0.295, 0.29]])
     assert ising_rerank(hits, graph).ids[0].tolist() == [0, 3, 1, 2]

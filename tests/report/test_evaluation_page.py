@@ -89,7 +89,7 @@ def test_other_runs_or_judgements_are_refused(judged):
         evaluation_page(evaluation, qrels.take([1, 0]), runs, names)
 
 
-def test_what_is_known_already_gives_the_same_page(judged):
+def test_recorded_results_give_the_same_page(judged):
     evaluation, qrels, runs, names = judged
     traced = traces(differing_queries(evaluation), qrels, runs, names)
     known = evaluation_page(*judged, distributions=score_distributions(qrels, runs, "max"), traced=traced)

@@ -56,7 +56,7 @@ def test_a_path_ends_in_the_hit() -> None:
     assert path_words(path[:2], 3) == "Ada —in→ passage “Notes” —in→ this"
 
 
-def test_facts_name_who_states_them() -> None:
+def test_facts_name_the_passages_that_state_them() -> None:
     titles = ["Ada", "", "London", "Byron", "Lords"]
     facts = [fact(4, False, *titles), fact(9, True, "Notes")]
     path = [entity("Ada"), relation(["birth"], *facts)]

@@ -85,7 +85,7 @@ def test_the_page_is_whole_and_needs_nothing_else(trace) -> None:
     assert policy_page(json.loads(json.dumps(trace))) == page
 
 
-def test_what_names_hold_is_escaped(trace) -> None:
+def test_names_are_escaped(trace) -> None:
     page = policy_page(trace)
     assert "<script" not in page
     assert page.count("&lt;script&gt;") > 5

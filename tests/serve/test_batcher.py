@@ -59,7 +59,7 @@ def held(test: Callable[[Held], Awaitable[None]], **options: Any) -> Held:
     return asyncio.run(run())
 
 
-def test_what_waits_is_one_batch_up_to_the_limit():
+def test_waiting_requests_form_one_batch_up_to_the_limit():
     async def test(one: Held) -> None:
         works = [one.add(at) for at in range(6)]
         one.go.set()
@@ -70,7 +70,7 @@ def test_what_waits_is_one_batch_up_to_the_limit():
     assert held(test).ran == [("first", ["first"]), ("g", [0, 1, 2, 3]), ("g", [4, 5])]
 
 
-def test_what_is_read_in_one_turn_of_the_loop_is_one_batch():
+def test_requests_read_in_one_turn_of_the_loop_form_one_batch():
     async def test() -> None:
         one = Held()
         one.batcher.start()
@@ -203,7 +203,7 @@ def test_a_deadline_that_cannot_be_met_is_refused_at_the_door():
     held(test)
 
 
-def test_others_who_wait_do_not_make_a_request_hopeless():
+def test_other_waiting_requests_do_not_make_one_hopeless():
     async def test(one: Held) -> None:
         one.batcher.times.add(4, 1.0)
         for _ in range(40):
@@ -257,7 +257,7 @@ def test_an_error_of_a_batch_reaches_its_callers_and_the_worker_goes_on():
     asyncio.run(test())
 
 
-def test_the_time_of_unusual_work_says_nothing_of_others():
+def test_the_time_of_unusual_work_does_not_count_for_other_requests():
     async def test() -> None:
         batcher = Batcher(lambda group, payloads: payloads, limit=4, max_requests=9, max_bytes=9)
         batcher.start()
@@ -271,7 +271,7 @@ def test_the_time_of_unusual_work_says_nothing_of_others():
     asyncio.run(test())
 
 
-def test_what_waits_when_it_is_closed_is_refused():
+def test_requests_that_wait_at_closing_are_refused():
     async def test() -> None:
         one = Held()
         one.batcher.start()

@@ -143,7 +143,7 @@ def test_vectors_go_as_arrow_and_find_the_same(ask, sent, collaborators, url):
     assert list(asyncio.run(run())) == list(found)
 
 
-def test_what_arrow_cannot_hold_goes_as_json(ask, sent, monkeypatch):
+def test_values_that_arrow_cannot_hold_are_sent_as_json(ask, sent, monkeypatch):
     names = [["Lima"], [3], []]
     mixed = ask.search_vectors(VECTORS, entities=names, k=4)
     assert list(mixed) == ids(ask.search(vectors=VECTORS, entities=names, k=4))

@@ -189,7 +189,7 @@ def test_an_unchanged_triton_client_searches_by_vectors(triton, own, binary):
     assert found.as_numpy("counts").tolist() == [5] * 3
 
 
-def test_triton_by_texts_and_what_the_server_says(triton, own):
+def test_triton_by_texts_and_the_servers_description(triton, own):
     from tritonclient.http import InferInput
     from tritonclient.utils import InferenceServerException
 

@@ -70,7 +70,7 @@ def test_the_requests_that_are_changed_are_good_ones(wire):
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(100_000, marks=pytest.mark.full)])
-def test_what_is_forged_is_refused_and_nothing_fails(url, wire, count):
+def test_forged_requests_are_refused_and_nothing_fails(url, wire, count):
     seen, before = set(), 0.0
     for number, request in enumerate(requests(count)):
         answered = wire.send(request.wire(), method=request.method, ends=request.ends)
@@ -98,7 +98,7 @@ def test_what_is_forged_is_refused_and_nothing_fails(url, wire, count):
         (Answered(429, b'{"error": {"message": "k is large", "field": "k"}}'), ""),
     ],
 )
-def test_what_is_a_fault(answered, says):
+def test_the_answers_that_count_as_faults(answered, says):
     found = fault(Request("POST", "/v1/search", b"{}"), answered)
     assert says in found
     assert bool(found) == bool(says)
@@ -128,7 +128,7 @@ WIRED = {
 
 
 @pytest.mark.parametrize("case", WIRED)
-def test_bytes_that_are_no_request(url, wire, case):
+def test_bytes_that_are_not_a_request(url, wire, case):
     answered = wire.send(WIRED[case], ends=True)
     assert answered.status in (0, 200, 400, 403, 404, 408, 413, 426), answered
     assert wire.send(Request("GET", "/health/ready").wire(), method="GET").status == 200
@@ -206,7 +206,7 @@ def test_binary_tensors_of_forged_lengths(wire, size):
 
 
 @pytest.mark.full
-def test_what_the_description_allows_and_forbids(url):
+def test_requests_that_the_description_allows_and_forbids(url):
     """Schemathesis draws requests from /openapi.json, for every route."""
     schemathesis = pytest.importorskip("schemathesis", reason="it draws requests from /openapi.json")
     import hypothesis

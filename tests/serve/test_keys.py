@@ -91,7 +91,7 @@ def test_a_tenant_gets_what_an_index_of_its_own_passages_would_give(keyed, made,
         assert [(hit["id"], hit["score"]) for hit in answer["hits"]] == [(hit.id, hit.score) for hit in found[0]]
 
 
-def test_a_tenant_learns_nothing_of_the_others(keyed, made):
+def test_a_tenant_learns_nothing_about_the_others(keyed, made):
     key = made["a"][0]
     messages = set()
     for ids in (["p1"], ["zz"], ["p1", "zz"], ["zz", "p1"], ["p0", "p1"]):

@@ -70,7 +70,7 @@ def test_each_field_has_a_name(client):
     assert [one["id"] for one in fields if one["id"] not in labelled and "aria-label" not in one] == []
 
 
-def test_the_page_needs_no_key_and_is_no_other_sites(path):
+def test_the_page_needs_no_key_and_no_other_site_may_embed_it(path):
     _, digest = new_key()
     with running(configured(path, keys={"a": {"sha256": digest}})) as url:
         assert httpx.get(url).status_code == 200

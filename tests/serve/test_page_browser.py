@@ -126,7 +126,7 @@ def test_a_question_is_answered_as_the_api_answers(browser, url):
     assert {one.text for one in page.all(".meta dd")} >= {"a", "b"}
 
 
-def test_who_asks_before_the_page_knows_the_indexes_is_answered(browser, url):
+def test_a_question_asked_before_the_page_knows_the_indexes_is_answered(browser, url):
     page = Page(browser, url)
     page.one("#question").send_keys(QUESTION, "\n")
     page.until(lambda: page.all("#names mark"))

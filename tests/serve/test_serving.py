@@ -163,7 +163,7 @@ def test_a_client_that_leaves_leaves_the_queue(held):
     assert first.result().status_code == 200
 
 
-def test_what_has_begun_is_answered_when_the_server_stops(path):
+def test_a_stopping_server_answers_the_requests_it_has_begun(path):
     encoder = Waiting()
     with ThreadPoolExecutor(1) as pool:
         with running(configured(path), lambda *given: load(*given)._replace(encoder=encoder)) as url:
@@ -188,7 +188,7 @@ def test_slow_headers_and_slow_bodies_are_cut_off(path):
         assert post(url).status_code == 200
 
 
-def test_several_indexes_and_what_the_server_says_of_them(tmp_path):
+def test_several_indexes_and_their_description(tmp_path):
     for name, extra in (("a", 0), ("b", 3)):
         small_index(ids=name, extra=extra).save(tmp_path / name)
     indexes = {name: {"path": str(tmp_path / name)} for name in "ab"}
@@ -245,7 +245,7 @@ def test_the_command_serves_until_it_is_told_to_stop(path, tmp_path):
     assert os.path.isdir(path)
 
 
-def test_what_cannot_be_served_is_one_line_and_nothing_listens(path, tmp_path):
+def test_an_invalid_server_setting_is_one_line_and_nothing_listens(path, tmp_path):
     for args, says in (
         ((tmp_path / "none",), "is not a directory"),
         ((), "nothing to serve"),

@@ -131,7 +131,7 @@ def test_workers_end_with_a_parent_that_is_killed(folder, tmp_path):
 
 
 @pytest.mark.full
-def test_what_has_begun_is_answered_when_workers_stop(folder, tmp_path):
+def test_stopping_workers_answer_the_requests_they_have_begun(folder, tmp_path):
     with serving(folder, tmp_path) as server, ThreadPoolExecutor(8) as pool:
         server.workers(2)
         late = [BODY | {"at_least": 1, "timeout_ms": 60_000}] * 8  # they wait for a change
@@ -191,7 +191,7 @@ def test_servers_that_share_a_port_restart_in_turn_and_drop_nothing(folder, tmp_
 
 
 @pytest.mark.full
-def test_what_no_worker_can_serve_is_one_line(tmp_path):
+def test_an_invalid_worker_setting_is_one_line(tmp_path):
     config = tmp_path / "serve.toml"
     config.write_text(CONFIG.format(workers=2))
     command = [sys.executable, "-m", "hopfuse", "serve", str(tmp_path / "none"), "--config", str(config)]
@@ -200,7 +200,7 @@ def test_what_no_worker_can_serve_is_one_line(tmp_path):
     assert done.stderr.splitlines()[-1].endswith("is not a directory; an index is the directory that Index.save wrote")
 
 
-def test_what_workers_cannot_share_is_refused(folder, monkeypatch):
+def test_settings_that_workers_cannot_share_are_refused(folder, monkeypatch):
     indexes = {"cities": {"path": folder, "writable": True}}
     with pytest.raises(InputError, match="workers is 2, and index cities is writable"):
         configured(folder, indexes=indexes, workers=2)

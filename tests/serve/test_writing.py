@@ -102,7 +102,7 @@ def test_words_of_an_added_passage_are_read_like_those_of_the_index(tmp_path, fi
     assert list(index.passage_frequency) == list(whole.passage_frequency)
 
 
-def test_what_is_added_is_found_as_the_library_finds_it(url, folder):
+def test_added_passages_are_found_as_by_the_library(url, folder):
     vector = np.arange(1, DIM + 1, dtype=np.float32)
     added = post(
         url,
@@ -176,7 +176,7 @@ def test_ids_are_refused_or_replaced(url):
         ({"passages": [{"id": "a", "text": "t" * 20000}]}, None, "more than 20000 bytes"),
     ],
 )
-def test_what_is_wrong_is_refused_by_field_and_changes_nothing(unchanged, body, field, says):
+def test_an_invalid_change_is_refused_by_field_and_changes_nothing(unchanged, body, field, says):
     refused = post(unchanged, **body)
     error = refused.json()["error"]
     assert refused.status_code in (400, 404, 413), error
@@ -197,7 +197,7 @@ def test_a_process_that_reads_says_so_and_follows_the_one_that_writes(url, folde
 
 
 @pytest.mark.full
-def test_there_is_one_that_writes_and_it_lets_go(folder, tmp_path):
+def test_one_worker_writes_and_releases_the_index_at_its_end(folder, tmp_path):
     with hf.Index.open(folder, writable=True):
         service = Service(writable(folder), load)
         with pytest.raises(InputError, match="is open for writing elsewhere"):
@@ -210,7 +210,7 @@ def test_there_is_one_that_writes_and_it_lets_go(folder, tmp_path):
         assert live.seq == 1
 
 
-def test_states_that_are_no_longer_searched_are_given_back_by_a_process_of_its_own(folder):
+def test_unused_snapshots_are_freed_in_a_separate_process(folder):
     """Its index is excluded from full collections, but not the states after it, some of which are in cycles."""
     searched = []
 
@@ -268,7 +268,7 @@ def keyed(folder, keys):
 
 
 @pytest.mark.full
-def test_rights_and_what_a_filter_sets_and_checks(keyed, folder):
+def test_rights_and_the_values_that_a_filter_sets_and_checks(keyed, folder):
     url, key = keyed
     one = {"passages": [{"id": "n", "text": "Of Ankara.", "entities": ["Ankara"]}]}
     assert post(url, None, **one).status_code == 401
@@ -286,7 +286,7 @@ def test_rights_and_what_a_filter_sets_and_checks(keyed, folder):
     assert post(url, key["writer"], aliases={"Ankara": ["A"]}).json() == {"seq": 4}
 
 
-def test_a_tenant_changes_nothing_of_anothers_and_learns_nothing(keyed, folder):
+def test_a_tenant_cannot_change_or_see_anothers_passages(keyed, folder):
     url, key = keyed
     before = hits(search(url, key["b"]))
     unknown = delete(url, "nobody", key["a"])

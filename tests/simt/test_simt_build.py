@@ -32,7 +32,7 @@ def test_kernels_made_by_macros_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", ["__activemask", "__threadfence", "expf", "log", "rsqrtf", "printf", "clock64"])
-def test_what_a_device_does_otherwise_is_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_code_that_differs_on_a_device_is_refused_by_name(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, "refused.cu", "// one line\n" + kernel(f"out[0] = {name}(out[1]);"))
     with pytest.raises(SimtBuildError, match=rf"refused\.cu:2: {name} is refused: ") as error:
         SimtModule(path)
@@ -55,7 +55,7 @@ def test_refused_names_in_comments_and_members_are_fine(tmp_path: Path) -> None:
         "threadIdx.x = 0;",
     ],
 )
-def test_what_is_not_cuda_does_not_compile(tmp_path: Path, body: str) -> None:
+def test_invalid_cuda_does_not_compile(tmp_path: Path, body: str) -> None:
     with pytest.raises(SimtBuildError, match=r"wrong\.cu does not compile"):
         SimtModule(write(tmp_path, "wrong.cu", kernel(body)))
 
@@ -68,7 +68,7 @@ def test_every_kernel_is_extern_c(tmp_path: Path) -> None:
         SimtModule(write(tmp_path, "mixed.cu", mixed))
 
 
-def test_a_name_stands_in_one_file_only(tmp_path: Path) -> None:
+def test_a_name_is_defined_in_one_file_only(tmp_path: Path) -> None:
     paths = [write(tmp_path, name, kernel("out[0] = 1;")) for name in ("a.cu", "b.cu")]
     with pytest.raises(SimtBuildError, match=r"kernel one is in .*a\.cu and in .*b\.cu"):
         SimtModule(paths)

@@ -76,7 +76,7 @@ def test_tables_without_rows_make_an_index_that_takes_them(tmp_path):
         assert live.refresh().num_passages == 1
 
 
-def test_edges_of_which_no_one_says_who_states_them_stay_unknown():
+def test_edges_without_stating_passages_stay_unknown():
     given = tables(STRINGS)
     untold = given["edges"][1].drop_columns(["passage"])
     index = Index.build(ArrowSource(**{**given, "edges": [given["edges"][0], untold]}))
@@ -174,7 +174,7 @@ def test_a_row_is_named_by_its_place_in_the_whole():
         Index.build(ArrowSource(passages=[wide, numbered]))
 
 
-def test_a_source_stands_alone():
+def test_a_source_excludes_other_inputs():
     source = ArrowSource(passages=tables(STRINGS)["passages"])
     with pytest.raises(InputError, match="vectors is given beside a source"):
         Index.build(source, vectors=VECTORS)

@@ -98,7 +98,7 @@ def test_sqlite(sqlite_file: Path, tmp_path: Path) -> None:
         ("DROP TABLE entities", "SQLite rejects the query of entities"),
     ],
 )
-def test_what_is_wrong_in_sqlite_is_named(sqlite_file: Path, change: str, message: str) -> None:
+def test_an_invalid_sqlite_database_is_refused_by_name(sqlite_file: Path, change: str, message: str) -> None:
     with closing(sqlite3.connect(sqlite_file)) as db, db:
         db.execute(change)
     with pytest.raises((InputError, StoreError), match=message):
@@ -130,7 +130,7 @@ def test_names_of_files_are_taken_as_they_are(sqlite_file: Path, name: str) -> N
         ("SELECT 'a' AS id, 't' AS text, '[1, 2]' AS vector", "column 'vector' is text"),
     ],
 )
-def test_what_is_wrong_in_a_query_of_sqlite_is_named(sqlite_file: Path, query: str, message: str) -> None:
+def test_an_invalid_sqlite_query_is_refused_by_name(sqlite_file: Path, query: str, message: str) -> None:
     with pytest.raises((InputError, StoreError), match=message):
         hf.Index.build(open_source(f"sqlite:{sqlite_file}", {"passages": [query]}))
 
@@ -141,7 +141,7 @@ def test_no_file_of_sqlite_is_named(tmp_path: Path) -> None:
         hf.Index.build(open_source(f"sqlite:{tmp_path / 'text.db'}", {"passages": ["SELECT 1"]}))
 
 
-def test_what_is_wrong_in_a_place_is_named(sqlite_file: Path) -> None:
+def test_an_invalid_location_is_refused_by_name(sqlite_file: Path) -> None:
     for rest, message in (
         ("?mode", "has 'mode' after the question mark"),
         ("?mode=ro", "has 'mode'; allowed: a path alone"),
@@ -217,7 +217,7 @@ def test_duckdb(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_in_a_query_of_duckdb_is_named(query: str, message: str) -> None:
+def test_an_invalid_duckdb_query_is_refused_by_name(query: str, message: str) -> None:
     pytest.importorskip("duckdb")
     with pytest.raises((InputError, StoreError), match=message):
         hf.Index.build(open_source("duckdb::memory:", {"passages": [query]}))
@@ -354,7 +354,7 @@ def test_lancedb_says_which_columns_are_read(tmp_path: Path) -> None:
         open_source(f"lancedb:{tmp_path}?titel=headline")
 
 
-def test_what_is_wrong_in_qdrant_is_named_and_lets_go_of_the_folder(tmp_path: Path) -> None:
+def test_an_invalid_qdrant_collection_is_refused_and_its_folder_is_released(tmp_path: Path) -> None:
     client = pytest.importorskip("qdrant_client")
     models, folder = client.models, tmp_path / "qdrant"
     (tmp_path / "other").mkdir()
@@ -539,7 +539,7 @@ def test_records_of_the_driver(tmp_path: Path) -> None:
         list(read_records([neo4j.Record({"n": "text"})]))
 
 
-def test_what_is_wrong_in_an_export_is_named(tmp_path: Path) -> None:
+def test_an_invalid_export_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "all.json"
     json_export(path)
     with pytest.raises(InputError, match="node 0 with the label 'Chunk' has body = None"):

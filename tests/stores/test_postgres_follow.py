@@ -93,7 +93,7 @@ def test_each_change_of_rows_is_followed(database, index):
         assert following.step() is None
 
 
-def test_several_changes_are_one_batch_and_what_is_followed_twice_is_there_once(database, index):
+def test_several_changes_are_one_batch_and_a_repeated_one_counts_once(database, index):
     url, connection = database
     before = Index.open(index).source
     for statement in STEPS[:9]:
@@ -149,7 +149,7 @@ def test_truncated_and_altered_tables_are_read_anew(database, index, statement):
     assert_equal(index, url)
 
 
-def test_a_change_of_the_columns_that_a_query_cannot_take_is_said_and_mended(database, index):
+def test_a_change_of_columns_that_breaks_a_query_is_reported_and_can_be_mended(database, index):
     url, connection = database
     with follower(index, url) as following:
         connection.execute("ALTER TABLE chunks RENAME COLUMN body TO words; UPDATE chunks SET title = 'x' WHERE id = 1")
@@ -220,7 +220,7 @@ def test_a_row_that_the_index_cannot_have_is_named_and_read_again_when_it_is_men
         assert_equal(index, url)
 
 
-def test_a_slot_that_is_gone_or_lost_is_said(database, index, slot, server):
+def test_a_missing_or_lost_slot_is_reported(database, index, slot, server):
     url, connection = database
     connection.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
     with pytest.raises(
@@ -235,7 +235,7 @@ def test_a_slot_that_is_gone_or_lost_is_said(database, index, slot, server):
         follower(index, url)
 
 
-def test_a_slot_of_which_the_server_kept_too_little_is_said(database, index, slot, server):
+def test_a_slot_with_too_little_history_is_reported(database, index, slot, server):
     url, connection = database
     connection.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
     connection.execute("SELECT pg_reload_conf()")
@@ -324,7 +324,7 @@ def test_an_index_built_anew_keeps_the_encoder_of_its_vectors(database, slot, tm
     assert (index.generation, index.encoder) == (2, encoder)
 
 
-def test_what_cannot_be_followed_is_refused_with_what_to_alter(database, tmp_path):
+def test_a_table_that_cannot_be_followed_is_refused_with_the_fix(database, tmp_path):
     url, connection = database
     make_tables(connection)
     for queries, message in (

@@ -175,7 +175,7 @@ def test_all_queries_see_one_snapshot(database):
         ({"facts": "SELECT 1 AS head FROM chunks"}, "facts has the columns head; 'relation' is missing"),
     ],
 )
-def test_what_is_wrong_is_named_and_the_old_index_stays(database, tmp_path, queries, message):
+def test_an_invalid_source_is_refused_and_the_old_index_stays(database, tmp_path, queries, message):
     url, connection = database
     make_tables(connection, ROWS)
     old = Index.build(passages=[{"text": "old"}])
