@@ -83,7 +83,12 @@ def _merge(
     key = (dst if directed else np.minimum(src, dst)).astype(np.int64)  # row * n + column, below 2^62
     key *= n
     key += src if directed else np.maximum(src, dst)
-    order = np.lexsort((types, key)) if num_types > 1 else np.argsort(key, kind="stable")  # both sorts are stable
+    if num_types == 1:
+        order = stable_order(key, n * n)
+    elif n * n * num_types < 2**62:
+        order = stable_order(key * num_types + types, n * n * num_types)
+    else:
+        order = np.lexsort((types, key))
     key = key[order]
     weight, types = weight[order], types[order]
     del order
@@ -102,6 +107,26 @@ def _merge(
     return edges if keep.all() else edges.take(keep)
 
 
+def stable_order(key: NDArray[np.int64], end: int) -> NDArray[np.int64]:
+    """Return what ``np.argsort(key, kind="stable")`` returns for keys 0 .. end - 1.
+
+    Sorting keys that are joined with their places takes a fifth of the time, if they fit in 64 bits.
+
+    Examples
+    --------
+    >>> stable_order(np.array([2, 0, 2, 1]), 3)
+    array([1, 3, 0, 2])
+    """
+    bits = key.size.bit_length()
+    if end.bit_length() + bits > 63:
+        return np.argsort(key, kind="stable")
+    joined = key << bits
+    joined |= np.arange(key.size)
+    joined.sort()
+    joined &= (1 << bits) - 1
+    return joined
+
+
 def _check_weights(
     src: NDArray[np.int32], dst: NDArray[np.int32], total: NDArray[Any], w32: NDArray[np.float32]
 ) -> None:
@@ -118,7 +143,7 @@ def _check_weights(
 def _both_ways(n: int, edges: _Edges) -> tuple[NDArray[np.int64], _Edges]:
     """Store each edge in the rows of both ends; in a row, edges to lower nodes come first."""
     twice = np.flatnonzero(edges.row != edges.col)
-    twice = twice[np.argsort(edges.col[twice], kind="stable")]
+    twice = twice[stable_order(edges.col[twice].astype(np.int64), n)]
     counts = np.stack([np.bincount(edges.col[twice], minlength=n), np.bincount(edges.row, minlength=n)], axis=1)
     is_lower = np.repeat(np.tile([False, True], n), counts.reshape(-1))  # whether the row is the edge's lower end
 

@@ -14,10 +14,12 @@ from .._arrays.bm25 import BM25Weights, text_lengths
 from .._arrays.rows import ascends, indptr_of_counts
 from ..errors import InputError
 from ..types import TermMatrix
+from ..types.term_matrix import Entries
 from .delta import DeltaRows
 from .sections import MadeSection, Section
 
-Entries = tuple[NDArray[np.int32], ...]
+#: Which parts of the entries a section is made of: passages (0) and counts (1).
+_READ = {"lexical.passage": (0,), "lexical.score": (0, 1), "lexical.count": (1,)}
 _PART = 1 << 17  # entries
 
 
@@ -55,7 +57,7 @@ class MergedTerms(TermMatrix):
         number = np.array(sorted(np.flatnonzero(kept + new).tolist(), key=words.__getitem__), np.int64)
         rank = np.zeros(len(words), np.int64)
         rank[number] = np.arange(number.size)
-        order = np.lexsort((added, rank[term]))
+        order = np.argsort(rank[term] * num_passages + added)
         self._added = added[order], counts[order]
         self._added_indptr = indptr_of_counts(new[number])
         if not ascends(self._added[0], self._added_indptr):
@@ -93,49 +95,89 @@ class MergedTerms(TermMatrix):
         """Compute and return the score of each entry; it is not kept."""
         return self.sections()["lexical.score"].whole()
 
+    def entries_of(self, place: NDArray[np.int32]) -> Entries:
+        """Return the entries of some passages: see :meth:`hopfuse.types.TermMatrix.entries_of`; no others are made."""
+        own = place[: self._base.num_passages]
+        if self._row is not None:
+            own = np.full(self._row.size, -1, np.int32)
+            own[self._row >= 0] = place[self._row[self._row >= 0]]
+        of, passages, counts = self._base.entries_of(own)
+        # of the terms of the generation, as many are up to a term as up to the same one here
+        here = np.searchsorted(self._begin[1:], np.arange(len(self._base.terms)), "right").astype(np.int32)
+        row, more = self._added
+        added = place[row]
+        kept = np.flatnonzero(added >= 0)
+        new = np.repeat(np.arange(len(self.terms), dtype=np.int32), np.diff(self._added_indptr))[kept]
+        order = np.argsort(np.concatenate([here[of], new]), kind="stable")
+        parts = (here[of], new), (passages, added[kept]), (counts, more[kept])
+        terms, places, times = (np.concatenate(part)[order] for part in parts)
+        return terms, places, times
+
     def sections(self) -> dict[str, Section]:
         """Return the sections of the entries, which are made in parts when they are read."""
         return {
             name: MadeSection(name, (int(self.indptr[-1]),), dtype, partial(self._parts, name))
-            for name, dtype in (
-                ("lexical.passage", np.int32),
-                ("lexical.score", np.float32),
-                ("lexical.count", np.int32),
-            )
+            for name, dtype in zip(_READ, (np.int32, np.float32, np.int32), strict=True)
         }
 
     def _parts(self, name: str) -> Iterator[NDArray[Any]]:
-        """Yield a section in parts of whole terms, whose intermediate arrays fit a core's cache."""
-        bounds = np.searchsorted(self.indptr, np.arange(0, self.indptr[-1], _PART))
-        for first, last in pairwise(np.unique([*bounds.tolist(), len(self.terms)]).tolist()):
-            passages, counts = self._entries(first, last)
+        """Yield a section in parts of whole terms."""
+        for first, last in _parts_of(self.indptr):
+            found = self._entries(first, last, _READ[name])
             if name == "lexical.score":
+                passages, counts = found
                 yield self._weights.scores(self.indptr[first : last + 1], passages, counts, first)
             else:
-                yield passages if name == "lexical.passage" else counts
+                yield found[0]
 
-    def _entries(self, first: int, last: int) -> Entries:
-        """Return the passages that have each of some consecutive terms, and its counts in them."""
-        own = self._of_base(slice(*self._base.indptr[self._begin[[first, last]]]))
-        new = slice(*self._added_indptr[[first, last]])
+    def _entries(self, first: int, last: int, read: tuple[int, ...] = (0, 1)) -> tuple[NDArray[np.int32], ...]:
+        """Return the passages that have each of some consecutive terms (0), and its counts in them (1)."""
+        begin, end = self._base.indptr[self._begin[[first, last]]]
+        own, new = self._of_base(begin, end, read), slice(*self._added_indptr[[first, last]])
+        parts = [(a, self._added[which][new]) for a, which in zip(own, read, strict=True)]
         if last == first + 1:
-            return tuple(np.concatenate([a, b[new]]) for a, b in zip(own, self._added, strict=True))
-        added = np.diff(self._added_indptr[first : last + 1])
-        behind = np.repeat(np.cumsum(np.diff(self.indptr[first : last + 1]) - added), added)
-        return tuple(np.insert(a, behind, b[new]) for a, b in zip(own, self._added, strict=True))
+            return tuple(map(np.concatenate, parts))
+        added, size = np.diff(self._added_indptr[first : last + 1]), np.diff(self.indptr[first : last + 1])
+        is_new = np.zeros(int(size.sum()), np.bool_)
+        is_new[_last_places(size, added)] = True
+        return tuple(_joined(is_new, *part) for part in parts)
 
-    def _of_base(self, part: slice) -> Entries:
-        """Return the rows of remaining passages, and the counts, of some of the generation's entries."""
-        passages, counts = self._base.passages[part], self._base_counts[part]
+    def _of_base(self, first: int, last: int, read: tuple[int, ...]) -> list[NDArray[np.int32]]:
+        """Return the rows of remaining passages (0), and the counts (1), of some of the generation's entries."""
+        own = [self._base.passages[first:last], self._base_counts[first:last]]
         if self._row is None:
-            return passages, counts
-        rows = self._row[passages]
-        lives = rows >= 0
-        return rows[lives], counts[lives]
+            return [own[which] for which in read]
+        own[0] = self._row[own[0]]
+        lives = own[0] >= 0
+        return [own[which][lives] for which in read]
 
     def _frequency(self) -> NDArray[np.int64]:
         """Return in how many of the remaining passages of the generation each of its terms occurs."""
         if self._row is None:
             return np.diff(self._base.indptr)
-        lives = np.cumsum(self._row[self._base.passages] >= 0)
-        return np.diff(np.concatenate([[0], lives])[self._base.indptr])
+        indptr, kept = self._base.indptr, np.zeros(len(self._base.terms), np.int64)
+        for first, last in _parts_of(indptr):
+            lives = np.zeros(int(indptr[last] - indptr[first]) + 1, np.int64)
+            np.cumsum(self._row[self._base.passages[indptr[first] : indptr[last]]] >= 0, out=lives[1:])
+            kept[first:last] = np.diff(lives[indptr[first : last + 1] - indptr[first]])
+        return kept
+
+
+def _parts_of(indptr: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield parts (first, last) of consecutive terms, whose entries and intermediate arrays fit a core's cache."""
+    bounds = np.searchsorted(indptr, np.arange(0, indptr[-1], _PART))
+    return pairwise(np.unique([*bounds.tolist(), len(indptr) - 1]).tolist())
+
+
+def _last_places(size: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of the last entries of consecutive rows of these sizes; ``count`` is their number in each."""
+    ends = np.repeat(np.cumsum(size) - np.cumsum(count), count)
+    return ends + np.arange(ends.size)
+
+
+def _joined(is_new: NDArray[np.bool_], own: NDArray[np.int32], new: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return entries of the generation with new ones at some places."""
+    joined = np.empty(is_new.size, np.int32)
+    joined[~is_new] = own
+    joined[is_new] = new
+    return joined

@@ -16,6 +16,7 @@ from .._arrays.rows import ascends, check_array, check_indptr, indptr_of
 from .._validation import is_real
 from ..errors import InputError
 
+Entries = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 METHODS = ("lucene", "robertson", "atire")
 """The BM25 variants in which a term adds 0 to a passage that lacks it, so that the matrix is sparse."""
 
@@ -169,17 +170,15 @@ class TermMatrix:
         InputError
             A matrix without counts.
         """
-        counts = self._required_counts()
-        place = np.full(self.num_passages, -1, np.int64)
+        place = np.full(self.num_passages, -1, np.int32)
         place[rows] = np.arange(rows.size)
-        kept = np.flatnonzero(place[self.passages] >= 0)
-        term = np.repeat(np.arange(len(self.terms)), np.diff(self.indptr))[kept]
+        term, passages, counts = self.entries_of(place)
         terms, number = np.unique(term, return_inverse=True)
         return TermMatrix.from_counts(
             terms=[self.terms[t] for t in terms.tolist()],
             indptr=indptr_of(number, terms.size),
-            passages=place[self.passages[kept]].astype(np.int32),
-            counts=np.ascontiguousarray(counts[kept], np.int32),
+            passages=passages,
+            counts=counts,
             num_passages=rows.size,
             method=self.method,
             k1=self.k1,
@@ -187,6 +186,24 @@ class TermMatrix:
             stopwords=self.stopwords,
             stemmer=self.stemmer,
         )
+
+    def entries_of(self, place: NDArray[np.int32]) -> Entries:
+        """Return the entries of some passages, in order: their terms, the places of their passages, and their counts.
+
+        Parameters
+        ----------
+        place : ndarray of int32, shape (num_passages,)
+            The place of each of the passages, ascending, and -1 for others.
+
+        Raises
+        ------
+        InputError
+            A matrix without counts.
+        """
+        counts, found = self._required_counts(), place[self.passages]
+        kept = np.flatnonzero(found >= 0)
+        term = np.repeat(np.arange(len(self.terms), dtype=np.int32), np.diff(self.indptr))
+        return term[kept], found[kept], np.ascontiguousarray(counts[kept], np.int32)
 
     def _required_counts(self) -> NDArray[np.int32]:
         if self.counts is None:
