@@ -4,6 +4,9 @@
 
 namespace {
 
+// Reading this many numbers takes as long as to let another thread of Python run in between.
+constexpr size_t FEW_NUMBERS = 1 << 16;
+
 using hopfuse::NodeWeightFault;
 using hopfuse::RestartFault;
 using hopfuse::VectorFault;
@@ -52,7 +55,8 @@ std::optional<nb::tuple> read_node_weights(std::optional<In<float>> single, std:
 std::optional<nb::tuple> first_unscorable(In<float> vectors, bool needs_length, int threads) {
     hopfuse::VectorFinding found;
     {
-        nb::gil_scoped_release release;
+        std::optional<nb::gil_scoped_release> release;
+        if (vectors.size() > FEW_NUMBERS) release.emplace();
         found = hopfuse::first_unscorable(vectors.data(), static_cast<int64_t>(vectors.shape(0)),
                                           static_cast<int64_t>(vectors.shape(1)), needs_length, threads);
     }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Mapping
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,8 +19,10 @@ from .sections import Section
 
 Arrays = Mapping[str, NDArray[Any]]
 _COUNT = struct.Struct("<2I")
-#: The code of a NumPy dtype in the format, and the dtype as stored.
-_CODES = {dtype_of(name): (code, dtype_of(name).newbyteorder("<")) for code, name in enumerate(DTYPES)}
+#: The code of a NumPy dtype in the format.
+_CODES = {dtype_of(name): code for code, name in enumerate(DTYPES)}
+_PADDING = bytes(8)
+_SWAPS = sys.byteorder == "big"
 
 #: Weights of edges that a change may state; float32 holds all their sums.
 LEAST_WEIGHT, MOST_WEIGHT = 2.0**-64, 2.0**64
@@ -100,6 +104,7 @@ KINDS = {
 }
 
 
+@cache
 def empty(name: str) -> NDArray[Any]:
     """Return an array without rows, of the right dtype and shape."""
     dtype, shape = RULES[name]
@@ -135,7 +140,7 @@ class Batch:
     def edge_types(self) -> set[str]:
         """Return the types of the added edges."""
         names = self.strings("edge.type_name")
-        return {names[kind] for kind in set(self["edge.type"].tolist())}
+        return {names[kind] for kind in set(self["edge.type"].tolist())} if names else set()
 
     def sections(self, prefix: str) -> dict[str, Section]:
         """Return the arrays whose names begin with ``prefix``, as sections."""
@@ -178,11 +183,12 @@ def encode(arrays: Arrays) -> bytes:
     """Return the payload of a frame: the number of arrays, their table, and the arrays, each at a multiple of 8."""
     table, parts, at = [_COUNT.pack(len(arrays), 0)], list[bytes](), _COUNT.size + ENTRY.size * len(arrays)
     for name, array in arrays.items():
-        code, stored = _CODES[array.dtype]
-        rows, columns = array.shape if array.ndim == 2 else (array.shape[0], 0)
-        table.append(ENTRY.pack(name.encode(), code, array.ndim, rows, columns, at, array.nbytes))
-        parts.append(array.astype(stored, copy=False).tobytes())
-        if array.nbytes % 8:
-            parts.append(bytes(-array.nbytes % 8))
-        at += array.nbytes + -array.nbytes % 8
+        shape, data = array.shape, (array.byteswap() if _SWAPS else array).tobytes()
+        size, columns = len(data), shape[1] if len(shape) == 2 else 0
+        table.append(ENTRY.pack(name.encode(), _CODES[array.dtype], len(shape), shape[0], columns, at, size))
+        parts.append(data)
+        if size % 8:
+            parts.append(_PADDING[size % 8 :])
+            size += 8 - size % 8
+        at += size
     return b"".join(table + parts)

@@ -19,6 +19,8 @@ from .contents import Contents, PassageId
 from .filters import Where
 from .names import Names
 
+_NUMBERS = (int, float, np.number)
+
 
 class Change:
     """An atomic batch of changes, from :meth:`hopfuse.LiveIndex.change`, committed at the end of its ``with`` block.
@@ -154,14 +156,14 @@ class Change:
         if graph is None:
             raise InputError("the index has no graph; to add edges, build it with a graph, even one without edges")
         for at, edge in enumerate(edges):
-            if not isinstance(edge, Mapping) or not {"src", "dst"} <= set(edge) <= EDGE_KEYS:
+            if not isinstance(edge, Mapping) or not {"src", "dst"} <= edge.keys() <= EDGE_KEYS:
                 raise InputError(
                     f"edges[{at}] is {edge!r}; it must be a mapping with src and dst; allowed: {sorted(EDGE_KEYS)}"
                 )
             weight, kind = edge.get("weight", 1.0), edge.get("type", graph.edge_type_names[0])
             if (
                 isinstance(weight, bool)
-                or not isinstance(weight, int | float | np.number)
+                or not isinstance(weight, _NUMBERS)
                 or not LEAST_WEIGHT <= weight <= MOST_WEIGHT
             ):
                 raise InputError(f"edges[{at}] has the weight {weight!r}; it must be a number from 2^-64 to 2^64")

@@ -17,7 +17,7 @@ from .change_rows import End, joined_arrays, place, set_rows, term_arrays
 from .columns import string_arrays
 from .contents import PassageId
 from .filters import Where
-from .names import Names, no_passage
+from .names import ID_TYPES, Names, no_passage
 
 
 @dataclass
@@ -213,7 +213,7 @@ class BatchBuilder:
         ]
         edges += [edge for one in read for edge in one.edges]
         if edges:
-            set_rows(made, "edge.end", [edge[:2] for edge in edges], 2)
+            set_rows(made, "edge.end", [end for edge in edges for end in edge[:2]], 2)
             set_rows(made, "edge.type", [types.setdefault(edge[2], len(types)) for edge in edges])
             made["edge.weight"] = np.array([edge[3] for edge in edges])
             set_rows(made, "edge.passage", [edge[4] for edge in edges])
@@ -236,7 +236,7 @@ class BatchBuilder:
 
 def _kept_slot(added: Mapping[Any, int], key: Any, find: Callable[[Any], int], gone: Sequence[int], what: str) -> int:
     """Return the slot of something that the change adds, or that exists and is not deleted."""
-    if isinstance(key, str | int) and key in added:
+    if isinstance(key, ID_TYPES) and key in added:
         return added[key]
     slot = find(key)
     if slot in gone:

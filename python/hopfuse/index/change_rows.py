@@ -49,12 +49,12 @@ _PASSAGE_ARRAYS = (
 
 def joined_arrays(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> dict[str, Any]:
     """Return the arrays of several tables of passages as one; ``types`` are the index's types of metadata."""
-    made: dict[str, Any] = {}
-    for name in (name for name in _PASSAGE_ARRAYS if name in parts[0]):
+    made = {name: parts[0][name] for name in _PASSAGE_ARRAYS if name in parts[0]}
+    for name in made if len(parts) > 1 else ():
         own = [part[name] for part in parts]
-        if name.endswith(".offsets") and len(own) > 1:
+        if name.endswith(".offsets"):
             own = [np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(offsets) for offsets in own]))]
-        made[name] = own[0] if len(own) == 1 else np.concatenate(own)
+        made[name] = np.concatenate(own)
     return made | metadata_arrays([row for part in parts for row in part["metadata"]], types, partial(place, parts))
 
 

@@ -22,6 +22,8 @@ from .sections import Section
 Keys = Callable[[Sequence[str]], Sequence[str]]
 
 
+#: The types of ids of passages.
+ID_TYPES = (str, int, np.integer)
 #: The arrays of a batch that change aliases, in the order in which they apply.
 _ALIASES = ("delete.alias", "alias")
 
@@ -59,8 +61,9 @@ class Names:
         """Apply a batch."""
         self._delete(batch)
         for kind, name in enumerate(_ALIASES):
-            for slot, alias in zip(batch[f"{name}.entity"].tolist(), batch.strings(f"{name}.name"), strict=True):
-                self._follow_alias(kind, slot, alias)
+            if f"{name}.entity" in batch.arrays:
+                for slot, alias in zip(batch[f"{name}.entity"].tolist(), batch.strings(f"{name}.name"), strict=True):
+                    self._follow_alias(kind, slot, alias)
         self._is_word += batch["entity.word"].astype(np.uint8).tobytes()
         self.relations |= dict.fromkeys(batch.strings("fact.relation"))
         ids: Sequence[PassageId] = batch["passage.id.number"].tolist() or batch.strings("passage.id")
@@ -190,4 +193,4 @@ def no_passage(id: Any) -> InputError:
 
 
 def _is_id(id: Any) -> bool:
-    return isinstance(id, str | int | np.integer) and not isinstance(id, bool)
+    return isinstance(id, ID_TYPES) and not isinstance(id, bool)

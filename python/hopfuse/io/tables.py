@@ -68,15 +68,16 @@ class Table:
 
 def from_rows(rows: Iterable[Any], spec: Spec, where: Callable[[int], str]) -> Table:
     """Return a table of mappings, one per row; optional columns may be absent from any of them."""
-    columns: dict[str, list[Any]] = {name: [] for name in spec.known}
-    known = set(spec.known)
+    names = spec.known
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    known = set(names)
     count = 0
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise InputError(f"{where(i)} is a {type(row).__name__}; a row is a mapping with {list(spec.required)}")
         if not spec.others and not known.issuperset(row):
             refuse_unknown(row, spec, where(i))
-        for name in spec.known:
+        for name in names:
             columns[name].append(row.get(name))
         count = i + 1
     return make_table(spec, dict(columns), count, where)

@@ -24,11 +24,13 @@ METRICS: tuple[Metric, ...] = ("ip", "cosine")
 STORAGES: tuple[Storage, ...] = ("float32", "float16", "bfloat16", "int8")
 _PART_BYTES = 1 << 24
 _CODED_BYTES = 1 << 28  # for vectors in memory, whose pages are not released; larger parts need fewer thread barriers
+_ONE_THREAD = 1 << 16  # numbers that a thread checks before others have started
 _PRECISIONS: dict[np.dtype[Any], Precision] = {
     np.dtype("float32"): "float32",
     np.dtype("float16"): "float16",
     np.dtype("uint16"): "bfloat16",
 }
+_BYTES = {precision: dtype.itemsize for dtype, precision in _PRECISIONS.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,15 +169,14 @@ class Corpus(KeepsDerived):
 
     def as_float32(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
         """Return rows start .. stop-1 as float32, without rounding; a view if they are float32 already."""
-        rows = self.vectors[start:stop]
-        return bfloat16_to_float32(rows) if self.precision == "bfloat16" else rows.astype(np.float32, copy=False)
+        return widened(self.vectors[start:stop])
 
     def parts(self, step: int = 1, part_bytes: int = _PART_BYTES) -> Iterator[slice]:
         """Yield slices of about ``part_bytes`` that cover the rows in order.
 
         All but the last have a multiple of ``step`` rows. Each is released after use; see :meth:`release`.
         """
-        size = max(1, part_bytes // (self.vectors.itemsize * self.dim * step)) * step
+        size = max(1, part_bytes // (_BYTES[self.precision] * self.dim * step)) * step
         for start in range(0, self.num_vectors, size):
             rows = slice(start, min(start + size, self.num_vectors))
             yield rows
@@ -216,11 +217,9 @@ class Corpus(KeepsDerived):
         >>> hf.Corpus.unchecked([[1.0, 2.0]]).checked()
         Corpus(vectors=1, dim=2, metric='ip', storage='float32')
         """
-        threads = thread_count(None)
+        threads = thread_count(None) if self.num_vectors * self.dim > _ONE_THREAD else 1
         for rows in self.parts():
-            with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
-                vectors = self.as_float32(rows.start, rows.stop)
-            wrong = first_unscorable(vectors, self.metric == "cosine", threads)
+            wrong = first_unscorable(self.as_float32(rows.start, rows.stop), self.metric == "cosine", threads)
             if wrong is not None:
                 raise _refusal(rows.start + wrong.row, wrong)
         return self
@@ -257,10 +256,17 @@ class Corpus(KeepsDerived):
         if not unsure.size:
             return
         some = Corpus(self.vectors[rows][unsure], self.metric, self.storage)
-        with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
-            wrong = first_unscorable(some.as_float32(), cosine)
+        wrong = first_unscorable(some.as_float32(), cosine)
         if wrong is not None:
             raise _refusal(rows.start + int(unsure[wrong.row]), wrong)
+
+
+def widened(vectors: NDArray[Any]) -> NDArray[np.float32]:
+    """Return stored vectors as float32, themselves if they are."""
+    if vectors.dtype == np.float32:
+        return vectors
+    with np.errstate(invalid="ignore"):  # for a signalling NaN, which is refused elsewhere
+        return bfloat16_to_float32(vectors) if vectors.dtype == np.uint16 else vectors.astype(np.float32)
 
 
 def _refusal(row: int, wrong: Unscorable) -> InputError:
@@ -283,6 +289,8 @@ def _rounded(array: NDArray[Any], bits: NDArray[np.uint16] | None, storage: str)
     if storage == "bfloat16":
         return np.ascontiguousarray(round_to_bfloat16(array) if bits is None else bits)
     numbers = array if bits is None else bfloat16_to_float32(bits)
+    if numbers.dtype == np.dtype(storage):
+        return np.ascontiguousarray(numbers)
     with np.errstate(over="ignore", invalid="ignore"):
         return np.ascontiguousarray(numbers, dtype=np.dtype(storage))
 
