@@ -498,9 +498,39 @@ def test_bm25_after_changes_equals_a_rebuild_and_shares_the_counts_of_the_genera
             assert repr(ours) == repr(theirs)
             assert ours.terms == theirs.terms
             assert_same_terms(ours, theirs)
+            chosen = np.flatnonzero(rng.random(len(rows)) < 0.3)
+            for some in (chosen, chosen[:0], np.arange(len(rows))):
+                assert_same_terms(ours.part(some), theirs.part(some))
             for term in range(len(theirs.terms)):
                 for a, b in zip(ours.column(term), theirs.column(term), strict=True):
                     assert (a.dtype, a.tobytes()) == (b.dtype, b.tobytes())
+
+
+def test_a_snapshot_with_deletions_shares_the_vectors_and_texts_of_the_generation(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    ids, vectors = [f"p{at}" for at in range(2000)], rng.standard_normal((2000, 96)).astype(np.float32)
+    rows = [{"id": id, "title": f"title of {id}", "text": f"text of {id} " * 40} for id in ids]
+    index = hf.Index.build(passages=rows, vectors=vectors)
+    index.save(tmp_path)
+    size = index.sections["passage.vectors"].nbytes + index.sections["passage.text.bytes"].nbytes
+    with hf.Index.open(tmp_path, writable=True) as live:
+        with live.change() as change:
+            change.delete_passages(ids[::7])
+            change.add_passages([{"id": "new", "text": "The sea."}], vectors=np.ones((1, 96)))
+        live.index.load()
+        assert live.index.corpus is not None
+        tracemalloc.start()
+        snapshot = live.refresh()
+        assert [snapshot.texts[at] for at in (0, 5, 6, -1)] == [rows[at]["text"] for at in (1, 6, 8)] + ["The sea."]
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert held < size // 8
+        right = [row for at, row in enumerate(rows) if at % 7] + [{"id": "new", "title": "", "text": "The sea."}]
+        kept = np.concatenate([vectors[np.arange(2000) % 7 > 0], np.ones((1, 96), np.float32)])
+        expected = hf.Index.build(passages=right, vectors=kept)
+        for name, array in expected.arrays().items():
+            assert snapshot.sections[name].whole().tobytes() == array.tobytes(), name
+            assert b"".join(snapshot.sections[name].blocks()) == array.tobytes(), name
 
 
 def test_a_batch_that_counts_a_term_twice_is_refused(tmp_path: Path) -> None:

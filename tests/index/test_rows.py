@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hopfuse.index.rows import GrownRows, take_rows, take_strings
+from hopfuse.index.columns import string_column
+from hopfuse.index.rows import GrownRows, TakenRows, take_rows, take_strings
 from hopfuse.index.sections import Section
 
 
@@ -88,10 +89,19 @@ def test_rows_and_strings_in_an_order(seed: int) -> None:
     for order in (np.flatnonzero(rng.random(30) < 0.7), rng.permutation(30), np.zeros(0, np.int64)):
         assert take_rows(offsets[:30], order).tolist() == offsets[:30][order].tolist()
         taken = take_strings("x", offsets, data, order)
-        ends = taken["x.offsets"]
-        found = [taken["x.bytes"][a:b].tobytes() for a, b in pairwise(ends)]
+        ends, joined = taken["x.offsets"].whole(), b"".join(texts[at] for at in order)
+        found = [taken["x.bytes"].part(a, b).tobytes() for a, b in pairwise(ends)]
         assert found == [texts[at] for at in order]
+        assert list(string_column(taken, "x")) == [string_column(taken, "x")[at] for at in range(order.size)]
+        assert b"".join(taken["x.bytes"].blocks()) == taken["x.bytes"].whole().tobytes() == joined
+        for first, last in rng.integers(0, len(joined) + 1, (9, 2)).tolist():
+            assert taken["x.bytes"].part(first, last).tobytes() == joined[first:last]
+        rows = TakenRows("rows", offsets[:30, None] + np.arange(3), order)
+        assert rows.whole().tolist() == [[offsets[at] + i for i in range(3)] for at in order]
+        assert b"".join(rows.blocks()) == rows.whole().tobytes()
+        some = rng.permutation(order.size)[:5]
+        assert rows.take(some).tolist() == rows.whole()[some].tolist()
     whole = np.arange(30)
     assert take_rows(offsets[:30], whole) is not offsets
     assert np.shares_memory(take_rows(offsets[:30], whole), offsets)
-    assert take_strings("x", offsets, data, whole)["x.bytes"] is data
+    assert np.shares_memory(take_strings("x", offsets, data, whole)["x.bytes"].whole(), data)

@@ -14,6 +14,8 @@ from .._arrays import codes
 from .._threads import thread_count
 from ..errors import InputError
 from ..types import Corpus, Graph
+from ..types.continued_corpus import ContinuedCorpus
+from . import cpu_continued
 from .calls import (
     DENSE_SUFFIXES,
     SUM_BEYOND,
@@ -172,7 +174,17 @@ def _vector_bits(corpus: Corpus) -> NDArray[Any]:
 
 def dense_topk(call: DenseCall) -> HitArrays:
     """Return ids, scores and counts of the k best rows for each query."""
+    hits, rescored = _dense_topk(call)
+    name = f"dense_topk_{DENSE_SUFFIXES[call.corpus.precision]}"
+    _record(name, call.threads, storage=call.corpus.storage, queries=len(rescored), rescored_rows=rescored)
+    return hits
+
+
+def _dense_topk(call: DenseCall) -> tuple[HitArrays, NDArray[np.int64]]:
+    """Return the hits of :func:`dense_topk`, and the number of rescored rows of each query."""
     corpus, batch = call.corpus, call.queries.shape[0]
+    if isinstance(corpus, ContinuedCorpus) and corpus.pieces:
+        return cpu_continued.topk(call, corpus, _dense_topk)
     hits: HitArrays = {
         "ids": np.empty((batch, call.k), np.int64),
         "scores": np.empty((batch, call.k), np.float32),
@@ -201,15 +213,15 @@ def dense_topk(call: DenseCall) -> HitArrays:
     if not call.is_checked and (is_filtered or not is_sound):  # without a filter, the kernel has read every row
         corpus.checked()
         if not is_sound:
-            return dense_topk(call._replace(is_checked=True))
-    name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
-    _record(name, call.threads, storage=corpus.storage, queries=batch, rescored_rows=rescored)
-    return hits
+            return _dense_topk(call._replace(is_checked=True))
+    return hits, rescored
 
 
 def similarity_weights(call: SimilarityCall) -> NDArray[np.float32]:
     """Return weights of all vectors of the corpus, (B, N)."""
     corpus, batch = call.corpus, call.queries.shape[0]
+    if isinstance(corpus, ContinuedCorpus):
+        return cpu_continued.similarity(call, corpus, similarity_weights)
     out = np.empty((batch, corpus.num_vectors), np.float32)
     is_filtered = call.allow.mask is not None or call.allow.indptr is not None
     _native.similarity(

@@ -10,6 +10,7 @@ from .._arrays.convert import is_on_device
 from .._arrays.mapped import mapping_of
 from ..errors import InputError
 from ..types import Corpus, Graph, Incidence, LabelSets
+from ..types.continued_corpus import ContinuedCorpus
 from . import _backends, automatic, resolve
 
 if TYPE_CHECKING:  # imported only when a device is used, to keep ``import hopfuse`` fast
@@ -59,7 +60,8 @@ def on_host(corpus: Corpus | None) -> dict[str, int]:
     """Return the bytes of a corpus in host memory, by use."""
     if corpus is None:
         return {"host_vectors": 0, "host_codes": 0}
-    vectors = 0 if mapping_of(corpus.vectors) is not None else corpus.vectors.nbytes
+    held = corpus.all_in_one.corpus.vectors if isinstance(corpus, ContinuedCorpus) else corpus.vectors
+    vectors = 0 if mapping_of(held) is not None else held.nbytes
     return {"host_vectors": vectors, "host_codes": code_bytes(corpus.num_vectors, corpus.dim)}
 
 

@@ -6,6 +6,7 @@ passage that states it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import FormatError, InputError
 from ..types import Corpus, EdgeStatements, Graph
+from ..types.continued_corpus import ContinuedCorpus
 from ..types.edge_statements import UNKNOWN
 from .batch import Slots
 from .columns import string_arrays
@@ -23,11 +25,12 @@ from .merge_facts import merge_facts
 from .merge_metadata import merge_metadata
 from .merge_terms import MergedTerms
 from .parts import fact_arrays, graph_arrays, statement_arrays, statements_of, term_arrays, word_arrays
-from .rows import take_rows, take_strings
+from .rows import TakenRows, is_whole, take_rows, take_strings
 from .schema import in_file_order
 from .sections import Section
 
-Arrays = dict[str, NDArray[Any]]
+#: Arrays, and sections that are made when they are read.
+Arrays = Mapping[str, NDArray[Any] | Section]
 
 
 class Places(NamedTuple):
@@ -84,15 +87,14 @@ def merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
 
 def _merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
     base, at = delta.base, places(delta)
-    arrays = _passage_arrays(delta, at) | _entity_arrays(delta, at)
+    arrays = {**_passage_arrays(delta, at), **_entity_arrays(delta, at)}
     arrays |= merge_metadata(delta, at.passages)
     made: dict[str, Any] = {}
     for key, name, order in (("corpus", "passage", at.passages), ("entity_corpus", "entity", at.entities)):
-        section = f"{name}.vectors"
         kept = getattr(base, key)
         if kept is not None:
-            arrays[section] = take_rows(delta.whole(section), order)
-            made[key] = Corpus.from_stored(arrays[section], metric=kept.metric, storage=kept.storage)
+            vectors, made[key] = _vectors(f"{name}.vectors", delta, kept, order)
+            arrays |= vectors
     for name in ("encoder.name.offsets", "encoder.name.bytes", "encoder.setting"):
         if name in base.sections:
             arrays[name] = base.sections[name].whole()
@@ -104,14 +106,14 @@ def _merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
         arrays |= word_arrays(made["words"], at.entities.size)
     if base.graph is not None:
         made["graph"], statements = _graph(delta, at)
-        arrays |= graph_arrays(made["graph"], at.passages.size) | statements
+        arrays |= {**graph_arrays(made["graph"], at.passages.size), **statements}
     if base.facts is not None:
         made["facts"], ranks = merge_facts(delta, at.passage, at.entity)
         arrays |= fact_arrays(made["facts"], at.passages.size, at.entities.size) | ranks
     if base.lexical is not None:
         made["lexical"] = MergedTerms(base.lexical, delta, at.passage, at.passages.size)
         arrays |= term_arrays(made["lexical"])
-    sections = {name: Section(name, array) for name, array in arrays.items()}
+    sections = {name: one if isinstance(one, Section) else Section(name, one) for name, one in arrays.items()}
     if base.lexical is not None:
         sections |= made["lexical"].sections()
     return in_file_order(sections), made
@@ -124,10 +126,12 @@ def _inverse(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
 
 def _passage_arrays(delta: DeltaRows, at: Places) -> Arrays:
-    arrays = _ids(delta, at)
-    for name in ("passage.title", "passage.text"):
-        arrays |= _taken(delta, name, at.passages)
-    return arrays | {"passage.length": take_rows(delta.whole("passage.length"), at.passages)}
+    return {
+        **_ids(delta, at),
+        **_taken(delta, "passage.title", at.passages),
+        **_taken(delta, "passage.text", at.passages),
+        "passage.length": take_rows(delta.whole("passage.length"), at.passages),
+    }
 
 
 def _ids(delta: DeltaRows, at: Places) -> Arrays:
@@ -143,8 +147,19 @@ def _ids(delta: DeltaRows, at: Places) -> Arrays:
     return {"passage.id.number": take_rows(numbers, at.passages)}
 
 
-def _taken(delta: DeltaRows, name: str, order: NDArray[np.int64]) -> Arrays:
-    return take_strings(name, delta.whole(f"{name}.offsets"), delta.whole(f"{name}.bytes"), order)
+def _taken(delta: DeltaRows, name: str, order: NDArray[np.int64]) -> dict[str, Section]:
+    return take_strings(name, *delta.column(name).arrays(), order)
+
+
+def _vectors(name: str, delta: DeltaRows, base: Corpus, order: NDArray[np.int64]) -> tuple[dict[str, Section], Corpus]:
+    """Return vectors in an order as a section, and as a corpus that shares those of the generation if it can."""
+    whole = delta.whole(name)
+    if is_whole(order, len(whole)):
+        return {name: Section(name, whole)}, ContinuedCorpus(base, whole)
+    if (order[1:] > order[:-1]).all():
+        return {name: TakenRows(name, whole, order)}, ContinuedCorpus(base, whole, order)
+    vectors = take_rows(whole, order)  # names that were added precede the words
+    return {name: Section(name, vectors)}, Corpus.from_stored(vectors, metric=base.metric, storage=base.storage)
 
 
 def _entity_arrays(delta: DeltaRows, at: Places) -> Arrays:

@@ -24,7 +24,6 @@ from .parts import (
     statements_of,
     word_arrays,
 )
-from .rows import take_strings
 from .words import WordInfo
 
 Arrays = dict[str, NDArray[Any]]
@@ -58,7 +57,7 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
         **_entity_arrays(whole, entities),
         **metadata_rows(whole.metadata, passages),
     }
-    if whole.encoder is not None and (whole.vectors is not None or whole.entity_vectors is not None):
+    if whole.encoder is not None and not whole.sections.keys().isdisjoint(("passage.vectors", "entity.vectors")):
         arrays |= encoder_arrays(EncoderInfo.of(whole.encoder))
     if whole.words is not None:
         words = whole.words
@@ -169,17 +168,17 @@ def _num_stated(facts: Facts, allow: NDArray[np.bool_]) -> Rows:
 def _passage_arrays(whole: Contents, rows: Rows) -> Arrays:
     ids = whole.passage_ids
     arrays = {
-        **take_strings("passage.title", *whole.titles.arrays(), rows),
-        **take_strings("passage.text", *whole.texts.arrays(), rows),
+        **whole.titles.take("passage.title", rows),
+        **whole.texts.take("passage.text", rows),
         "passage.length": whole.passage_lengths[rows],
     }
     if isinstance(ids, StringColumn) and rows.size:
-        arrays |= take_strings("passage.id", *ids.arrays(), rows)
+        arrays |= ids.take("passage.id", rows)
     else:
         numbers = np.array(ids[:], np.int64) if not isinstance(ids, StringColumn) else np.zeros(0, np.int64)
         arrays["passage.id.number"] = numbers[rows]
-    if whole.vectors is not None:
-        arrays["passage.vectors"] = whole.vectors[rows]
+    if whole.dim is not None:
+        arrays["passage.vectors"] = whole.sections["passage.vectors"].take(rows)
     return arrays
 
 
@@ -187,12 +186,12 @@ def _entity_arrays(whole: Contents, rows: Rows) -> Arrays:
     aliases: RaggedStrings = whole.entity_aliases
     own = [aliases[int(row)] for row in rows]
     arrays = {
-        **take_strings("entity.name", *whole.entity_names.arrays(), rows),
+        **whole.entity_names.take("entity.name", rows),
         "entity.alias.rows": np.cumsum([0, *map(len, own)], dtype=np.int64),
         **string_arrays("entity.alias", [alias for row in own for alias in row]),
     }
-    if whole.entity_vectors is not None:
-        arrays["entity.vectors"] = whole.entity_vectors[rows]
+    if "entity.vectors" in whole.sections:
+        arrays["entity.vectors"] = whole.sections["entity.vectors"].take(rows)
     return arrays
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,10 @@ class Section:
         self._verify(start * size, stop * size)
         return self._array[start:stop]
 
+    def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Verify the array, and return some of its rows as an array of their own."""
+        return self.whole()[rows]
+
     def blocks(self) -> Iterator[memoryview]:
         """Verify the array, and yield the blocks of its payload; the pages of a mapped one are released after use."""
         array = self.whole()
@@ -84,11 +89,13 @@ class Section:
 
 
 class MadeSection(Section):
-    """A one-dimensional array that is made each time it is read, and not kept; ``make`` yields it in parts."""
+    """An array that is made each time it is read, and not kept; ``make`` yields it in parts of whole rows."""
 
     __slots__ = ("_dtype", "_make", "_shape")
 
-    def __init__(self, label: str, shape: tuple[int], dtype: Any, make: Callable[[], Iterator[NDArray[Any]]]) -> None:
+    def __init__(
+        self, label: str, shape: tuple[int, ...], dtype: Any, make: Callable[[], Iterator[NDArray[Any]]]
+    ) -> None:
         self.label = label
         self._shape = shape
         self._dtype: np.dtype[Any] = np.dtype(dtype)
@@ -107,11 +114,11 @@ class MadeSection(Section):
     @property
     def nbytes(self) -> int:
         """Bytes of the array; it is not made."""
-        return self._shape[0] * self._dtype.itemsize
+        return prod(self._shape) * self._dtype.itemsize
 
     def whole(self) -> NDArray[Any]:
         """Make and return the whole array."""
-        return np.concatenate([np.zeros(0, self._dtype), *self._make()])
+        return np.concatenate([np.zeros((0, *self._shape[1:]), self._dtype), *self._make()])
 
     def part(self, start: int, stop: int) -> NDArray[Any]:
         """Return elements start .. stop-1; the whole array is made."""
@@ -119,11 +126,15 @@ class MadeSection(Section):
 
     def blocks(self) -> Iterator[memoryview]:
         """Make the array in parts, and yield the blocks of its payload."""
-        made = bytearray()
+        block, held = np.empty(BLOCK, np.uint8), 0
         for part in self._make():
-            made += part.astype(part.dtype.newbyteorder("<"), copy=False).data
-            while len(made) >= BLOCK:
-                yield memoryview(bytes(made[:BLOCK]))
-                del made[:BLOCK]
-        if made:
-            yield memoryview(made)
+            payload = np.ascontiguousarray(part, part.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
+            while payload.size:
+                taken = payload[: BLOCK - held]
+                block[held : held + taken.size] = taken
+                payload, held = payload[taken.size :], held + taken.size
+                if held == BLOCK:
+                    yield block.data
+                    block, held = np.empty(BLOCK, np.uint8), 0
+        if held:
+            yield block[:held].data

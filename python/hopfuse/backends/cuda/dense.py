@@ -265,9 +265,10 @@ def resident(runtime: Runtime, corpus: Corpus) -> Resident:
         if corpus.num_vectors > MAX_ROWS:
             raise InputError(f"the corpus has {corpus.num_vectors} rows; a device searches up to {MAX_ROWS}")
         suffix = DENSE_SUFFIXES[corpus.precision]
-        require(runtime, corpus.vectors.nbytes + 4 * corpus.num_vectors, "the corpus")
+        given = corpus.vectors
+        require(runtime, given.nbytes + 4 * corpus.num_vectors, "the corpus")
         with runtime.resident():
-            vectors = runtime.upload(corpus.vectors if suffix == "f32" else corpus.vectors.view(np.uint16))
+            vectors = runtime.upload(given if suffix == "f32" else given.view(np.uint16))
             norms = runtime.empty(corpus.num_vectors, np.float32)
             arguments = [vectors, np.int64(corpus.num_vectors), np.int32(corpus.dim), norms]
             runtime.launch(f"dense_norms_{suffix}", blocks(corpus.num_vectors, ROWS_PER_BLOCK), THREADS, arguments)

@@ -1,0 +1,75 @@
+"""Search a corpus that continues another one: its pieces one by one, with the codes that other corpora share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..types.continued_corpus import ContinuedCorpus, CorpusPart
+from ..types.hits import PAD_ID, PAD_SCORE
+from .calls import DenseCall, HitArrays, RowFilter, SimilarityCall
+
+
+def topk(
+    call: DenseCall, corpus: ContinuedCorpus, search: Callable[[DenseCall], tuple[HitArrays, NDArray[np.int64]]]
+) -> tuple[HitArrays, NDArray[np.int64]]:
+    """Return the k best rows of all pieces, which are among the k best of each, and the numbers of rescored rows.
+
+    Parameters
+    ----------
+    call : DenseCall
+    corpus : ContinuedCorpus
+        That of the call.
+    search : callable
+        Searches one piece.
+    """
+    ids, scores = list[NDArray[np.int64]](), list[NDArray[np.float32]]()
+    rescored = np.zeros(call.queries.shape[0], np.int64)
+    for piece in corpus.pieces:
+        k = min(call.k, piece.corpus.num_vectors)
+        found, more = search(call._replace(corpus=piece.corpus, k=k, allow=_of_piece(call.allow, piece)))
+        is_valid = np.arange(k) < found["counts"][:, None]
+        rows = found["ids"] if piece.place is None else np.searchsorted(piece.place, found["ids"])
+        ids.append(np.where(is_valid, rows + piece.rows.start, PAD_ID))
+        scores.append(np.where(is_valid, found["scores"], PAD_SCORE))
+        rescored += more
+    all_ids, all_scores = np.concatenate(ids, axis=1), np.concatenate(scores, axis=1)
+    # ids ascend from piece to piece, and equal scores of a piece are in the order of ids
+    best = np.argsort(-all_scores, axis=1, kind="stable")[:, : call.k]
+    kept = np.take_along_axis(all_ids, best, axis=1)
+    hits = {
+        "ids": kept,
+        "scores": np.take_along_axis(all_scores, best, axis=1),
+        "counts": np.count_nonzero(kept != PAD_ID, axis=1),
+    }
+    return hits, rescored
+
+
+def similarity(
+    call: SimilarityCall, corpus: ContinuedCorpus, weigh: Callable[[SimilarityCall], NDArray[np.float32]]
+) -> NDArray[np.float32]:
+    """Return the weights of the vectors that remain, (B, N), as ``weigh`` computes them with the others left out."""
+    whole = corpus.all_in_one
+    found = weigh(call._replace(corpus=whole.corpus, allow=_of_piece(call.allow, whole)))
+    return found if whole.place is None else np.take(found, whole.place, axis=1)
+
+
+def _of_piece(allow: RowFilter, piece: CorpusPart) -> RowFilter:
+    """Return a filter of the corpus as a filter of a piece, which also leaves out what was removed from it."""
+    rows, place, size = piece.rows, piece.place, piece.corpus.num_vectors
+    if allow.indptr is not None:
+        ids, indptr = allow.ids, allow.indptr
+        assert ids is not None
+        own = (ids >= rows.start) & (ids < rows.stop)
+        kept = ids[own] - rows.start
+        before = np.concatenate([[0], np.cumsum(own)])
+        return RowFilter(None, before[indptr], kept if place is None else place[kept], allow.shared)
+    if place is None:
+        return allow if allow.mask is None else allow._replace(mask=np.ascontiguousarray(allow.mask[..., rows]))
+    if allow.mask is None:
+        return RowFilter(piece.mask)
+    mask = np.zeros((*allow.mask.shape[:-1], size), np.uint8)
+    mask[..., place] = allow.mask[..., rows]
+    return allow._replace(mask=mask)

@@ -1,0 +1,121 @@
+"""A corpus that continues another one: some of its vectors, and further ones."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.codes import Precision
+from .corpus import Corpus, widened
+
+
+class CorpusPart(NamedTuple):
+    """A corpus some of whose vectors belong to another corpus."""
+
+    corpus: Corpus
+    rows: slice
+    """The rows of the other corpus that are in the part."""
+    place: NDArray[np.int64] | None
+    """Their places in the part, ascending; None for all of it."""
+    mask: NDArray[np.uint8] | None
+    """1 at these places and 0 at others; None for all of it."""
+
+
+class ContinuedCorpus(Corpus):
+    """The vectors that remain of a corpus and of others behind it, without a copy. Immutable.
+
+    It is equal to a corpus of these vectors alone. On the CPU, all corpora that continue the same one share its vectors
+    and its codes, and have codes of the vectors behind it.
+
+    Parameters
+    ----------
+    base : Corpus
+    whole : ndarray of the dtype of ``base.vectors``, shape (n + m, d)
+        The n vectors of ``base``, and m vectors behind it. C-contiguous.
+    rows : ndarray of int64, shape (N,), optional
+        The rows of ``whole`` that remain, ascending. Default: all.
+
+    Raises
+    ------
+    InputError
+        As :meth:`Corpus.from_stored`, for the vectors behind ``base``.
+
+    Examples
+    --------
+    >>> import numpy as np, hopfuse as hf
+    >>> from hopfuse.types.continued_corpus import ContinuedCorpus
+    >>> whole = np.eye(3, dtype=np.float32)
+    >>> some = ContinuedCorpus(hf.Corpus.from_array(whole[:2]), whole, np.array([1, 2]))
+    >>> hf.dense_topk([[3.0, 1.0, 2.0]], some, 2).row(0)
+    [(1, 2.0), (0, 1.0)]
+    """
+
+    def __init__(self, base: Corpus, whole: NDArray[Any], rows: NDArray[np.int64] | None = None) -> None:
+        added = Corpus.from_stored(whole[base.num_vectors :], metric=base.metric, storage=base.storage)
+        all_in_one = CorpusPart(Corpus(whole, base.metric, base.storage), slice(0, len(whole)), None, None)
+        if rows is not None:
+            mask = np.zeros(len(whole), np.uint8)
+            mask[rows] = 1
+            all_in_one = all_in_one._replace(rows=slice(0, rows.size), place=rows, mask=mask)
+        # the fields of a frozen class
+        self.__dict__.update(metric=base.metric, storage=base.storage, derived={})
+        self.__dict__.update(all_in_one=all_in_one, pieces=_pieces(all_in_one, base, added))
+
+    all_in_one: CorpusPart
+    """A corpus of ``whole``."""
+    pieces: tuple[CorpusPart, ...]
+    """``base`` and the corpus of what is behind it, without those of which nothing remains."""
+
+    @property
+    def vectors(self) -> NDArray[Any]:
+        """The vectors; if some were removed, the array is made and not kept."""
+        return self._of(slice(None))
+
+    @property
+    def precision(self) -> Precision:
+        """Precision of the vectors."""
+        return self.all_in_one.corpus.precision
+
+    def as_float32(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
+        """Return rows start .. stop-1 as float32, without rounding."""
+        return widened(self._of(slice(start, stop)))
+
+    def release(self, rows: slice = slice(None)) -> None:
+        """Do nothing: some of the memory is not that of a file."""
+
+    @property
+    def num_vectors(self) -> int:
+        """N."""
+        return int(self.all_in_one.rows.stop)
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self.all_in_one.corpus.dim
+
+    def checked(self) -> Corpus:
+        """Return the corpus itself: all its vectors were checked."""
+        return self
+
+    def _of(self, rows: slice) -> NDArray[Any]:
+        whole, place = self.all_in_one.corpus.vectors, self.all_in_one.place
+        return whole[rows if place is None else place[rows]]
+
+
+def _pieces(all_in_one: CorpusPart, *corpora: Corpus) -> tuple[CorpusPart, ...]:
+    """Return the parts of a corpus that are in each of the corpora which it consists of, without empty ones."""
+    pieces, begin, first = list[CorpusPart](), 0, 0
+    place, mask = all_in_one.place, all_in_one.mask
+    for corpus in corpora:
+        last = first + corpus.num_vectors
+        end = last if place is None else int(np.searchsorted(place, last))
+        own = slice(begin, end)
+        if place is None or mask is None or end - begin == last - first:
+            piece = CorpusPart(corpus, own, None, None)
+        else:
+            piece = CorpusPart(corpus, own, place[own] - first, mask[first:last])
+        pieces += [piece] if end > begin else []
+        begin, first = end, last
+    return tuple(pieces)
