@@ -14,11 +14,12 @@ from ..types import Corpus
 from .additions import ReadPassages, check_read
 from .batch import LEAST_WEIGHT, MOST_WEIGHT
 from .change_batch import BatchBuilder, ChangeRows
-from .change_rows import EDGE_KEYS, alias_pairs, end_of, fact_rows, listed, passage_arrays
+from .change_rows import EDGE_KEYS, End, alias_pairs, end_of, fact_rows, listed, passage_arrays
 from .contents import Contents, PassageId
 from .filters import Where
 from .names import Names
 
+_ENDS = {"src", "dst"}
 _NUMBERS = (int, float, np.number)
 
 
@@ -155,28 +156,24 @@ class Change:
         graph = self._base.graph
         if graph is None:
             raise InputError("the index has no graph; to add edges, build it with a graph, even one without edges")
+        first = graph.edge_type_names[0]
         for at, edge in enumerate(edges):
-            if not isinstance(edge, Mapping) or not {"src", "dst"} <= edge.keys() <= EDGE_KEYS:
+            if not isinstance(edge, Mapping) or not _ENDS <= edge.keys() <= EDGE_KEYS:
                 raise InputError(
                     f"edges[{at}] is {edge!r}; it must be a mapping with src and dst; allowed: {sorted(EDGE_KEYS)}"
                 )
-            weight, kind = edge.get("weight", 1.0), edge.get("type", graph.edge_type_names[0])
+            weight, kind, by = edge.get("weight", 1.0), edge.get("type", first), edge.get("stated_by")
             if (
-                isinstance(weight, bool)
-                or not isinstance(weight, _NUMBERS)
+                not isinstance(weight, _NUMBERS)
+                or isinstance(weight, bool)
                 or not LEAST_WEIGHT <= weight <= MOST_WEIGHT
             ):
                 raise InputError(f"edges[{at}] has the weight {weight!r}; it must be a number from 2^-64 to 2^64")
             if not isinstance(kind, str):
                 raise InputError(f"edges[{at}] has the type {kind!r}; it must be a string")
-            ends = end_of(edge["src"], f"edges[{at}]"), end_of(edge["dst"], f"edges[{at}]")
-            by = edge.get("stated_by")
-            at_passages = [key for what, key in ends if what == "passage"]
-            if by is not None and at_passages and by not in at_passages:
-                raise InputError(
-                    f"edges[{at}] is at the passage {at_passages[0]!r} and stated by {by!r}; an edge at a passage "
-                    "belongs to that passage: leave stated_by out"
-                )
+            ends = end_of(edge["src"], at), end_of(edge["dst"], at)
+            if by is not None:
+                _check_owner(at, ends, by)
             self._rows.edges.append((*ends, kind, float(weight), by))
 
     def delete_edges(self, edges: Iterable[Mapping[str, Any]]) -> None:
@@ -186,12 +183,12 @@ class Change:
             if (
                 graph is None
                 or not isinstance(edge, Mapping)
-                or not {"src", "dst"} <= set(edge) <= EDGE_KEYS - {"weight", "stated_by"}
+                or not _ENDS <= edge.keys() <= EDGE_KEYS - {"weight", "stated_by"}
             ):
                 raise InputError(
                     f"edges[{at}] is {edge!r}; it must be a mapping with src, dst and type, for an index with a graph"
                 )
-            ends = end_of(edge["src"], f"edges[{at}]"), end_of(edge["dst"], f"edges[{at}]")
+            ends = end_of(edge["src"], at), end_of(edge["dst"], at)
             self._rows.deleted["edge"].append((*ends, edge.get("type", graph.edge_type_names[0])))
 
     def add_facts(self, facts: Iterable[Sequence[Any]]) -> None:
@@ -313,3 +310,13 @@ class Change:
                 f"vectors have shape ({corpus.num_vectors}, {corpus.dim}); they must have shape ({count}, {own.dim})"
             )
         return corpus.vectors
+
+
+def _check_owner(at: int, ends: Sequence[End], by: Any) -> None:
+    """Refuse an edge at a passage that another passage states."""
+    at_passages = [key for what, key in ends if what == "passage"]
+    if at_passages and by not in at_passages:
+        raise InputError(
+            f"edges[{at}] is at the passage {at_passages[0]!r} and stated by {by!r}; an edge at a passage belongs to "
+            "that passage: leave stated_by out"
+        )

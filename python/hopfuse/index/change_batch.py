@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -66,7 +66,7 @@ class BatchBuilder:
         self._made: dict[str, NDArray[Any]] = {}
         self._hidden = self._hidden_passages()
         self._gone_passages = self._deleted_passages()
-        self._gone_entities = sorted(set(map(names.entity, rows.deleted["entity"])))
+        self._gone_entities = set(map(names.entity, rows.deleted["entity"]))
         self._new_passages: dict[PassageId, int] = {}
         self._new_entities: dict[str, int] = {}
 
@@ -79,8 +79,8 @@ class BatchBuilder:
             The change names something that does not exist, adds something that exists, or exceeds its filter.
         """
         rows, names, made = self._rows, self._names, self._made
-        set_rows(made, "delete.passage", self._gone_passages)
-        set_rows(made, "delete.entity", self._gone_entities)
+        set_rows(made, "delete.passage", sorted(self._gone_passages))
+        set_rows(made, "delete.entity", sorted(self._gone_entities))
         self._add_passages()
         listed = self._listed_entities()
         self._new_entities = {name: names.slots.entities + at for at, name in enumerate(listed)}
@@ -117,10 +117,10 @@ class BatchBuilder:
         stating = [*(edge[4] for edge in rows.edges), *(fact[3] for fact in rows.facts)]
         return names.hidden([*rows.deleted["passage"], *rows.replaced, *ends, *stating], only)
 
-    def _deleted_passages(self) -> list[int]:
+    def _deleted_passages(self) -> set[int]:
         names, rows = self._names, self._rows
         replaced = {names.passage(id) for id in rows.replaced if names.has_passage(id)} - self._hidden
-        return sorted(replaced.union(map(self._old_passage, rows.deleted["passage"])))
+        return replaced.union(map(self._old_passage, rows.deleted["passage"]))
 
     def _old_passage(self, id: Any) -> int:
         slot = self._names.passage(id)
@@ -234,11 +234,11 @@ class BatchBuilder:
             made |= string_arrays("fact.relation", relations)
 
 
-def _kept_slot(added: Mapping[Any, int], key: Any, find: Callable[[Any], int], gone: Sequence[int], what: str) -> int:
+def _kept_slot(added: Mapping[Any, int], key: Any, find: Callable[[Any], int], gone: Set[int], what: str) -> int:
     """Return the slot of something that the change adds, or that exists and is not deleted."""
-    if isinstance(key, ID_TYPES) and key in added:
-        return added[key]
-    slot = find(key)
-    if slot in gone:
-        raise InputError(f"the change deletes the {what} {key!r}, and names it elsewhere; leave one out")
+    slot = added.get(key) if isinstance(key, ID_TYPES) else None
+    if slot is None:
+        slot = find(key)
+        if slot in gone:
+            raise InputError(f"the change deletes the {what} {key!r}, and names it elsewhere; leave one out")
     return slot

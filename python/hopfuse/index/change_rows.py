@@ -17,6 +17,7 @@ from .contents import text_to_index
 from .metadata_build import metadata_arrays
 
 End = tuple[str, Any]
+_PAIR = (tuple, list)
 EDGE_KEYS = {"src", "dst", "type", "weight", "stated_by"}
 
 
@@ -101,10 +102,10 @@ def fact_rows(given: Any, width: int, what: str) -> list[tuple[Any, ...]]:
     return rows
 
 
-def end_of(end: Any, where: str) -> End:
-    """Return the end of an edge: its kind, and its id or name."""
-    if not isinstance(end, tuple | list) or len(end) != 2 or end[0] not in ("passage", "entity"):
-        raise InputError(f"{where} has the end {end!r}; it must be ('passage', id) or ('entity', name)")
+def end_of(end: Any, at: int) -> End:
+    """Return the end of edge ``at``: its kind, and its id or name."""
+    if not isinstance(end, _PAIR) or len(end) != 2 or end[0] not in ("passage", "entity"):
+        raise InputError(f"edges[{at}] has the end {end!r}; it must be ('passage', id) or ('entity', name)")
     return (end[0], end[1])
 
 

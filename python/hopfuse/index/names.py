@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,9 +113,8 @@ class Names:
             raise InputError(f"there is no single entity with the name {name!r}: {why}")
         return slots[0]
 
-    def check_new_ids(self, ids: Sequence[PassageId], replaced: Iterable[int], where: Callable[[int], str]) -> None:
-        """Refuse ids that exist and are not replaced, and ids of another type than the index's."""
-        gone = set(replaced)
+    def check_new_ids(self, ids: Sequence[PassageId], gone: Collection[int], where: Callable[[int], str]) -> None:
+        """Refuse ids that exist and are not those of the slots ``gone``, and ids of another type than the index's."""
         for at, id in enumerate(ids):
             if self._kind is not None and not isinstance(id, self._kind):
                 raise InputError(
@@ -128,7 +127,7 @@ class Names:
                     "hopfuse add --replace"
                 )
 
-    def has_entity(self, name: str, gone: Sequence[int] = ()) -> bool:
+    def has_entity(self, name: str, gone: Collection[int] = ()) -> bool:
         """Return whether an entity with the name exists, apart from the slots ``gone``."""
         return any(slot not in gone for slot in self._entities.get(name, ()))
 
