@@ -52,7 +52,10 @@ def test_codes_are_those_of_the_corpus_that_it_continues(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(corpus_module, "encode", counted)
     for rows in (None, np.arange(0, 5000, 3)):
-        hf.dense_topk(whole[:3], ContinuedCorpus(base, whole, rows), 5)
+        hf.dense_topk(whole[:3], ContinuedCorpus(base, whole, rows), 5, backend="cpu")
+        call = hf.backend_info()["backends"]["cpu"]["last_calls"]["dense_topk_f32"]
+        assert call["queries"] == 3
+        assert call["rescored_rows"] >= 2 * 3 * 5  # of both pieces
     assert encoded == [200, 200]
 
 

@@ -172,49 +172,44 @@ def _vector_bits(corpus: Corpus) -> NDArray[Any]:
     return corpus.vectors if corpus.precision == "float32" else corpus.vectors.view(np.uint16)
 
 
-def dense_topk(call: DenseCall) -> HitArrays:
-    """Return ids, scores and counts of the k best rows for each query."""
-    hits, rescored = _dense_topk(call)
-    name = f"dense_topk_{DENSE_SUFFIXES[call.corpus.precision]}"
-    _record(name, call.threads, storage=call.corpus.storage, queries=len(rescored), rescored_rows=rescored)
-    return hits
-
-
-def _dense_topk(call: DenseCall) -> tuple[HitArrays, NDArray[np.int64]]:
-    """Return the hits of :func:`dense_topk`, and the number of rescored rows of each query."""
+def dense_topk(call: DenseCall, rescored: NDArray[np.int64] | None = None) -> HitArrays:
+    """Return ids, scores and counts of the k best rows for each query; set the numbers of rescored rows, if given."""
     corpus, batch = call.corpus, call.queries.shape[0]
+    rescored, is_sound = np.zeros(batch, np.int64) if rescored is None else rescored, False
     if isinstance(corpus, ContinuedCorpus) and corpus.pieces:
-        return cpu_continued.topk(call, corpus, _dense_topk)
-    hits: HitArrays = {
-        "ids": np.empty((batch, call.k), np.int64),
-        "scores": np.empty((batch, call.k), np.float32),
-        "counts": np.zeros(batch, np.int64),
-    }
-    rescored, is_sound = np.zeros(batch, np.int64), False
-    if batch and call.k:
-        mask, indptr, ids, shared = call.allow
-        is_sound = _native.dense_topk(
-            _vector_bits(corpus),
-            type=codes.types()[corpus.precision],
-            cosine=corpus.metric == "cosine",
-            queries=call.queries,
-            k=call.k,
-            allow_mask=mask,
-            allow_indptr=indptr,
-            allow_ids=ids,
-            allow_shared=shared,
-            threads=call.threads,
-            rescored=rescored,
-            **(corpus.codes(call.threads) if call.is_checked else _NO_CODES),
-            **hits,
-        )
-        corpus.release()
+        hits, is_sound = cpu_continued.topk(call, corpus, dense_topk, rescored), True
+    else:
+        hits = {
+            "ids": np.empty((batch, call.k), np.int64),
+            "scores": np.empty((batch, call.k), np.float32),
+            "counts": np.zeros(batch, np.int64),
+        }
+        if batch and call.k:
+            mask, indptr, ids, shared = call.allow
+            is_sound = _native.dense_topk(
+                _vector_bits(corpus),
+                type=codes.types()[corpus.precision],
+                cosine=corpus.metric == "cosine",
+                queries=call.queries,
+                k=call.k,
+                allow_mask=mask,
+                allow_indptr=indptr,
+                allow_ids=ids,
+                allow_shared=shared,
+                threads=call.threads,
+                rescored=rescored,
+                **(corpus.codes(call.threads) if call.is_checked else _NO_CODES),
+                **hits,
+            )
+            corpus.release()
     is_filtered = call.allow.mask is not None or call.allow.indptr is not None
     if not call.is_checked and (is_filtered or not is_sound):  # without a filter, the kernel has read every row
         corpus.checked()
         if not is_sound:
-            return _dense_topk(call._replace(is_checked=True))
-    return hits, rescored
+            return dense_topk(call._replace(is_checked=True), rescored)
+    name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
+    _record(name, call.threads, storage=corpus.storage, queries=batch, rescored_rows=rescored)
+    return hits
 
 
 def similarity_weights(call: SimilarityCall) -> NDArray[np.float32]:

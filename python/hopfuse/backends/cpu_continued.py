@@ -13,9 +13,12 @@ from .calls import DenseCall, HitArrays, RowFilter, SimilarityCall
 
 
 def topk(
-    call: DenseCall, corpus: ContinuedCorpus, search: Callable[[DenseCall], tuple[HitArrays, NDArray[np.int64]]]
-) -> tuple[HitArrays, NDArray[np.int64]]:
-    """Return the k best rows of all pieces, which are among the k best of each, and the numbers of rescored rows.
+    call: DenseCall,
+    corpus: ContinuedCorpus,
+    search: Callable[[DenseCall, NDArray[np.int64]], HitArrays],
+    rescored: NDArray[np.int64],
+) -> HitArrays:
+    """Return the k best rows of all pieces, which are among the k best of each.
 
     Parameters
     ----------
@@ -23,28 +26,29 @@ def topk(
     corpus : ContinuedCorpus
         That of the call.
     search : callable
-        Searches one piece.
+        Searches one piece, and sets the numbers of rescored rows.
+    rescored : ndarray of int64, shape (B,)
+        Set to their sums.
     """
-    ids, scores = list[NDArray[np.int64]](), list[NDArray[np.float32]]()
-    rescored = np.zeros(call.queries.shape[0], np.int64)
+    ids, scores, total = list[NDArray[np.int64]](), list[NDArray[np.float32]](), np.zeros_like(rescored)
     for piece in corpus.pieces:
-        k = min(call.k, piece.corpus.num_vectors)
-        found, more = search(call._replace(corpus=piece.corpus, k=k, allow=_of_piece(call.allow, piece)))
+        k, rescored[:] = min(call.k, piece.corpus.num_vectors), 0
+        found = search(call._replace(corpus=piece.corpus, k=k, allow=_of_piece(call.allow, piece)), rescored)
         is_valid = np.arange(k) < found["counts"][:, None]
         rows = found["ids"] if piece.place is None else np.searchsorted(piece.place, found["ids"])
         ids.append(np.where(is_valid, rows + piece.rows.start, PAD_ID))
         scores.append(np.where(is_valid, found["scores"], PAD_SCORE))
-        rescored += more
+        total += rescored
+    rescored[:] = total
     all_ids, all_scores = np.concatenate(ids, axis=1), np.concatenate(scores, axis=1)
     # ids ascend from piece to piece, and equal scores of a piece are in the order of ids
     best = np.argsort(-all_scores, axis=1, kind="stable")[:, : call.k]
     kept = np.take_along_axis(all_ids, best, axis=1)
-    hits = {
+    return {
         "ids": kept,
         "scores": np.take_along_axis(all_scores, best, axis=1),
         "counts": np.count_nonzero(kept != PAD_ID, axis=1),
     }
-    return hits, rescored
 
 
 def similarity(
