@@ -215,6 +215,9 @@ class MemoryPointer:
     def __init__(self, mem: Any, offset: int) -> None:
         self.mem, self.ptr = mem, mem.ptr + offset
 
+    def __add__(self, nbytes: int) -> MemoryPointer:
+        return MemoryPointer(self.mem, self.ptr - self.mem.ptr + nbytes)
+
 
 class _Pooled:
     """A block in use of a pool."""
@@ -295,14 +298,18 @@ def _pinned(nbytes: int) -> Any:
     buffer = (ctypes.c_char * nbytes)()
     _pinned_buffers.append(buffer)
     begin = ctypes.addressof(buffer)
-    runtime_pinned.add(begin)
+    _pinned_at.append((begin, begin + nbytes))
     lent = (ctypes.c_char * nbytes).from_address(begin)
     weakref.finalize(lent, ctypes.memset, begin, POISON, nbytes).atexit = False
     return lent
 
 
 _pinned_buffers: list[Any] = []
-runtime_pinned: set[int] = set()
+_pinned_at: list[tuple[int, int]] = []
+
+
+def _is_pinned(address: int) -> bool:
+    return any(begin <= address < end for begin, end in _pinned_at)
 
 
 # ---- Arrays ------------------------------------------------------------------------------------------------------
@@ -323,7 +330,7 @@ class FakeArray:
 
     @property
     def data(self) -> Any:
-        return SimpleNamespace(ptr=self.host.__array_interface__["data"][0])
+        return SimpleNamespace(ptr=self.host.__array_interface__["data"][0], mem=getattr(self.memory, "mem", None))
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -367,7 +374,7 @@ class Runtime:
         self.waits = 0
 
     def memcpyAsync(self, dst: int, src: int, size: int, kind: int, stream: int) -> None:  # noqa: N802
-        cuda.copy(dst, src, size, kind, stream, src in runtime_pinned)
+        cuda.copy(dst, src, size, kind, stream, _is_pinned(src))
 
     def memsetAsync(self, ptr: int, value: int, size: int, stream: int) -> None:  # noqa: N802
         cuda.submit(stream, lambda: ctypes.memset(ptr, value, size) and None, (Touch(ptr, size, True),))
@@ -378,7 +385,7 @@ class Runtime:
         self.waits += 1
 
     def pointerGetAttributes(self, ptr: int) -> Any:  # noqa: N802
-        return SimpleNamespace(type=1 if ptr in runtime_pinned else 0, device=self.devices.get(ptr, cuda.device))
+        return SimpleNamespace(type=int(_is_pinned(ptr)), device=self.devices.get(ptr, cuda.device))
 
     def getDeviceProperties(self, device: int) -> Any:  # noqa: N802
         return {"name": b"A host in disguise"}

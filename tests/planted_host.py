@@ -15,8 +15,8 @@ import pytest
 
 #: The modules to reload with a bug in one of them, each after those that it imports.
 MODULES = (
-    "recording_memory", "cublas", "cupy_errors", "cupy_modules", "cupy_interop", "cupy_capture", "cupy_runtime",
-    "device_ops", "recordings",
+    "recording_memory", "cublas", "cupy_errors", "cupy_modules", "cupy_interop", "cupy_capture", "cupy_staging",
+    "cupy_runtime", "device_ops", "recordings",
 )  # fmt: skip
 
 
@@ -51,6 +51,7 @@ def load_with(monkeypatch: pytest.MonkeyPatch, bug: Bug | None) -> Any:
 
 
 RUNTIME, CAPTURE, MEMORY, ANY_CASE = "cupy_runtime", "cupy_capture", "recording_memory", "explain_says_what_runs"
+STAGING = "cupy_staging"
 ON_DEVICE, CURRENT = "            with self._device:\n", "            if True:\n"
 BUGS = [
     # ---- Order of streams
@@ -61,9 +62,9 @@ BUGS = [
     Bug("what is resident is not waited for", "order", RUNTIME,
         'translated(self._cupy, "an upload"):\n                self',
         'translated(self._cupy, "an upload"):\n                return\n                self',
-        "what_is_resident_may_be_read_on_any_stream"),
+        "resident_arrays_may_be_read_on_any_stream"),
     Bug("a read-back does not wait", "order", RUNTIME, "if to_host or (from_host and not stays)",
-        "if from_host and not stays", "what_goes_up_comes_down"),
+        "if from_host and not stays", "uploaded_arrays_are_downloaded_unchanged"),
     Bug("an upload does not wait", "order", RUNTIME, "                # ``given`` may be gone",
         "                return out\n                #",
         "an_upload_is_over_when_it_returns"),
@@ -71,6 +72,19 @@ BUGS = [
         "if to_host", "a_copy_from_pageable_memory_is_over_when_it_returns"),
     Bug("memory is cleared on the legacy stream", "order", RUNTIME, "0, array.nbytes, self._stream())",
         "0, array.nbytes, 0)", "memory_is_cleared_on_the_callers_stream"),
+    Bug("staged memory is overwritten before it is copied", "order", STAGING, "                event.synchronize()",
+        "                pass", "staged_memory_is_used_again"),
+    Bug("only the last staged copy is waited for", "order", STAGING, "for event in self._copied:",
+        "for event in self._copied[-1:]:", "staged_memory_is_used_again"),
+    Bug("staged copies go to the legacy stream", "order", STAGING, "runtime.memcpyHostToDevice, int(stream.ptr))",
+        "runtime.memcpyHostToDevice, 0)", "staged_memory_is_used_again"),
+    Bug("a staged array is copied from where it is", "order", STAGING,
+        "target, host_address(part), part.nbytes", "target, host_address(arrays[0]), part.nbytes",
+        "a_small_upload_has_read_its_array"),
+    Bug("a read-back of a block does not wait", "order", RUNTIME,
+        "runtime.memcpyDeviceToHost, stream)\n            runtime.stream",
+        "runtime.memcpyDeviceToHost, stream)\n            lambda: runtime.stream",
+        "arrays_of_one_block_come_down"),
     Bug("replays run where they were recorded", "order", CAPTURE, "launch(self._cupy.cuda.get_current_stream())",
         "launch(self._recorded_on)", "the_recording_is_queued_on_the_callers_stream"),
     Bug("calls on the device overlap", "order", "recordings", "if not self._num_statuses:", "if False:",
@@ -92,7 +106,7 @@ BUGS = [
         "self._thread.log.residents.extend(residents(self.runtime, held))", "pass",
         "a_recording_keeps_what_is_resident"),
     Bug("what is resident is the recording's", "lifetime", RUNTIME, "        self._local.resident = True\n", "",
-        "what_is_resident_is_no_part_of_the_recording"),
+        "resident_arrays_are_not_part_of_a_recording"),
     Bug("a product has no workspace of its own", "lifetime", RUNTIME,
         "None if self._capture is None else self.empty(WORKSPACE_BYTES, np.uint8)", "None",
         "a_product_in_a_recording_has_a_workspace"),
@@ -112,6 +126,8 @@ BUGS = [
     # ---- Races of threads
     Bug("all threads record", "race", RUNTIME, "self._local = threading.local()",
         "self._local = type('Local', (), {})()", "other_threads_go_on_beside_a_recording"),
+    Bug("threads stage in the same memory", "race", RUNTIME, "self._idle.pop()", "self._idle[-1]",
+        "two_threads_stage_apart"),
     Bug("products take no turns", "race", "cublas", "        with self._lock:\n            library",
         "        if True:\n            library", "products_of_two_threads_take_turns"),
     Bug("modules are loaded by every thread", "race", "cupy_modules",
@@ -124,15 +140,15 @@ BUGS = [
         "        if True:\n            function", "a_file_is_loaded_when_a_kernel"),
     Bug("memory is cleared on the current device", "device", RUNTIME,
         'self._device, translated(self._cupy, "clearing memory")', 'translated(self._cupy, "clearing memory")',
-        "what_goes_up_comes_down"),
+        "uploaded_arrays_are_downloaded_unchanged"),
     Bug("copies go to the current device", "device", RUNTIME, 'self._device, translated(self._cupy, "a copy")',
-        'translated(self._cupy, "a copy")', "what_goes_up_comes_down"),
+        'translated(self._cupy, "a copy")', "uploaded_arrays_are_downloaded_unchanged"),
     Bug("replays go to the current device", "device", CAPTURE, "self._cupy.cuda.Device(self._device), translated",
         "translated", "a_replay_reads_the_host_again"),
     Bug("memory is given back on the current device", "device", RUNTIME,
         "        with self._device:\n            self._cupy.get", "        if True:\n            self._cupy.get",
-        "no_room_says_how_much"),
+        "an_out_of_memory_error_names_the_request"),
     Bug("free memory is the current device's", "device", RUNTIME,
         'self._device, translated(self._cupy, "asking for free', 'translated(self._cupy, "asking for free',
-        "no_room_says_how_much"),
+        "an_out_of_memory_error_names_the_request"),
 ]  # fmt: skip

@@ -66,7 +66,11 @@ CALLS = {
 }
 NAMES = [
     "ndarray",
+    "ndarray.data",
     "dtype",
+    "cuda.Event",
+    "cuda.MemoryPointer.__add__",
+    "cuda.MemoryPointer.mem",
     "cuda.Device.mem_info",
     "cuda.Device.compute_capability",
     "cuda.Stream.null",

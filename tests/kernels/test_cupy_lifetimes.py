@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_cupy import Device, FakeCupy, cuda
+from fake_cupy import Device, FakeCupy, Stream, cuda
 from hopfuse.backends import selftest
 from hopfuse.backends.calls import DenseCall, RowFilter
+from hopfuse.backends.cuda.cupy_staging import STAGED_BYTES
 from hopfuse.backends.cuda.residents import release
 from hopfuse.errors import BackendError
 from hopfuse.types import Corpus
@@ -290,9 +291,54 @@ def test_resident_arrays_may_be_read_on_any_stream(host: Host) -> None:
 
 def test_an_upload_is_over_when_it_returns(host: Host) -> None:
     """The next call may queue other work, by when the source can be gone."""
-    made = host.runtime.upload(np.arange(5, dtype=np.uint8))
+    large = np.arange(STAGED_BYTES + 1).astype(np.uint8)
+    made = host.runtime.upload(large)
+    host.runtime.zeros(4, np.uint8)
+    np.testing.assert_array_equal(host.runtime.download(made), large)
+
+
+def test_a_small_upload_has_read_its_array_when_it_returns(host: Host) -> None:
+    given = np.arange(5, dtype=np.uint8)
+    made = host.runtime.upload(given)
+    given[:] = 9
     host.runtime.zeros(4, np.uint8)
     assert bytes_of(host, made) == [0, 1, 2, 3, 4]
+
+
+def test_staged_memory_is_used_again_only_after_its_copies(host: Host) -> None:
+    """Nothing waits for either stream between the uploads, which use the pinned memory several times."""
+    size, made = STAGED_BYTES // 5, []
+    with Device(DEVICE):
+        streams = [Stream(non_blocking=True) for _ in range(2)]
+    for turn in range(23):
+        with on(streams[turn % 2]):
+            made.append(host.runtime.upload_all([np.full(size, turn, np.uint8), np.array([turn])]))
+    for turn, (array, number) in enumerate(made):
+        with on(streams[turn % 2]):
+            assert (host.runtime.download(array) == turn).all()
+            assert host.runtime.download(number).tolist() == [turn]
+
+
+def test_two_threads_stage_apart(host: Host) -> None:
+    """The second thread uploads while the first is in the middle of its own."""
+    runtime, others = host.runtime, []
+    runtime.upload(np.zeros(1))
+
+    class Slow:
+        """An array that another thread's upload overtakes as it is read."""
+
+        shape, dtype, nbytes = (3,), np.dtype(np.uint8), 3
+
+        def reshape(self, shape: Any) -> Any:
+            if not others:
+                made: list[Any] = []
+                in_thread(lambda: made.append(runtime.upload(np.array([4, 5, 6], np.uint8)))).join()
+                others.append(made[0])
+            return np.array([1, 2, 3], np.uint8)
+
+    mine = runtime.upload(Slow())
+    assert bytes_of(host, mine) == [1, 2, 3]
+    assert bytes_of(host, others[0]) == [4, 5, 6]
 
 
 def test_a_copy_from_pageable_memory_is_over_when_it_returns(host: Host) -> None:

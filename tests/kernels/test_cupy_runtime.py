@@ -11,14 +11,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import hopfuse as hf
 import numpy as np
 import pytest
 from fake_cupy import Device, FakeCupy, OutOfMemoryError, Stream, current_stream
-from hopfuse import _native
+from hopfuse import _native, backends
 from hopfuse.backends import selftest
 from hopfuse.backends.cuda import DeviceOps
 from hopfuse.backends.cuda.arguments import CALIBRATION
 from hopfuse.backends.cuda.cupy_runtime import CupyRuntime
+from hopfuse.backends.cuda.cupy_staging import STAGED_BYTES
 from hopfuse.backends.cuda.kernel_sources import find_sources
 from hopfuse.errors import BackendError, DeviceMemoryError, InputError
 from host_runtime import DEVICE, make_runtime
@@ -207,17 +209,61 @@ def test_uploaded_arrays_are_downloaded_unchanged(runtime: Any, shape: Any, dtyp
     np.testing.assert_array_equal(runtime.download(twin), array)
 
 
-def test_pinned_memory_is_copied_without_waiting_and_uploaded_with(runtime: Any, cupy: FakeCupy) -> None:
+def test_pinned_memory_is_copied_without_waiting_and_only_large_arrays_are_uploaded_with(
+    runtime: Any, cupy: FakeCupy
+) -> None:
     host = runtime.pinned(64)
     host[:] = np.arange(64)
     device = runtime.empty(64, np.uint8)
     before = cupy.runtime.waits
     runtime.copy(device, host)
-    assert cupy.runtime.waits == before
     again = runtime.upload(host)
+    assert cupy.runtime.waits == before
+    large = runtime.upload(np.full(STAGED_BYTES + 1, 7, np.uint8))
     assert cupy.runtime.waits == before + 1
     assert runtime.download(again).tolist() == runtime.download(device).tolist() == list(range(64))
+    assert (runtime.download(large) == 7).all()
     assert runtime.pinned(0).size == 0
+
+
+def test_arrays_of_one_block_come_down_in_one_copy(runtime: Any, cupy: FakeCupy) -> None:
+    given = [np.arange(3), np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros((0, 4)), np.array([9], np.uint8)]
+    before = cupy.runtime.waits
+    there = runtime.upload_all(given)
+    for found, array in zip(runtime.download_all(there), given, strict=True):
+        np.testing.assert_array_equal(found, array, strict=True)
+    assert cupy.runtime.waits == before + 1
+    apart = [there[0], runtime.upload(np.array([5.0]))]
+    assert [array.tolist() for array in runtime.download_all(apart)] == [[0, 1, 2], [5.0]]
+    assert cupy.runtime.waits == before + 3
+    twins = runtime.empty_all([((3,), np.int64), ((0,), np.int64), ((2, 3), np.float32)])
+    for twin, array in zip([twins[0], twins[2]], there, strict=False):
+        runtime.copy(twin, array)
+    assert [array.tolist() for array in runtime.download_all(twins)] == [[0, 1, 2], [], [[0, 1, 2], [3, 4, 5]]]
+    assert runtime.download_all([]) == runtime.upload_all([]) == []
+
+
+def test_a_call_waits_for_the_device_only_to_read_from_it(
+    runtime: Any, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most: the limits of the passes, a look at the lanes after every four, the certificate and the results."""
+    rng, device = np.random.default_rng(1), DeviceOps(runtime)
+    src, dst = rng.integers(0, 60, (2, 200))
+    vectors = rng.standard_normal((91, 8)).astype(np.float32)
+    graph, corpus = hf.Graph.from_edges(src, dst), hf.Corpus.from_array(vectors[1:])
+    hits = hf.Hits([[4, 2, 9]], [[3.0, 2.0, 1.0]])
+    monkeypatch.setitem(backends._backends, "counted", device)
+    calls = {
+        "ppr": (lambda: hf.ppr(graph, [{3: 1.0}], backend="counted"), 7),
+        "ppr_topk": (lambda: hf.ppr_topk(graph, [{3: 1.0}], 5, backend="counted"), 8),
+        "dense_topk": (lambda: hf.dense_topk(vectors[:1], corpus, 5, backend="counted"), 1),
+        "fuse": (lambda: hf.fuse([hits, hits], backend="counted"), 1),
+    }
+    for name, (call, most) in calls.items():
+        call()  # uploads the graph or corpus
+        before = cupy.runtime.waits
+        call()
+        assert cupy.runtime.waits - before <= most, name
 
 
 def test_copies_of_other_sizes_are_refused(runtime: Any) -> None:

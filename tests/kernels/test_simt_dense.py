@@ -80,7 +80,7 @@ def search(
     allowed = read_filter(allow, q.shape[0], corpus.num_vectors, "allow")
     width = min(k, corpus.num_vectors)  # as the op has it
     call = DenseCall(runtime.upload(q), corpus, width, allowed, threads=1, on_device=True)
-    hits, rescored = dense_topk(runtime, call, sizes)
+    hits, rescored, _ = dense_topk(runtime, call, sizes)
     assert (runtime.download(hits.status) == 1).all()
     return hf.Hits(hits.ids, hits.scores, hits.counts), rescored
 

@@ -115,6 +115,7 @@ def check_fuse(
     consensus: float = 0.0,
     pools: Any = None,
     prior: Any = (),
+    on_device: bool = True,
     **options: Any,
 ) -> hf.Hits:
     chosen = resolve(method, options)
@@ -133,7 +134,7 @@ def check_fuse(
         k=k,
         threads=1,
     )
-    hits = hf.Hits.unchecked(**fusion.fuse(runtime, call))
+    hits = hf.Hits.unchecked(**fusion.fuse(runtime, call._replace(on_device=on_device)))
     expected = hf.Hits.unchecked(**cpu.fuse(call))
     assert_hits_equal(hits, expected)
     return hits
@@ -228,6 +229,13 @@ def test_every_method_and_calibration_in_the_workspace(
     lists = random_lists(np.random.default_rng(2), 5, 2, grid=5)
     check_fuse(shuffled, lists, 30, method=method, calibration=calibration)
     assert [(name, grid) for name, grid, _ in shuffled.launches] == [*2 * [("fuse_list", 1)], ("fuse_f32", 2)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_lists_on_the_host_are_joined_there(shuffled: FusionRuntime, count: int) -> None:
+    lists = [random_lists(np.random.default_rng(count), 3, 1, width=width)[0] for width in range(count)]
+    check_fuse(shuffled, [*lists, *random_lists(np.random.default_rng(9), 3, 1)], on_device=False)
+    assert [name for name, _, _ in shuffled.launches] == ["fuse_f32"]
 
 
 @pytest.mark.parametrize("method", ["boltzmann", "linear", "max", "comb_med", "power_mean"])

@@ -58,7 +58,7 @@ def search(runtime: SimtRuntime, x: Any, q: Any, k: int, metric: Any, sizes: Siz
     call = DenseCall(
         runtime.upload(q), corpus, k, read_filter(None, len(q), len(x), "allow"), threads=1, on_device=True
     )
-    hits, _ = dense_topk(runtime, call, sizes)
+    hits = dense_topk(runtime, call, sizes).hits
     assert_right(hits, hf.dense_topk(q, corpus, k, backend="cpu"), ("ids", "scores", "counts"))
 
 

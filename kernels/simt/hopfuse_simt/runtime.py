@@ -103,6 +103,9 @@ class SimtRuntime:
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         return self._block(max(1, size))[:size].view(dtype).reshape(shape)
 
+    def empty_all(self, arrays: Sequence[tuple[tuple[int, ...], Any]]) -> list[Array]:
+        return [self.empty(*array) for array in arrays]  # apart, so that a sanitizer sees the end of each
+
     def _block(self, size: int) -> Array:
         if size > self.memory:
             raise BackendError(f"the device has {self.memory} bytes free and {size} were asked for")
@@ -145,6 +148,9 @@ class SimtRuntime:
             return self._constants.upload(array, self._make)  # type: ignore[no-any-return]
         return self._make(array)
 
+    def upload_all(self, arrays: Sequence[Array]) -> list[Array]:
+        return [self.upload(array) for array in arrays]
+
     def _make(self, array: Array) -> Array:
         self.events.append(Event("upload", array.nbytes))
         return np.array(array, order="C")
@@ -154,6 +160,9 @@ class SimtRuntime:
             raise SimtError("a download inside a capture")
         self.events.append(Event("download", array.nbytes))
         return array.copy()
+
+    def download_all(self, arrays: Sequence[Array]) -> list[Array]:
+        return [self.download(array) for array in arrays]
 
     def copy(self, target: Array, source: Array) -> None:
         if target.nbytes != source.nbytes or not (target.flags.c_contiguous and source.flags.c_contiguous):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import struct
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .runtime import DeviceArray
+
+#: Formats of module struct, by the types of fields; pointers are 64-bit addresses.
+_FORMATS = {"i8": "q", "i4": "i", "u8": "Q", "u4": "I", "f8": "d", "f4": "f"}
 
 
 class ArgumentStruct:
@@ -24,23 +28,49 @@ class ArgumentStruct:
     def __init__(self, name: str, file: str, /, **fields: str | ArgumentStruct) -> None:
         self.name, self.file, self.fields = name, file, fields
         self.dtype = np.dtype([(field, _dtype(kind)) for field, kind in fields.items()], align=True)
+        #: By field: the offset, the format of the value, and the dtypes to which a pointer may point.
+        self.places: dict[str, _Place] = {}
+        places, whole, size = self.dtype.fields, "=", 0
+        assert places is not None
+        for field, kind in fields.items():
+            dtype, offset = places[field][:2]
+            code = f"{dtype.itemsize}s" if isinstance(kind, ArgumentStruct) else _FORMATS.get(kind, "Q")
+            self.places[field] = _Place(kind, offset, struct.Struct(f"={code}"), _pointed_to(kind))
+            whole, size = f"{whole}{offset - size}x{code}", offset + dtype.itemsize
+        self.whole = struct.Struct(f"{whole}{self.dtype.itemsize - size}x")
 
     def __call__(self, **values: Any) -> Arguments:
         """Return the arguments; raise TypeError if a field is missing, unknown or of another type."""
         if values.keys() != self.fields.keys():
-            wrong = ", ".join(sorted(values.keys() ^ self.fields.keys()))
-            raise TypeError(f"{self.name} has the fields {', '.join(self.fields)}; missing or unknown: {wrong}")
-        for field, kind in self.fields.items():
-            value = values[field]
-            if isinstance(kind, ArgumentStruct):
+            self._refuse(values.keys() ^ self.fields.keys())
+        self.check(values)
+        return Arguments(self, values)
+
+    def check(self, values: dict[str, Any]) -> None:
+        """Raise TypeError if a field is unknown or of another type."""
+        for field, value in values.items():
+            if field not in self.places:
+                self._refuse({field})
+            kind, _, _, dtypes = self.places[field]
+            if dtypes is not None:
+                if value is not None and value.dtype not in dtypes:
+                    raise TypeError(f"{self.name}.{field} points to {str(kind)[-2:]}, not to {value.dtype}")
+            elif isinstance(kind, ArgumentStruct):
                 if not isinstance(value, Arguments) or value.struct is not kind:
                     raise TypeError(f"{self.name}.{field} must be {kind.name}, got {type(value).__name__}")
-            elif "*" not in kind:
-                if not isinstance(value, int | float | np.generic):
-                    raise TypeError(f"{self.name}.{field} must be {kind}, got {type(value).__name__}")
-            elif value is not None and not _fits(np.dtype(value.dtype), kind.partition("*")[2]):
-                raise TypeError(f"{self.name}.{field} points to {kind.partition('*')[2]}, not to {value.dtype}")
-        return Arguments(self, values)
+            elif not isinstance(value, int | float | np.generic):
+                raise TypeError(f"{self.name}.{field} must be {kind}, got {type(value).__name__}")
+
+    def _refuse(self, wrong: Set[str]) -> None:
+        fields = ", ".join(self.fields)
+        raise TypeError(f"{self.name} has the fields {fields}; missing or unknown: {', '.join(sorted(wrong))}")
+
+
+class _Place(NamedTuple):
+    kind: str | ArgumentStruct
+    offset: int
+    format: struct.Struct
+    dtypes: tuple[np.dtype[Any], ...] | None  # None: not a pointer
 
 
 def _dtype(kind: str | ArgumentStruct) -> np.dtype[Any]:
@@ -49,41 +79,82 @@ def _dtype(kind: str | ArgumentStruct) -> np.dtype[Any]:
     return np.dtype("u8", metadata={"pointer": kind}) if "*" in kind else np.dtype(kind)
 
 
-def _fits(dtype: np.dtype[Any], code: str) -> bool:
-    """Return whether a pointer of this code can point to an array of the dtype; booleans are bytes."""
-    return dtype == np.dtype(code) or (dtype == np.bool_ and code == "u1")
+def _pointed_to(kind: str | ArgumentStruct) -> tuple[np.dtype[Any], ...] | None:
+    """Return the dtypes of arrays to which a pointer may point; booleans are bytes."""
+    if isinstance(kind, ArgumentStruct) or "*" not in kind:
+        return None
+    code = kind.partition("*")[2]
+    return (np.dtype(code), np.dtype(np.bool_)) if code == "u1" else (np.dtype(code),)
 
 
-class Arguments(NamedTuple):
-    """The values of a struct: device arrays or None for pointers, Arguments for structs, numbers for the rest."""
+class Arguments:
+    """The values of a struct: device arrays or None for pointers, Arguments for structs, numbers for the rest.
 
-    struct: ArgumentStruct
-    values: dict[str, Any]
+    They are packed once, however often they are passed, and :meth:`replace` packs only what it replaces. So launches
+    that differ in few values cost the host little.
+    """
+
+    __slots__ = ("_array", "_base", "_data", "_replaced", "struct", "values")
+
+    def __init__(
+        self,
+        struct: ArgumentStruct,
+        values: dict[str, Any],
+        base: Arguments | None = None,
+        replaced: Iterable[str] = (),
+    ) -> None:
+        self.struct, self.values = struct, values
+        self._base, self._replaced = base, replaced
+        self._data: bytearray | None = None
+        self._array: NDArray[Any] | None = None
+
+    def replace(self, **values: Any) -> Arguments:
+        """Return arguments with other values in these fields."""
+        self.struct.check(values)
+        return Arguments(self.struct, self.values | values, self, values)
 
     def pointers(self) -> Iterator[tuple[str, int, DeviceArray]]:
         """Yield field, offset and array of each pointer that is not null, including those of structs in this one."""
-        places = self.struct.dtype.fields
-        assert places is not None
-        for field, value in self.values.items():
-            offset = places[field][1]
+        for field, (_, offset, _, dtypes) in self.struct.places.items():
+            value = self.values[field]
             if isinstance(value, Arguments):
                 for name, place, array in value.pointers():
                     yield f"{field}.{name}", offset + place, array
-            elif value is not None and "*" in str(self.struct.fields[field]):
+            elif value is not None and dtypes is not None:
                 yield field, offset, value
 
     def packed(self, address: Callable[[DeviceArray], int]) -> NDArray[Any]:
-        """Return the struct as a zero-dimensional array, with the addresses of its arrays."""
-        data = np.zeros((), self.struct.dtype)
-        for field, kind in self.struct.fields.items():
-            value = self.values[field]
-            if isinstance(value, Arguments):
-                data[field] = value.packed(address)
-            elif "*" not in str(kind):
-                data[field] = value
-            elif value is not None:
-                data[field] = address(value)
+        """Return the struct as a zero-dimensional array, with the addresses of its arrays; raise OverflowError.
+
+        The array is the same in every call, so ``address`` must be too.
+        """
+        if self._array is None:
+            try:
+                self._array = np.ndarray((), self.struct.dtype, self._packed(address))
+            except struct.error as error:
+                raise OverflowError(f"{self.struct.name} has a value that does not fit: {error}") from error
+        return self._array
+
+    def _packed(self, address: Callable[[DeviceArray], int]) -> bytearray:
+        if self._data is not None:
+            return self._data
+        places, values, base = self.struct.places, self.values, self._base
+        if base is None:
+            given = [_value(values[field], place, address) for field, place in places.items()]
+            self._data = bytearray(self.struct.whole.pack(*given))
+            return self._data
+        self._data = data = bytearray(base._packed(address))
+        for field in self._replaced:
+            place = places[field]
+            place.format.pack_into(data, place.offset, _value(values[field], place, address))
         return data
+
+
+def _value(value: Any, place: _Place, address: Callable[[DeviceArray], int]) -> Any:
+    """Return a value in the form that its format packs."""
+    if place.dtypes is not None:
+        return 0 if value is None else address(value)
+    return value._packed(address) if isinstance(value, Arguments) else value
 
 
 ISING = ArgumentStruct(

@@ -20,7 +20,9 @@ from .cupy_capture import Capture, CupyRecording, as_bytes, host_address, record
 from .cupy_errors import failed, is_no_memory, no_room, translated
 from .cupy_events import LaunchEvents
 from .cupy_modules import CupyModules
+from .cupy_staging import STAGED_BYTES, Staging
 from .kernel_code import KernelCode
+from .layout import Layout, layout_of
 from .recording_memory import RecordingMemory
 from .runtime import DeviceArray, LaunchTime
 
@@ -28,7 +30,8 @@ T = TypeVar("T")
 
 _NULL = np.uint64(0)
 _PAGEABLE = 0  # cudaMemoryTypeUnregistered
-
+#: The most bytes between arrays that are downloaded in one copy, with those between them.
+MOST_BETWEEN = 1 << 16
 
 #: Bytes that a multiprocessor gathers from the L2 cache in a cycle (on an H200, 3.8 TB/s).
 _L2_BYTES_PER_CYCLE = 16
@@ -62,6 +65,9 @@ class CupyRuntime:
         self._modules = CupyModules(cupy, self.code)
         self._cublas = Cublas(self.trim)
         self._local = threading.local()
+        self._idle: list[Staging] = []
+        #: Types of arguments that CuPy passes as they are.
+        self._plain = {np.int32, np.int64, np.float32, np.float64, cupy.ndarray}
 
     @property
     def fixed(self) -> bool:
@@ -75,15 +81,23 @@ class CupyRuntime:
     @property
     def _capture(self) -> Capture | None:
         """Return the capture that this thread's allocations and uploads belong to, if any."""
-        return None if getattr(self._local, "resident", False) else getattr(self._local, "capture", None)
+        capture: Capture | None = getattr(self._local, "capture", None)
+        return None if capture is None or getattr(self._local, "resident", False) else capture
 
     # ---- Memory --------------------------------------------------------------------------------------------------
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
-        capture = self._capture
+        capture, sides = self._capture, shape if isinstance(shape, tuple) else (int(shape),)
         with self._device:
-            allocate = self._cupy.cuda.alloc if capture is None else capture.allocate
-            return self._array(shape, dtype, allocate)
+            if capture is not None:
+                return self._array(sides, dtype, capture.allocate)
+            return self._side_by_side(layout_of((sides, dtype)))[1][0]
+
+    def empty_all(self, arrays: Sequence[tuple[tuple[int, ...], DTypeLike]]) -> list[DeviceArray]:
+        if self._capture is not None:  # whose results are redirected one by one
+            return [self.empty(*array) for array in arrays]
+        with self._device:
+            return self._side_by_side(layout_of(*arrays))[1]
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
         array = self.empty(shape, dtype)
@@ -93,16 +107,38 @@ class CupyRuntime:
         return array
 
     def upload(self, array: NDArray[Any]) -> DeviceArray:
+        return self.upload_all([array])[0]
+
+    def upload_all(self, arrays: Sequence[NDArray[Any]]) -> list[DeviceArray]:
         capture = self._capture
+        if not arrays:
+            return []
         with self._device:
-            if capture is None:
-                return self._copied(array, self._cupy.cuda.alloc)
-            return capture.upload(array, lambda given: self._copied(given, capture.allocate_constant))
+            if capture is not None:
+                allocate = capture.allocate_constant
+                return [capture.upload(array, lambda given: self._copied(given, allocate)) for array in arrays]
+            layout = layout_of(*((array.shape, array.dtype) for array in arrays))
+            if layout.nbytes > STAGED_BYTES:
+                return [self._copied(array, self._cupy.cuda.alloc) for array in arrays]
+            return self._staged(layout, arrays)
 
     def download(self, array: DeviceArray) -> NDArray[Any]:
         out = np.empty(array.shape, array.dtype)
         self.copy(out, array)
         return out
+
+    def download_all(self, arrays: Sequence[DeviceArray]) -> list[NDArray[Any]]:
+        block = _block_of(arrays)
+        if block is None or self._capture is not None:
+            return [self.download(array) for array in arrays]
+        begin, end = block
+        held = np.empty(end - begin, np.uint8)
+        with self._device, translated(self._cupy, "a download"):
+            runtime, stream = self._cupy.cuda.runtime, self._stream()
+            runtime.memcpyAsync(host_address(held), begin, held.nbytes, runtime.memcpyDeviceToHost, stream)
+            runtime.streamSynchronize(stream)
+        places = [_address(array) - begin if array.nbytes else 0 for array in arrays]
+        return [np.ndarray(array.shape, array.dtype, held, at) for array, at in zip(arrays, places, strict=True)]
 
     def copy(self, target: Any, source: Any) -> None:
         if target.nbytes != source.nbytes:
@@ -170,6 +206,27 @@ class CupyRuntime:
                 raise failed("an allocation", error) from error
             raise no_room(nbytes, self.free_bytes(), int(self._device.mem_info[1])) from error
 
+    def _side_by_side(self, layout: Layout) -> tuple[int, list[DeviceArray]]:
+        """Allocate arrays in one block; return its address too."""
+        block = self._allocated(max(1, layout.nbytes), self._cupy.cuda.alloc)
+        ndarray = self._cupy.ndarray
+        return block.ptr, [ndarray(slot.shape, slot.dtype, block + slot.begin) for slot in layout.slots]
+
+    def _staged(self, layout: Layout, arrays: Sequence[NDArray[Any]]) -> list[DeviceArray]:
+        """Upload small arrays in one copy from pinned memory, which does not wait for the device."""
+        address, there = self._side_by_side(layout)
+        if layout.nbytes:
+            with translated(self._cupy, "an upload"):
+                try:
+                    staging = self._idle.pop()
+                except IndexError:
+                    staging = Staging(self._cupy, self.pinned(STAGED_BYTES))
+                try:
+                    staging.copy(address, layout, arrays)
+                finally:
+                    self._idle.append(staging)
+        return there
+
     def _copied(self, array: NDArray[Any], allocate: Callable[[int], Any]) -> DeviceArray:
         out = self._array(array.shape, array.dtype, allocate)
         if array.nbytes:
@@ -201,10 +258,14 @@ class CupyRuntime:
         driver = self._cupy.cuda.driver
         with self._device:
             function = self._modules.function(kernel, shared)
-            given = tuple(map(self._argument, arguments))
+            plain = self._plain
+            given = tuple([one if type(one) in plain else self._argument(one) for one in arguments])
             try:
-                with self._timing(kernel):
+                if getattr(self._local, "events", None) is None:
                     function((grid,), (block,), given, shared)
+                else:
+                    with self._timing(kernel):
+                        function((grid,), (block,), given, shared)
             except driver.CUDADriverError as error:
                 raise failed(f"{kernel} of {grid} blocks of {block} threads", error) from error
 
@@ -220,19 +281,17 @@ class CupyRuntime:
             times.extend(events.read())
 
     def _timing(self, kernel: str) -> AbstractContextManager[None]:
-        """Return a context that times a launch if this thread is timed; recorded launches have no times."""
-        events: LaunchEvents | None = getattr(self._local, "events", None)
+        """Return a context that times a launch of this thread, which is timed; recorded launches have no times."""
+        events: LaunchEvents = self._local.events
         capture: Capture | None = getattr(self._local, "capture", None)
-        if events is None or (capture is not None and capture.is_recording):
-            return nullcontext()
-        return events.around(kernel)
+        return nullcontext() if capture is not None and capture.is_recording else events.around(kernel)
 
     def _argument(self, value: Any) -> Any:
         """Convert a kernel argument; Python numbers are refused, because CuPy would pass them as 64-bit ones."""
-        if value is None:
-            return _NULL
         if isinstance(value, Arguments):
             return value.packed(_address)  # CuPy passes a zero-dimensional NumPy array by value
+        if value is None:
+            return _NULL
         if isinstance(value, np.generic | self._cupy.ndarray):
             return value
         raise TypeError(
@@ -354,3 +413,21 @@ def _release(version: int) -> str:
 
 def _address(array: Any) -> int:
     return host_address(array) if isinstance(array, np.ndarray) else int(array.data.ptr)
+
+
+def _block_of(arrays: Sequence[Any]) -> tuple[int, int] | None:
+    """Return the addresses of the first byte and of the end if the arrays are side by side in one allocation."""
+    memory, begins, ends, nbytes = None, list[int](), list[int](), 0
+    for array in arrays:
+        if array.nbytes:
+            pointer = array.data
+            if memory is not None and pointer.mem is not memory:
+                return None
+            memory = pointer.mem
+            begins.append(int(pointer.ptr))
+            ends.append(begins[-1] + array.nbytes)
+            nbytes += array.nbytes
+    if len(begins) < 2 or memory is None:
+        return None
+    begin, end = min(begins), max(ends)
+    return (begin, end) if end - begin <= nbytes + MOST_BETWEEN else None

@@ -7,9 +7,9 @@ nothing. The kernels and the derivation of the bound are in ``kernels/cuda/topk.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -39,33 +39,44 @@ QUERIES_PER_ROW = 4
 PRODUCT_ROWS, PRODUCT_QUERIES = 128, 32
 
 
-def dense_topk(runtime: Runtime, call: DenseCall, sizes: Sizes | None = None) -> tuple[TopkHits, int]:
-    """Return the k best rows for each query on the device, and the number of rows scored canonically.
+class Found(NamedTuple):
+    """The k best rows for each query on the device, the number of rows scored canonically, and what was read back.
 
     In a capture (:attr:`.Runtime.fixed`) a query that the bound cannot prove keeps its status, and rows are not
     counted.
     """
+
+    hits: TopkHits
+    rescored: int
+    read: TopkHits | None = None
+
+
+def dense_topk(runtime: Runtime, call: DenseCall, sizes: Sizes | None = None) -> Found:
+    """Find the k best rows for each query."""
     queries, corpus, k, allowed = call.queries, call.corpus, call.k, call.allow
     batch = int(queries.shape[0])
     kept = min(k, allowed.max_rows(corpus.num_vectors))
     if not (batch and kept):
         hits = TopkHits.without_hits(runtime, batch, k)
         if batch:
-            check_queries(runtime, queries, corpus.metric == "cosine", hits.status)
-        return hits, 0
+            norms = runtime.empty(batch, np.float32)
+            check_queries(runtime, queries, corpus.metric == "cosine", norms, hits.status)
+        return Found(hits, 0)
     hits = TopkHits.empty(runtime, batch, k)
     search = _Search(runtime, resident(runtime, corpus), allowed, kept, sizes or Sizes())
-    batches = search.sizes.batches(batch, kept, corpus.num_vectors)
-    return hits, sum(search.run(queries, begin, end, hits.rows(begin, end)) for begin, end in batches)
+    batches = list(search.sizes.batches(batch, kept, corpus.num_vectors))
+    if len(batches) == 1:
+        return search.run(queries, 0, batch, hits, reads=not call.on_device)
+    return Found(hits, sum(search.run(queries, begin, end, hits.rows(begin, end)).rescored for begin, end in batches))
 
 
-def check_queries(runtime: Runtime, queries: DeviceArray, cosine: bool, status: DeviceArray) -> DeviceArray:
-    """Return the canonical norms of the queries; errors are written to ``status``."""
+def check_queries(
+    runtime: Runtime, queries: DeviceArray, cosine: bool, norms: DeviceArray, status: DeviceArray
+) -> None:
+    """Write the canonical norms of the queries, and their errors to ``status``."""
     count, dim = queries.shape
-    norms = runtime.empty(count, np.float32)
     arguments = [queries, np.int64(count), np.int32(dim), np.int32(cosine), norms, status]
     runtime.launch("dense_queries_f32", blocks(count, ROWS_PER_BLOCK), THREADS, arguments)
-    return norms
 
 
 def _tile_mask(mask: DeviceArray | None, shared: bool, stride: int, first: int) -> Arguments:
@@ -97,19 +108,23 @@ class _Search:
         # More candidates than k, because rounding may have moved rows whose scores are within the bound of the k-th.
         self.width = k + k // 8 + 32
 
-    def run(self, queries: DeviceArray, begin: int, end: int, hits: TopkHits) -> int:
-        """Write the hits of queries begin .. end - 1; return the number of rows scored canonically."""
+    def run(self, queries: DeviceArray, begin: int, end: int, hits: TopkHits, *, reads: bool = False) -> Found:
+        """Write the hits of queries begin .. end - 1, and read them back with their status if ``reads``."""
         chosen = np.arange(begin, end)
         allowed = self.allowed.of(chosen)
         if not self._is_bound_worth_it(allowed) or self._reads_once(end - begin):
             self._exhaustively(self._read(queries[begin:end], allowed, hits), allowed)
-            return 0 if self.runtime.fixed else allowed.total(end - begin, self.corpus.rows)
-        rescored = self._by_bound(self._read(queries[begin:end], allowed, hits))
+            return Found(hits, 0 if self.runtime.fixed else allowed.total(end - begin, self.corpus.rows))
+        self._by_bound(self._read(queries[begin:end], allowed, hits))
         if self.runtime.fixed:
-            return 0
-        count = int(self.runtime.download(rescored).sum())
-        left = np.flatnonzero(self.runtime.download(hits.status) == 0)
-        return count + (self._widen(queries, chosen, left, hits) if left.size else 0)
+            return Found(hits, 0)
+        wanted: Sequence[DeviceArray] = hits if reads else [hits.status, hits.rescored]
+        read = self.runtime.download_all(wanted)
+        status, rescored = read[-2:]
+        count, left = int(rescored.sum()), np.flatnonzero(status == 0)
+        if left.size:
+            return Found(hits, count + self._widen(queries, chosen, left, hits))
+        return Found(hits, count, TopkHits(*read) if reads else None)
 
     def _widen(self, queries: DeviceArray, chosen: NDArray[np.int64], left: NDArray[np.int64], hits: TopkHits) -> int:
         """Score every row for the queries ``left`` that the bound cannot prove."""
@@ -117,7 +132,7 @@ class _Search:
         vectors = take_rows(runtime, queries, chosen[left].tolist())
         found = TopkHits.empty(runtime, left.size, int(hits.ids.shape[1]))
         self._exhaustively(self._read(vectors, allowed, found), allowed)
-        for mine, theirs in zip(hits, found, strict=True):
+        for mine, theirs in zip(hits[:4], found[:4], strict=True):
             put_rows(runtime, mine, left.tolist(), theirs)
         return allowed.total(left.size, self.corpus.rows)
 
@@ -134,15 +149,15 @@ class _Search:
 
     def _read(self, vectors: DeviceArray, allowed: RowFilter, hits: TopkHits) -> _Queries:
         count = int(vectors.shape[0])
-        status = self.runtime.empty(count, np.int32)
-        norms = check_queries(self.runtime, vectors, self.corpus.cosine, status)
+        norms, status = self.runtime.empty_all([((count,), np.float32), ((count,), np.int32)])
+        check_queries(self.runtime, vectors, self.corpus.cosine, norms, status)
         may_hit = upload_filter(self.runtime, allowed) if self.shared is None else self.shared
         return _Queries(count, vectors, norms, status, may_hit, hits)
 
     # ---- With the bound ----------------------------------------------------------------------------------------
 
-    def _by_bound(self, queries: _Queries) -> DeviceArray:
-        """Write the hits and status of each query; return the number of candidates scored per query."""
+    def _by_bound(self, queries: _Queries) -> None:
+        """Write the hits and status of each query, and the number of candidates scored."""
         tile_rows = self._tile_rows(queries.count)
         scores = self.runtime.empty(queries.count * tile_rows, np.float32)
         lists = Lists(self.runtime, queries.count, self.sizes.splits(queries.count, tile_rows), self.width)
@@ -151,7 +166,7 @@ class _Search:
             out = scores[: queries.count * rows]
             self._multiply(queries, first, rows, out)
             self._select(queries, out, first, rows, mask_of(first, rows), lists)
-        return self._rank_candidates(queries, lists.merged())
+        self._rank_candidates(queries, lists.merged())
 
     def _tile_rows(self, queries: int) -> int:
         return min(max(self.sizes.tile_rows, self.sizes.tile_scores // queries), self.corpus.rows)
@@ -169,11 +184,11 @@ class _Search:
     def _select(
         self, queries: _Queries, scores: DeviceArray, first: int, rows: int, mask: Arguments, lists: Lists
     ) -> None:
-        corpus, bound = self.corpus, DOT_BOUND(**Bound.of(self.corpus.dim)._asdict())
+        corpus, bound = self.corpus, dot_bound(self.corpus.dim)
         arguments = [scores, np.int32(rows), np.int64(first), queries.norms, corpus.norms]
         lists.launch("dense_select_f32", [*arguments, np.int32(corpus.cosine), bound, mask])
 
-    def _rank_candidates(self, queries: _Queries, bounds: DeviceArray) -> DeviceArray:
+    def _rank_candidates(self, queries: _Queries, bounds: DeviceArray) -> None:
         length = power_of_two(self.width)
         keys = self.runtime.empty(queries.count * length, np.uint64)
         candidates = LISTED(keys=bounds, width=self.width, indptr=None, ids=None, shared=False, first=0)
@@ -181,9 +196,7 @@ class _Search:
         selection, sorts = self._selection(queries), length <= self.sizes.sort_chunk
         if not sorts:
             selection.sort(keys, length)
-        rescored = self.runtime.empty(queries.count, np.int64)
-        selection.emit(keys, length, sorts, bounds, self.width, rescored)
-        return rescored
+        selection.emit(keys, length, sorts, bounds, self.width)
 
     def _tile_masks(self, queries: _Queries, tile_rows: int) -> _MaskReader:
         allowed, runtime, n = queries.allowed, self.runtime, self.corpus.rows
@@ -242,8 +255,9 @@ class _Search:
 
 def upload_filter(runtime: Runtime, rows: RowFilter) -> RowFilter:
     """Copy a filter to the device."""
-    mask, indptr, ids = (None if array is None else runtime.upload(array) for array in rows[:3])
-    return RowFilter(mask, indptr, ids, rows.shared)
+    names = [name for name in ("mask", "indptr", "ids") if getattr(rows, name) is not None]
+    there = runtime.upload_all([getattr(rows, name) for name in names])
+    return RowFilter(**dict(zip(names, there, strict=True)), shared=rows.shared)
 
 
 class Resident(NamedTuple):
@@ -296,3 +310,9 @@ class Bound(NamedTuple):
         slack = 1.01 * (2 * gamma + 8 * UNIT * (1 + gamma)) * (1 + gamma) ** 2
         values = (slack, math.sqrt(n) * 2.0**-74, 8 * n * 2.0**-126)
         return cls(*(np.nextafter(np.float32(value), np.float32(np.inf)) for value in values))
+
+
+@lru_cache(maxsize=64)
+def dot_bound(dim: int) -> Arguments:
+    """Return the bound for vectors of this dimension as kernels read it."""
+    return DOT_BOUND(**Bound.of(dim)._asdict())

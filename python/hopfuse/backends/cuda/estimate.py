@@ -99,14 +99,23 @@ class DryRuntime:
         lease = _Lease(self.memory, nbytes) if self._tape is None else self._tape.take(max(1, nbytes))
         return DryArray(sides, dtype, lease)
 
+    def empty_all(self, arrays: Sequence[tuple[tuple[int, ...], DTypeLike]]) -> list[DryArray]:
+        return [self.empty(*array) for array in arrays]
+
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DryArray:
         return self.empty(shape, dtype)
 
     def upload(self, array: NDArray[Any]) -> DryArray:
         return self.empty(array.shape, array.dtype)
 
+    def upload_all(self, arrays: Sequence[NDArray[Any]]) -> list[DryArray]:
+        return [self.upload(array) for array in arrays]
+
     def download(self, array: DryArray) -> NDArray[Any]:
         raise RuntimeError("a dry run cannot read results")
+
+    def download_all(self, arrays: Sequence[DryArray]) -> list[NDArray[Any]]:
+        return [self.download(array) for array in arrays]
 
     def copy(self, target: Any, source: Any) -> None:
         """Do nothing."""

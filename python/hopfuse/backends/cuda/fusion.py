@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
-from ..calls import CalibrateCall, FuseCall, HitArrays, KernelOptions
+from ..calls import CalibrateCall, FuseCall, HitArrays, KernelOptions, ScoredList
 from .arguments import (
     CALIBRATION,
     FINISH_SCORE,
@@ -39,7 +39,8 @@ def calibrate(runtime: Runtime, call: CalibrateCall) -> DeviceArray:
     out = runtime.empty(scores.shape, np.float32)
     batch, width = scores.shape
     if batch and width:
-        rule = _calibration(runtime, call.method, call.ties, call.option)
+        _, (option,) = _uploaded(runtime, [], [call.option])
+        rule = _calibration(call.method, call.ties, option)
         arguments = [np.int64(batch), np.int64(width), scores, call.counts, rule, out]
         runtime.launch("calibrate_f32", blocks(batch, _LISTS_PER_BLOCK), _LISTS_PER_BLOCK * _WARP, arguments)
     return out
@@ -47,20 +48,15 @@ def calibrate(runtime: Runtime, call: CalibrateCall) -> DeviceArray:
 
 def empty_hits(runtime: Runtime, batch: int, k: int) -> HitArrays:
     """Allocate hits, uninitialised."""
-    return {
-        "ids": runtime.empty((batch, k), np.int64),
-        "scores": runtime.empty((batch, k), np.float32),
-        "counts": runtime.empty(batch, np.int64),
-    }
+    hits = (batch, k)
+    ids, scores, counts = runtime.empty_all([(hits, np.int64), (hits, np.float32), ((batch,), np.int64)])
+    return {"ids": ids, "scores": scores, "counts": counts}
 
 
 def no_hits(runtime: Runtime, batch: int, k: int) -> HitArrays:
     """Return empty lists for a batch."""
-    return {
-        "ids": runtime.upload(np.full((batch, k), -1, np.int64)),
-        "scores": runtime.upload(np.full((batch, k), -np.inf, np.float32)),
-        "counts": runtime.zeros(batch, np.int64),
-    }
+    arrays = np.full((batch, k), -1, np.int64), np.full((batch, k), -np.inf, np.float32), np.zeros(batch, np.int64)
+    return dict(zip(("ids", "scores", "counts"), runtime.upload_all(arrays), strict=True))
 
 
 def fuse(runtime: Runtime, call: FuseCall) -> HitArrays:
@@ -71,19 +67,20 @@ def fuse(runtime: Runtime, call: FuseCall) -> HitArrays:
     entries = int(starts[-1])
     if not (batch and k and entries):
         return no_hits(runtime, batch, k)
+    arrays: list[NDArray[Any]] = [starts, call.pools, prior if prior.size else np.ones(1, np.float32), weights]
+    arrays += [] if call.on_device else _joined(lists)
+    there, (option, calibration) = _uploaded(runtime, arrays, [call.option, call.calibration_option])
+    starts_there, pools, factors, weights_there, *joined = there
+    ids, scores, counts = joined or (lists[0] if len(lists) == 1 else _flat(runtime, lists, starts))
     hits = empty_hits(runtime, batch, k)
-    ids, scores, counts = lists[0] if len(lists) == 1 else _flat(runtime, lists, starts)
-    upload = runtime.upload
-    flat = FLAT_LISTS(batch=batch, lists=len(lists), starts=upload(starts), counts=counts, pools=upload(call.pools))
-    rule = _calibration(runtime, call.calibration, call.ties, call.calibration_option)
-    values = LIST_VALUES(scores=scores, calibration=rule, values=runtime.empty(batch * entries, np.float32))
-    factors = upload(prior if prior.size else np.ones(1, np.float32))
-    finish = FINISH_SCORE(consensus=call.consensus, prior=factors, priors=prior.size)
+    rule = _calibration(call.calibration, call.ties, calibration)
     size, at_once, room = _sorting(runtime, batch, entries)
     arguments = FUSE(
-        lists=flat, ids=ids, values=values, method=_METHODS[call.method],
-        option=_filled(runtime, FUSION_OPTIONS, call.option), weights=upload(weights),
-        weight_step=0 if weights.ndim == 1 else len(lists), finish=finish, k=k, out_ids=hits["ids"],
+        lists=FLAT_LISTS(batch=batch, lists=len(lists), starts=starts_there, counts=counts, pools=pools), ids=ids,
+        values=LIST_VALUES(scores=scores, calibration=rule, values=runtime.empty(batch * entries, np.float32)),
+        method=_METHODS[call.method], option=_filled(FUSION_OPTIONS, option), weights=weights_there,
+        weight_step=0 if weights.ndim == 1 else len(lists),
+        finish=FINISH_SCORE(consensus=call.consensus, prior=factors, priors=prior.size), k=k, out_ids=hits["ids"],
         out_scores=hits["scores"], out_counts=hits["counts"], size=size, room=room,
     )  # fmt: skip
     shared = _ENTRY_BYTES * (size if room is None else 1)  # the kernel declares shared memory in either case
@@ -91,15 +88,34 @@ def fuse(runtime: Runtime, call: FuseCall) -> HitArrays:
     return hits
 
 
-def _filled(runtime: Runtime, struct: ArgumentStruct, option: KernelOptions, **more: Any) -> Arguments:
+def _joined(lists: Sequence[ScoredList]) -> list[NDArray[Any]]:
+    """Return the ids, scores and counts of all lists on the host, each list after the one before it."""
+    return [np.concatenate([array.reshape(-1) for array in arrays]) for arrays in zip(*lists, strict=True)]
+
+
+def _uploaded(
+    runtime: Runtime, arrays: Sequence[NDArray[Any]], options: Sequence[KernelOptions]
+) -> tuple[list[DeviceArray], list[dict[str, Any]]]:
+    """Upload arrays, and those among the options of kernels, at once."""
+    among: list[NDArray[Any]] = []
+    for option in options:
+        among += [value for value in option.values() if isinstance(value, np.ndarray)]
+    there = runtime.upload_all([*arrays, *among])
+    rest = iter(there[len(arrays) :])
+    filled = [
+        {name: next(rest) if isinstance(value, np.ndarray) else value for name, value in option.items()}
+        for option in options
+    ]
+    return there[: len(arrays)], filled
+
+
+def _filled(struct: ArgumentStruct, option: dict[str, Any], **more: Any) -> Arguments:
     """Return a struct with these fields, and 0 or null in the others."""
-    empty = {field: None if "*" in str(kind) else 0.0 for field, kind in struct.fields.items()}
-    given = {name: runtime.upload(value) if isinstance(value, np.ndarray) else value for name, value in option.items()}
-    return struct(**empty | given | more)
+    return struct(**{field: None if "*" in str(kind) else 0 for field, kind in struct.fields.items()} | option | more)
 
 
-def _calibration(runtime: Runtime, method: str, ties: str, option: KernelOptions) -> Arguments:
-    return _filled(runtime, CALIBRATION, option, method=_CALIBRATIONS[method], ties=_TIES[ties])
+def _calibration(method: str, ties: str, option: dict[str, Any]) -> Arguments:
+    return _filled(CALIBRATION, option, method=_CALIBRATIONS[method], ties=_TIES[ties])
 
 
 def _sorting(runtime: Runtime, batch: int, entries: int) -> tuple[int, int, DeviceArray | None]:
@@ -111,14 +127,11 @@ def _sorting(runtime: Runtime, batch: int, entries: int) -> tuple[int, int, Devi
     return size, at_once, runtime.empty(at_once * _ENTRY_BYTES * size, np.uint8)
 
 
-def _flat(
-    runtime: Runtime, lists: Sequence[tuple[DeviceArray, DeviceArray, DeviceArray]], starts: NDArray[np.int64]
-) -> list[DeviceArray]:
-    """Concatenate the ids, scores and counts of all lists, with one launch per list."""
+def _flat(runtime: Runtime, lists: Sequence[ScoredList], starts: NDArray[np.int64]) -> list[DeviceArray]:
+    """Concatenate the ids, scores and counts of all lists on the device, with one launch per list."""
     batch = int(lists[0][0].shape[0])
     entries = batch * int(starts[-1])
-    flat = [runtime.empty(entries, np.int64), runtime.empty(entries, np.float32)]
-    flat.append(runtime.empty(len(lists) * batch, np.int64))
+    flat = runtime.empty_all([((entries,), np.int64), ((entries,), np.float32), ((len(lists) * batch,), np.int64)])
     for number, (ids, scores, counts) in enumerate(lists):
         width = int(ids.shape[1])
         given = [ids, scores] if width else [None, None]

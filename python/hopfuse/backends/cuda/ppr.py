@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..calls import Array, NodeRanking, PprQueries
 from .ppr_block import PprBlock
 from .ppr_certificate import Certificate, Certifier
 from .ppr_graph import DeviceGraph, device_graph
+from .ppr_passes import walk
 from .ppr_settle import Settling, room
 from .ppr_topk import Answers, TopkSearch
 from .runtime import Runtime, take_rows
@@ -23,6 +25,7 @@ LANES = (4, 8, 16, 32)
 SECTOR, PASS_BYTES = 32, 1 << 23
 
 
+@lru_cache(maxsize=64)
 def most_lanes(num_nodes: int, num_stored: int, l2_bytes: int, l2_speedup: float) -> int:
     """Return the lanes of blocks that take the least time per query, by bytes; results do not depend on it.
 
@@ -136,45 +139,55 @@ def _take(runtime: Runtime, queries: PprQueries, rows: NDArray[np.int64]) -> Ppr
 
 
 class _Solved(NamedTuple):
-    """A block whose x^ is final, with its certificate if it was downloaded."""
+    """A block whose x^ is final, and what was downloaded about it; nothing in a capture."""
 
     block: PprBlock
     certifier: Certifier
-    by_proof: NDArray[np.bool_]
-    certificate: Certificate | None
-    polished: NDArray[np.int64] | None
+    read: _Read | None
 
     def finish(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers, goes_on: bool = False) -> None:
-        search.finish(self.block, self.certifier, rows, answers, self.certificate, self.polished, goes_on=goes_on)
+        read = self.read
+        if read is None or not read.polished.any():  # the device has the certificate
+            search.finish(self.block, self.certifier, rows, answers, goes_on=goes_on)
+        else:
+            search.finish(self.block, self.certifier, rows, answers, read.certificate, read.polished, goes_on=goes_on)
 
     def settle(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers) -> NDArray[np.bool_]:
         """Try to prove lists that the certificate leaves unproven; return which proofs it rejects for good."""
-        block = self.block
-        if block.runtime.fixed:  # a dry run, which only counts the memory
+        block, read = self.block, self.read
+        if read is None:  # a dry run, which only counts the memory
             room(block)
             return np.zeros(rows.size, np.bool_)
-        assert self.certificate is not None
-        assert self.polished is not None
-        falls_back = self.by_proof & ~(self.certificate.bound <= block.queries.tol)
-        passes = block.runtime.download(block.passes) + self.polished + 1
-        settling = Settling(search, self.certifier, self.certificate, rows, answers, passes, falls_back)
+        falls_back = read.by_proof & ~(read.certificate.bound <= block.queries.tol)
+        passes = read.passes + read.polished + 1
+        settling = Settling(search, self.certifier, read.certificate, rows, answers, passes, falls_back)
         settling.settle()
         return (falls_back & ~settling.proven)[: rows.size]
 
 
+class _Read(NamedTuple):
+    """Values of each lane, (L,), on the host."""
+
+    by_proof: NDArray[np.bool_]
+    certificate: Certificate
+    passes: NDArray[np.int64]
+    polished: NDArray[np.int64]
+
+
 def _solve(block: PprBlock, proof: TopkSearch | None, refines: bool = False) -> _Solved:
-    block.walk(proof)
+    walk(block, proof)
     certifier = Certifier(block)
     certifier.normalise()
     runtime, queries = block.runtime, block.queries
     if refines and block.symmetric:
         certifier.correction = runtime.empty((block.graph.num_nodes, block.lanes), np.float32)
+    certifier.measure()
     if runtime.fixed:
-        certifier.measure()
-        return _Solved(block, certifier, np.zeros(block.lanes, np.bool_), None, None)
-    by_proof = runtime.download(block.unproven) == 0
-    certificate = certifier.certificate()
-    limit, passes = runtime.download(block.limit), runtime.download(block.passes)
+        return _Solved(block, certifier, None)
+    limit, passes, unproven, *bounds = runtime.download_all(
+        [block.limit, block.passes, block.unproven, block.residual, block.bound, block.per_degree]
+    )
+    by_proof, certificate = unproven == 0, Certificate(*bounds)
     exhausted = (queries.max_iter > 0) & (passes >= queries.max_iter)
     lanes_open = (limit > 0) & ~by_proof & ~exhausted & (certificate.bound > queries.tol)
-    return _Solved(block, certifier, by_proof, certificate, certifier.polish(certificate, lanes_open))
+    return _Solved(block, certifier, _Read(by_proof, certificate, passes, certifier.polish(certificate, lanes_open)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +15,15 @@ from ..node_weights import columns_of
 from .arguments import (
     ALLOWED,
     BEFORE,
-    DECISION,
     DEGREES,
     ITERATE,
     JOIN_ROOM,
     MASK,
-    PASS,
     RESTART,
     RESTARTS,
     ROW_SET,
-    ROWS,
     SCALES,
     SEEDS,
-    SEGMENTS,
     WALK,
     Arguments,
 )
@@ -38,13 +35,6 @@ MEASURED_COLUMNS = 2  # values measured per lane: Measured of grid_join.h
 JOIN_GROUP = 64  # blocks joined by one block, as in grid_join.h
 JOIN_SHARED = 8 * THREADS + 8  # bytes of JoinShared in grid_join.h
 USUAL_NODE_WEIGHT = 1.0 / 1024
-LOOK = 4  # passes between checks of whether any lane is still walking
-
-
-class Proof(Protocol):
-    """A test that may end a lane's walk before tol is met; implemented in :mod:`.ppr_topk`."""
-
-    def attempt(self, block: PprBlock, number: int, measured: DeviceArray) -> None: ...
 
 
 class JoinRoom:
@@ -57,16 +47,16 @@ class JoinRoom:
         groups = blocks(most_blocks, JOIN_GROUP)
         self._own = groups + 1
         self.counters = self._own + lanes
-        self.columns = runtime.empty((max(1, most_blocks) + groups, MEASURED_COLUMNS, lanes), np.float64)
-        self.arrived = (runtime.zeros if cleared else runtime.empty)(self.counters, np.uint32)
+        columns = (max(1, most_blocks) + groups, MEASURED_COLUMNS, lanes)
+        if cleared:
+            self.columns, self.arrived = runtime.empty(columns, np.float64), runtime.zeros(self.counters, np.uint32)
+        else:
+            self.columns, self.arrived = runtime.empty_all([(columns, np.float64), ((self.counters,), np.uint32)])
+        self.arguments = JOIN_ROOM(columns=self.columns, arrived=self.arrived)
 
     @property
     def arrived_of_lane(self) -> DeviceArray:
         return self.arrived[self._own :]
-
-    @property
-    def arguments(self) -> Arguments:
-        return JOIN_ROOM(columns=self.columns, arrived=self.arrived)
 
 
 def fixed_passes(block: PprBlock) -> tuple[int, int]:
@@ -97,16 +87,18 @@ class PprBlock:
         self.symmetric = not queries.per_type and not graph.directed
         self.damping = np.zeros(lanes)
         self.damping[:count] = queries.damping[first : first + count]
-        self.d_damping = runtime.upload(self.damping)
         has_types = queries.edge_type_weights is not None and not queries.per_type
         self.per_lane = queries.allow is not None or queries.node_weights is not None or has_types
         self.first_measured, self.most_passes = fixed_passes(self) if runtime.fixed else (1, 0)
         self._read_types()
         self._read_nodes()
         self._read_degrees()
+        self.scales = SCALES(
+            scale=self.scale64, unscale=self.unscale64, attraction=self.attraction, per_lane=self.per_lane,
+            per_type=queries.per_type, num_types=graph.num_types,
+        )  # fmt: skip
+        self.volume = self._measure_volume() if self.per_lane else graph.volume
         self._read_restart()
-        state = (graph.num_nodes, lanes)
-        self.even, self.odd = runtime.empty(state, np.float32), runtime.empty(state, np.float32)
 
     # ---- Launches ------------------------------------------------------------------------------------------------
 
@@ -133,13 +125,6 @@ class PprBlock:
     def lanes_of(self, dtype: Any) -> DeviceArray:
         """Allocate one value per lane, (L,)."""
         return self.runtime.empty(self.lanes, dtype)
-
-    @property
-    def scales(self) -> Arguments:
-        return SCALES(
-            scale=self.scale64, unscale=self.unscale64, attraction=self.attraction, per_lane=self.per_lane,
-            per_type=self.queries.per_type, num_types=self.graph.num_types,
-        )  # fmt: skip
 
     @property
     def nodes(self) -> np.int64:
@@ -216,7 +201,7 @@ class PprBlock:
         graph, runtime, q = self.graph, self.runtime, self.queries
         self.scale32, self.unscale32 = graph.scale32, graph.unscale32
         self.scale64, self.unscale64 = graph.scale64, graph.unscale64
-        self.volume, self.longest_row, self.joined_nodes = graph.volume, graph.longest_row, graph.joined_nodes
+        self.longest_row, self.joined_nodes = graph.longest_row, graph.joined_nodes
         if not self.per_lane:
             return
         state = (graph.num_nodes, self.lanes)
@@ -238,13 +223,11 @@ class PprBlock:
             least=self.least,
         )  # fmt: skip
         self.launch_states("ppr_degrees", [arguments])
-        if q.per_type:  # the volume is not needed
-            self.volume = runtime.upload(np.zeros(self.lanes))
-            return
-        self.volume = self._measure_volume()
 
     def _measure_volume(self) -> DeviceArray:
         """Return each lane's volume; the first launch finds the grain of the sum, the second sums."""
+        if self.queries.per_type:  # the volume is not needed
+            return self.runtime.upload(np.zeros(self.lanes))
         room = JoinRoom(self.runtime, self.graph.num_tiles, self.lanes, cleared=True)
         grain: DeviceArray | None = None
         for _ in ("anchor", "volume"):
@@ -256,18 +239,7 @@ class PprBlock:
     def _read_restart(self) -> None:
         q, runtime, graph = self.queries, self.runtime, self.graph
         given, rows, most_rows = self._seeds() if q.seeds is not None else self._restarts()
-        words = max(1, -(-graph.num_nodes // 64))
-        self.restart_rows = [runtime.empty(words, np.uint64), runtime.empty(words, np.int32)]
-        table = (max(1, most_rows), self.lanes)
-        self.restart64, self.restart32 = runtime.empty(table, np.float64), runtime.empty(table, np.float32)
-        self.limit, self.measured_from = self.lanes_of(np.int64), self.lanes_of(np.int64)
-        self.next_try = self.lanes_of(np.int64)
-        self.theta, self.shrink = self.lanes_of(np.float32), self.lanes_of(np.float32)
-        self.anchor, self.slack, self.missed = (self.lanes_of(np.float64) for _ in range(3))
-        self.keeps, self.accelerates = self.lanes_of(np.int32), self.lanes_of(np.int32)
-        self.walking, self.unproven = self.lanes_of(np.int32), self.lanes_of(np.int32)
-        self.passes, self.status = self.lanes_of(np.int64), self.lanes_of(np.int32)
-        self.left, self.last_pass = runtime.empty(1, np.int32), runtime.empty(1, np.int64)
+        self._allocate(max(1, most_rows))
         self.join = JoinRoom(runtime, graph.num_tiles, self.lanes, cleared=False)
         names = ("limit", "measured_from", "next_try", "theta", "shrink", "anchor", "walking", "unproven", "passes")
         walk = {name: getattr(self, name) for name in (*names, "left", "last_pass")}
@@ -278,74 +250,65 @@ class PprBlock:
         arguments = RESTART(
             scales=self.scales, seeds=seeds, restarts=RESTARTS(**rows, words=words, rank=rank), damping=self.d_damping,
             volume=self.volume, symmetric=self.symmetric, tol=q.tol, max_iter=q.max_iter, first=self.first_measured,
-            last=self.most_passes, table_rows=table[0], restart64=self.restart64, restart32=self.restart32,
+            last=self.most_passes, table_rows=max(1, most_rows), restart64=self.restart64, restart32=self.restart32,
             walk=WALK(**walk), longest=self.longest_row, joined=self.joined_nodes, slack=self.slack,
             missed=self.missed, keeps=self.keeps, least=self.least, accelerates=self.accelerates, status=self.status,
             arrived=self.join.arrived, counters=self.join.counters,
         )  # fmt: skip
         self.launch_warps("ppr_restart", [arguments])
 
+    def _allocate(self, table_rows: int) -> None:
+        """Allocate the state, the restarts and the values per lane; those that are downloaded together come first."""
+        words = max(1, -(-self.graph.num_nodes // 64))
+        lane, state, table = (self.lanes,), (self.graph.num_nodes, self.lanes), (table_rows, self.lanes)
+        (
+            self.limit, self.measured_from, self.next_try, self.passes, self.unproven, self.last_pass,
+            self.residual, self.bound, self.per_degree,
+            self.theta, self.shrink, self.anchor, self.slack, self.missed, self.keeps, self.accelerates,
+            self.walking, self.status, self.left, word, rank, self.restart64, self.restart32, self.even, self.odd,
+        ) = self.runtime.empty_all([
+            (lane, np.int64), (lane, np.int64), (lane, np.int64), (lane, np.int64), (lane, np.int32), ((1,), np.int64),
+            (lane, np.float64), (lane, np.float64), (lane, np.float64),
+            (lane, np.float32), (lane, np.float32), (lane, np.float64), (lane, np.float64), (lane, np.float64),
+            (lane, np.int32), (lane, np.int32), (lane, np.int32), (lane, np.int32), ((1,), np.int32),
+            ((words,), np.uint64), ((words,), np.int32), (table, np.float64), (table, np.float32),
+            (state, np.float32), (state, np.float32),
+        ])  # fmt: skip
+        self.restart_rows = [word, rank]
+
     def _restarts(self) -> tuple[dict[str, Any], dict[str, DeviceArray], int]:
         """Return fields of SEEDS, those of RESTARTS as sorted by the host, and the number of distinct rows."""
-        q, runtime = self.queries, self.runtime
+        q = self.queries
         indptr = q.indptr[self.first : self.first + self.count + 1]
         node, value = q.node[indptr[0] : indptr[-1]], q.value[indptr[0] : indptr[-1]]
         begin, end = np.zeros((2, self.lanes), np.int64)  # an unused lane has no restart
         begin[: self.count], end[: self.count] = indptr[:-1] - indptr[0], indptr[1:] - indptr[0]
-        arrays: dict[str, NDArray[Any]] = {"begin": begin, "end": end, "node": node, "value": value}
         seeds: dict[str, Any] = {"node": None, "weight": None, "width": -1, "may_be_empty": False}
-        return seeds, {name: runtime.upload(array) for name, array in arrays.items()}, np.unique(node).size
+        there = self._upload_with_damping(begin, end, node, value)
+        return seeds, dict(zip(("begin", "end", "node", "value"), there, strict=True)), np.unique(node).size
 
     def _seeds(self) -> tuple[dict[str, Any], dict[str, DeviceArray], int]:
         """Return fields of SEEDS, those of RESTARTS, uninitialised, and the largest number of rows."""
-        seeds, runtime = self.queries.seeds, self.runtime
+        seeds = self.queries.seeds
         assert seeds is not None
         width = int(seeds.node.shape[1])
         rows = slice(self.first, self.first + self.count)
         room = max(1, self.count * width)
         given = {"node": seeds.node[rows], "weight": seeds.weight[rows], "width": width}
-        restarts = {
-            "begin": runtime.upload(np.minimum(np.arange(self.lanes), self.count) * width),
-            "end": runtime.empty(self.lanes, np.int64),
-            "node": runtime.empty(room, np.int32),
-            "value": runtime.empty(room, np.float64),
-        }
+        (begin,) = self._upload_with_damping(np.minimum(np.arange(self.lanes), self.count) * width)
+        end, node, value = self.runtime.empty_all(
+            [((self.lanes,), np.int64), ((room,), np.int32), ((room,), np.float64)]
+        )
+        restarts = {"begin": begin, "end": end, "node": node, "value": value}
         return {**given, "may_be_empty": seeds.may_be_empty}, restarts, min(room, self.graph.num_nodes)
 
-    # ---- The walk ------------------------------------------------------------------------------------------------
+    def _upload_with_damping(self, *arrays: NDArray[Any]) -> list[DeviceArray]:
+        self.d_damping, self.damping32, *there = self.runtime.upload_all(
+            [self.damping, self.damping.astype(np.float32), *arrays]
+        )
+        return there
 
-    def walk(self, proof: Proof | None = None) -> None:
-        """Run passes until all lanes have ended; :attr:`states` says where the iterate is.
-
-        With ``proof`` a lane also ends when its hits seem proven. If the number of passes is fixed, those after the end
-        of the last lane do nothing.
-        """
-        runtime = self.runtime
-        most, first_measured = self._span(proof)
-        damping32 = runtime.upload(self.damping.astype(np.float32))
-        omega = runtime.upload(self.omega(most)) if self.symmetric else None
-        self.launch_states("ppr_start", [self.nodes, self.restart_set(), self.restart32, self.even, self.odd])
-        partial = self.segment_sums()
-        measured = self.measured_of_lanes()
-        for number in range(1, most + 1):
-            measures = number >= first_measured
-            step = None if omega is None else omega[number - 1]
-            self.run_pass(number, damping32, step, partial, measured if measures else None, ends=measures)
-            if not measures:
-                continue
-            if proof is not None:
-                proof.attempt(self, number, measured)
-            if not runtime.fixed and number % LOOK == 0 and runtime.download(self.left)[0] == 0:
-                break
-
-    def _span(self, proof: Proof | None) -> tuple[int, int]:
-        """Return the last pass, and the first one whose residual is needed."""
-        if self.runtime.fixed:
-            return self.most_passes, self.first_measured
-        first_measured = int(self.runtime.download(self.measured_from).min())
-        if proof is not None:
-            first_measured = min(first_measured, int(self.runtime.download(self.next_try).min()))
-        return int(self.runtime.download(self.limit).max()), first_measured
+    # ---- Passes ------------------------------------------------------------------------------------------------------
 
     def segment_sums(self) -> DeviceArray:
         return self.runtime.empty((max(1, self.graph.num_segments), self.lanes), np.float32)
@@ -358,48 +321,8 @@ class PprBlock:
         """Return the buffers that pass ``number`` reads and writes."""
         return (self.even, self.odd) if number % 2 else (self.odd, self.even)
 
-    def run_pass(
-        self,
-        number: int,
-        damping32: DeviceArray,
-        omega: DeviceArray | None,
-        partial: DeviceArray,
-        measured: DeviceArray | None,
-        *,
-        ends: bool = False,
-    ) -> None:
-        """Run a pass; measure its residual if ``measured`` is given, and with ``ends`` end converged lanes."""
-        current, following = self.buffers(number)
-        graph = self.graph
-        kind, segments = self._edge_kind(), graph.segments(self.allowed, self.before)
-        rows = ROWS(
-            indptr=graph.indptr, indices=graph.indices, weight=graph.weight, edge_type=graph.edge_type, eta=self.eta32,
-            scale=self.scale32, num_types=graph.num_types, per_lane=self.per_lane,
-        )  # fmt: skip
-        if graph.num_segments:
-            long_rows = SEGMENTS(
-                rows=rows, segments=segments, state=current, num_segments=graph.num_segments, left=self.left,
-                partial=partial,
-            )  # fmt: skip
-            self.launch(f"ppr_segments_{kind}", graph.num_segments * self.lanes, [long_rows])
-        factor = self.scale32
-        if self.queries.per_type:
-            factor = self.unscale32 if self.attraction is None else self.attraction
-        decision = DECISION(
-            number=number, measured_from=self.measured_from, limit=self.limit if ends else None, theta=self.theta,
-            shrink=self.shrink, walking=self.walking, passes=self.passes, left=self.left, last_pass=self.last_pass,
-        )  # fmt: skip
-        arguments = PASS(
-            rows=rows, num_nodes=graph.num_nodes, current=current, next=following, partial=partial,
-            long_rows=graph.long_rows.arguments, segments=segments, restart_rows=self.restart_set(),
-            restart=self.restart32, factor=factor, attraction=self.attraction,
-            scale64=self.scale64 if self.per_lane and self.symmetric else None, damping=damping32, omega=omega,
-            accelerates=self.accelerates, degree=self.unscale32, anchor=self.anchor, measured=measured,
-            join=self.join.arguments, decision=decision,
-        )  # fmt: skip
-        self.launch_tiles(f"ppr_pass_{kind}", [arguments], shared=0 if measured is None else JOIN_SHARED)
-
-    def _edge_kind(self) -> str:
+    def edge_kind(self) -> str:
+        """Return the part of the names of kernels that says how an entry adds to a row's sum."""
         if self.queries.per_type:
             return "per_type"
         if self.eta32 is not None:
@@ -408,9 +331,15 @@ class PprBlock:
 
     def omega(self, passes: int) -> NDArray[np.float32]:
         """Return the coefficients of the Chebyshev recurrence, (passes, L) (Golub & Varga 1961)."""
-        table, d = np.empty((passes, self.lanes), np.float32), self.damping
-        omega = 1.0 / (1.0 - 0.5 * d * d)
-        for row in table:
-            row[:] = omega
-            omega = 1.0 / (1.0 - 0.25 * d * d * omega)
+        table = np.empty((passes, self.lanes), np.float32)
+        for d in set(self.damping.tolist()):
+            table[:, self.damping == d] = np.array(_omega(d, passes))[:, None]
         return table
+
+
+@lru_cache(maxsize=64)
+def _omega(d: float, passes: int) -> list[float]:
+    values = [1.0 / (1.0 - 0.5 * d * d)]
+    while len(values) < passes:
+        values.append(1.0 / (1.0 - 0.25 * d * d * values[-1]))
+    return values[:passes]

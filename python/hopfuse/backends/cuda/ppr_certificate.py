@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from .runtime import DeviceArray
 class Certificate:
     """Error bounds of each lane, (L,), on the host."""
 
+    FIELDS: ClassVar = ("residual", "bound", "per_degree")
+
     residual: NDArray[np.float64]
     bound: NDArray[np.float64]
     per_degree: NDArray[np.float64]  # infinity if the bound per node does not hold
@@ -27,9 +30,10 @@ class Certifier:
 
     def __init__(self, block: PprBlock) -> None:
         self.block = block
-        self.mass, self.lost = block.lanes_of(np.float64), block.lanes_of(np.float64)
-        self.certified = [block.lanes_of(np.float64) for _ in range(3)]  # the fields of a Certificate, on the device
-        self.partial = block.runtime.empty((max(1, block.graph.num_segments), block.lanes), np.float64)
+        lane, segments = (block.lanes,), max(1, block.graph.num_segments)
+        self.mass, self.lost, self.partial = block.runtime.empty_all(
+            [(lane, np.float64), (lane, np.float64), ((segments, block.lanes), np.float64)]
+        )
         #: Receives fl(r / deg) whenever r is measured, if a refinement may follow.
         self.correction: DeviceArray | None = None
 
@@ -44,7 +48,6 @@ class Certifier:
         """Measure the residual of x^ and its bounds; ``improved`` receives a float64 power step."""
         block, graph = self.block, self.block.graph
         known = CERTIFIED(damping=block.d_damping, slack=block.slack, missed=block.missed, keeps=block.keeps)
-        residual, bound, per_degree = self.certified
         arguments = RESIDUAL(
             scales=block.scales, num_nodes=graph.num_nodes, indptr=graph.indptr, indices=graph.indices,
             weight=graph.weight, edge_type=graph.edge_type, eta=block.eta64, iterate=block.iterate,
@@ -52,7 +55,7 @@ class Certifier:
             num_segments=graph.num_segments, partial=self.partial, restart_rows=block.restart_set(),
             restart=block.restart64, lost=self.lost, certified=known,
             symmetric=block.symmetric, improved=improved, correction=self.correction, join=block.join.arguments,
-            residual=residual, bound=bound, per_degree=per_degree,
+            residual=block.residual, bound=block.bound, per_degree=block.per_degree,
         )  # fmt: skip
         if graph.num_segments:
             block.launch("ppr_residual_segments", graph.num_segments * block.lanes, [arguments])
@@ -61,7 +64,8 @@ class Certifier:
     def certificate(self, improved: DeviceArray | None = None) -> Certificate:
         """Measure, and download the certificate."""
         self.measure(improved)
-        return Certificate(*(self.block.runtime.download(array) for array in self.certified))
+        block = self.block
+        return Certificate(*block.runtime.download_all([block.residual, block.bound, block.per_degree]))
 
     def polish(self, certificate: Certificate, lanes_open: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Take float64 power steps for open lanes until tol is met or float32 limits progress; return their numbers."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ... import _native
 from .ppr_block import PprBlock
 from .ppr_certificate import Certificate, Certifier
+from .ppr_passes import Passes
 from .ppr_topk import Answers, TopkSearch
 from .runtime import DeviceArray
 
@@ -55,11 +56,12 @@ class Settling:
         if not lanes_open.any():
             return
         self.other, self.spare, self.partial = room(self.block)
-        self.missed, self.slack = (self.block.runtime.download(a) for a in (self.block.missed, self.block.slack))
+        self.missed, self.slack, last_pass = self.block.runtime.download_all(
+            [self.block.missed, self.block.slack, self.block.last_pass]
+        )
         longest = self.block.runtime.download(self.block.longest_row).astype(np.int64)
         self.longest = np.ascontiguousarray(np.broadcast_to(longest, self.block.lanes))
-        holds_odd = self.block.runtime.download(self.block.last_pass)[0] % 2
-        self.x, self.free = (self.block.odd, self.block.even) if holds_odd else (self.block.even, self.block.odd)
+        self.x, self.free = (self.block.odd, self.block.even) if last_pass[0] % 2 else (self.block.even, self.block.odd)
         self._read_rest()
         looks = lanes_open & self._may_look(0)
         if looks.any():
@@ -190,7 +192,7 @@ class Settling:
         words = max(1, -(-self.block.graph.num_nodes // 64))
         walk.restart_rows = [runtime.zeros(words, np.uint64), runtime.zeros(words, np.int32)]
         walk.walking = runtime.upload(np.ones(walk.lanes, np.int32))
-        walk.run_pass(1, runtime.upload(np.ones(walk.lanes, np.float32)), None, self.partial, None)
+        Passes(walk, runtime.upload(np.ones(walk.lanes, np.float32)), None, self.partial).run(1)
 
     def _walk(self, even: DeviceArray, odd: DeviceArray) -> PprBlock:
         """Return a copy of the block with other buffers; the first pass reads ``even``."""
@@ -262,16 +264,15 @@ class Settling:
         walk.launch_states("ppr_start", start)
         look = np.where(lanes_open, self.look, 0)
         last = int(look.max())
-        damping32, omega = runtime.upload(block.damping.astype(np.float32)), runtime.upload(block.omega(last))
+        passes = Passes(walk, block.damping32, runtime.upload(block.omega(last)), self.partial)
         for number in range(1, last + 1):
-            walk.walking = runtime.upload((look >= number).astype(np.int32))
-            walk.run_pass(number, damping32, omega[number - 1], self.partial, None)
+            passes.run(number, walking=runtime.upload((look >= number).astype(np.int32)))
             goes_on = runtime.upload((look != number).astype(np.int32))
             if (look == number).any():
                 block.launch_states("ppr_keep", [walk.buffers(number)[1], self.spare, goes_on, block.nodes])
         walk.walking = runtime.upload(lanes_open.astype(np.int32))
         walk.even, walk.odd = self.spare, self.free
         measured = block.measured_of_lanes()
-        walk.run_pass(1, damping32, None, self.partial, measured)
+        Passes(walk, block.damping32, None, self.partial).run(1, measured)
         block.launch_states("ppr_local_start", [block.nodes, self.free, self.spare, self.free])
         return runtime.download(measured), self.free

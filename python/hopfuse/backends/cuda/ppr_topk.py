@@ -39,14 +39,17 @@ class Answers:
     """The results of a batch on the device, (B, width) and (B,), with each query's status (hopfuse/query_status.h)."""
 
     def __init__(self, runtime: Runtime, batch: int, width: int) -> None:
-        shape = (batch, width)
+        shape, row = (batch, width), (batch,)
         self.width = width
-        self.ids, self.scores = runtime.empty(shape, np.int64), runtime.empty(shape, np.float32)
-        self.score_bounds, self.counts = runtime.empty(shape, np.float32), runtime.empty(batch, np.int64)
-        self.proven, self.iterations = runtime.empty(batch, np.uint8), runtime.empty(batch, np.int64)
-        self.residual, self.bound = runtime.empty(batch, np.float64), runtime.empty(batch, np.float64)
-        self.converged, self.status = runtime.empty(batch, np.uint8), runtime.empty(batch, np.int32)
-        self.shortfall = runtime.empty(batch, np.float64)  # how far the list is from being proven
+        (
+            self.ids, self.scores, self.score_bounds, self.counts, self.proven,
+            self.iterations, self.residual, self.bound, self.converged, self.status,
+            self.shortfall,  # how far the list is from being proven
+        ) = runtime.empty_all([
+            (shape, np.int64), (shape, np.float32), (shape, np.float32), (row, np.int64), (row, np.uint8),
+            (row, np.int64), (row, np.float64), (row, np.float64), (row, np.uint8), (row, np.int32),
+            (row, np.float64),
+        ])  # fmt: skip
 
     def evidence(self) -> dict[str, DeviceArray]:
         """Return the fields of :class:`..calls.Evidence`, by name."""
@@ -79,23 +82,9 @@ class TopkSearch:
         self.stride = -(-wanted // self.kept) * self.kept
         self._lists: _Lists | None = None
 
-    def attempt(self, block: PprBlock, number: int, measured: DeviceArray) -> None:
-        """End lanes whose hits seem proven by the iterate that pass ``number`` read."""
-        current, following = block.buffers(number)
-        turn = TURN(rows=None, walking=block.walking, next_try=block.next_try, number=number)
-        error = NODE_ERROR(
-            measured=measured, damping=block.d_damping, slack=None, residual=None, bound=None, per_degree=None,
-            refined=False, lanes=block.lanes,
-        )  # fmt: skip
-        candidates = self._candidates(block, ITERATE(even=current, odd=None, last_pass=None), final=False)
-        outside = self._rank(block, candidates, turn, error)
-        arguments = TRY(
-            outside=outside, damping=block.d_damping, accelerates=block.accelerates, walking=block.walking,
-            passes=block.passes, next_try=block.next_try, unproven=block.unproven, left=block.left,
-            last_pass=block.last_pass,
-        )  # fmt: skip
-        self._launch(block, "ppr_try", self._splits(block), arguments)
-        block.launch_states("ppr_keep", [current, following, block.unproven, block.nodes])
+    def attempts(self, block: PprBlock, measured: DeviceArray) -> Attempts:
+        """Return the attempts at a proof by the passes of a block, which measure into ``measured``."""
+        return Attempts(self, block, measured)
 
     def finish(
         self,
@@ -117,72 +106,76 @@ class TopkSearch:
         to those in the answers. ``more_passes`` + 1 replaces the number of passes of the walk. ``local`` is a part of
         each node's error. ``refined`` are scores to rank in place of x^.
         """
-        upload = self.runtime.upload
         row_of = np.full(block.lanes, -1, np.int64)
         row_of[: rows.size] = rows
-        passes = block.passes if more_passes is None else upload(more_passes)
-        known = certifier.certified
+        given = {"rows": row_of, "passes": more_passes, "polished": polished}
         if certificate is not None:
-            known = [upload(getattr(certificate, name)) for name in ("residual", "bound", "per_degree")]
-        residual, bound, per_degree = known
+            given |= vars(certificate)
+        arrays = {name: array for name, array in given.items() if array is not None}
+        there = dict(zip(arrays, self.runtime.upload_all(list(arrays.values())), strict=True))
+        residual, bound, per_degree = (there.get(name, getattr(block, name)) for name in Certificate.FIELDS)
         iterate = block.iterate if refined is None else ITERATE(even=refined, odd=None, last_pass=None)
-        turn = TURN(rows=upload(row_of), walking=None, next_try=None, number=0)
+        turn = TURN(rows=there["rows"], walking=None, next_try=None, number=0)
         error = NODE_ERROR(
             measured=None, damping=block.d_damping, slack=block.slack, residual=residual, bound=bound,
             per_degree=per_degree, refined=refined is not None, lanes=block.lanes,
         )  # fmt: skip
-        outside = self._rank(block, self._candidates(block, iterate, final=True), turn, error, local)
+        candidates = self.candidates_of(block, iterate, final=True)
+        ranks, outside = self.ranking(block, candidates, turn, error, local)
         arguments = FINISH(
-            outside=outside, residual=residual, bound=bound,
-            polished=None if polished is None else upload(polished), walking=block.walking, limit=block.limit,
-            passes=passes, seed_status=block.status, tol=block.queries.tol, goes_on=goes_on, answers=answers.arguments,
+            outside=outside, residual=residual, bound=bound, polished=there.get("polished"), walking=block.walking,
+            limit=block.limit, passes=there.get("passes", block.passes), seed_status=block.status,
+            tol=block.queries.tol, goes_on=goes_on, answers=answers.arguments,
         )  # fmt: skip
-        self._launch(block, "ppr_finish", self._splits(block), arguments)
+        self.rank(block, ranks)
+        self.launch(block, "ppr_finish", self.splits(block), arguments)
 
-    def _candidates(self, block: PprBlock, iterate: Arguments, *, final: bool) -> Arguments:
+    def candidates_of(self, block: PprBlock, iterate: Arguments, *, final: bool) -> Arguments:
         return CANDIDATES(
             iterate=iterate, final=final, degree=block.unscale32, per_lane=block.per_lane, node_of=self.graph.node_of,
             among=self.candidates, count=self.count, lanes=block.lanes,
         )  # fmt: skip
 
-    def _splits(self, block: PprBlock) -> int:
+    def splits(self, block: PprBlock) -> int:
         """Return the number of blocks that share a lane's candidates, few enough that their lists are soon merged."""
         most = min(SPLIT_BLOCKS // block.lanes, self.count // SPLIT_CANDIDATES, math.isqrt(self.count // self.kept))
         return max(1, most)
 
-    def _rank(
+    def ranking(
         self,
         block: PprBlock,
         candidates: Arguments,
         turn: Arguments,
         error: Arguments,
         local: DeviceArray | None = None,
-    ) -> Arguments:
-        """Rank the candidates, and prove what the lists show; return what the kernels read that complete the proof."""
-        lists, splits = self._lists_of(block), self._splits(block)
-        parts, join = self._parts(block, splits), block.join.arrived_of_lane
-        listed = self._list(block, ROUNDS(keys=lists.keys, stride=self.stride, kept=self.kept, parts=parts), local)
+    ) -> tuple[Arguments | None, Arguments]:
+        """Return what ranks the candidates (None if k is 0), and what the kernels read that complete the proof."""
+        splits, join = self.splits(block), block.join.arrived_of_lane
+        lists = self._lists_of(block, splits)
+        rounds = ROUNDS(keys=lists.keys, stride=self.stride, kept=self.kept, parts=lists.parts)
+        listed = self._list(block, rounds, local)
+        ranks = None
         if self.k:
-            shares = 1 if parts is None else splits
-            arguments = RANK(
-                candidates=candidates, list=listed, turn=turn, error=error, splits=shares, others=lists.others,
-                arrived=join, proofs=lists.proofs,
+            ranks = RANK(
+                candidates=candidates, list=listed, turn=turn, error=error,
+                splits=1 if lists.parts is None else splits, others=lists.others, arrived=join, proofs=lists.proofs,
             )  # fmt: skip
-            self._launch(block, "ppr_rank", shares, arguments)
-        return OUTSIDE(
+        outside = OUTSIDE(
             candidates=candidates, list=listed, turn=turn, splits=splits, largest=lists.largest, arrived=join,
             proofs=lists.proofs,
         )  # fmt: skip
+        return ranks, outside
 
-    def _parts(self, block: PprBlock, splits: int) -> DeviceArray | None:
-        """Allocate the best keys of each split; None where one block per lane reads all candidates, in rounds."""
-        if splits == 1 or self.stride > self.kept or not self.k:
-            return None
-        return self.runtime.empty((block.lanes, splits, self.kept), np.uint64)
+    def rank(self, block: PprBlock, ranks: Arguments | None) -> None:
+        """Rank the candidates, and prove what the lists show."""
+        if ranks is not None:
+            self.launch(block, "ppr_rank", ranks.values["splits"], ranks)
 
-    def _lists_of(self, block: PprBlock) -> _Lists:
+    def _lists_of(self, block: PprBlock, splits: int) -> _Lists:
         if self._lists is None or self._lists.keys.shape[0] < block.lanes:
-            self._lists = _Lists(self.runtime, block.lanes, self.stride, self._splits(block))
+            # One block per lane reads all candidates, in rounds, if they are few or the list is long.
+            kept = self.kept if splits > 1 and self.stride <= self.kept and self.k else 0
+            self._lists = _Lists(self.runtime, block.lanes, self.stride, splits, kept)
         return self._lists
 
     def _list(self, block: PprBlock, rounds: Arguments, local: DeviceArray | None = None) -> Arguments:
@@ -197,19 +190,52 @@ class TopkSearch:
             order=self.prove_order, twins=twins,
         )  # fmt: skip
 
-    def _launch(self, block: PprBlock, kernel: str, splits: int, arguments: Arguments) -> None:
+    def launch(self, block: PprBlock, kernel: str, splits: int, arguments: Arguments) -> None:
         self.runtime.launch(kernel, block.lanes * splits, SELECT_THREADS, [arguments])
 
 
-class _Lists:
-    """The list of each lane, and how far its proof is."""
+class Attempts:
+    """Attempts to end lanes of a block whose hits seem proven, with the arguments that all have in common."""
 
-    def __init__(self, runtime: Runtime, lanes: int, stride: int, splits: int) -> None:
-        self.keys = runtime.empty((lanes, stride), np.uint64)
-        self.others = runtime.empty((lanes, splits), np.int32)
-        self.largest = runtime.empty((lanes, splits), np.float32)
-        self.proofs = PROOFS(
-            lanes=lanes,
-            errors=runtime.empty((3, lanes), np.float64), evidence=runtime.empty((2, lanes), np.float64),
-            found=runtime.empty(lanes, np.int64), flags=runtime.empty((2, lanes), np.int32),
+    def __init__(self, search: TopkSearch, block: PprBlock, measured: DeviceArray) -> None:
+        self._search, self._block = search, block
+        self._turn = TURN(rows=None, walking=block.walking, next_try=block.next_try, number=0)
+        error = NODE_ERROR(
+            measured=measured, damping=block.d_damping, slack=None, residual=None, bound=None, per_degree=None,
+            refined=False, lanes=block.lanes,
         )  # fmt: skip
+        iterate = ITERATE(even=block.odd, odd=None, last_pass=None)
+        candidates = search.candidates_of(block, iterate, final=False)
+        ranks, outside = search.ranking(block, candidates, self._turn, error)
+        proof = TRY(
+            outside=outside, damping=block.d_damping, accelerates=block.accelerates, walking=block.walking,
+            passes=block.passes, next_try=block.next_try, unproven=block.unproven, left=block.left,
+            last_pass=block.last_pass,
+        )  # fmt: skip
+        of_even = candidates.replace(iterate=iterate.replace(even=block.even))
+        #: By the parity of a pass: odd ones read the first buffer.
+        self._ranks = ranks, None if ranks is None else ranks.replace(candidates=of_even)
+        self._outside = outside, outside.replace(candidates=of_even)
+        self._proof = proof
+
+    def make(self, number: int) -> None:
+        """End lanes whose hits seem proven by the iterate that pass ``number`` read."""
+        search, block, parity = self._search, self._block, number % 2
+        turn, ranks = self._turn.replace(number=number), self._ranks[parity]
+        search.rank(block, None if ranks is None else ranks.replace(turn=turn))
+        proof = self._proof.replace(outside=self._outside[parity].replace(turn=turn))
+        search.launch(block, "ppr_try", search.splits(block), proof)
+        block.launch_states("ppr_keep", [*block.buffers(number), block.unproven, block.nodes])
+
+
+class _Lists:
+    """The list of each lane, how far its proof is, and the ``kept`` best keys of each split; 0: no splits."""
+
+    def __init__(self, runtime: Runtime, lanes: int, stride: int, splits: int, kept: int) -> None:
+        self.keys, self.others, self.largest, errors, evidence, found, flags, parts = runtime.empty_all([
+            ((lanes, stride), np.uint64), ((lanes, splits), np.int32), ((lanes, splits), np.float32),
+            ((3, lanes), np.float64), ((2, lanes), np.float64), ((lanes,), np.int64), ((2, lanes), np.int32),
+            ((lanes, splits, kept), np.uint64),
+        ])  # fmt: skip
+        self.parts = parts if kept else None
+        self.proofs = PROOFS(errors=errors, evidence=evidence, found=found, flags=flags, lanes=lanes)

@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core_results import Rebuild, check_leaves, flatten
 from .device_ops import DeviceOps, raise_fault
+from .layout import Layout
 from .recording_memory import RecordingMemory
 from .runtime import DeviceArray, put_rows, take_rows
-
-_ALIGN = 256
-
-
-class Slot(NamedTuple):
-    """An array's place in a block of bytes."""
-
-    begin: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    def view(self, block: Any) -> Any:
-        return block[self.begin : self.begin + self.nbytes].view(self.dtype).reshape(self.shape)
-
-
-class Layout:
-    """Consecutive aligned arrays in a block."""
-
-    def __init__(self, arrays: Sequence[tuple[tuple[int, ...], Any]]) -> None:
-        self.slots: list[Slot] = []
-        self.nbytes = 0
-        for shape, dtype in arrays:
-            self.slots.append(Slot(self.nbytes, tuple(shape), np.dtype(dtype)))
-            self.nbytes += -(-self.slots[-1].nbytes // _ALIGN) * _ALIGN
-
-    def views(self, block: Any) -> list[Any]:
-        return [slot.view(block) for slot in self.slots]
 
 
 class RecordedCore:

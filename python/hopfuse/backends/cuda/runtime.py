@@ -61,6 +61,10 @@ class Runtime(Protocol):
         """Allocate uninitialised memory; raise BackendError if the device is out of memory."""
         ...
 
+    def empty_all(self, arrays: Sequence[tuple[tuple[int, ...], DTypeLike]]) -> list[DeviceArray]:
+        """Allocate arrays of these shapes and dtypes; outside :meth:`capture`, in one block."""
+        ...
+
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
         """Allocate memory filled with zero bytes, without launching a kernel."""
         ...
@@ -72,8 +76,16 @@ class Runtime(Protocol):
         """
         ...
 
+    def upload_all(self, arrays: Sequence[NDArray[Any]]) -> list[DeviceArray]:
+        """Upload arrays; small ones in one copy, without waiting for it."""
+        ...
+
     def download(self, array: DeviceArray) -> NDArray[Any]:
         """Copy a device array to the host."""
+        ...
+
+    def download_all(self, arrays: Sequence[DeviceArray]) -> list[NDArray[Any]]:
+        """Copy device arrays to the host; those of one :meth:`empty_all`, if next to each other, in one copy."""
         ...
 
     def copy(self, target: Any, source: Any) -> None:

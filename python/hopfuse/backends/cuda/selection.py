@@ -63,26 +63,32 @@ class Sizes:
 
 
 class TopkHits(NamedTuple):
-    """Hits on the device, with each query's status (kernels/include/hopfuse/query_status.h)."""
+    """Hits on the device, with each query's status (kernels/include/hopfuse/query_status.h).
+
+    ``rescored`` has the candidates scored for each query where a bound selects them; otherwise it is uninitialised.
+    """
 
     ids: DeviceArray  # (B, k) int64
     scores: DeviceArray  # (B, k) float32
     counts: DeviceArray  # (B,) int64
     status: DeviceArray  # (B,) int32
+    rescored: DeviceArray  # (B,) int64
 
     @classmethod
     def empty(cls, runtime: Runtime, batch: int, k: int) -> TopkHits:
-        arrays = runtime.empty((batch, k), np.int64), runtime.empty((batch, k), np.float32)
-        return cls(*arrays, runtime.empty(batch, np.int64), runtime.empty(batch, np.int32))
+        hits, row = (batch, k), (batch,)
+        return cls(*runtime.empty_all(
+            [(hits, np.int64), (hits, np.float32), (row, np.int64), (row, np.int32), (row, np.int64)]
+        ))  # fmt: skip
 
     @classmethod
     def without_hits(cls, runtime: Runtime, batch: int, k: int) -> TopkHits:
         ids, scores = np.full((batch, k), -1, np.int64), np.full((batch, k), -np.inf, np.float32)
-        arrays = ids, scores, np.zeros(batch, np.int64), np.ones(batch, np.int32)
-        return cls(*(runtime.upload(array) for array in arrays))
+        arrays = ids, scores, np.zeros(batch, np.int64), np.ones(batch, np.int32), np.zeros(batch, np.int64)
+        return cls(*runtime.upload_all(arrays))
 
     def arrays(self) -> HitArrays:
-        """Return the hits without the status."""
+        """Return the hits alone."""
         return {"ids": self.ids, "scores": self.scores, "counts": self.counts}
 
     def rows(self, begin: int, end: int) -> TopkHits:
@@ -95,17 +101,17 @@ class Lists:
     def __init__(self, runtime: Runtime, queries: int, splits: int, width: int) -> None:
         self.runtime, self.queries, self.splits, self.width = runtime, queries, splits, width
         self.room = power_of_two(width + max(width, _SELECT_STEP))
-        self.keys = runtime.empty(queries * splits * width, np.uint64)
+        one = queries * width if splits > 1 else 0
+        self.keys, self._merged = runtime.empty_all([((queries * splits * width,), np.uint64), ((one,), np.uint64)])
         self._fresh = True
 
     def launch(self, kernel: str, arguments: list[Any]) -> None:
-        lists = RUNNING_LISTS(splits=self.splits, keys=self.keys, fresh=self._fresh, width=self.width, room=self.room)
+        self._launch(kernel, arguments, self.keys, self.splits, self._fresh)
         self._fresh = False
-        self.runtime.launch(kernel, self.queries * self.splits, _SELECT_THREADS, [*arguments, lists], 8 * self.room)
 
     def keep(self, keys: DeviceArray, columns: int) -> None:
         """Merge (queries, columns) keys into the lists."""
-        self.launch("dense_keep_u64", [keys, np.int64(columns), np.int32(columns)])
+        self.launch(*_keep(keys, columns))
 
     def merged(self) -> DeviceArray:
         """Merge the splits into one list per query, (queries, width)."""
@@ -113,9 +119,16 @@ class Lists:
             self.keep(self.runtime.empty(1, np.uint64), 0)
         if self.splits == 1:
             return self.keys
-        one = Lists(self.runtime, self.queries, 1, self.width)
-        one.keep(self.keys, self.splits * self.width)
-        return one.keys
+        self._launch(*_keep(self.keys, self.splits * self.width), self._merged, 1, True)
+        return self._merged
+
+    def _launch(self, kernel: str, arguments: list[Any], keys: DeviceArray, splits: int, fresh: bool) -> None:
+        lists = RUNNING_LISTS(splits=splits, keys=keys, fresh=fresh, width=self.width, room=self.room)
+        self.runtime.launch(kernel, self.queries * splits, _SELECT_THREADS, [*arguments, lists], 8 * self.room)
+
+
+def _keep(keys: DeviceArray, columns: int) -> tuple[str, list[Any]]:
+    return "dense_keep_u64", [keys, np.int64(columns), np.int32(columns)]
 
 
 #: (first row, rows, columns): writes keys of rows, 0 for none, to columns of each query.
@@ -197,11 +210,12 @@ class Selection:
         sorts: bool = False,
         bounds: DeviceArray | None = None,
         width: int = 0,
-        rescored: DeviceArray | None = None,
     ) -> None:
         """Write the first keys of each query as hits; see ``topk_emit`` for the arguments."""
-        arguments = [keys, np.int64(stride), np.int32(sorts), np.int64(self.k), np.int64(self.hits.ids.shape[1])]
-        arguments += [bounds, np.int32(width), self.status, HITS(**self.hits._asdict()), rescored]
+        ids, scores, counts, status, rescored = self.hits
+        arguments = [keys, np.int64(stride), np.int32(sorts), np.int64(self.k), np.int64(ids.shape[1])]
+        hits = HITS(ids=ids, scores=scores, counts=counts, status=status)
+        arguments += [bounds, np.int32(width), self.status, hits, rescored]
         self.runtime.launch("topk_emit", self.queries, _SELECT_THREADS, arguments, 8 * stride if sorts else 16)
 
 

@@ -17,10 +17,11 @@ def similarity_weights(runtime: Runtime, call: SimilarityCall, part: int = PART)
     """Return weights (B, N) and each query's status."""
     queries, n = call.queries, call.corpus.num_vectors
     batch = int(queries.shape[0])
-    status, weights = runtime.empty(batch, np.int32), runtime.empty((batch, n), np.float32)
+    weights = runtime.empty((batch, n), np.float32)
+    norms, status = runtime.empty_all([((batch,), np.float32), ((batch,), np.int32)])
     if not batch:
         return weights, status
-    norms = check_queries(runtime, queries, True, status)
+    check_queries(runtime, queries, True, norms, status)
     if not n:
         return weights, status
     rows, mask = resident(runtime, call.corpus), _mask(runtime, call.allow, n)
