@@ -164,7 +164,12 @@ WORDS = [
 #: has no part in trials with both of its weights 0.
 GUIDED_WALK = [
     *legs_alone("dense", "words"),
-    *grid(second_top=(1, 2), second_mass=(0.5, 0.7, 0.9), tau=(1.0, 1.4, 2.0), word_boost=(0.0, 1.0, 2.0, 4.0)),
+    *grid(
+        second_top=(1, 2),
+        second_mass=(0.3, 0.5, 0.7),
+        tau=(1.0, 1.4, 2.0, 2.8),
+        word_boost=(0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0),
+    ),
     *grid(second_top=(1,), second_mass=(0.7,), tau=(1.4,), word_boost=(2.0, 4.0), word_k=(300, 3000)),
     *grid(second_top=(1,), second_mass=(0.7,), tau=(1.4,), word_boost=(0.0, 2.0), lexical_weight=(0.1, 0.3)),
 ]
@@ -254,7 +259,7 @@ GRIDS = {
 }
 #: The options that a recipe is compared with: those of its paper or publication, and GuidedWalk's earlier defaults.
 BASELINES: dict[str, dict[str, Any]] = {
-    "guided-walk": {"second_top": 1, "second_mass": 0.7, "tau": 1.4, "word_boost": 2.0},
+    "guided-walk": {"second_top": 1, "second_mass": 0.5, "tau": 1.4, "word_boost": 4.0},
     "phase-graph+words": {"lexical_weight": 0.3, "lexical_k": 100},
     "triple-hybrid": {"calibration": "none", "seeds": 10, "vector_k": 100, "graph_k": 100},
     "phase-graph": {

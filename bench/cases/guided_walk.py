@@ -32,7 +32,7 @@ class GuidedWalkWhole(PhaseGraphWhole):
         lists = {leg: hf.Hits(found.ids[rows], found.scores[rows]) for leg, found in ours.lists.items()}
         weights = np.ones((len(rows), index.graph.num_nodes))
         weights[:, : index.num_passages] = hf.reference.similarity_weights(
-            self.vectors[rows], index.corpus, tau=config.tau, floor=config.floor
+            self.vectors[rows], index.corpus, tau=config.decay(has_words=False), floor=config.floor
         )
         for at, row in enumerate(rows):
             held = ours.starts.weights[row] > 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import hopfuse as hf
 import numpy as np
+from hopfuse.lexical import BM25
 from hopfuse.recipes import GuidedWalk, GuidedWalkConfig
 
 from experiments import guided
@@ -16,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "quality.md"
 
 def small() -> hf.Index:
     """Three passages of four entities; two titles are entities, one is named in its own passage."""
-    return hf.Index.build(
+    index = hf.Index.build(
         passages=[
             {"title": "Ada", "text": "Ada wrote on the Engine."},
             {"title": "the  engine", "text": "Babbage built it in London."},
@@ -27,6 +28,7 @@ def small() -> hf.Index:
         graph=[{"src": a, "dst": b, "type": "context"} for a, b in ((0, 3), (0, 4), (1, 5), (1, 6), (2, 6))],
         storage="float16",
     )
+    return index.with_lexical(BM25.build(index.texts_to_index()).matrix)
 
 
 def edges_of(graph: hf.Graph) -> set[tuple[int, int, str]]:
@@ -46,20 +48,18 @@ def test_title_edges_join_a_title_with_its_passages_entities() -> None:
 
 def test_shares_are_of_the_last_hop_by_the_recipe_with_the_options() -> None:
     index, vectors = small(), np.eye(3, dtype=np.float32)[[0, 1]]
-    asked = Questions(vectors, [["Ada"], ["London"]], [[1], [0, 2]], np.array([False, True]), np.arange(2))
-    runs = {"default": {}, "other": {"second_top": 1, "floor": 1.0}}
+    texts = ["Who wrote it with Ada?", "What was built in London?"]
+    asked = Questions(texts, vectors, [["Ada"], ["London"]], [[1], [0, 2]], np.array([False, True]), np.arange(2))
+    runs = {"default": {}, "other": {"second_top": 2, "floor": 1.0}}
     for name, shares in measured(index, asked, runs, None):
-        hits = (
-            GuidedWalk(index, **guided.BASE | runs[name])
-            .search(vectors=vectors, entities=asked.entities, k=guided.K)
-            .hits
-        )
+        recipe = GuidedWalk(index, lexical=BM25(index.lexical), **runs[name])
+        hits = recipe.search(texts, vectors=vectors, entities=asked.entities, k=guided.K).hits
         found = [hits.ids[row].tolist() for row in range(2)]
         assert shares.tolist() == [float(1 in found[0]), np.mean([0 in found[1], 2 in found[1]])]
 
 
 def test_every_run_differs_from_the_whole_by_what_the_recipe_has() -> None:
-    made = [GuidedWalkConfig(**guided.BASE | options) for options in guided.RUNS.values()]
+    made = [GuidedWalkConfig(**options) for options in guided.RUNS.values()]
     assert all(config != made[0] for config in made[1:])
     assert set(guided.BY_ENCODER) >= {guided.WHOLE, "without A"}
 
@@ -79,6 +79,5 @@ def test_the_page_has_the_recorded_numbers_and_the_defaults() -> None:
     text = guided.section()
     assert text in PAGE.read_text(encoding="utf-8")
     config = GuidedWalkConfig()
-    assert f"The defaults are second_top {config.second_top} and\nsecond_mass {config.second_mass:g}, which" in text
-    rest = {name: value for name, value in guided.BASE.items() if not name.startswith("second")}
-    assert rest == {name: getattr(config, name) for name in rest}
+    assert f"second_mass {config.second_mass:g}" in text
+    assert f"tau {config.decay(has_words=True):g}" in text

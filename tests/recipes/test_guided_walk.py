@@ -99,7 +99,8 @@ def composed(
     lists = [dense] if config.first == "dense" else [dense, walked(index, named, config)]
     answer = reference.fuse(lists, k=config.second_top, **rank)
     z = np.ones((len(named), index.graph.num_nodes))
-    near = reference.similarity_weights(vectors, index.corpus, tau=config.tau, floor=config.floor)
+    tau = config.tau or (1.4 if boosted is None else 2.0)
+    near = reference.similarity_weights(vectors, index.corpus, tau=tau, floor=config.floor)
     rows = [] if boosted is None else [boosted.row(b) for b in range(len(named))]
     z[:, : index.num_passages] = reference.boost_weights(near, rows, config.boost) if rows else near
     mentions = hf.Incidence.from_graph(index.graph, index.num_passages)
@@ -150,7 +151,8 @@ def test_words_besides_the_names_of_a_question_raise_weights() -> None:
     boosted = leg.search(others, 1000)
     _, guided, _ = composed(recipe.index, recipe.config, ask["vectors"], found.seeds, 24, boosted=boosted)
     assert_same_ranking(found.lists["guided"], guided, tie=1e-6)
-    plain = GuidedWalk(world.index()).search(queries, **ask, k=24, trace=True)
+    tau = recipe.config.decay(has_words=True)
+    plain = GuidedWalk(world.index(), tau=tau).search(queries, **ask, k=24, trace=True)
     for b, (mine, without) in enumerate(zip(found.traces, plain.traces, strict=True)):
         assert mine["other_words"].split() == others[b].split()
         raised, most = dict(boosted.row(b)), boosted.scores[b, 0]
@@ -177,7 +179,8 @@ def test_questions_without_text_are_answered_without_words(allow: Any, scope: Al
     ask, world = random_questions(6) | {"allow": allow, "allow_scope": scope}, random_world(5)
     recipe = GuidedWalk(world.index(), lexical=words_of(world), lexical_weight=0.3)
     assert recipe.needs == hf.recipes.Needs(vectors=True, entities=True, words=True)
-    plain = GuidedWalk(world.index()).search(**ask, trace=True)
+    tau = recipe.config.decay(has_words=True)
+    plain = GuidedWalk(world.index(), tau=tau).search(**ask, trace=True)
     found = recipe.search(**ask, trace=True)
     assert (found.lists["lexical"].counts == 0).all()
     assert_hits_equal(found.hits, plain.hits)

@@ -17,7 +17,8 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 FirstAnswer = Literal["fused", "dense"]
 #: Options of a lexical leg, and their defaults.
 LEXICAL_OPTIONS = ("word_boost", "word_k", "lexical_weight", "lexical_k")
-WORD_BOOST, WORD_K, LEXICAL_WEIGHT, LEXICAL_K = 4.0, 1000, 0.0, 100
+TAU, TAU_WITH_WORDS = 1.4, 2.0
+WORD_BOOST, WORD_K, LEXICAL_WEIGHT, LEXICAL_K = 8.0, 1000, 0.0, 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +37,11 @@ class GuidedWalkConfig:
         seeds of its own starts from second seeds alone.
     depth : int
         Number of guided walks. Each takes its second seeds from the answer before it, the first from the first answer.
-    tau, floor : float
-        Parameters of the passages' weights (:func:`hopfuse.similarity_weights`): the fall of similarity, in units of
-        the question's own spread, by which a weight falls e-fold; and the smallest weight.
+    tau : float, optional
+        Of the passages' weights (:func:`hopfuse.similarity_weights`): the fall of similarity, in units of the
+        question's own spread, by which a weight falls e-fold. By default 2 if words raise weights, else 1.4.
+    floor : float
+        The smallest weight.
     dense_k, graph_k : int
         Lengths of the dense list and of both walks' lists.
     rank_constant : float
@@ -53,7 +56,7 @@ class GuidedWalkConfig:
     word_boost : float, optional
         With a lexical leg: the passage that scores best by the question's words other than its names has its weight in
         the guided walk multiplied by 1 + ``word_boost``; other passages are raised in proportion to their scores
-        (:func:`hopfuse.boost_weights`). 4 by default; 0 turns this off.
+        (:func:`hopfuse.boost_weights`). 8 by default; 0 turns this off.
     word_k : int, optional
         Number of passages whose weights may be raised, 1,000 by default.
     lexical_weight : float, optional
@@ -79,8 +82,13 @@ class GuidedWalkConfig:
     second_top: int = option(1, "Passages of an answer that give second seeds.", low=1)
     second_mass: float = option(0.5, "Share of the restart at second seeds.", low=0, high=1)
     depth: int = option(1, "Number of guided walks.", low=1)
-    tau: float = option(
-        1.4, "Fall of similarity, in standard deviations, by which a weight falls e-fold.", low=1e-4, high=1e4
+    tau: float | None = option(
+        1.4,
+        f"Fall of similarity, in standard deviations, by which a weight falls e-fold [{TAU_WITH_WORDS:g} if words "
+        f"raise weights, else {TAU:g}].",
+        low=1e-4,
+        high=1e4,
+        optional=True,
     )
     floor: float = option(0.01, "Smallest weight of a passage.", low=1e-30, high=1)
     dense_k: int = option(100, "Length of the dense list.", low=1)
@@ -90,7 +98,7 @@ class GuidedWalkConfig:
     edge_weights: Mapping[str, float] | None = option(None, "Weight of the edges of a type in the walk.", own=True)
     dense_weight: float = option(0.001, "Weight of the dense list; the walk's is 1.", low=1e-30, high=FLOAT32_MAX)
     word_boost: float | None = option(
-        4.0, f"How far the question's words raise a passage's weight [{WORD_BOOST:g}].", low=0, high=1e4, optional=True
+        8.0, f"How far the question's words raise a passage's weight [{WORD_BOOST:g}].", low=0, high=1e4, optional=True
     )
     word_k: int | None = option(
         1000, f"Number of passages whose weights may be raised [{WORD_K}].", low=1, optional=True
@@ -121,6 +129,10 @@ class GuidedWalkConfig:
         """Return the lengths of lexical lists that have no part, each with the reason."""
         parts = {"lexical_k": ("lexical_weight", self._lexical_weight), "word_k": ("word_boost", self.boost)}
         return {length: f"{part} is 0" for length, (part, value) in parts.items() if value == 0}
+
+    def decay(self, *, has_words: bool) -> float:
+        """Return ``tau``, or its default with or without words that raise weights."""
+        return self.tau or (TAU_WITH_WORDS if has_words else TAU)
 
     @property
     def boost(self) -> float:

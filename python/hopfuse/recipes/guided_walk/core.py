@@ -107,7 +107,8 @@ def guided_walk(
     if config.first == "fused":
         lists["graph"] = ppr_topk(graph, seeds, config.graph_k, **walk)
 
-    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, **run)
+    tau = config.decay(has_words=boosted is not None)
+    weights = similarity_weights(vectors, corpus, tau=tau, floor=config.floor, **run)
     if boosted is not None:
         weights = boost_weights(weights, boosted, config.boost)
     answers = list(lists.values())

@@ -19,7 +19,8 @@ def passage_weights(
     threads: int | None,
 ) -> Any:
     """Return each passage's weight, (B, P), as the core computes it in two calls of its own."""
-    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, threads=threads)
+    tau = config.decay(has_words=boosted is not None)
+    weights = similarity_weights(vectors, corpus, tau=tau, floor=config.floor, threads=threads)
     return weights if boosted is None else boost_weights(weights, boosted, config.boost)
 
 
