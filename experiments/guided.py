@@ -269,8 +269,9 @@ _ENCODERS = """With the vectors of other encoders: WordLlama's, and MiniLM's pro
 directions. Differences are from `GuidedWalk` with the same vectors.
 """
 
-_NEWCOMERS = """Over the atlas (`examples/atlas`), whose questions chose none of these options; the weight of an alias
-among entities of one name was chosen with their results in view. The number of {questions} newcomers' questions, each
+_NEWCOMERS = """Over the atlas (`examples/atlas`), whose questions chose none of these options; but the weight of an
+alias among entities of one name was chosen, and larger values of `word_boost` were tried, with their results in view.
+The number of {questions} newcomers' questions, each
 answered by one passage, that have it among the first five hits. Names are found by `EntityLinker`; vectors are
 WordLlama's.
 """

@@ -364,8 +364,8 @@ differences have paired bootstrap 95 % intervals. *folder's best* is the best tr
 
 The test halves were seen before in three cases. PhaseGraph: finalists of a first grid, which had lists of ten, so that
 questions without a walk had only ten passages. PolicyRAG: finalists of a first grid, which had only damping 0.7, only
-beta 0.25 and no share of the passages below 0.05. GuidedWalk: [some settings](#ablations-of-guidedwalk), its
-earlier defaults, and damping 0.85, which the grid leaves out because of its time.
+beta 0.25 and no share of the passages below 0.05. GuidedWalk: finalists of two smaller grids, at whose edges the
+best settings were, its earlier defaults, and damping 0.85, which the grid leaves out because of its time.
 
 The defaults are the selected options. GuidedWalk's trials have BM25, whose words raise weights in the walk, and some a
 lexical list in the hits, too. Its options without words are the same; they were not chosen by themselves.
