@@ -150,13 +150,14 @@ struct PprBlock : BlockRows<L> {
     int64_t query[L];  // -1: an unused lane
     double damping[L];
     double volume[L];
-    int64_t longest_row[L];  // the most entries that count in a row, or out of a node
-    double slack[L];         // rounding of r, ppr_slack
-    double missed[L];        // error of sums over nodes, ppr_missed
-    bool keeps[L];           // the lane cannot lose mass, so the bound per node holds
-    bool all_keep;           // the same for all lanes
-    bool accelerates[L];     // uses Chebyshev's recurrence
-    bool is_faint[L];        // factors of some row's sum underflow in float32: ppr_is_faint
+    double volume_anchor[L];  // a guess, before degrees are known
+    int64_t longest_row[L];   // the most entries that count in a row, or out of a node
+    double slack[L];          // rounding of r, ppr_slack
+    double missed[L];         // error of sums over nodes, ppr_missed
+    bool keeps[L];            // the lane cannot lose mass, so the bound per node holds
+    bool all_keep;            // the same for all lanes
+    bool accelerates[L];      // uses Chebyshev's recurrence
+    bool is_faint[L];         // factors of some row's sum underflow in float32: ppr_is_faint
 
     PprBlock(const PprGraph& g, const PprQueries& q, Workspace& w)
         : BlockRows<L>(g, q), work(w), num_tiles((g.num_nodes + PPR_TILE - 1) / PPR_TILE) {}
@@ -202,14 +203,14 @@ HF_INLINE D<L> lanes64(const double* table, int64_t index, bool per_lane) {
 // A row's node weights, if there are any.
 template <int L>
 HF_INLINE const float* attraction_row(const BlockRows<L>& block, int64_t row) {
-    return block.is_weighted(row) ? block.attraction + row * L : block.other;
+    return L == 1 || block.is_weighted(row) ? block.attraction + row * L : block.other;
 }
 
 // A measured value of a row, which is at least 0, divided by its node weight; 0 where that is 0.
 template <int L>
 HF_INLINE D<L> over_attraction(const BlockRows<L>& block, int64_t row, D<L> measured) {
     if (block.attraction == nullptr) return measured;
-    if (!block.is_weighted(row)) return D<L>::mul(measured, D<L>::widen(block.other_inverse));
+    if (L > 1 && !block.is_weighted(row)) return D<L>::mul(measured, D<L>::widen(block.other_inverse));
     const D<L> weight = D<L>::widen(block.attraction + row * L);
     return D<L>::div(measured, D<L>::max(weight, D<L>::all(PPR_LEAST_WEIGHT)));
 }
@@ -217,7 +218,7 @@ HF_INLINE D<L> over_attraction(const BlockRows<L>& block, int64_t row, D<L> meas
 template <int L>
 HF_INLINE F<L> over_attraction(const BlockRows<L>& block, int64_t row, F<L> measured) {
     if (block.attraction == nullptr) return measured;
-    if (!block.is_weighted(row)) return F<L>::mul(measured, F<L>::load(block.other_inverse));
+    if (L > 1 && !block.is_weighted(row)) return F<L>::mul(measured, F<L>::load(block.other_inverse));
     const F<L> weight = F<L>::load(block.attraction + row * L);
     return F<L>::div(measured, F<L>::max(weight, F<L>::all(static_cast<float>(PPR_LEAST_WEIGHT))));
 }

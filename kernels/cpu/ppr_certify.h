@@ -46,6 +46,16 @@ void add_lost(const PprBlock<L>& block, int64_t tile, LaneSums<L>& sums) {
         sums.add(D<L>::mul(D<L>::widen(block.result + row * L), lost_share<L>(block, row)));
 }
 
+// Prefetches the iterate and the degrees of rows that follow.
+template <int L>
+HF_INLINE void look_ahead(const PprBlock<L>& block, int64_t row) {
+    constexpr int64_t ahead = 24;
+    if (L < 16 || !block.per_lane) return;
+    for (int line = 0; line < L; line += 16) prefetch_beyond(block.result + row * L + line, ahead * L * sizeof(float));
+    for (int line = 0; line < L; line += 8)
+        prefetch_beyond(block.unscale64 + row * L + line, ahead * L * sizeof(double));
+}
+
 // Clamps at 0, multiplies by deg, normalises to sum 1 and rounds: `result` becomes x^. Lanes that a proof stopped are
 // neither clamped nor normalised, since their error bound is that of the iterate itself. Computes each lane's lost mass.
 template <int L>
@@ -56,6 +66,7 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     const D<L> least = D<L>::load(floor);
     const auto mass = [&](int64_t tile, LaneSums<L>& sums) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
+            look_ahead<L>(block, row);
             const D<L> y = D<L>::max(D<L>::widen(block.result + row * L), D<L>::zero());
             sums.add(D<L>::mul(y, node_weight64<L>(block, row)));
         }
@@ -66,6 +77,7 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     const D<L> factor = D<L>::load(total);
     const auto scale = [&](int64_t tile, LaneSums<L>& sums) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
+            look_ahead<L>(block, row);
             float* x = block.result + row * L;
             const D<L> y = D<L>::max(D<L>::widen(x), least);
             D<L>::narrow(x, D<L>::mul(D<L>::mul(y, node_weight64<L>(block, row)), factor));
@@ -181,6 +193,11 @@ struct Residual {
           masked_type(block.queries.per_type && block.per_lane),
           grown_by(D<L>::mul(D<L>::all(2.0), D<L>::load(shared.slack))), improved(step) {}
 
+    // Prefetches what a later row reads: gathers keep the processor from recognising these streams.
+    HF_MEMBER void prefetch(int64_t row) const {
+        if constexpr (L >= 16) rows.look_ahead(row);
+    }
+
     // Returns |r| of a row, from the sum of its entries.
     HF_MEMBER D<L> of(int64_t row, D<L> sum) {
         D<L> walked = D<L>::mul(d, sum);
@@ -214,7 +231,10 @@ struct Residual {
 template <int L, class Take>
 HF_INLINE void residual_rows(Residual<L>& residual, int64_t begin, int64_t end, const Take& take) {
     constexpr int together = rows_together<L>;
+    constexpr int64_t ahead = 8;
     for (int64_t row = begin; row < end;) {
+        HF_UNROLL for (int64_t i = 0; i < together; ++i)
+            residual.prefetch(row + ahead + i < end ? row + ahead + i : row);
         if (row + together <= end && have_one_length(residual.rows.indptr, row, together)) {
             D<L> sums[together];
             residual.rows.template sums<together>(row, sums);

@@ -31,20 +31,37 @@ void spread_mask(const PprBlock<L>& block, float* mask) {
 template <int L>
 void spread_weights(const PprBlock<L>& block, float* weights, bool all) {
     const PprQueries& q = block.queries;
-    float others[L];
+    float others[L], ones[16];
     const float* columns[L];
+    std::fill_n(ones, 16, 1.0f);
     for (int lane = 0; lane < L; ++lane) {
         const int64_t b = block.query[lane];
         others[lane] = b < 0 ? 1.0f : q.other_weight[b];
         columns[lane] = b < 0 ? nullptr : q.node_weight + b * q.num_weighted;
     }
     const F<L> other = F<L>::load(others);
+    const int threads = threads_worth(block.graph.num_nodes * L, 1 << 16, q.threads);
     if (all)
-        parallel_for(block.graph.num_nodes, q.threads,
-                     [&](int64_t row, int) { F<L>::store(weights + row * L, other); });
-    parallel_for(q.num_weighted, q.threads, [&](int64_t column, int) {
-        float* const own = weights + row_of_node(block.graph, q.weighted_node[column]) * L;
-        for (int lane = 0; lane < L; ++lane) own[lane] = columns[lane] == nullptr ? 1.0f : columns[lane][column];
+        parallel_for(block.graph.num_nodes, threads, [&](int64_t row, int) { F<L>::store(weights + row * L, other); });
+    constexpr int64_t group = 16;
+    const auto own = [&](int64_t column) { return weights + row_of_node(block.graph, q.weighted_node[column]) * L; };
+    parallel_for((q.num_weighted + group - 1) / group, threads, [&](int64_t part, int) {
+        const int64_t begin = part * group, end = std::min(begin + group, q.num_weighted);
+        if constexpr (L >= 16) {  // transposes squares of 16 lanes by 16 columns
+            for (int first = 0; end == begin + group && first < L; first += 16) {
+                const float* from[16];
+                float* to[16];
+                for (int i = 0; i < 16; ++i) {
+                    from[i] = columns[first + i] == nullptr ? ones : columns[first + i] + begin;
+                    to[i] = own(begin + i) + first;
+                }
+                transpose_16(from, to);
+            }
+            if (end == begin + group) return;
+        }
+        for (int64_t column = begin; column < end; ++column)
+            for (int lane = 0; lane < L; ++lane)
+                own(column)[lane] = columns[lane] == nullptr ? 1.0f : columns[lane][column];
     });
 }
 
@@ -78,8 +95,9 @@ bool weights_exclude(const PprBlock<L>& block) {
         const int64_t b = block.query[lane];
         if (b < 0) continue;
         const float* const own = q.node_weight + b * q.num_weighted;
-        if (q.other_weight[b] == 0.0f || std::find(own, own + q.num_weighted, 0.0f) != own + q.num_weighted)
-            return true;
+        int zeros = q.other_weight[b] == 0.0f ? 1 : 0;
+        for (int64_t column = 0; column < q.num_weighted; ++column) zeros |= own[column] == 0.0f ? 1 : 0;
+        if (zeros != 0) return true;
     }
     return false;
 }
@@ -121,7 +139,7 @@ bool setup_nodes(PprBlock<L>& block) {
 template <int L>
 struct NodeShares {
     const float* table;        // (N, L)
-    const uint64_t* weighted;  // null: all rows are in the table
+    const uint64_t* weighted;  // null: all rows are in the table, as for one lane
     float other[L] = {};       // the factors of rows that are not in the table
 
     NodeShares(const PprBlock<L>& block, const float* mask)
@@ -130,10 +148,9 @@ struct NodeShares {
         if (block.attraction != nullptr) std::copy_n(block.other, L, other);
     }
     HF_MEMBER const float* of(int64_t row) const {
-        const bool is_other = weighted != nullptr && !((weighted[row >> 6] >> (row & 63)) & 1u);
+        const bool is_other = L > 1 && weighted != nullptr && !((weighted[row >> 6] >> (row & 63)) & 1u);
         return is_other ? other : table + row * L;
     }
-    HF_MEMBER const float* of_target(int64_t row) const { return L == 1 ? table + row : of(row); }
 };
 
 // The rows of entries out of each node, and the factors of their targets.
@@ -144,7 +161,6 @@ struct OutRows {
     const float* weight;
     const uint8_t* edge_type;
     const NodeShares<L> shares;
-    const int32_t* later = nullptr;  // `indices`, advanced by some entries
 
     OutRows(const PprBlock<L>& block, const NodeShares<L>& of_targets) : shares(of_targets) {
         const PprGraph& g = block.graph;
@@ -154,28 +170,29 @@ struct OutRows {
         edge_type = g.directed ? g.out_edge_type : g.edge_type;
     }
 
-    // Prefetches what the entries of rows up to `end` read, as a pass does.
-    void look_ahead(int64_t end, int64_t num_stored) {
-        constexpr int64_t ahead = 24;
-        later = indices + (indptr[end] + ahead <= num_stored ? ahead : 0);
-    }
+    HF_MEMBER int64_t length(int64_t row) const { return indptr[row + 1] - indptr[row]; }
+    HF_MEMBER bool is_empty(int64_t row) const { return length(row) == 0; }
 
     // Adds an entry; an entry of another type adds 0.
     template <bool typed>
     HF_MEMBER D<L> add(int64_t e, int type, D<L> acc) const {
-        if constexpr (L > 1)  // the factors of one lane fit the cache
-            for (int line = 0; line < L; line += 16) __builtin_prefetch(shares.of_target(later[e]) + line);
         const double own = weight == nullptr ? 1.0 : weight[e], w = typed && edge_type[e] != type ? 0.0 : own;
-        return D<L>::fma(D<L>::all(w), D<L>::widen(shares.of_target(indices[e])), acc);
+        return D<L>::fma(D<L>::all(w), D<L>::widen(shares.of(indices[e])), acc);
     }
 
-    // Sums the weight out of `together` rows of one length by one type, in ascending order of the target.
+    // Sums the weight out of `together` rows by one type, in ascending order of the target: side by side up to the length of
+    // the shortest, then the rest of each.
     template <bool typed, int together>
     HF_MEMBER void sum(int64_t row, int type, D<L>* sums) const {
-        const int64_t begin = indptr[row], length = indptr[row + 1] - begin;
+        const int64_t* const begin = indptr + row;
+        int64_t shortest = begin[1] - begin[0];
+        for (int i = 1; i < together; ++i) shortest = std::min(shortest, begin[i + 1] - begin[i]);
         HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = D<L>::zero();
-        for (int64_t j = 0; j < length; ++j)
-            HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = add<typed>(begin + i * length + j, type, sums[i]);
+        for (int64_t j = 0; j < shortest; ++j)
+            HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = add<typed>(begin[i] + j, type, sums[i]);
+        if (together * shortest == begin[together] - begin[0]) return;
+        for (int i = 0; i < together; ++i)
+            for (int64_t e = begin[i] + shortest; e < begin[i + 1]; ++e) sums[i] = add<typed>(e, type, sums[i]);
     }
 
     template <int together>
@@ -243,12 +260,58 @@ struct LeastOfRows {
     }
 };
 
+// What degrees add up to, of W values at once: those of the lanes of a row, or of several rows of one lane.
+template <int W>
+struct DegreeSums {
+    D<W> largest = D<W>::zero(), terms = D<W>::zero(), volume = D<W>::zero();
+    F<W> weight = F<W>::all(-1.0f), factor = F<W>::all(-1.0f);  // negatives of the smallest ones
+
+    // Adds terms of volumes, of which `above` are above 0, by the guessed anchor.
+    HF_MEMBER void add_terms(D<W> term, D<W> above, D<W> anchor) {
+        largest = D<W>::max(largest, term);
+        terms = D<W>::add(terms, above);
+        volume = D<W>::add(volume, to_grains<W>(term, anchor));
+    }
+    HF_MEMBER void add_factors(F<W> weights, F<W> factors) {
+        weight = F<W>::max(weight, F<W>::sub(F<W>::zero(), weights));
+        factor = F<W>::max(factor, F<W>::sub(F<W>::zero(), factors));
+    }
+
+    // Joins each L values in turn to the sums of L lanes.
+    template <int L>
+    void join_to(LaneSums<L>& sums, LeastOfRows<L>& least) const {
+        double all_largest[W], all_terms[W], all_volumes[W];
+        float all_weights[W], all_factors[W];
+        D<W>::store(all_largest, largest), D<W>::store(all_terms, terms), D<W>::store(all_volumes, volume);
+        F<W>::store(all_weights, weight), F<W>::store(all_factors, factor);
+        for (int first = 0; first < W; first += L) {
+            LaneSums<L> part;
+            LeastOfRows<L> least_of_part;
+            part.sum = D<L>::load(all_terms + first), part.second = D<L>::load(all_volumes + first);
+            part.largest = D<L>::load(all_largest + first);
+            for (int lane = 0; lane < L; ++lane) {
+                least_of_part.weight[lane] = -all_weights[first + lane];
+                least_of_part.factor[lane] = -all_factors[first + lane];
+            }
+            sums.join(part);
+            least.join(least_of_part);
+        }
+    }
+};
+
 // Stores the degrees of rows, type by type.
 template <int L>
 class DegreeEnd {
 public:
+    static constexpr int width = L == 1 ? 8 : L;
+
     DegreeEnd(const PprBlock<L>& shared, const DegreeTables& tables, const NodeShares<L>& shares)
-        : block_(shared), tables_(tables), shares_(shares) {}
+        : all_walk(shared.mask32 == nullptr && shared.eta64 == nullptr && !shared.queries.per_type), block_(shared),
+          tables_(tables), shares_(shares), anchor_(D<L>::load(shared.volume_anchor)) {
+        double anchors[width];
+        for (int i = 0; i < width; ++i) anchors[i] = shared.volume_anchor[i % L];
+        wide_anchor_ = D<width>::load(anchors);
+    }
 
     // Takes the degree by one type: adds it to `joint`, or stores it for per_type.
     HF_MEMBER void take(int64_t row, int type, D<L> degree, D<L>& joint) const {
@@ -269,7 +332,8 @@ public:
 
     HF_MEMBER void end(int64_t row, D<L> joint) {
         const int64_t at = row * L;
-        const D<L> share = D<L>::widen(shares_.of(row)), open = positive_lanes<L>(share);
+        const float* const own = shares_.of(row);
+        const D<L> share = D<L>::widen(own), open = positive_lanes<L>(share);
         if (block_.queries.per_type) {
             D<L>::store(tables_.unscale64 + at, open);
             D<L>::narrow(tables_.unscale32 + at, open);
@@ -278,35 +342,33 @@ public:
         const D<L> walks = walking(open, joint), rests = D<L>::sub(D<L>::all(1.0), walks);
         const D<L> inverse = inverse_of(walks, joint);
         const D<L> unscale = D<L>::fma(joint, walks, D<L>::sub(open, walks));  // or 1 where no walk continues
-        const D<L> factor = D<L>::fma(share, rests, D<L>::mul(share, inverse));
-        D<L>::store(tables_.scale64 + at, inverse);
-        D<L>::store(tables_.unscale64 + at, unscale);
-        D<L>::narrow(tables_.unscale32 + at, unscale);
-        D<L>::narrow(tables_.scale32 + at, factor);
-        const D<L> term = D<L>::mul(D<L>::mul(share, unscale), walks);
-        terms_.largest = D<L>::max(terms_.largest, term);
-        terms_.sum = D<L>::add(terms_.sum, walks);
+        store<L>(at, inverse, unscale, D<L>::fma(share, rests, D<L>::mul(share, inverse)));
+        sums_.add_terms(D<L>::mul(D<L>::mul(share, unscale), walks), walks, anchor_);
         if (block_.attraction == nullptr) return;
         float walks32[L];
         D<L>::narrow(walks32, walks);
         const F<L> walking32 = F<L>::load(walks32), rests32 = F<L>::sub(F<L>::all(1.0f), walking32);
-        const auto larger = [&](F<L> most, const float* own) {  // the larger of two negative values
-            const F<L> here = F<L>::fma(F<L>::load(own), walking32, rests32);
-            return F<L>::max(most, F<L>::sub(F<L>::zero(), here));
-        };
-        weight_ = larger(weight_, shares_.of(row));
-        factor_ = larger(factor_, tables_.scale32 + at);
+        sums_.add_factors(F<L>::fma(F<L>::load(own), walking32, rests32),
+                          F<L>::fma(F<L>::load(tables_.scale32 + at), walking32, rests32));
     }
 
-    // The largest term of each lane's volume, and the number of terms above 0.
-    void join_terms(LaneSums<L>& terms) const { terms.join(terms_); }
-
-    LeastOfRows<L> least() const {
-        LeastOfRows<L> least;
-        F<L>::store(least.weight, F<L>::sub(F<L>::zero(), weight_));
-        F<L>::store(least.factor, F<L>::sub(F<L>::zero(), factor_));
-        return least;
+    // Ends width / L rows with entries at once, if every lane walks on from such rows.
+    HF_MEMBER void end_walking(int64_t row, D<width> degree) {
+        const int64_t at = row * L;
+        const float* const own = shares_.of(row);
+        const D<width> share = D<width>::widen(own), inverse = D<width>::div(D<width>::all(1.0), degree);
+        store<width>(at, inverse, degree, D<width>::mul(share, inverse));
+        wide_.add_terms(D<width>::mul(share, degree), D<width>::all(1.0), wide_anchor_);
+        wide_.add_factors(F<width>::load(own), F<width>::load(tables_.scale32 + at));
     }
+
+    // Joins the largest term of each lane's volume, the number of terms above 0 and their sum by the guessed anchor.
+    void join_sums(LaneSums<L>& terms, LeastOfRows<L>& least) const {
+        sums_.template join_to<L>(terms, least);
+        wide_.template join_to<L>(terms, least);
+    }
+
+    const bool all_walk;  // every lane walks on from a row with entries
 
 private:
     // 1 in lanes that have a degree there and do not exclude the node.
@@ -319,43 +381,68 @@ private:
         return D<L>::div(walks, D<L>::max(degree, D<L>::all(least_degree)));
     }
 
-    const PprBlock<L> block_;
+    template <int W>
+    HF_MEMBER void store(int64_t at, D<W> inverse, D<W> unscale, D<W> factor) const {
+        D<W>::store(tables_.scale64 + at, inverse);
+        D<W>::store(tables_.unscale64 + at, unscale);
+        D<W>::narrow(tables_.unscale32 + at, unscale);
+        D<W>::narrow(tables_.scale32 + at, factor);
+    }
+
+    const BlockRows<L> block_;
     const DegreeTables tables_;
     const NodeShares<L> shares_;
-    LaneSums<L> terms_;
-    F<L> weight_ = F<L>::all(-1.0f), factor_ = F<L>::all(-1.0f);  // negatives of the smallest ones
+    const D<L> anchor_;  // of the volume, as guessed
+    D<width> wide_anchor_;
+    DegreeSums<L> sums_;
+    DegreeSums<width> wide_;
 };
 
-// Computes the degrees of a tile's rows, rows of one length together.
+// Ends the rows of a tile from `begin` on, of one lane, with their degrees.
+inline void end_rows(DegreeEnd<1>& end_of, const OutRows<1>& rows, int64_t begin, int64_t end, const double* degrees) {
+    constexpr int wide = DegreeEnd<1>::width;
+    for (int64_t row = begin; row < end;) {
+        bool are_walking = end_of.all_walk && row + wide <= end;
+        for (int64_t i = row; are_walking && i < row + wide; ++i) are_walking = !rows.is_empty(i);
+        if (are_walking) end_of.end_walking(row, D<wide>::load(degrees + row - begin));
+        else end_of.end(row, D<1>::load(degrees + row - begin));
+        row += are_walking ? wide : 1;
+    }
+}
+
+// Computes the degrees of a tile's rows, several rows together.
 template <int L>
 void tile_degrees(const PprBlock<L>& block, int64_t tile, const DegreeTables& tables, const NodeShares<L>& shares,
                   LaneSums<L>& sizes, LaneSums<L>& terms, LeastOfRows<L>& least) {
     constexpr int together = rows_together<L>;
     const int types = block.graph.num_types;
-    OutRows<L> rows(block, shares);
+    const OutRows<L> rows(block, shares);
     DegreeEnd<L> end_of(block, tables, shares);
     const bool counts = block.mask32 != nullptr || block.attraction != nullptr;  // otherwise degrees are the graph's
-    if (counts) rows.look_ahead(block.tile_end(tile), block.graph.num_stored);
-    for (int64_t row = block.tile_begin(tile), end = block.tile_end(tile); row < end;) {
-        const bool are_alike = counts && row + together <= end && have_one_length(rows.indptr, row, together);
-        const int taken = are_alike ? together : 1;
+    const int64_t begin = block.tile_begin(tile), end = block.tile_end(tile);
+    double degrees[L == 1 ? PPR_TILE : 1];
+    for (int64_t row = begin; row < end;) {
+        const bool takes_many = counts && row + together <= end;
+        const int taken = takes_many ? together : 1;
         D<L> joint[together], degree[together];
         for (D<L>& sum : joint) sum = D<L>::zero();
         for (int type = 0; type < types; ++type) {
-            if (are_alike) rows.template degrees<together>(row, type, degree);
+            if (takes_many) rows.template degrees<together>(row, type, degree);
             else if (counts) rows.template degrees<1>(row, type, degree);
             else degree[0] = D<L>::all(block.graph.degree[row * types + type]);
             for (int i = 0; i < taken; ++i) end_of.take(row + i, type, degree[i], joint[i]);
         }
         for (int i = 0; i < taken; ++i) {
-            end_of.end(row + i, joint[i]);
+            if constexpr (L == 1) D<1>::store(degrees + row + i - begin, joint[i]);
+            else if (end_of.all_walk && !rows.is_empty(row + i)) end_of.end_walking(row + i, joint[i]);
+            else end_of.end(row + i, joint[i]);
             if (block.mask32 == nullptr) continue;
             count_entries<L>(block, row + i, rows.count(row + i, block.mask32), sizes);
         }
         row += taken;
     }
-    least.join(end_of.least());
-    end_of.join_terms(terms);
+    if constexpr (L == 1) end_rows(end_of, rows, begin, end, degrees);
+    end_of.join_sums(terms, least);
 }
 
 // Computes the rounding bounds, from the longest row of each lane's subgraph and the number of its nodes with entries.
@@ -397,21 +484,48 @@ private:
     bool all_walk_;
 };
 
-// Computes each lane's volume. `sizes` has the largest term, which determines the grain, and the number of terms above 0.
+// Guesses the anchors of volumes from the degree of the longest row, so that one loop over the rows computes degrees and
+// volumes. Rows are stored longest first in windows of tiles, so this row begins a tile. A wrong guess costs only time.
 template <int L>
-void set_volume(PprBlock<L>& block, const DegreeTables& tables, const NodeShares<L>& shares, const LaneSums<L>& sizes) {
+void guess_anchors(PprBlock<L>& block, const DegreeTables& tables, const NodeShares<L>& shares) {
+    const PprGraph& graph = block.graph;
+    std::fill_n(block.volume_anchor, L, PPR_ANCHOR);
+    const bool counts = block.mask32 != nullptr || block.attraction != nullptr;  // otherwise rows are not read
+    if (block.queries.per_type || graph.num_nodes == 0 || !counts) return;
+    const OutRows<L> rows(block, shares);
+    int64_t longest = 0;
+    for (int64_t row = PPR_TILE; row < graph.num_nodes; row += PPR_TILE)
+        if (rows.length(row) > rows.length(longest)) longest = row;
+    const DegreeEnd<L> end_of(block, tables, shares);
+    D<L> degree = D<L>::zero(), joint = D<L>::zero();
+    for (int type = 0; type < graph.num_types; ++type) {
+        rows.template degrees<1>(longest, type, &degree);
+        end_of.take(longest, type, degree, joint);
+    }
+    double largest[L];
+    D<L>::store(largest, D<L>::mul(joint, D<L>::widen(shares.of(longest))));
+    for (int lane = 0; lane < L; ++lane)
+        block.volume_anchor[lane] = ppr_volume_anchor(largest[lane], static_cast<double>(graph.joined_nodes));
+}
+
+// Computes each lane's volume. `found` has the largest term, which determines the grain, the number of terms above 0, and the
+// volume by the guessed anchor.
+template <int L>
+void set_volume(PprBlock<L>& block, const DegreeTables& tables, const NodeShares<L>& shares, const LaneSums<L>& found) {
     for (double& volume : block.volume) volume = 0.0;
     if (block.queries.per_type) return;
-    const VolumeTerms<L> terms(block, tables, shares);
     double largest[L], above[L], anchors[L], volume[L];
-    D<L>::store(largest, sizes.largest), D<L>::store(above, sizes.sum);
+    D<L>::store(largest, found.largest), D<L>::store(above, found.sum), D<L>::store(volume, found.second);
     for (int lane = 0; lane < L; ++lane) anchors[lane] = ppr_volume_anchor(largest[lane], above[lane]);
-    const D<L> anchor = D<L>::load(anchors);
-    const auto add_terms = [&](int64_t tile, LaneSums<L>& sums) {
-        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
-            sums.sum = D<L>::add(sums.sum, D<L>::sub(D<L>::add(terms.of(row), anchor), anchor));
-    };
-    D<L>::store(volume, sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, add_terms).sum);
+    if (!std::equal(anchors, anchors + L, block.volume_anchor)) {
+        const VolumeTerms<L> terms(block, tables, shares);
+        const D<L> anchor = D<L>::load(anchors);
+        const auto add_terms = [&](int64_t tile, LaneSums<L>& sums) {
+            for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
+                sums.sum = D<L>::add(sums.sum, to_grains<L>(terms.of(row), anchor));
+        };
+        D<L>::store(volume, sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, add_terms).sum);
+    }
     for (int lane = 0; lane < L; ++lane) block.volume[lane] = ppr_volume(volume[lane], anchors[lane]);
 }
 
@@ -443,10 +557,12 @@ bool setup_degrees(PprBlock<L>& block) {
     if (!masked && block.attraction == nullptr)
         spread_mask<L>(block, block.next);  // all nodes count, with other weights of edge types
     const NodeShares<L> shares(block, masked ? block.mask32 : block.next);
+    guess_anchors<L>(block, tables, shares);
     Vec<LeastOfRows<L>> least(size_t(q.threads), LeastOfRows<L>());
     LaneSums<L>*const sizes = block.sums, *const terms = block.sums + q.threads;
     for (int thread = 0; thread < q.threads; ++thread) sizes[thread] = terms[thread] = LaneSums<L>();
-    parallel_for(block.num_tiles, 8, q.threads, [&](int64_t tile, int thread) {
+    constexpr int64_t tiles = L == 1 ? 1 : 8;  // the longest rows, which are stored first for one lane, are much work
+    parallel_for(block.num_tiles, tiles, q.threads, [&](int64_t tile, int thread) {
         tile_degrees<L>(block, tile, tables, shares, sizes[thread], terms[thread], least[size_t(thread)]);
     });
     const LaneSums<L> entries = joined(sizes, q.threads), largest_terms = joined(terms, q.threads);

@@ -71,11 +71,6 @@ F<L> sparse_row_sum(const BlockRows<L>& block, const Edges& edges, int64_t begin
     return total;
 }
 
-template <int L>
-HF_INLINE void prefetch_row(const float* state, int64_t row) {
-    for (int line = 0; line < L; line += 16) __builtin_prefetch(state + row * L + line);
-}
-
 // The sum over entries begin .. end - 1 of a row. `later` is `indices` advanced by some entries. Their state is prefetched,
 // also beyond the end of the row, which is unpredictable.
 template <int L, class Edges>
@@ -130,7 +125,7 @@ void pass_rows(const BlockRows<L>& shared, int64_t begin, int64_t end, RowEnd<L>
     const int32_t* later = indices + entries_ahead(block.graph, end);
     for (int64_t row = begin; row < end; ++row) {
         const int64_t first = indptr[row], last = indptr[row + 1];
-        if constexpr (L >= 16) prefetch_row<L>(block.next, row + 8 < end ? row + 8 : row);
+        if constexpr (L >= 16) end_of.look_ahead(row + 8 < end ? row + 8 : row);
         if (rows == Rows::sparse && block.is_unreached(row)) {
             end_of.skip(row);
             continue;

@@ -18,12 +18,17 @@ struct PassOptions {
     PassResult result = PassResult::iterate;
 };
 
+template <int L>
+HF_INLINE void prefetch_row(const float* state, int64_t row) {
+    for (int line = 0; line < L; line += 16) __builtin_prefetch(state + row * L + line);
+}
+
 // deg |z - y| in float32, rounded to the residual's grain.
 template <int L>
 HF_INLINE D<L> residual_terms(F<L> weight, F<L> gap, D<L> anchor) {
     alignas(64) float terms[L];
     F<L>::store(terms, F<L>::mul(weight, gap));
-    return D<L>::sub(D<L>::add(D<L>::widen(terms), anchor), anchor);
+    return to_grains<L>(D<L>::widen(terms), anchor);
 }
 
 // The factor g at the end of a row; null: all 1.
@@ -44,6 +49,14 @@ public:
           omega_(F<L>::load(options.omega)), result_(options.result), measure_(options.measure),
           sums_residual_(options.anchor != nullptr),
           anchor_(sums_residual_ ? D<L>::load(options.anchor) : D<L>::zero()) {}
+
+    // Prefetches what a later row reads: gathers keep the processor from recognising these streams.
+    HF_MEMBER void look_ahead(int64_t row) const {
+        prefetch_row<L>(block_.next, row);
+        if (!block_.per_lane) return;
+        if (g_ != nullptr) prefetch_row<L>(g_, row);
+        if (sums_residual_ && block_.unscale32 != nullptr) prefetch_row<L>(block_.unscale32, row);
+    }
 
     HF_MEMBER void take(int64_t row, F<L> sum, bool is_empty) {
         float* target = block_.next + row * L;

@@ -8,19 +8,23 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// A thread's sums, and maxima of values that are at least 0.
+// Terms, rounded to the grains of anchors.
+template <int L>
+HF_INLINE D<L> to_grains(D<L> terms, D<L> anchor) {
+    return D<L>::sub(D<L>::add(terms, anchor), anchor);
+}
+
+// A thread's sums, and maxima of values that are at least 0. `second` is a sum of other terms.
 template <int L>
 struct alignas(64) LaneSums {
-    D<L> sum = D<L>::zero(), largest = D<L>::zero();
+    D<L> sum = D<L>::zero(), second = D<L>::zero(), largest = D<L>::zero();
 
     // Adds terms, rounded to their grain.
-    HF_MEMBER void add(D<L> v) {
-        const D<L> anchor = D<L>::all(PPR_ANCHOR);
-        sum = D<L>::add(sum, D<L>::sub(D<L>::add(v, anchor), anchor));
-    }
+    HF_MEMBER void add(D<L> v) { sum = D<L>::add(sum, to_grains<L>(v, D<L>::all(PPR_ANCHOR))); }
 
     HF_MEMBER void join(const LaneSums& other) {
         sum = D<L>::add(sum, other.sum);
+        second = D<L>::add(second, other.second);
         largest = D<L>::max(largest, other.largest);
     }
 

@@ -305,6 +305,15 @@ def test_weights_that_no_walk_has_are_refused(weights: Any, nodes: Any, message:
             walk(STAR, [{0: 1.0}], node_weights=weights, weighted_nodes=nodes)
 
 
+def test_weights_belong_to_the_nodes_of_their_own_call() -> None:
+    """A graph keeps the last nodes; the caller may change the array."""
+    nodes = np.array([1, 3])
+    expected = hf.ppr(STAR, [{0: 1.0}], node_weights=[[1.0, 0.1, 1.0, 0.5]]).scores
+    assert_bitwise(hf.ppr(STAR, [{0: 1.0}], node_weights=[[0.1, 0.5]], weighted_nodes=nodes).scores, expected, "first")
+    nodes[:] = [3, 1]
+    assert_bitwise(hf.ppr(STAR, [{0: 1.0}], node_weights=[[0.5, 0.1]], weighted_nodes=nodes).scores, expected, "next")
+
+
 def test_products_that_float32_cannot_hold_are_refused() -> None:
     graph = hf.Graph.from_edges([0, 0], [1, 2], [1e-20, 1.0])
     hf.ppr(graph, [{0: 1.0}], node_weights=[[1.0, 1e-17, 1.0]])

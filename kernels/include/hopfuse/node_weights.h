@@ -44,6 +44,13 @@ HOPFUSE_FN float read_node_weight(NodeWeightScale scale, double weight) {
     return scaled < scale.least ? 0.0f : scaled < 1.0 ? static_cast<float>(scaled) : 1.0f;
 }
 
+// The same for the scale of float32 weights. The factors and the threshold are then float32 numbers, and a product is exact
+// unless it is below the threshold or above 1.
+HOPFUSE_FN float read_node_weight(NodeWeightScale scale, float weight) {
+    const float scaled = weight * static_cast<float>(scale.first) * static_cast<float>(scale.second);
+    return scaled < static_cast<float>(scale.least) ? 0.0f : scaled < 1.0f ? scaled : 1.0f;
+}
+
 // The weight that determines the scale: the largest of the nodes that count, else the largest of all, else 1.
 HOPFUSE_FN double weight_that_scales(double largest_that_counts, double largest) {
     return largest_that_counts > 0.0 ? largest_that_counts : largest > 0.0 ? largest : 1.0;

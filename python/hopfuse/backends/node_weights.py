@@ -63,6 +63,18 @@ def columns_of(node: NDArray[np.int32], num_nodes: int) -> NDArray[np.int32]:
     return column
 
 
+def _columns_in(graph: Graph, node: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the same for a graph, which keeps it for nodes that cannot change."""
+    kept = graph.derived.get("columns")
+    if kept is not None and kept[0] is node:
+        found: NDArray[np.int32] = kept[1]
+        return found
+    column = columns_of(node, graph.num_nodes)
+    if not node.flags.writeable:
+        graph.derived["columns"] = node, column
+    return column
+
+
 def order_weights(
     graph: Graph,
     given: NDArray[np.float32] | NDArray[np.float64],
@@ -80,7 +92,7 @@ def order_weights(
     """
     batch = given.shape[0]
     made = NodeWeights(np.empty(given.shape, np.float32), node, np.empty(batch, np.float32))
-    column = columns_of(node, graph.num_nodes)
+    column = _columns_in(graph, node)
     is_weighted = (column >= 0).view(np.uint8)
     is_single = given.dtype == np.float32
     wrong = _native.read_node_weights(

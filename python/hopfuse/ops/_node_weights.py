@@ -71,20 +71,26 @@ def device_node_weights(
 
 
 def _read_nodes(graph: Graph, given: Any) -> NDArray[np.int32]:
-    """Return the internal node number of each column."""
+    """Return the internal node number of each column; the graph keeps those of the last call for the next."""
     if given is None:
         return graph.internal_of
     nodes = to_numpy(given, "weighted_nodes")
     if nodes.ndim != 1 or (nodes.dtype.kind not in "iu" and nodes.size):
         raise InputError(f"weighted_nodes is {nodes.dtype}{nodes.shape}; it must be whole numbers of shape (M,)")
+    kept = graph.derived.get("weighted_nodes")
+    if kept is not None and np.array_equal(kept[0], nodes):
+        found: NDArray[np.int32] = kept[1]
+        return found
     n = graph.num_nodes
-    outside = (nodes < 0) | (nodes >= n)
-    if outside.any():
-        raise InputError(f"weighted_nodes has id {nodes[outside][0]}; ids are 0 .. {n - 1}")
-    nodes = nodes.astype(np.int64)
+    if nodes.size and not (nodes.min() >= 0 and nodes.max() < n):
+        raise InputError(f"weighted_nodes has id {nodes[(nodes < 0) | (nodes >= n)][0]}; ids are 0 .. {n - 1}")
+    nodes = nodes.astype(np.int64, copy=False)
     seen = np.zeros(n, np.bool_)
     seen[nodes] = True
     if np.count_nonzero(seen) != nodes.size:
         ids, counts = np.unique(nodes, return_counts=True)
         raise InputError(f"weighted_nodes has id {ids[counts > 1][0]} more than once; give each node one column")
-    return np.ascontiguousarray(graph.internal_of[nodes], np.int32)
+    internal = np.ascontiguousarray(graph.internal_of[nodes], np.int32)
+    internal.flags.writeable = False
+    graph.derived["weighted_nodes"] = nodes.copy(), internal
+    return internal
