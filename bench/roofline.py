@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isqrt
+from math import inf, isqrt
 from pathlib import Path
 from statistics import median
 
@@ -22,8 +22,8 @@ MEASURED = 4
 class Card:
     """A GPU as in NVIDIA's architecture papers.
 
-    Bandwidth in GB/s, L2 in MiB, float32 TFLOP/s without tensor cores, the share of that for float64, and the boost
-    clock in GHz.
+    Bandwidth in GB/s, L2 in MiB, float32 TFLOP/s without tensor cores, the share of that for float64, the boost clock
+    in GHz, and the TFLOP/s of tensor cores for dense 16-bit products with float32 sums.
     """
 
     name: str
@@ -32,17 +32,18 @@ class Card:
     flops: float
     double: float = 1 / 64
     clock: float = 2.0
+    tensor: float = inf
 
 
 CARDS = (
-    Card("RTX 3070", 448, 4, 20.3, 1 / 64, 1.73),
-    Card("RTX 4070", 504, 36, 29.1, 1 / 64, 2.48),
-    Card("RTX 4090", 1008, 72, 82.6, 1 / 64, 2.52),
-    Card("RTX 5090", 1792, 96, 104.8, 1 / 64, 2.41),
-    Card("T4", 320, 4, 8.1, 1 / 32, 1.59),
-    Card("L4", 300, 48, 30.3, 1 / 64, 2.04),
-    Card("H100 SXM", 3350, 50, 66.9, 1 / 2, 1.98),
-    Card("H200", 4800, 60, 66.9, 1 / 2, 1.98),
+    Card("RTX 3070", 448, 4, 20.3, 1 / 64, 1.73, 40.6),
+    Card("RTX 4070", 504, 36, 29.1, 1 / 64, 2.48, 58.3),
+    Card("RTX 4090", 1008, 72, 82.6, 1 / 64, 2.52, 165.2),
+    Card("RTX 5090", 1792, 96, 104.8, 1 / 64, 2.41, 209.5),
+    Card("T4", 320, 4, 8.1, 1 / 32, 1.59, 65),
+    Card("L4", 300, 48, 30.3, 1 / 64, 2.04, 121),
+    Card("H100 SXM", 3350, 50, 66.9, 1 / 2, 1.98, 989),
+    Card("H200", 4800, 60, 66.9, 1 / 2, 1.98, 989),
 )
 
 
@@ -85,7 +86,9 @@ HUB, SEGMENT, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 64, 125, 1500, 
 SPLIT_BLOCKS, SPLIT_CANDIDATES, KEPT, SCANS = 1056, 1 << 10, 128, 2
 #: Float32 operations of a GPU for each byte that it gathers from L2: 256 and 16 in a cycle of a multiprocessor.
 FLOPS_PER_L2_BYTE = 16
-#: Reads of shared memory in a product of 16-bit rows, for its multiplications: 12 for 32, at a quarter of their rate.
+#: Rows and queries of a block of a product of 16-bit rows, and the 16-bit parts of a query that it multiplies.
+PRODUCT_ROWS, PRODUCT_QUERIES, QUERY_PARTS = 128, 32, 2
+#: The same in float32: reads of shared memory for its multiplications, 12 for 32, at a quarter of their rate.
 SHARED_SHARE = 12 / 32 * 4
 PARTS = ("walk", "certificate", "selection", "dense", "nodes")
 
@@ -127,21 +130,45 @@ def parts(size: Size, card: Card) -> dict[str, float]:
     one = entries + 2 * state + gathers
     # A widening and a product per entry; the same per entry and lane.
     doubles = 2.0 * size.stored * (LANES + blocks) / (card.flops * card.double / 2 * 1e12)
-    vectors = float(size.vectors * size.dim)
-    dense = (size.item * vectors + 8.0 * size.vectors * LANES) / rate
     scan = size.vectors / splits(size.vectors, lanes) / LOOK_THREADS * LOOK_CYCLES
-    product = 2 * vectors * LANES / (card.flops * 1e12) * (SHARED_SHARE if size.item == 2 else 1.0)
     masked = size.stored * 9 + gathers + 24.0 * size.nodes * lanes + 32.0 * size.nodes * lanes
     masked += PASSES * state + gather_bytes(size, card, lanes, 8)
     return {
         "walk": blocks * (PASSES * one + MEASURED * state) / rate,
         "certificate": blocks * (one + 8 * size.stored + 3 * state) / rate + doubles,
         "selection": SCANS * (4.0 * size.vectors * LANES / rate + blocks * scan / (card.clock * 1e9)),
-        "dense": max(dense, product),
+        "dense": max(dense_limits(size, LANES, card).values()),
         "nodes": NODE_SECONDS * (LAUNCHES + COPIES + CLEARS + (blocks - 1) * BLOCK_LAUNCHES),
         "filter": blocks * (masked / rate + NODE_SECONDS * FILTER_NODES),
         "hub": blocks * (PASSES + 1) * (SEGMENT + HUB / SEGMENT) * ENTRY_CYCLES / (card.clock * 1e9),
     }
+
+
+def dense_limits(size: Size, batch: int, card: Card) -> dict[str, float]:
+    """Return the seconds of a dense list by what limits it: memory, L2, arithmetic.
+
+    16-bit rows are read from memory once and then from L2, for 32 queries each; queries from L2 for 128 rows each.
+    """
+    numbers, scores = float(size.vectors * size.dim), 8.0 * size.vectors * batch
+    limits = {"memory": (size.item * numbers + scores) / (BANDWIDTH_SHARE * card.bandwidth * 1e9)}
+    if size.item != 2:
+        return limits | {"arithmetic": 2 * numbers * batch / (card.flops * 1e12)}
+    blocks = -(-batch // PRODUCT_QUERIES)
+    read = blocks * numbers * (size.item + 4 * PRODUCT_QUERIES / PRODUCT_ROWS)
+    limits["L2"] = read / (card.flops * 1e12 / FLOPS_PER_L2_BYTE)
+    return limits | {"arithmetic": 2 * numbers * batch * QUERY_PARTS / (card.tensor * 1e12)}
+
+
+def dense_table(size: Size) -> str:
+    """Return the times of dense lists of 16-bit rows, beside those of the same product in float32."""
+    lines = ["| card | B | memory | L2 | tensor cores | in float32 |", "| --- |" + " --- |" * 5]
+    for card in CARDS:
+        for batch in BATCHES[1:]:
+            of = dense_limits(size, batch, card)
+            float32 = 2.0 * size.vectors * size.dim * batch / (card.flops * 1e12) * SHARED_SHARE
+            cells = map(milliseconds, (of["memory"], of["L2"], of["arithmetic"], float32))
+            lines.append(f"| {card.name} | {batch} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def part_table(size: Size) -> str:
@@ -222,9 +249,13 @@ def table(size: Size) -> str:
 
 
 def cards() -> str:
-    lines = ["| card | GB/s | L2 (MiB) | float32 TFLOP/s | float64 of it | GHz |", "| --- |" + " --- |" * 5]
+    lines = [
+        "| card | GB/s | L2 (MiB) | float32 TFLOP/s | float64 of it | GHz | tensor TFLOP/s |",
+        "| --- |" + " --- |" * 6,
+    ]
     for card in CARDS:
         numbers = f"{card.bandwidth:g} | {card.l2:g} | {card.flops:g} | 1/{1 / card.double:.0f} | {card.clock:g}"
+        numbers += f" | {card.tensor:g}"
         lines.append(f"| {card.name} | {numbers} |")
     return "\n".join(lines)
 
@@ -249,7 +280,8 @@ H200 with the times above.
 ### GPUs
 
 Bandwidth, L2, rates and boost clocks are from NVIDIA's papers on the Turing, Ampere GA102, Ada, Blackwell RTX and
-Hopper architectures.
+Hopper architectures. The rate of tensor cores is that of dense 16-bit products with float32 sums; on Hopper only
+`wgmma` reaches it, not `mma.sync`, which is used here.
 """
 
 FIRST_CARD = """
@@ -300,11 +332,28 @@ of the L2, whose bandwidth is taken as 16 bytes in a cycle of a multiprocessor),
 block.
 *certificate* is a pass in float64, with two float64 instructions per entry and two per entry and lane. *selection*
 reads the scores of passages twice, by up to {splits:,} blocks, {look:,} cycles for {threads} scores (measured on an
-H200). *dense* reads every vector once as it is stored, or takes the time of the float32 product if that is longer: for
-16-bit vectors {shared:.1f} times that of its arithmetic, for reads of shared memory. *a filter adds* the masks, degrees
-and volumes of each query, and reads of its tables. *a hub adds*, to each pass and to the certificate, a chain of
+H200). *dense* reads every vector once as it is stored, or takes the time of the product if that is longer: in float32,
+or for 16-bit vectors by tensor cores (below). *a filter adds* the masks, degrees and volumes of each query, and reads
+of its tables. *a hub adds*, to each pass and to the certificate, a chain of
 {segment} entries and one of the segments of its row, which has {hub:,} entries: {cycles} cycles
 (assumed) for each entry or segment.
+"""
+
+DENSE_TEXT = """
+### Dense lists of 16-bit vectors, computed
+
+float16 and bfloat16 vectors are multiplied by tensor cores, for more than 4 queries: each query as two 16-bit parts, by
+`mma.sync` of depth 16, or 8 on compute capability 7.5, where bfloat16 vectors are multiplied in float32. What the
+products may lose is bounded (kernels/include/hopfuse/dense_topk.h), and the rows that can be hits are scored again, so
+the answers are those of the CPU. **This ran on the emulator only**: the searches measured above multiplied in float32.
+The list takes the longest of *memory* ({share:.0%} of the bandwidth; every vector once, 8 bytes a score), *L2* (16
+bytes in a cycle of a multiprocessor; vectors for every {queries} queries, queries for every {rows} vectors) and *tensor
+cores* (two products). *in float32*: the same products without tensor cores, as they were before, {shared:.1f} times
+their arithmetic for reads of shared memory.
+
+{vectors:,} vectors of {dim:,} dimensions:
+
+{table}
 """
 
 
@@ -319,7 +368,7 @@ def render() -> str:
     text = PARTS_TEXT.format(
         share=BANDWIDTH_SHARE, sector=SECTOR, node=NODE_SECONDS * 1e6, launches=LAUNCHES,
         block=BLOCK_LAUNCHES, copies=COPIES, clears=CLEARS,
-        look=LOOK_CYCLES, threads=LOOK_THREADS, splits=SPLIT_BLOCKS, shared=SHARED_SHARE, hub=HUB, segment=SEGMENT,
+        look=LOOK_CYCLES, threads=LOOK_THREADS, splits=SPLIT_BLOCKS, hub=HUB, segment=SEGMENT,
         cycles=ENTRY_CYCLES,
     )  # fmt: skip
     sections.append(text.rstrip("\n"))
@@ -329,7 +378,12 @@ def render() -> str:
             f"\n{size.nodes:,} nodes, {size.stored:,} stored entries; {size.vectors:,} vectors of {size.dim:,} "
             f"dimensions in {kind}:\n\n{part_table(size)}"
         )
-    sections.append(_first_card().rstrip("\n"))
+    size = PART_SIZES[1]
+    text = DENSE_TEXT.format(
+        share=BANDWIDTH_SHARE, queries=PRODUCT_QUERIES, rows=PRODUCT_ROWS, vectors=size.vectors, dim=size.dim,
+        table=dense_table(size), shared=SHARED_SHARE,
+    )  # fmt: skip
+    sections += [text.rstrip("\n"), _first_card().rstrip("\n")]
     return "\n".join([*sections, ""])
 
 

@@ -20,12 +20,16 @@ struct Float32Row {
 
 struct Float16Row {
     using Element = unsigned short;
+    static constexpr bool IS_BFLOAT = false;
     __device__ static float widen(unsigned short bits) { return half_bits_to_float(bits); }
+    __device__ static unsigned short narrow(float value) { return float_to_half_bits(value); }
 };
 
 struct BFloat16Row {
     using Element = unsigned short;
+    static constexpr bool IS_BFLOAT = true;
     __device__ static float widen(unsigned short bits) { return bfloat_bits_to_float(bits); }
+    __device__ static unsigned short narrow(float value) { return float_to_bfloat_bits(value); }
 };
 
 // Numbers of a row that a thread reads before it adds the first, so that the loads overlap.

@@ -3,6 +3,7 @@
 // approximate scores is derived.
 //
 // Rows and canonical dot products: dense_rows.h.
+#include "dense_product.h"
 #include "dense_rows.h"
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
@@ -136,72 +137,6 @@ HOPFUSE_DEVICE void score_listed(const typename Row::Element* corpus, const floa
     out.put(b, column, key);
 }
 
-// A block's part of a product: 128 rows and 32 queries, 32 dimensions at a time; 8 rows and 4 queries for each thread.
-constexpr int PRODUCT_ROWS = 128, PRODUCT_QUERIES = 32, PRODUCT_DEPTH = 32, PRODUCT_THREADS = 128;
-constexpr int ROW_LANES = 16, QUERY_LANES = PRODUCT_THREADS / ROW_LANES;
-
-// One number more than a line has, so that threads write to different banks.
-struct ProductShared {
-    float rows[PRODUCT_DEPTH][PRODUCT_ROWS + 1];
-    float queries[PRODUCT_DEPTH][PRODUCT_QUERIES + 1];
-};
-
-// Copies numbers first .. first + Lines of `values` (count, dim), from dimension `depth` on, to shared memory; 0 beyond the end.
-template <class Row, int Lines>
-HOPFUSE_DEVICE void load_lines(const typename Row::Element* values, int64_t count, int dim, int64_t first, int depth,
-                               float (&to)[PRODUCT_DEPTH][Lines + 1]) {
-    const int column = static_cast<int>(threadIdx.x) % PRODUCT_DEPTH;
-#pragma unroll 8
-    for (int line = static_cast<int>(threadIdx.x) / PRODUCT_DEPTH; line < Lines;
-         line += PRODUCT_THREADS / PRODUCT_DEPTH) {
-        const bool is_inside = first + line < count && depth + column < dim;
-        to[column][line] = is_inside ? Row::widen(values[(first + line) * dim + depth + column]) : 0.0f;
-    }
-}
-
-template <class Row>
-HOPFUSE_DEVICE void multiply(const typename Row::Element* rows, int64_t count, const float* queries, int batch, int dim,
-                             float* out, ProductShared& shared) {
-    constexpr int own_rows = PRODUCT_ROWS / ROW_LANES, own_queries = PRODUCT_QUERIES / QUERY_LANES;
-    const int64_t query_blocks = (batch + PRODUCT_QUERIES - 1) / PRODUCT_QUERIES;
-    const int64_t first_query = blockIdx.x % query_blocks * PRODUCT_QUERIES;
-    const int64_t first_row = blockIdx.x / query_blocks * PRODUCT_ROWS;
-    const int row_lane = static_cast<int>(threadIdx.x) % ROW_LANES;
-    const int query_lane = static_cast<int>(threadIdx.x) / ROW_LANES;
-    float sum[own_queries][own_rows];
-#pragma unroll
-    for (int i = 0; i < own_queries; ++i)
-#pragma unroll
-        for (int j = 0; j < own_rows; ++j) sum[i][j] = 0.0f;
-    for (int depth = 0; depth < dim; depth += PRODUCT_DEPTH) {
-        load_lines<Row, PRODUCT_ROWS>(rows, count, dim, first_row, depth, shared.rows);
-        load_lines<Float32Row, PRODUCT_QUERIES>(queries, batch, dim, first_query, depth, shared.queries);
-        __syncthreads();
-#pragma unroll 4
-        for (int column = 0; column < PRODUCT_DEPTH; ++column) {
-            float x[own_rows];
-#pragma unroll
-            for (int j = 0; j < own_rows; ++j) x[j] = shared.rows[column][row_lane + j * ROW_LANES];
-#pragma unroll
-            for (int i = 0; i < own_queries; ++i) {
-                const float q = shared.queries[column][query_lane + i * QUERY_LANES];
-#pragma unroll
-                for (int j = 0; j < own_rows; ++j) sum[i][j] = fmaf(q, x[j], sum[i][j]);
-            }
-        }
-        __syncthreads();
-    }
-#pragma unroll
-    for (int i = 0; i < own_queries; ++i) {
-        const int64_t query = first_query + query_lane + i * QUERY_LANES;
-#pragma unroll
-        for (int j = 0; j < own_rows; ++j) {
-            const int64_t row = first_row + row_lane + j * ROW_LANES;
-            if (query < batch && row < count) out[query * count + row] = sum[i][j];
-        }
-    }
-}
-
 }  // namespace hopfuse
 
 // dense_norms_TYPE: the canonical sqrt(x . x) of every row.
@@ -223,16 +158,18 @@ extern "C" __global__ void __launch_bounds__(256)
     hopfuse::check_queries(queries, count, dim, cosine, norm, status);
 }
 
-// dense_product_TYPE: dot products (batch, count) of 16-bit rows and float32 queries, which find candidates: float32 sums whose
-// bound is that of dense_select_f32. Rows are read once, as they are stored.
+// dense_product_TYPE: dot products (batch, count) of 16-bit rows and float32 queries, which find candidates, by matrix units;
+// bfloat16 numbers on compute capability 7.5 by float32 arithmetic. Their error is bounded in hopfuse/dense_topk.h. Rows are
+// read once, as they are stored.
 // Grid: ceil(count / 128) * ceil(batch / 32) blocks, the queries of the same rows side by side. Block: 128. Shared memory:
-// 20736 bytes. Registers: <= 128 (occupancy 25 %). Moved: a row's bytes for every 32 queries, the queries for every 128 rows,
-// mostly from the second-level cache; 4 bytes a product.
-#define HOPFUSE_DENSE_PRODUCT(name, Row)                                                                        \
-    extern "C" __global__ void __launch_bounds__(128, 4)                                                        \
-        name(const unsigned short* rows, int64_t count, const float* queries, int batch, int dim, float* out) { \
-        __shared__ hopfuse::ProductShared shared;                                                               \
-        hopfuse::multiply<hopfuse::Row>(rows, count, queries, batch, dim, out, shared);                         \
+// 20736 bytes (8320 with matrix units). Registers: <= 128 (occupancy 25 %). Moved: a row's bytes for every 32 queries, the
+// queries for every 128 rows, mostly from the second-level cache; 4 bytes a product.
+#define HOPFUSE_DENSE_PRODUCT(name, Row)                                                                           \
+    extern "C" __global__ void __launch_bounds__(128, 4) name(                                                     \
+        const unsigned short* rows, int64_t count, const hopfuse::Queries queries, float norm_floor, float* out) { \
+        using Product = hopfuse::ProductOf<hopfuse::Row>;                                                          \
+        __shared__ Product::Shared shared;                                                                         \
+        Product::multiply(hopfuse::ProductPart(rows, count, queries, out), norm_floor, shared);                    \
     }
 
 HOPFUSE_DENSE_PRODUCT(dense_product_f16, Float16Row)

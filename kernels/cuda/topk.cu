@@ -73,17 +73,18 @@ HOPFUSE_DEVICE void keep_split(const Source& source, int64_t split, int64_t coun
 }  // namespace hopfuse
 
 // Keeps the rows of a tile whose canonical scores may be among the best, by streaming keys of upper bounds past each query's
-// list. scores (B, rows) are dot products, summed in float32 in any order.
+// list. scores (B, rows) are dot products: float32 sums in any order, or those of matrix units (hopfuse/dense_topk.h).
 //
 // The bound. u = 2^-24, n = dim + 8, g = n u / (1 - n u). A float32 dot product in any order of additions, fused or not,
 // has an error of at most g sum |q_i x_i| <= g ||q|| ||x|| (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
 // section 3.1, (3.5); the 8 are the additions of zeros and of partial sums beyond dim). Underflow below 2^-126 adds at most
 // n 2^-126 for the products and the same for the sums, even if results are flushed to 0. So the approximate dot product a
-// and the canonical one c differ by at most 2 g ||q|| ||x|| + 4 n 2^-126. The canonical norms satisfy
+// and the canonical one c differ by at most (g + h) ||q|| ||x|| + 4 n 2^-126, where h is g for float32 rows, and that of
+// hopfuse/dense_topk.h for 16-bit rows. The canonical norms satisfy
 //   ||x|| <= (norm + f) (1 + g),   f = sqrt(n) 2^-74,
 // where f covers squares below 2^-149. The rounding error of the sum a + error, and for cosine of both quotients by the same
-// rounded norm(q) norm(x), is at most 8 u ||q|| ||x|| (1 + g) before division. With
-//   slack = 1.01 (2 g + 8 u (1 + g)) (1 + g)^2,   underflow = 8 n 2^-126
+// rounded norm(q) norm(x), is at most 8 u ||q|| ||x|| (1 + g + h) before division. With
+//   slack = 1.01 (g + h + 8 u (1 + g + h)) (1 + g)^2,   underflow = 8 n 2^-126
 // c <= a + error as computed (divided by the norms for cosine); the 1 % also covers the rounding of `error` itself. A query
 // is complete if its k-th canonical score is above the last bound of its full list; hopfuse/topk_key.h defines the order of
 // ties.

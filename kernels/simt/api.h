@@ -7,9 +7,12 @@
 extern "C" {
 #endif
 
-#define SIMT_API_VERSION 1
+#define SIMT_API_VERSION 2
 
 enum simt_order { SIMT_FORWARD = 0, SIMT_REVERSE = 1, SIMT_SHUFFLE = 2 };
+
+/* How matrix units add: mma.cpp. */
+enum simt_mma { SIMT_V100 = 0, SIMT_A100 = 1, SIMT_H100 = 2, SIMT_LOWER = 3, SIMT_UNEVEN = 4, SIMT_NARROW = 5 };
 
 typedef struct {
     uint64_t blocks, threads;
@@ -31,6 +34,7 @@ typedef struct {
     void** arguments;        /* the address of each argument */
     int32_t order;           /* simt_order */
     uint64_t seed;           /* of SIMT_SHUFFLE */
+    int32_t mma;             /* simt_mma */
     uint32_t num_ranges;     /* global memory, for build "count": [begin, end) each */
     const uintptr_t* ranges;
     simt_counters counters; /* out */

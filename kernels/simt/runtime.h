@@ -23,12 +23,34 @@ struct Site {
 };
 
 enum class BarrierKind : int { plain, count, all, any };
-enum class WarpKind : int { sync, shuffle_index, shuffle_up, shuffle_down, shuffle_xor, ballot, all, any, match_any };
+enum class WarpKind : int {
+    sync,
+    shuffle_index,
+    shuffle_up,
+    shuffle_down,
+    shuffle_xor,
+    ballot,
+    all,
+    any,
+    match_any,
+    mma
+};
 
 // Each returns when the operation is complete for the calling thread, or never: an error ends the launch.
 int barrier(BarrierKind kind, int predicate, Site site);
 uint64_t warp_operation(WarpKind kind, unsigned mask, uint64_t value, int value_bytes, int lane_argument, int width,
                         Site site);
+
+// One lane's part of a matrix product of 16 rows, 8 columns and a depth of 8 or 16, in the layout of PTX's mma.m16n8k8 and
+// mma.m16n8k16: sums += rows * columns. Called by all lanes of a warp; sums are those of mma.cpp.
+struct MatrixParts {
+    float* sums;              // (4,)
+    const uint32_t* rows;     // (depth / 4,) pairs of 16-bit numbers
+    const uint32_t* columns;  // (depth / 8,)
+    int depth;
+    bool is_bfloat;
+};
+void mma(const MatrixParts& parts, Site site);
 
 // Before an atomic: counts it, and in shuffled order lets other threads run first. After it: a thread that repeats an atomic
 // without changing anything is waiting for another thread, which gets to run.

@@ -13,6 +13,7 @@
 
 #include "api.h"
 #include "fiber.h"
+#include "mma.h"
 #include "runtime.h"
 #include "traffic.h"
 
@@ -138,6 +139,7 @@ std::string name_of(WarpKind kind) {
         case WarpKind::all: return "__all_sync";
         case WarpKind::any: return "__any_sync";
         case WarpKind::match_any: return "__match_any_sync";
+        case WarpKind::mma: return "mma.sync";
     }
     return "?";
 }
@@ -296,6 +298,13 @@ void check_request(const Thread& self, const Warp& warp) {
     });
 }
 
+void multiply(Thread* const* lanes) {
+    const MatrixParts* parts[32];
+    for (int i = 0; i < 32; ++i)
+        parts[i] = reinterpret_cast<const MatrixParts*>(static_cast<uintptr_t>(lanes[i]->request.value));
+    multiply_add(parts, static_cast<simt_mma>(now.call->mma));
+}
+
 void complete_if_all_there(const Thread& self, Warp& warp) {
     const unsigned mask = self.request.mask;
     if ((warp.waiting & mask) != mask) return;
@@ -310,7 +319,9 @@ void complete_if_all_there(const Thread& self, Warp& warp) {
         ++count;
     });
     if (!all) return;
-    for (size_t i = 0; i < count; ++i) lanes[i]->result = result_for(*lanes[i]);
+    if (self.request.kind == WarpKind::mma) multiply(lanes);
+    else
+        for (size_t i = 0; i < count; ++i) lanes[i]->result = result_for(*lanes[i]);
     warp.waiting &= ~mask;
     ++now.call->counters.warp_ops;
     make_ready(lanes, count);
@@ -332,6 +343,10 @@ uint64_t warp_operation(WarpKind kind, unsigned mask, uint64_t value, int value_
     complete_if_all_there(self, warp);
     pause(self.fiber);
     return self.result;
+}
+
+void mma(const MatrixParts& parts, Site site) {
+    warp_operation(WarpKind::mma, 0xffffffffu, reinterpret_cast<uintptr_t>(&parts), sizeof(void*), 0, 32, site);
 }
 
 // ------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def test_the_page_has_every_card_batch_and_size_that_it_is_for() -> None:
     ):
         assert size in page
     for card in ("RTX 3070", "RTX 4070", "RTX 4090", "RTX 5090", "T4", "L4", "H100"):
-        assert page.count(f"| {card}") == 1 + len(roofline.SIZES) + len(roofline.PART_SIZES)
+        assert page.count(f"| {card}") == 1 + len(roofline.SIZES) + len(roofline.PART_SIZES) + 2  # of 16-bit vectors
     assert page.count("| B = 1 | B = 32 | B = 256 |") == len(roofline.SIZES)
     assert "- *Computed*" in page
 
@@ -77,5 +77,8 @@ def test_parts_by_hand() -> None:
     assert of["walk"] == pytest.approx(13 * one + 4 * 4 * 10 * 32)
     assert of["certificate"] == pytest.approx(one + 800 + 3 * 4 * 10 * 32)
     assert of["dense"] == pytest.approx(2 * 32 + 8 * 8 * 32)  # vectors; scores, written and read
+    limits = roofline.dense_limits(size, 40, roofline.Card("slow", 1e9, 0.0, 16e-12, 1.0, 1e-9, 1e-12))
+    assert limits["L2"] == pytest.approx(2 * (2 * 32 + 32))  # twice the vectors, and a number of a query for each
+    assert limits["arithmetic"] == pytest.approx(2 * 32 * 40 * 2)
     assert of["nodes"] == pytest.approx(1.5e-6 * 50)
     assert of["hub"] == pytest.approx(14 * (64 + 1e5 / 64) * 125)

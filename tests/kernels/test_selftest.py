@@ -94,6 +94,21 @@ def test_a_product_of_fewer_bits_is_found(monkeypatch: pytest.MonkeyPatch, bits:
 
 @pytest.mark.emulator
 @pytest.mark.skipif(without is not None, reason=str(without))
+@pytest.mark.parametrize("mma", ["h100", "uneven", "narrow"])
+@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
+def test_a_narrower_matrix_unit_is_found(monkeypatch: pytest.MonkeyPatch, mma: str, storage: str) -> None:
+    """By the quick form, too. The bound proves the list, so that no exhaustive search hides the products."""
+    runtime, device = simt_runtime(), backends.untested(SIMT)
+    monkeypatch.setattr(runtime, "mma", mma)
+    (case,) = (case for case in selftest_cases.quick_cases() if f"closer than {storage}" in case.name)
+    check = selftest._check(case, device, backends.untested("cpu"), rounds=1)
+    assert check.equal == (mma != "narrow")
+    suffix = {"float16": "f16", "bfloat16": "bf16"}[storage]
+    assert mma == "narrow" or device.last[f"dense_topk_{suffix}"]["rescored_rows"] == 5 * 37
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(without is not None, reason=str(without))
 def test_a_kernel_is_as_equal_as_the_checks_that_launch_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kernel of the quick form has a time of its own."""
     runtime = simt_runtime()

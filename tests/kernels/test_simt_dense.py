@@ -14,8 +14,11 @@ import variants  # puts the emulator on the path
 from cases import ADVERSARIAL_ROWS, adversarial_rows, bfloat16_extremes, drawn_vectors
 from compare import assert_hits_equal
 from hopfuse.backends.calls import DenseCall
-from hopfuse.backends.cuda.dense import Sizes, dense_topk
+from hopfuse.backends.cuda import dense
+from hopfuse.backends.cuda.arguments import QUERIES
+from hopfuse.backends.cuda.dense import Bound, Sizes, dense_topk
 from hopfuse.ops._filter import read_filter
+from hopfuse_simt import MATRIX_UNITS
 from hopfuse_simt.runtime import CUDA, SimtRuntime
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,8 +37,8 @@ SMALL = Sizes(
 class Runtime(SimtRuntime):
     """The emulator with this op's files alone. ``error`` moves each matrix product by that part of its bound."""
 
-    def __init__(self, build: str = "plain", order: str = "forward", seed: int = 0) -> None:
-        super().__init__(build, order, seed, sources=[CUDA / "topk.cu", CUDA / "dense_topk.cu"])
+    def __init__(self, build: str = "plain", order: str = "forward", seed: int = 0, capability: int = 90) -> None:
+        super().__init__(build, order, seed, [CUDA / "topk.cu", CUDA / "dense_topk.cu"], capability)
         self.error: NDArray[np.float64] | float = 0.0
 
     def matmul(self, a: NDArray[np.float32], b: NDArray[np.float32], out: NDArray[np.float32]) -> None:
@@ -63,10 +66,25 @@ def compiled() -> Iterator[Runtime]:
 def runtime(compiled: Runtime) -> Runtime:
     compiled.launches.clear()
     compiled.counters.clear()
-    compiled.order, compiled.seed, compiled.error = "forward", 0, 0.0
+    compiled.order, compiled.seed, compiled.mma, compiled.error = "forward", 0, "h100", 0.0
     return compiled
 
 
+@pytest.fixture(scope="module")
+def turing() -> Iterator[Runtime]:
+    """Compute capability 7.5: float16 numbers in products of depth 8, bfloat16 numbers in float32 arithmetic."""
+    runtime = Runtime(capability=75)
+    yield runtime
+    runtime.module.close()
+
+
+@pytest.fixture(params=[90, 75])
+def either(request: pytest.FixtureRequest, runtime: Runtime, turing: Runtime) -> Runtime:
+    return runtime if request.param == 90 else turing
+
+
+#: Matrix units that are as exact as is assumed.
+UNITS = [unit for unit in MATRIX_UNITS if unit != "narrow"]
 PRECISIONS = ["float32", "float16", "bfloat16"]
 
 
@@ -132,32 +150,15 @@ def test_batches_and_splits_of_tiles(runtime: Runtime, batch: int) -> None:
 
 
 @pytest.mark.parametrize("storage", ["float16", "bfloat16"])
-def test_a_16_bit_corpus_is_multiplied_as_it_is_stored(runtime: Runtime, storage: str) -> None:
+def test_a_16_bit_corpus_is_multiplied_as_it_is_stored(either: Runtime, storage: str) -> None:
     """Blocks of 128 rows, 32 queries and 32 dimensions, whole and not; up to four queries are scored canonically."""
     rng = np.random.default_rng(3)
-    for rows, dim, batch in ((230, 20, 5), (129, 33, 33), (128, 32, 32), (300, 70, 9), (40, 1, 6), (300, 70, 4)):
+    sizes = Sizes(tile_scores=1, tile_rows=140, split_rows=7, split_blocks=9)
+    for rows, dim, batch in ((230, 20, 5), (129, 33, 33), (128, 32, 32), (300, 72, 9), (40, 1, 6), (300, 70, 4)):
         x, q = normal(rng, rows, dim), normal(rng, batch, dim)
-        runtime.launches.clear()
-        check(
-            runtime, x, q, 4, sizes=Sizes(tile_scores=1, tile_rows=140, split_rows=7, split_blocks=9), storage=storage
-        )
-        assert runtime.ran("dense_product_") == (-(-rows // 140) if batch > 4 else 0)  # few are scored at once
-
-
-@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
-def test_products_are_float32_sums(runtime: Runtime, storage: str) -> None:
-    rng = np.random.default_rng(4)
-    kernel = {"float16": "dense_product_f16", "bfloat16": "dense_product_bf16"}[storage]
-    for rows, dim, batch in ((1, 1, 1), (127, 31, 5), (129, 33, 33), (256, 64, 64), (130, 200, 2)):
-        stored = hf.Corpus.from_array(normal(rng, rows, dim), storage=storage).vectors
-        bits, q = stored.view(np.uint16), normal(rng, batch, dim)
-        x = stored if storage == "float16" else (bits.astype(np.uint32) << 16).view(np.float32)
-        out = np.full((batch, rows), np.nan, np.float32)
-        grid = -(-rows // 128) * -(-batch // 32)
-        runtime.launch(kernel, grid, 128, [bits, np.int64(rows), q, np.int32(batch), np.int32(dim), out])
-        wide, queries = x.astype(np.float64), q.astype(np.float64)
-        gamma = dim * 2.0**-24 / (1 - dim * 2.0**-24)
-        assert (np.abs(out - queries @ wide.T) <= gamma * (np.abs(queries) @ np.abs(wide).T)).all()
+        either.launches.clear()
+        check(either, x, q, 4, sizes=sizes, storage=storage)
+        assert either.ran("dense_product_") == (-(-rows // 140) if batch > 4 else 0)  # few are scored at once
 
 
 def test_lists_wider_than_a_block_takes_in_one_step(runtime: Runtime) -> None:
@@ -307,6 +308,138 @@ def test_a_product_beyond_the_bound_would_be_seen(runtime: Runtime) -> None:
     assert not np.isin(hits.ids, expected.ids).any()
 
 
+# ---- Products of 16-bit rows ----------------------------------------------------------------------------------------
+
+
+def kinds_of_rows(rng: np.random.Generator, kind: str, storage: str, shape: tuple[int, int]) -> NDArray[np.float32]:
+    """Return rows that lose much in products: by their exponents, by cancellation, by what is subnormal."""
+    spread = 24.0 if storage == "float16" else 60.0
+    x = rng.standard_normal(shape)
+    if kind == "exponents":
+        x *= 2.0 ** rng.uniform(-spread, 12.0, shape)
+    if kind == "cancelling":
+        x[:, 1::2] = -x[:, : shape[1] - 1 : 2] * (1 + 2.0**-9 * rng.integers(-2, 3, (shape[0], shape[1] // 2)))
+    if kind == "subnormal":
+        x = rng.integers(-512, 513, shape) * (2.0**-24 if storage == "float16" else 2.0**-133)
+    return x.astype(np.float32)
+
+
+def as_stored(x: NDArray[np.float32], storage: Any) -> tuple[NDArray[np.uint16], NDArray[np.float64]]:
+    """Return the bits of rows and their values."""
+    if storage == "float16":
+        return x.astype(np.float16).view(np.uint16), x.astype(np.float16).astype(np.float64)
+    bits = hf.Corpus.from_array(x, storage=storage).vectors.view(np.uint16)
+    return bits, (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
+@pytest.mark.parametrize("mma", UNITS)
+@pytest.mark.parametrize("kind", ["normal", "exponents", "cancelling", "subnormal"])
+def test_products_are_within_their_bound(either: Runtime, storage: str, mma: str, kind: str) -> None:
+    """For queries of every size, and for rows, queries and dimensions that fill blocks and do not."""
+    rng = np.random.default_rng(4)
+    either.mma = mma
+    suffix = {"float16": "f16", "bfloat16": "bf16"}[storage]
+    for rows, dim, batch in ((1, 2, 1), (127, 31, 5), (129, 64, 33), (130, 200, 9)):
+        bits, exact_rows = as_stored(kinds_of_rows(rng, kind, storage, (rows, dim)), storage)
+        q = normal(rng, batch, dim) * (10.0 ** rng.choice([-40, -30, -8, 0, 8, 17], (batch, 1))).astype(np.float32)
+        q *= np.where(rng.random(q.shape) < 0.2, np.float32(2.0**-12), np.float32(1.0))
+        norms = np.zeros(batch, np.float32)
+        dense.check_queries(either, q, False, norms, np.zeros(batch, np.int32))
+        out = np.full((batch, rows), np.nan, np.float32)
+        bound = Bound.of(dim, suffix)
+        queries = QUERIES(data=q, norm=norms, batch=batch, dim=dim, cosine=False)
+        grid = -(-rows // 128) * -(-batch // 32)
+        either.launch(f"dense_product_{suffix}", grid, 128, [bits, np.int64(rows), queries, bound.norm_floor, out])
+        wide = q.astype(np.float64)
+        sizes = np.linalg.norm(wide, axis=1)[:, None] * np.linalg.norm(exact_rows, axis=1)
+        error, least = dense._units_error(dim, dense.LAST_BIT[suffix]), float(bound.norm_floor)
+        most = error * sizes + least * error * np.linalg.norm(exact_rows, axis=1) + 8 * dim * 2.0**-126
+        assert (np.abs(out - wide @ exact_rows.T) <= most).all()
+
+
+def near_rows(rng: np.random.Generator, storage: str, dim: int) -> NDArray[np.float32]:
+    """Return 300 rows that differ in a few of the last bits that they have."""
+    ulp = 2.0**-11 if storage == "float16" else 2.0**-8
+    x = np.repeat(rng.standard_normal((1, dim)), 300, axis=0)
+    chosen = rng.random(x.shape) < 0.05
+    return np.where(chosen, x * (1 + ulp * rng.integers(-2, 3, x.shape)), x).astype(np.float32)
+
+
+@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
+@pytest.mark.parametrize("metric", ["ip", "cosine"])
+@pytest.mark.parametrize("mma", UNITS)
+def test_rows_nearer_to_each_other_than_units_tell_apart(either: Runtime, storage: str, metric: str, mma: str) -> None:
+    """Products of rows bring them out of order; the bound widens until the right ones are there."""
+    rng = np.random.default_rng(21)
+    either.mma = mma
+    for dim in (64, 200):
+        x = near_rows(rng, storage, dim)
+        q = np.concatenate([x[:1], x[1:2] * np.float32(1e-15), normal(rng, 3, dim)])
+        check(either, x, q, 5, metric, sizes=Sizes(tile_scores=1, tile_rows=300), storage=storage)
+    assert either.ran("dense_product_") > 0
+
+
+@pytest.fixture
+def fresh_bounds() -> Iterator[None]:
+    """Bounds are computed anew in the test, and after it."""
+    dense.dot_bound.cache_clear()
+    yield
+    dense.dot_bound.cache_clear()
+
+
+def rows_that_steps_lose() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return 62 rows and a query. 31 products of the last row are cut off beside that of 1, in the worst unit."""
+    q = np.full((1, 32), 2.0**-5, np.float32)
+    q[0, 0] = 1.0
+    x = np.zeros((62, 32), np.float32)
+    x[:, 0] = 1.0
+    x[:61, 1] = 2.0**-17  # a product that the unit keeps
+    x[0, 1] = 20 * 2.0**-17
+    x[61, 1:] = 0.75 * 2.0**-17
+    return x, q
+
+
+def rows_that_parts_lose() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return 62 rows and a query. Two bfloat16 parts lose some of its first number, which the last row has alone."""
+    q = np.array([[1 + 2.0**-9 + 0.98 * 2.0**-17, 1, 1, 1]], np.float32)
+    x = np.zeros((62, 4), np.float32)
+    x[:61, 1:3] = 1.0, 2.0**-9
+    x[:61, 3] = 2.0**-21
+    x[0, 3] = 0.875 * 2.0**-17
+    x[61, 0] = 1.0
+    return x, q
+
+
+@pytest.mark.usefixtures("fresh_bounds")
+@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
+def test_what_steps_lose_is_in_the_bound(runtime: Runtime, monkeypatch: pytest.MonkeyPatch, storage: Any) -> None:
+    """The test sees a smaller bound: then the best row is lost, and seems proven to be no hit."""
+    x, q = rows_that_steps_lose()
+    runtime.mma = "lower"
+    sizes = Sizes(scored_at_once=0)
+    assert check(runtime, x, q, 1, sizes=sizes, storage=storage).ids.tolist() == [[61]]
+    monkeypatch.setattr(dense, "STEP_ERROR", 2.0**-24)
+    monkeypatch.setattr(dense, "LAST_BIT", {"f16": 2.0**-11, "bf16": 2.0**-11})
+    dense.dot_bound.cache_clear()
+    hits, _ = search(runtime, q, hf.Corpus.from_array(x, storage=storage), 1, sizes=sizes)
+    assert hits.ids.tolist() == [[0]]
+
+
+@pytest.mark.usefixtures("fresh_bounds")
+def test_what_parts_lose_is_in_the_bound(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, q = rows_that_parts_lose()
+    sizes = Sizes(scored_at_once=0)
+    assert check(runtime, x, q, 1, sizes=sizes, storage="bfloat16").ids.tolist() == [[61]]
+    monkeypatch.setattr(dense, "STEP_ERROR", 2.0**-24)
+    dense.dot_bound.cache_clear()
+    check(runtime, x, q, 1, sizes=sizes, storage="bfloat16")
+    monkeypatch.setattr(dense, "LAST_BIT", {"bf16": 2.0**-12})
+    dense.dot_bound.cache_clear()
+    hits, _ = search(runtime, q, hf.Corpus.from_array(x, storage="bfloat16"), 1, sizes=sizes)
+    assert hits.ids.tolist() == [[0]]
+
+
 # ---- Filters --------------------------------------------------------------------------------------------------------
 
 
@@ -390,7 +523,7 @@ def test_any_order_of_threads_and_blocks(runtime: Runtime, order: str, seed: int
     check(runtime, x, q, 130)
 
 
-TINY = Sizes(tile_scores=1, tile_rows=32, split_rows=12, split_blocks=2)
+TINY = Sizes(tile_scores=1, tile_rows=32, split_rows=12, split_blocks=2, scored_at_once=0)
 
 
 @pytest.fixture(scope="module", params=variants.SANITIZERS)
@@ -405,6 +538,7 @@ def test_sanitizers_find_nothing(sanitized: Runtime) -> None:
     x, q = normal(rng, 38, 33), normal(rng, 1, 33)  # two steps of a product
     for storage in ("float16", "bfloat16"):
         check(sanitized, x, q, 1, "cosine", np.arange(1, 38), TINY, storage)  # by the bound
+    check(sanitized, x[:, :24], q[:, :24], 1, sizes=TINY, storage="float16")  # eight numbers of a row at once
     check(sanitized, x[:30], q, 2, sizes=TINY)  # every row, past lists
     check(
         sanitized,
@@ -435,6 +569,8 @@ def test_sanitizers_find_nothing(sanitized: Runtime) -> None:
     allow=st.sampled_from(["all", "mask", "masks", "ids", "lists"]),
     share=st.sampled_from([0.05, 0.5, 0.95]),
     tile_rows=st.sampled_from([1, 33, 64, 1000]),
+    mma=st.sampled_from(UNITS),
+    at_once=st.sampled_from([0, 4]),
 )
 def test_drawn_corpora(
     compiled: Runtime,
@@ -450,6 +586,8 @@ def test_drawn_corpora(
     allow: str,
     share: float,
     tile_rows: int,
+    mma: str,
+    at_once: int,
 ) -> None:
     """Rows and queries on a grid (ties), with outliers, with norms that spread, with every kind of filter."""
     rng = np.random.default_rng(seed)
@@ -462,8 +600,9 @@ def test_drawn_corpora(
         "ids": np.flatnonzero(masks[0]),
         "lists": [np.flatnonzero(m) for m in masks],
     }
-    compiled.error, compiled.order, compiled.seed = 0.0, "shuffle", seed
+    compiled.error, compiled.order, compiled.seed, compiled.mma = 0.0, "shuffle", seed, mma
     sizes = Sizes(
-        tile_rows=max(tile_rows, count // 8), batch=3, split_rows=16, split_blocks=8, widest=64, sort_chunk=64
-    )
+        tile_rows=max(tile_rows, count // 8), batch=3, split_rows=16, split_blocks=8, widest=64, sort_chunk=64,
+        scored_at_once=at_once,
+    )  # fmt: skip
     check(compiled, x, q.astype(np.float32), k, metric, filters[allow], sizes, storage)

@@ -15,7 +15,8 @@ from compare import assert_bitwise
 from hopfuse import backends
 from hopfuse.backends.calls import DenseCall
 from hopfuse.backends.cuda import DeviceOps, ppr_topk
-from hopfuse.backends.cuda.dense import dense_topk
+from hopfuse.backends.cuda.arguments import QUERIES
+from hopfuse.backends.cuda.dense import Bound, check_queries, dense_topk
 from hopfuse.backends.cuda.selection import Sizes
 from hopfuse.ops._filter import read_filter
 from hopfuse_simt.errors import SimtError
@@ -33,8 +34,8 @@ pytestmark = [
 
 PPR = sorted(path.name for path in CUDA.glob("ppr_*.cu"))
 PPR_RESULT = ("ids", "scores", "counts", "score_bounds", "proven", "iterations", "residual", "bound")
-#: Tiles of an odd number of rows, each shared by two blocks.
-ODD = Sizes(tile_scores=1, tile_rows=31, split_rows=12, split_blocks=4)
+#: Tiles of an odd number of rows, each shared by two blocks; products of 16-bit rows for few queries too.
+ODD = Sizes(tile_scores=1, tile_rows=31, split_rows=12, split_blocks=4, scored_at_once=0)
 
 
 class Moved(SimtRuntime):
@@ -74,6 +75,46 @@ def halves(runtime: SimtRuntime, backend: str) -> None:
     rng = np.random.default_rng(1)
     x, q = (rng.standard_normal(shape).astype(np.float32) for shape in ((75, 33), (2, 33)))
     search(runtime, x, q, 1, "ip", ODD, "float16")
+
+
+def fours(runtime: SimtRuntime, backend: str) -> None:
+    """A product of 16-bit rows that are aligned to 8 bytes, not to 16."""
+    rng = np.random.default_rng(1)
+    x, q = (rng.standard_normal(shape).astype(np.float32) for shape in ((75, 36), (2, 36)))
+    search(runtime, x, q, 1, "ip", ODD, "float16")
+
+
+def wide(runtime: SimtRuntime, backend: str) -> None:
+    """A product of bfloat16 rows by float32 arithmetic."""
+    rng = np.random.default_rng(1)
+    x, q = (rng.standard_normal(shape).astype(np.float32) for shape in ((75, 33), (2, 33)))
+    search(runtime, x, q, 1, "ip", ODD, "bfloat16")
+
+
+def parts(runtime: SimtRuntime, backend: str) -> None:
+    """The best row's score needs the low part of a query; of small and of large queries."""
+    q = np.array([[1 + 0.98 * 2.0**-11, 1, 1]], np.float32)
+    x = np.zeros((62, 3), np.float32)
+    x[:61, 1], x[:61, 2] = 1.0, 2.0**-15
+    x[0, 2] = 0.875 * 2.0**-11
+    x[61, 0] = 1.0
+    for scale in (1.0, 1e-9, 1e9):
+        search(runtime, x, q * np.float32(scale), 1, "ip", Sizes(scored_at_once=0), "float16")
+
+
+def units(runtime: SimtRuntime, backend: str) -> None:
+    """Products of whole numbers, which are exact, of every row and query of a block."""
+    rng = np.random.default_rng(3)
+    for dim in (33, 64):
+        x, q = (rng.integers(-9, 10, shape).astype(np.float32) for shape in ((130, dim), (33, dim)))
+        norms = np.zeros(33, np.float32)
+        check_queries(runtime, q, False, norms, np.zeros(33, np.int32))
+        given = QUERIES(data=q, norm=norms, batch=33, dim=dim, cosine=False)
+        out = np.full((33, 130), np.nan, np.float32)
+        floor = Bound.of(dim, "f16").norm_floor
+        rows = x.astype(np.float16).view(np.uint16)
+        runtime.launch("dense_product_f16", 4, 128, [rows, np.int64(130), given, floor, out])
+        np.testing.assert_array_equal(out, q @ x.T)
 
 
 def moved(runtime: SimtRuntime, backend: str) -> None:
@@ -124,6 +165,10 @@ def fusion(runtime: SimtRuntime, backend: str) -> None:
 CASES: dict[str, tuple[Callable[[SimtRuntime, str], None], list[str]]] = {
     "dense": (dense, ["topk.cu", "dense_topk.cu"]),
     "halves": (halves, ["topk.cu", "dense_topk.cu"]),
+    "fours": (fours, ["topk.cu", "dense_topk.cu"]),
+    "wide": (wide, ["topk.cu", "dense_topk.cu"]),
+    "parts": (parts, ["topk.cu", "dense_topk.cu"]),
+    "units": (units, ["topk.cu", "dense_topk.cu"]),
     "moved": (moved, ["topk.cu", "dense_topk.cu"]),
     "proofs": (proofs, PPR),
     "masks": (masks, PPR),
@@ -136,7 +181,8 @@ def finding(folder: Path, case: str, build: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(ppr_topk, "SPLIT_CANDIDATES", 40)
     run, names = CASES[case]
     kind = Moved if case == "moved" else SimtRuntime
-    runtime = kind(build, "shuffle", 1, sources=[folder / name for name in names])
+    capability = 75 if case == "wide" else 90
+    runtime = kind(build, "shuffle", 1, [folder / name for name in names], capability)
     backends.register("mutant", DeviceOps(runtime))
     try:
         run(runtime, "mutant")

@@ -39,6 +39,25 @@
 //   float64, are rounded up. The order of the sums is fixed, so codes and bounds have the same bits on every instruction set.
 //   If the canonical x . x of a row is not finite, its norm is infinite and its tile has no codes; such a corpus is refused.
 //
+// PRODUCTS OF 16-BIT ROWS  find candidates on a device, by matrix units (tensor cores). With u = 2^-24, d dimensions, the
+//   float32 norm of a query, f >= sqrt(d) 2^-74, which covers squares that underflow, and 2^e <= norm + f < 2^(e + 1):
+//     q' = 2^(14 - e) q,   high = round16(q'),   low = round16(q' - high),   q' ~ high + low,   |q'_i| < 65,504
+//   The difference is exact. float16 keeps 11 bits and bfloat16 8, so with v = 2^-11 or 2^-8 and whatever is lost below the
+//   smallest normal float16 number, even if that is set to 0,
+//     |q'_i - high_i - low_i|  <=  v^2 |q'_i| + 2^-13,   summed with rows:  (v^2 + 2^-27 sqrt(d)) (norm + f) ||x|| 2^(14 - e)
+//   Dimensions are multiplied 32 at a time: from 0, low parts of the first and of the last 16, then the high parts of both.
+//   So |products| add up to at most v P, v P, P and P, P = sum|q'_i x_i| of the 32; and these sums are added in float32.
+//     ASSUMED  A step, s + the sum of 16 products p_i, has an error of at most t (|s| + sum|p_i|), t = 2^-17.
+//   A step is measured to multiply exactly and to add in groups of 4 to 16 products; a group's numbers are cut off relative
+//   to the largest, at 24 bits or more, and added, and the sum is cut off to 24 bits (Fasi, Higham, Mikaitis and Pranesh,
+//   Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science 7:e330, 2021: V100, T4, A100; Khattak and Mikaitis,
+//   Accurate models of NVIDIA tensor cores, arXiv:2512.07004, 2025: also Ada, H100, B200). Groups of 4 lose the most, 4 (5 + 1)
+//   cuts of 2^-23 of a partial sum, which is below 2^-18; t leaves more than another bit. Subnormal rows are not set to 0.
+//   The self-test fails on a device whose units are less exact. The four steps lose at most t (2 + 4 v) (1 + 2 t) P, so
+//     | product - q . x |  <=  h ||q|| ||x||,   h = 1.01 (2.02 t + v^2 + 2^-27 sqrt(d) + c u / (1 - c u)),  c = ceil(d / 32) + 1
+//   where 1 % covers products of these terms and v P above, and underflow is below f ||x||. Without such units (bfloat16 on
+//   compute capability 7.5) the 32 products are added by float32 arithmetic, with an error of at most 33 u P, below t P.
+//
 // EXHAUSTIVE SCORING  uses register blocks: a matrix product whose sums are the canonical ones, 16 chains each, in any order
 //   of scores. Candidates are sorted by row, so that a row is read once for all queries that need it: first the k most
 //   promising rows of each query, then all that the k-th exact score does not rule out.

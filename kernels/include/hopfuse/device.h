@@ -12,6 +12,13 @@
 #define HOPFUSE_DYNAMIC_SHARED(type, name) type* const name = static_cast<type*>(::simt::dynamic_shared())
 #endif
 
+// HOPFUSE_CAPABILITY: the compute capability that code is compiled for, 75 for 7.5. The emulator defines it.
+#if defined(__CUDA_ARCH__)
+#define HOPFUSE_CAPABILITY (__CUDA_ARCH__ / 10)
+#elif !defined(HOPFUSE_CAPABILITY)  // nvcc, for the host
+#define HOPFUSE_CAPABILITY 90
+#endif
+
 #if defined(__CUDACC__)
 #define HOPFUSE_DEVICE static __device__ __forceinline__
 #else
@@ -67,6 +74,12 @@ HOPFUSE_DEVICE float bfloat_bits_to_float(unsigned short bits) {
     return __uint_as_float(static_cast<unsigned>(bits) << 16);
 }
 
+// Rounds to nearest even, and overflows to infinity. Not for NaN.
+HOPFUSE_DEVICE unsigned short float_to_bfloat_bits(float value) {
+    const unsigned bits = __float_as_uint(value);
+    return static_cast<unsigned short>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
 HOPFUSE_DEVICE unsigned short float_to_half_bits(float value) {
 #if defined(__CUDACC__)
     unsigned short bits;
@@ -85,6 +98,41 @@ HOPFUSE_DEVICE unsigned short float_to_half_bits(float value) {
     }
     const unsigned odd = (magnitude >> 13) & 1u;
     return static_cast<unsigned short>(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
+#endif
+}
+
+// Adds to `sums` the matrix product of 16 rows and 8 columns of depth 16. Numbers are binary16, or bfloat16 from compute
+// capability 8.0 on. Called by all lanes of a warp, each with its part, g = lane / 4 and t = lane % 4:
+//   sums[i]     row g + 8 (i / 2), column 2 t + i % 2
+//   rows[i]     row g + 8 (i % 2), depths 2 t + 8 (i / 2) and the next, which is in the upper half
+//   columns[i]  column g, depths 2 t + 8 i and the next
+// Products are exact; dense_topk.h says how well they are added.
+template <bool IsBFloat>
+HOPFUSE_DEVICE void multiply_add(float (&sums)[4], const unsigned (&rows)[4], const unsigned (&columns)[2]) {
+    static_assert(!IsBFloat || HOPFUSE_CAPABILITY >= 80, "compute capability 7.5 multiplies binary16 numbers only");
+#if !defined(__CUDACC__)
+#if HOPFUSE_CAPABILITY >= 80
+    ::simt::mma({sums, rows, columns, 16, IsBFloat}, {__FILE__, __LINE__});
+#else
+    ::simt::mma({sums, rows, columns, 8, false}, {__FILE__, __LINE__});
+    ::simt::mma({sums, rows + 2, columns + 1, 8, false}, {__FILE__, __LINE__});
+#endif
+#elif HOPFUSE_CAPABILITY >= 80
+#define HOPFUSE_MULTIPLY_ADD(type)                                                      \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                 \
+                 ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])           \
+                 : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(columns[0]), "r"(columns[1]))
+    if constexpr (IsBFloat) HOPFUSE_MULTIPLY_ADD("bf16");
+    else HOPFUSE_MULTIPLY_ADD("f16");
+#undef HOPFUSE_MULTIPLY_ADD
+#else
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+        asm volatile(
+            "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+            : "r"(rows[2 * half]), "r"(rows[2 * half + 1]), "r"(columns[half]));
 #endif
 }
 

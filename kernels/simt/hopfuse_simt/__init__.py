@@ -4,10 +4,11 @@ from hopfuse_simt.arguments import Pointer, Struct
 from hopfuse_simt.build import BUILDS
 from hopfuse_simt.errors import SimtBuildError, SimtError
 from hopfuse_simt.launcher import Counters
-from hopfuse_simt.module import ORDERS, SHARED_LIMIT, SimtModule
+from hopfuse_simt.module import MATRIX_UNITS, ORDERS, SHARED_LIMIT, SimtModule
 
 __all__ = [
     "BUILDS",
+    "MATRIX_UNITS",
     "ORDERS",
     "SHARED_LIMIT",
     "Counters",

@@ -31,7 +31,7 @@ OPTIMISE = {"plain": ["-O2"], "count": ["-O2"], "asan": ["-O1", "-g1"], "tsan": 
 DEFINE = {"plain": [], "count": ["-DSIMT_COUNT"], "asan": ["-DSIMT_ASAN"], "tsan": ["-DSIMT_TSAN"]}
 LINK = {"plain": [], "count": [], "asan": ["-fsanitize=address,undefined"], "tsan": ["-fsanitize=thread"]}
 UNDEFINED = ["-fsanitize=address,undefined", "-fsanitize=float-cast-overflow", "-fno-sanitize-recover=all"]
-RUNTIME = ["fiber.cpp", "scheduler.cpp"]
+RUNTIME = ["fiber.cpp", "mma.cpp", "scheduler.cpp"]
 
 BITS = "other bits on the device than here: hopfuse/scalar.h has hf_exp and hf_log"
 REFUSED = {
@@ -175,7 +175,7 @@ def runtime(build: str, cache: Path, options: tuple[str, ...]) -> Path:
     """Return the folder with the emulator's own objects, compiled for this build."""
     sources = [*RUNTIME, "runner.cpp", "shared_begin.cpp", "shared_end.cpp"]
     sources += ["traffic.cpp"] if build == "count" else []
-    headers = [SIMT / name for name in ("api.h", "fiber.h", "runtime.h", "traffic.h")]
+    headers = [SIMT / name for name in ("api.h", "fiber.h", "mma.h", "runtime.h", "traffic.h")]
     flags = ["-O2", *DEFINE[build], *options]
     folder = cache / f"runtime-{build}-{digest([*(SIMT / name for name in sources), *headers], flags)}"
     if not folder.is_dir():
@@ -242,11 +242,12 @@ def static_shared(unit: Path, names: Sequence[str]) -> dict[str, int]:
     return sizes
 
 
-def build_unit(source: Path, build: str, *, program: bool, include: Sequence[Path] = ()) -> Unit:
+def build_unit(source: Path, build: str, *, program: bool, include: Sequence[Path] = (), capability: int = 90) -> Unit:
     """Compile one .cu file, or use the cached result for the same source."""
     source = source.resolve()
     folders = [*map(Path, include), INCLUDE, SIMT]
     flags: list[str | Path] = [*KERNEL, *OPTIMISE[build], *fma_flags(), *DEFINE[build], "-DHOPFUSE_SIMT"]
+    flags.append(f"-DHOPFUSE_CAPABILITY={capability}")
     flags += [part for folder in folders for part in ("-I", folder)]
     flags += ["-include", SIMT / "cuda_host.h"]
     cache, options = cache_folder(), tuple(portable_fibers())
@@ -295,11 +296,14 @@ def compile_unit(
     (folder / "kernels.json").write_text(json.dumps(listing), encoding="utf-8")
 
 
-def build_all(sources: Sequence[Path], build: str, *, program: bool, include: Sequence[Path] = ()) -> tuple[Unit, ...]:
+def build_all(
+    sources: Sequence[Path], build: str, *, program: bool, include: Sequence[Path] = (), capability: int = 90
+) -> tuple[Unit, ...]:
     """Compile several files, as many at a time as there are processors."""
     if build not in BUILDS:
         raise ValueError(f"build is {build!r}; allowed: {', '.join(BUILDS)}")
     runtime(build, cache_folder(), tuple(portable_fibers()))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(build_unit, source, build, program=program, include=include) for source in sources]
+        options = {"program": program, "include": include, "capability": capability}
+        jobs = [pool.submit(build_unit, source, build, **options) for source in sources]
         return tuple(job.result() for job in jobs)

@@ -22,7 +22,7 @@ import numpy as np
 from hopfuse_simt.arguments import Argument, Pointer, Struct, pointers_of
 from hopfuse_simt.errors import SimtError
 
-API_VERSION = 1
+API_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Call:
     shared_limit: int
     order: int
     seed: int
+    mma: int
 
 
 class Launcher(Protocol):
@@ -86,6 +87,7 @@ class _Call(ctypes.Structure):
         ("arguments", ctypes.POINTER(ctypes.c_void_p)),
         ("order", ctypes.c_int32),
         ("seed", ctypes.c_uint64),
+        ("mma", ctypes.c_int32),
         ("num_ranges", ctypes.c_uint32),
         ("ranges", ctypes.POINTER(ctypes.c_size_t)),
         ("counters", _Counters),
@@ -126,7 +128,8 @@ class Library:
                 held.append(room)
                 addresses[i] = room.ctypes.data + start
         c = _Call(kernel=call.kernel.encode(), dynamic_shared=call.dynamic_shared, static_shared=call.static_shared,
-                  shared_limit=call.shared_limit, order=call.order, seed=call.seed)  # fmt: skip
+                  shared_limit=call.shared_limit, order=call.order, seed=call.seed,
+                  mma=call.mma)  # fmt: skip
         c.grid[:], c.block[:] = call.grid, call.block
         c.arguments = ctypes.cast(addresses, ctypes.POINTER(ctypes.c_void_p))
         c.num_ranges = len(ranges) // 2
@@ -274,7 +277,8 @@ class Program:
         name = call.kernel.encode()
         parts: list[Any] = [
             struct.pack("<I", len(name)), name, struct.pack("<6I", *call.grid, *call.block),
-            struct.pack("<QQQiQ", call.dynamic_shared, call.static_shared, call.shared_limit, call.order, call.seed),
+            struct.pack("<QQQ", call.dynamic_shared, call.static_shared, call.shared_limit),
+            struct.pack("<iQi", call.order, call.seed, call.mma),
             struct.pack("<I", len(buffers)),
         ]  # fmt: skip
         for buffer in buffers:

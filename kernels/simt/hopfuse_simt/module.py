@@ -15,6 +15,7 @@ from hopfuse_simt.errors import SimtBuildError
 from hopfuse_simt.launcher import Call, Counters, Launcher, Library, Program
 
 ORDERS = {"forward": 0, "reverse": 1, "shuffle": 2}
+MATRIX_UNITS = {"v100": 0, "a100": 1, "h100": 2, "lower": 3, "uneven": 4, "narrow": 5}
 SHARED_LIMIT = 48 * 1024
 """Bytes of shared memory that a block has on every device without opting in to more."""
 
@@ -36,6 +37,8 @@ class SimtModule:
         Folders to look for included files in, before kernels/include.
     shared_limit : int
         Bytes of shared memory that a block may have, static and dynamic together.
+    capability : int
+        The compute capability to compile for, 75 for 7.5.
 
     Raises
     ------
@@ -56,12 +59,14 @@ class SimtModule:
         isolated: bool = False,
         include: Sequence[str | os.PathLike[str]] = (),
         shared_limit: int = SHARED_LIMIT,
+        capability: int = 90,
     ) -> None:
         sources = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(path) for path in paths]
         program = isolated or build in ("asan", "tsan")
         self.build = build
         self.shared_limit = shared_limit
-        self.units = builder.build_all(sources, build, program=program, include=[Path(folder) for folder in include])
+        folders = [Path(folder) for folder in include]
+        self.units = builder.build_all(sources, build, program=program, include=folders, capability=capability)
         self._unit_of: dict[str, builder.Unit] = {}
         self._source_of: dict[str, builder.KernelSource] = {}
         for unit in self.units:
@@ -101,6 +106,7 @@ class SimtModule:
         args: Sequence[Any],
         order: str = "forward",
         seed: int = 0,
+        mma: str = "h100",
     ) -> Counters:
         """Run a kernel to its end.
 
@@ -118,6 +124,8 @@ class SimtModule:
         order : {"forward", "reverse", "shuffle"}
             In which order blocks run, and in which order a block's threads go on. ``shuffle`` takes ``seed``,
             and lets other threads in before atomics now and then.
+        mma : {"v100", "a100", "h100", "lower", "uneven", "narrow"}
+            How matrix units round: as measured on a GPU, or worse (mma.cpp).
 
         Returns
         -------
@@ -131,6 +139,8 @@ class SimtModule:
         """
         if order not in ORDERS:
             raise ValueError(f"order is {order!r}; allowed: {', '.join(ORDERS)}")
+        if mma not in MATRIX_UNITS:
+            raise ValueError(f"mma is {mma!r}; allowed: {', '.join(MATRIX_UNITS)}")
         for what, value in (("shared_bytes", shared_bytes), ("seed", seed)):
             if not 0 <= value < 2**64:
                 raise ValueError(f"{what} is {value}; allowed: 0 to 2^64 - 1")
@@ -138,7 +148,7 @@ class SimtModule:
             launcher = self._launcher(name)
             call = Call(
                 name, _three("grid", grid), _three("block", block), shared_bytes, self._source_of[name].static_shared,
-                self.shared_limit, ORDERS[order], seed,
+                self.shared_limit, ORDERS[order], seed, MATRIX_UNITS[mma],
             )  # fmt: skip
             return launcher.launch(call, convert(name, launcher.signatures[name], args))
 

@@ -71,7 +71,7 @@ class SimtRecording:
 class SimtRuntime:
     """Device memory is host memory.
 
-    ``sources`` are the .cu files, all of kernels/cuda by default; ``order`` and ``seed`` are those of
+    ``sources`` are the .cu files, all of kernels/cuda by default; ``order``, ``seed`` and ``mma`` are those of
     :meth:`SimtModule.launch`; ``launches`` lists (kernel, grid, block) since it was last emptied, ``counters`` what
     each of them counted, and ``events`` all that was asked. ``memory`` is what the device has, in bytes.
     """
@@ -80,10 +80,15 @@ class SimtRuntime:
     l2_bytes, l2_speedup = 0, 1.0
 
     def __init__(
-        self, build: str = "plain", order: str = "forward", seed: int = 0, sources: Sequence[Path] | None = None
+        self,
+        build: str = "plain",
+        order: str = "forward",
+        seed: int = 0,
+        sources: Sequence[Path] | None = None,
+        capability: int = 90,
     ) -> None:
-        self.module = SimtModule(sources or sorted(CUDA.glob("*.cu")), build=build)
-        self.order, self.seed = order, seed
+        self.module = SimtModule(sources or sorted(CUDA.glob("*.cu")), build=build, capability=capability)
+        self.order, self.seed, self.mma = order, seed, "h100"
         self.memory = 1 << 40
         self.launches: list[tuple[str, int, int]] = []
         self.counters: list[Any] = []
@@ -200,7 +205,9 @@ class SimtRuntime:
         given = [self._given(one) for one in arguments]
 
         def work() -> None:
-            counters = self.module.launch(kernel, grid, block, shared, given, order=self.order, seed=self.seed)
+            counters = self.module.launch(
+                kernel, grid, block, shared, given, order=self.order, seed=self.seed, mma=self.mma
+            )
             self.launches.append((kernel, grid, block))
             self.counters.append(counters)
 

@@ -91,7 +91,7 @@ def quick_cases() -> Iterator[Case]:
     yield topk_case("ppr_topk", batch, weighted=True)
     for storage in STORAGES:
         yield dense_case(f"dense_topk {storage}", storage=storage)
-    yield Case("dense_topk, scores closer than TF32 tells apart", _close_scores)
+    yield from _product_cases()
     yield similarity_case("similarity_weights", storage="float16")
     yield fuse_case("boltzmann")
     yield calibrate_case("pit", "mean")
@@ -256,8 +256,16 @@ def _walk(
 # ---- Dense top-k -----------------------------------------------------------------------------------------------
 
 
-def _dense_cases() -> Iterator[Case]:
+def _product_cases() -> Iterator[Case]:
+    """Yield cases that a device fails if its matrix products are less exact than is assumed."""
     yield Case("dense_topk, scores closer than TF32 tells apart", _close_scores)
+    for storage, step in ((STORAGES[1], 2.0**-19), (STORAGES[2], 5 * 2.0**-21)):
+        yield close_case(f"dense_topk, scores closer than {storage} tells apart", storage=storage, step=step)
+    yield Case("dense_topk, subnormal float16 rows", _subnormal_rows)
+
+
+def _dense_cases() -> Iterator[Case]:
+    yield from _product_cases()
     for storage in STORAGES:
         for metric in ("ip", "cosine"):
             yield dense_case(f"dense_topk {storage}, {metric}", storage=storage, metric=metric)
@@ -308,6 +316,39 @@ def _close_scores(backend: Backend) -> Answer:
     vectors = np.full((rows, dim), 1.25, np.float32) * (1 + steps[:, None] * np.float32(2.0**-19))
     corpus = Corpus.from_array(vectors)
     queries = np.stack([np.ones(dim, np.float32), -np.ones(dim, np.float32)])
+    hits = backend.dense_topk(DenseCall(queries, corpus, 5, RowFilter(), threads=1))
+    return [hits["ids"], hits["scores"], hits["counts"]]
+
+
+def close_case(name: str, *, storage: Storage, step: float) -> Case:
+    """Return a search of 512 rows of 16 bits whose scores differ by ``step``, all within 2⁻⁹ of 1.
+
+    Four numbers add the digits of a row's steps to a product of 1. Matrix units that keep 22 bits and queries of two
+    16-bit parts prove the best 5 from 37 candidates. If units kept 14 bits, the best 64 rows would get equal products,
+    and wrong candidates would seem proven.
+    """
+
+    def run(backend: Backend) -> Answer:
+        rows = 512
+        steps = np.random.default_rng(13).permutation(rows)
+        vectors, queries = np.zeros((rows, 24), np.float32), np.zeros((5, 24), np.float32)
+        vectors[:, 0] = 1.0
+        vectors[:, 1:5] = 16 * step * (steps[:, None] // [1, 4, 16, 64] % [4, 4, 4, 8] * [1, 4, 16, 64])
+        queries[:, 0], queries[:, 1:5] = 1.0, 1 / 16
+        queries *= np.array([1, -1, 1, -1, 1], np.float32)[:, None] * np.float32(1 + 2.0**-10 + 2.0**-12)
+        corpus = Corpus.from_array(vectors, storage=storage)
+        hits = backend.dense_topk(DenseCall(queries, corpus, 5, RowFilter(), threads=1))
+        return [hits["ids"], hits["scores"], hits["counts"]]
+
+    return Case(name, run)
+
+
+def _subnormal_rows(backend: Backend) -> Answer:
+    """Search rows of subnormal float16 numbers: products of 0 in their place would prove wrong candidates."""
+    rng = np.random.default_rng(14)
+    vectors = rng.integers(-512, 513, (300, 24)).astype(np.float32) * np.float32(2.0**-24)
+    queries = rng.standard_normal((5, 24)).astype(np.float32)
+    corpus = Corpus.from_array(vectors, storage="float16")
     hits = backend.dense_topk(DenseCall(queries, corpus, 5, RowFilter(), threads=1))
     return [hits["ids"], hits["scores"], hits["counts"]]
 

@@ -35,8 +35,12 @@ SHORT_LIST = 8
 """Id lists shorter than N / SHORT_LIST are scored row by row."""
 
 QUERIES_PER_ROW = 4
-#: Rows, as many as threads, and queries of a block of dense_product.
-PRODUCT_ROWS, PRODUCT_QUERIES = 128, 32
+#: Rows, as many as threads, and queries of a block of dense_product, and the dimensions that it multiplies at a time.
+PRODUCT_ROWS, PRODUCT_QUERIES, PRODUCT_DEPTH = 128, 32, 32
+#: The largest relative error of rounding to a type of rows.
+LAST_BIT = {"f16": 2.0**-11, "bf16": 2.0**-8}
+#: The assumed error of a matrix unit's step of 16 products, relative to the sum of all magnitudes.
+STEP_ERROR = 2.0**-17
 
 
 class Found(NamedTuple):
@@ -144,8 +148,8 @@ class _Search:
         return self.width <= self.sizes.widest and self.width < longest and not is_short and self.corpus.dim <= MAX_DIMS
 
     def _reads_once(self, queries: int) -> bool:
-        """Return whether to score all rows canonically: for few queries, a product of 16-bit rows takes longer."""
-        return self.corpus.suffix != "f32" and queries <= QUERIES_PER_ROW
+        """Return whether to score all rows canonically."""
+        return self.corpus.suffix != "f32" and queries <= self.sizes.scored_at_once
 
     def _read(self, vectors: DeviceArray, allowed: RowFilter, hits: TopkHits) -> _Queries:
         count = int(vectors.shape[0])
@@ -172,19 +176,20 @@ class _Search:
         return min(max(self.sizes.tile_rows, self.sizes.tile_scores // queries), self.corpus.rows)
 
     def _multiply(self, queries: _Queries, first: int, rows: int, out: DeviceArray) -> None:
-        """Write the dot products of a tile, (queries, rows): float32 sums in any order."""
+        """Write the dot products of a tile, (queries, rows), with errors that the bound covers."""
         corpus, tile = self.corpus, self.corpus.vectors[first : first + rows]
         if corpus.suffix == "f32":
             self.runtime.matmul(queries.vectors, tile, out.reshape((queries.count, rows)))
             return
-        arguments = [tile, np.int64(rows), queries.vectors, np.int32(queries.count), np.int32(corpus.dim), out]
+        floor = dot_bound(corpus.dim, corpus.suffix).values["norm_floor"]
+        arguments = [tile, np.int64(rows), self._query_arguments(queries), floor, out]
         grid = blocks(rows, PRODUCT_ROWS) * blocks(queries.count, PRODUCT_QUERIES)
         self.runtime.launch(f"dense_product_{corpus.suffix}", grid, PRODUCT_ROWS, arguments)
 
     def _select(
         self, queries: _Queries, scores: DeviceArray, first: int, rows: int, mask: Arguments, lists: Lists
     ) -> None:
-        corpus, bound = self.corpus, dot_bound(self.corpus.dim)
+        corpus, bound = self.corpus, dot_bound(self.corpus.dim, self.corpus.suffix)
         arguments = [scores, np.int32(rows), np.int64(first), queries.norms, corpus.norms]
         lists.launch("dense_select_f32", [*arguments, np.int32(corpus.cosine), bound, mask])
 
@@ -296,7 +301,8 @@ def resident(runtime: Runtime, corpus: Corpus) -> Resident:
 class Bound(NamedTuple):
     """Bound of the difference between a matrix product's dot and the canonical one; derived at dense_select_f32.
 
-    It holds for float32 products and sums in any order, but not for narrower types such as TF32.
+    For float32 rows it holds for float32 products and sums in any order, but not for narrower types such as TF32. For
+    16-bit rows it is that of matrix units (kernels/include/hopfuse/dense_topk.h).
     """
 
     slack: np.float32
@@ -304,15 +310,27 @@ class Bound(NamedTuple):
     underflow: np.float32
 
     @classmethod
-    def of(cls, dim: int) -> Bound:
+    def of(cls, dim: int, suffix: str) -> Bound:
         n = dim + 8
-        gamma = n * UNIT / (1 - n * UNIT)
-        slack = 1.01 * (2 * gamma + 8 * UNIT * (1 + gamma)) * (1 + gamma) ** 2
+        gamma = _gamma(n)
+        product = gamma if suffix == "f32" else _units_error(dim, LAST_BIT[suffix])
+        slack = 1.01 * (gamma + product + 8 * UNIT * (1 + gamma + product)) * (1 + gamma) ** 2
         values = (slack, math.sqrt(n) * 2.0**-74, 8 * n * 2.0**-126)
         return cls(*(np.nextafter(np.float32(value), np.float32(np.inf)) for value in values))
 
 
 @lru_cache(maxsize=64)
-def dot_bound(dim: int) -> Arguments:
-    """Return the bound for vectors of this dimension as kernels read it."""
-    return DOT_BOUND(**Bound.of(dim)._asdict())
+def dot_bound(dim: int, suffix: str) -> Arguments:
+    """Return the bound for vectors of this dimension and type as kernels read it."""
+    return DOT_BOUND(**Bound.of(dim, suffix)._asdict())
+
+
+def _gamma(additions: int) -> float:
+    """Return the bound of the relative error of this many float32 operations."""
+    return additions * UNIT / (1 - additions * UNIT)
+
+
+def _units_error(dim: int, last_bit: float) -> float:
+    """Return h of kernels/include/hopfuse/dense_topk.h: the error of a matrix unit's dot product over both norms."""
+    split = last_bit**2 + 2.0**-27 * math.sqrt(dim)
+    return 1.01 * (2.02 * STEP_ERROR + split + _gamma(-(-dim // PRODUCT_DEPTH) + 1))

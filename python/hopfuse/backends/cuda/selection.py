@@ -26,6 +26,8 @@ class Sizes:
         A tile has at least ``tile_rows`` rows, or as many as give ``tile_scores`` scores.
     batch : int
         Queries searched together.
+    scored_at_once : int
+        For up to this many queries, rows of 16 bits are all scored canonically: a matrix product would take longer.
     split_rows, split_blocks : int
         With few queries, a tile is split among up to ``split_blocks`` blocks of at least ``split_rows`` rows.
     widest : int
@@ -39,6 +41,7 @@ class Sizes:
     tile_rows: int = 1 << 14
     tile_scores: int = 1 << 23
     batch: int = 512
+    scored_at_once: int = 4
     split_rows: int = 1 << 10
     split_blocks: int = 264
     widest: int = 1 << 11
