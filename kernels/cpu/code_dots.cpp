@@ -59,7 +59,8 @@ template <int P, int Q>
 bool shape_is_exact(const Block& block) {
     static_assert(tiles_of(P) <= TILES && Q <= QUERIES);
     alignas(64) int32_t dots[tiles_of(P) * Q * DENSE_TILE];
-    code_dots<P, Q>(block.codes, GROUPS, block.queries, STRIDE, dots);
+    NextTiles next{block.codes, 0};
+    code_dots<P, Q>(block.codes, GROUPS * GROUP_BYTES, GROUPS, block.queries, STRIDE, dots, next);
     for (int tile = 0; tile < tiles_of(P); ++tile)
         for (int query = 0; query < Q; ++query)
             for (int row = 0; row < DENSE_TILE; ++row)

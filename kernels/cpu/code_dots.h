@@ -2,17 +2,15 @@
 //
 // Products implements one group of DENSE_GROUP dimensions on an instruction set, for ROWS rows of a tile, whose int32 sums are
 // one or several vectors, and one query. Its Shapes are the blocks whose sums fit the registers, widest first: P parts of ROWS
-// rows by Q queries. Blocks of few queries are limited by memory, which delivers one tile at a time faster than several.
+// rows by Q queries. Blocks of few queries are limited by memory: processors with AMX read four tiles at a time, each in
+// a stream of its own, faster than one; on others one tile is faster.
 #pragma once
 
 #include <cstring>
 
+#include "amx_dots.h"
 #include "hopfuse/dense_topk.h"
 #include "simd.h"
-
-#if defined(HOPFUSE_ISA_AMX)
-#include "amx_dots.h"
-#endif
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
@@ -93,8 +91,8 @@ struct Products {
     using Rows = __m512i;
     using Query = __m512i;
 #if defined(HOPFUSE_ISA_AMX)
-    using Shapes =
-        ShapeList<Shape<2, 32>, Shape<2, 16>, Shape<2, 12>, Shape<2, 8>, Shape<1, 4>, Shape<1, 2>, Shape<1, 1>>;
+    using Shapes = ShapeList<Shape<4, 32>, Shape<2, 32>, Shape<4, 16>, Shape<2, 16>, Shape<2, 12>, Shape<2, 8>,
+                             Shape<4, 4>, Shape<4, 3>, Shape<4, 2>, Shape<4, 1>>;
 #else
     using Shapes = ShapeList<Shape<2, 12>, Shape<2, 8>, Shape<1, 4>, Shape<1, 2>, Shape<1, 1>>;
 #endif
@@ -261,21 +259,31 @@ constexpr int TILE_PARTS = DENSE_TILE / Products::ROWS;
 
 constexpr int tiles_of(int parts) { return parts < TILE_PARTS ? 1 : parts / TILE_PARTS; }
 
+// How far ahead loops prefetch that read several streams of memory in order and compute little.
+constexpr int64_t STREAM_AHEAD = 2048;
+
+// Blocks of at most this many vectors of query codes read tiles that are far apart.
+#if defined(HOPFUSE_ISA_AMX)
+constexpr int FEW_VECTORS = 4;
+#else
+constexpr int FEW_VECTORS = 0;
+#endif
+
 // Like code_dots, for P parts that begin at `codes`.
 template <int P, int Q>
-HF_INLINE void part_dots(const uint8_t* codes, int32_t groups, const QueryElement* queries, int64_t query_stride,
-                         int32_t* dots) {
+HF_INLINE void part_dots(const uint8_t* codes, int64_t apart, int32_t groups, const QueryElement* queries,
+                         int64_t query_stride, int32_t* dots) {
     constexpr int T = tiles_of(P);
-    const int64_t tile_bytes = groups * GROUP_BYTES;
     Products::Sums sums[P][Q];
     HF_UNROLL for (int p = 0; p < P; ++p) HF_UNROLL for (int j = 0; j < Q; ++j) sums[p][j] = Products::zero();
     for (int32_t g = 0; g < groups; ++g) {
         Products::Rows x[P];
         HF_UNROLL for (int p = 0; p < P; ++p) {
             const int64_t part = (p % TILE_PARTS) * Products::ROWS * DENSE_GROUP;
-            x[p] = Products::rows(codes + (p / TILE_PARTS) * tile_bytes + g * GROUP_BYTES + part);
+            x[p] = Products::rows(codes + (p / TILE_PARTS) * apart + g * GROUP_BYTES + part);
         }
-        for (int t = 0; t < T; ++t) prefetch_beyond(codes, (t + T) * tile_bytes + g * GROUP_BYTES);
+        const int64_t ahead = Q <= FEW_VECTORS ? STREAM_AHEAD : T * apart;
+        HF_UNROLL for (int t = 0; t < T; ++t) prefetch_beyond(codes, t * apart + g * GROUP_BYTES + ahead);
         HF_UNROLL for (int j = 0; j < Q; ++j) {
             const Products::Query q = Products::query(queries + j * query_stride + int64_t{g} * DENSE_GROUP);
             HF_UNROLL for (int p = 0; p < P; ++p) sums[p][j] = Products::add(sums[p][j], x[p], q);
@@ -285,25 +293,22 @@ HF_INLINE void part_dots(const uint8_t* codes, int32_t groups, const QueryElemen
         Products::store(dots + ((p / TILE_PARTS) * Q + j) * DENSE_TILE + (p % TILE_PARTS) * Products::ROWS, sums[p][j]);
 }
 
-// What the loops of AMX prefetch, some cache lines every 16 groups; the others prefetch the tiles that follow theirs.
-struct Ahead {
-    int64_t bytes = 0;  // after the codes
-    int32_t lines = 0;
-};
-
-// dots[(t * Q + j) * 16 + r] = sum over the groups of codes[t][group][r][:] . queries[j][group][:], for the tiles of P parts
-// and Q queries; codes are c + 128, queries signed.
+// dots[(t * Q + j) * 16 + r] = sum over the groups of codes[t][group][r][:] . queries[j][group][:], for the tiles of P
+// parts, `apart` bytes from each other, and Q queries; codes are c + 128, queries signed.
 template <int P, int Q>
-void code_dots(const uint8_t* codes, int32_t groups, const QueryElement* queries, int64_t query_stride, int32_t* dots,
-               [[maybe_unused]] const Ahead& ahead = {}) {
+void code_dots(const uint8_t* codes, int64_t apart, int32_t groups, const QueryElement* queries, int64_t query_stride,
+               int32_t* dots, [[maybe_unused]] NextTiles& next) {
 #if defined(HOPFUSE_ISA_AMX)
-    if constexpr (Q >= 16)
-        return register_dots<Q>(codes, groups, queries, query_stride, dots, ahead.bytes, ahead.lines);
+    if constexpr (Q >= REGISTER_VECTORS) {
+        for (int t = 0; t < tiles_of(P); t += 2, dots += 2 * Q * DENSE_TILE)
+            register_dots<Q>(codes + t * apart, apart, groups, queries, query_stride, dots, next);
+        return;
+    }
 #endif
     constexpr int at_once = P < TILE_PARTS ? P : TILE_PARTS;
     for (int part = 0; part < TILE_PARTS; part += at_once) {
         const int row = part * Products::ROWS;
-        part_dots<P, Q>(codes + row * DENSE_GROUP, groups, queries, query_stride, dots + row);
+        part_dots<P, Q>(codes + row * DENSE_GROUP, apart, groups, queries, query_stride, dots + row);
     }
 }
 

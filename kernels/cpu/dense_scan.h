@@ -24,47 +24,52 @@ struct Candidate {
     int64_t row;
 };
 
-struct HigherLower {
-    bool operator()(const Candidate& a, const Candidate& b) const { return a.lower > b.lower; }
-};
-
 struct HigherUpper {
     bool operator()(const Candidate& a, const Candidate& b) const {
         return a.upper > b.upper || (a.upper == b.upper && a.row < b.row);
     }
 };
 
+struct Higher {
+    bool operator()(float a, float b) const { return a > b; }
+};
+
 // Rows whose upper bound reaches the k-th best lower bound seen so far.
 class Candidates {
 public:
-    explicit Candidates(int64_t k) : k_(k), limit_(size_t(2 * k + 64)) {}
+    explicit Candidates(int64_t k) : k_(size_t(k)), limit_(2 * k_ + 64) {}
 
     float threshold() const { return threshold_; }
     void push(const Candidate& candidate) {
+        if (candidate.upper < threshold_) return;
         kept_.push_back(candidate);
+        if (best_.size() < k_ || candidate.lower > threshold_) raise(candidate.lower);
         if (kept_.size() >= limit_) prune();
-    }
-
-    void prune() {
-        const size_t k = size_t(k_);
-        if (kept_.size() >= k) {
-            std::nth_element(kept_.begin(), kept_.begin() + std::ptrdiff_t(k - 1), kept_.end(), HigherLower{});
-            if (kept_[k - 1].lower > threshold_) threshold_ = kept_[k - 1].lower;
-            size_t size = 0;
-            for (size_t i = 0; i < kept_.size(); ++i)
-                if (kept_[i].upper >= threshold_) kept_[size++] = kept_[i];
-            kept_.resize(size);
-        }
-        limit_ = 2 * kept_.size() > size_t(2 * k_ + 64) ? 2 * kept_.size() : size_t(2 * k_ + 64);
     }
 
     Vec<Candidate>& rows() { return kept_; }
 
 private:
-    int64_t k_;
-    size_t limit_;
+    size_t k_, limit_;
     float threshold_ = -std::numeric_limits<float>::infinity();
     Vec<Candidate> kept_;
+    Vec<float> best_;  // the k best lower bounds, as a heap, lowest first
+
+    void raise(float lower) {
+        best_.push_back(lower);
+        std::push_heap(best_.begin(), best_.end(), Higher{});
+        if (best_.size() > k_) {
+            std::pop_heap(best_.begin(), best_.end(), Higher{});
+            best_.pop_back();
+        }
+        if (best_.size() == k_) threshold_ = best_.front();
+    }
+
+    void prune() {
+        const auto is_below = [this](const Candidate& candidate) { return candidate.upper < threshold_; };
+        kept_.erase(std::remove_if(kept_.begin(), kept_.end(), is_below), kept_.end());
+        limit_ = std::max(2 * kept_.size(), 2 * k_ + 64);
+    }
 };
 
 // The levels of a query's codes: as many as keep its sums of products within int32 (hopfuse/dense_topk.h).
@@ -134,6 +139,13 @@ struct RoughBound {
     }
 };
 
+// Prefetches the norms of a block's rows: a tile has one line of each array, which comes late beside a stream of codes.
+HF_INLINE void prefetch_norms(const DenseCodes& codes, int64_t tiles) {
+    constexpr int64_t line = DENSE_TILE * int64_t(sizeof(float));
+    for (const float* norms : {codes.scale, codes.error, codes.norm_code})
+        for (int64_t tile = 0; tile < tiles; ++tile) prefetch_beyond(norms, tile * line);
+}
+
 // Tests the rows of a tile against a query, by the dot products with its V vectors.
 template <int V>
 void test_tile(const CodedRows& rows, int64_t tile, const QueryCode& q, const int32_t* dots, Candidates& candidates) {
@@ -157,49 +169,103 @@ void test_tile(const CodedRows& rows, int64_t tile, const QueryCode& q, const in
     }
 }
 
-// Tests T tiles against the queries of Q vectors, V of each, by their dot products.
+// Tests T tiles against the queries of Q vectors, V of each, by their dot products. For few queries a rough bound saves
+// nothing. `next` is called once per query, for the vectors that tile registers hold.
 template <int T, int Q, int V>
-HF_INLINE void test_tiles(const CodedRows& rows, int64_t tile, const QueryCode* queries, const int32_t* dots,
-                          Candidates* candidates) {
-    const RoughBound<T> bound(rows.codes, tile * DENSE_TILE);
-    for (int j = 0; j < Q / V; ++j) {
-        const float least = bound.least(queries[j], candidates[j].threshold());
-        uint32_t may_reach[T];
-        HF_UNROLL for (int t = 0; t < T; ++t) {
-            const F<16> dot = without_offset<V>(dots + (t * Q + j * V) * DENSE_TILE, queries[j].offset);
-            may_reach[t] = F<16>::ge(dot, F<16>::mul(F<16>::all(least), bound.inverse[t]));
+HF_INLINE void test_tiles(const CodedRows& rows, int64_t tile, int64_t apart, const QueryCode* queries,
+                          const int32_t* dots, Candidates* candidates, NextTiles& next) {
+    const auto test = [&](int t, int j) {
+        const int32_t* of_query = dots + (t * Q + j * V) * DENSE_TILE;
+        test_tile<V>(rows, tile + t * apart, queries[j], of_query, candidates[j]);
+    };
+    if constexpr (Q <= FEW_VECTORS) {
+        for (int t = 0; t < T; ++t)
+            for (int j = 0; j < Q / V; ++j) test(t, j);
+    } else {
+        const RoughBound<T> bound(rows.codes, tile * DENSE_TILE);
+        for (int j = 0; j < Q / V; ++j) {
+            if constexpr (Q >= REGISTER_VECTORS) next();
+            const float least = bound.least(queries[j], candidates[j].threshold());
+            uint32_t may_reach[T], any = !(least > 0.0f);
+            HF_UNROLL for (int t = 0; t < T; ++t) {
+                const F<16> dot = without_offset<V>(dots + (t * Q + j * V) * DENSE_TILE, queries[j].offset);
+                may_reach[t] = F<16>::ge(dot, F<16>::mul(F<16>::all(least), bound.inverse[t]));
+                any |= may_reach[t];
+            }
+            if (any == 0) continue;
+            HF_UNROLL for (int t = 0; t < T; ++t) if (may_reach[t] != 0 || !(least > 0.0f)) test(t, j);
         }
-        HF_UNROLL for (int t = 0; t < T; ++t) if (may_reach[t] != 0 || !(least > 0.0f))
-            test_tile<V>(rows, tile + t, queries[j], dots + (t * Q + j * V) * DENSE_TILE, candidates[j]);
     }
 }
 
-// Tests tiles begin .. end (whole block steps) against all queries, in the widest groups that fit the registers: with wider
-// groups codes are read less often. Some tiles at a time, so that short vectors stay in the L1 cache for all queries while the
-// next are prefetched.
+// Tests all tiles of a block against all queries, V vectors of each, in the widest groups that fit the registers: with
+// wider groups codes are read less often.
 template <int V>
-void scan_block(const CodedRows& rows, const QueryCode* queries, int64_t batch, int64_t query_stride, int64_t begin,
-                int64_t end, int32_t groups, Candidates* candidates) {
-    const DotRegisters registers(batch * V);
-    const int64_t near = groups <= 128 ? DENSE_BLOCK_STEP : end - begin, tile_bytes = groups * GROUP_BYTES;
-    const int64_t calls = (batch * V + 31) / 32, lines = (32 + calls - 1) / calls;
-    for (int64_t first = begin; first < end; first += near) {
+class BlockScan {
+public:
+    BlockScan(const CodedRows& rows, const QueryCode* queries, int64_t batch, int64_t query_stride, int32_t groups,
+              Candidates* candidates)
+        : rows_(rows), queries_(queries), batch_(batch), query_stride_(query_stride), groups_(groups),
+          register_calls_((batch * V + REGISTER_VECTORS) / (2 * REGISTER_VECTORS)), candidates_(candidates) {}
+
+    void run(int64_t tiles) const {
+        const DotRegisters registers(batch_ * V);
+        prefetch_norms(rows_.codes, tiles);
+        const int64_t near = batch_ * V > FEW_VECTORS && are_near() ? DENSE_BLOCK_STEP : tiles;
+        for (int64_t first = 0; first < tiles; first += near) scan(first, near);
+    }
+
+private:
+    static constexpr int32_t SHORT = 128;  // groups of a vector of which some tiles fit the L1 cache
+
+    // Whether some tiles at a time are scanned for all queries, so that they stay in a near cache while the next are
+    // prefetched. Not with long vectors and many queries, which would then be read too often.
+    bool are_near() const {
+        constexpr int64_t bytes = 256 << 10;
+        return groups_ <= SHORT || batch_ * V * groups_ * DENSE_GROUP <= bytes;
+    }
+
+    void scan(int64_t first, int64_t near) const {
         int64_t j = 0, call = 0;
         Products::Shapes::each([&](auto shape) {
-            constexpr int P = decltype(shape)::parts, Q = decltype(shape)::queries, T = tiles_of(P);
-            static_assert(DENSE_BLOCK_STEP % T == 0 && DENSE_STEP % DENSE_BLOCK_STEP == 0,
-                          "blocks of tiles are whole steps");
-            if constexpr (Q % V == 0)
-                for (; j + Q / V <= batch; j += Q / V, ++call)
-                    for (int64_t tile = first; tile < first + near; tile += T) {
-                        alignas(64) int32_t dots[T * Q * DENSE_TILE];
-                        const uint8_t* codes = rows.codes.codes + tile * tile_bytes;
-                        const Ahead ahead{near * tile_bytes + call * lines * groups / 16 * 64, int32_t(lines)};
-                        code_dots<P, Q>(codes, groups, queries[j].codes, query_stride, dots, ahead);
-                        test_tiles<T, Q, V>(rows, tile, queries + j, dots, candidates + j);
-                    }
+            using S = decltype(shape);
+            if constexpr (S::queries % V == 0)
+                for (; fits<S>() && j + S::queries / V <= batch_; j += S::queries / V, ++call)
+                    scan_with<S>(first, near, j, call);
         });
     }
-}
+
+    // Four tiles of short vectors, their sums and the codes of more than one group of queries do not fit the L1 cache.
+    template <class S>
+    bool fits() const {
+        return S::queries < REGISTER_VECTORS || tiles_of(S::parts) < 4 || groups_ > SHORT || register_calls_ == 1;
+    }
+
+    template <class S>
+    void scan_with(int64_t first, int64_t near, int64_t j, int64_t call) const {
+        constexpr int P = S::parts, Q = S::queries, T = tiles_of(P);
+        static_assert(DENSE_BLOCK_STEP % T == 0 && DENSE_STEP % DENSE_BLOCK_STEP == 0,
+                      "blocks of tiles are whole steps");
+        constexpr bool are_streams = Q <= FEW_VECTORS;
+        const int64_t tile_bytes = groups_ * GROUP_BYTES, apart = are_streams ? near / T : 1;
+        const int64_t end = first + (are_streams ? apart : near);
+        const int64_t steps = register_steps(T, groups_) + Q / V, all_steps = register_calls_ * steps;
+        const int64_t lines = all_steps == 0 ? 0 : (T * groups_ + all_steps - 1) / all_steps;
+        for (int64_t tile = first; tile < end; tile += are_streams ? 1 : T) {
+            alignas(64) int32_t dots[T * Q * DENSE_TILE];
+            const uint8_t* codes = rows_.codes.codes + tile * tile_bytes;
+            NextTiles next{codes + near * tile_bytes + call * steps * lines * 64, lines};
+            code_dots<P, Q>(codes, apart * tile_bytes, groups_, queries_[j].codes, query_stride_, dots, next);
+            test_tiles<T, Q, V>(rows_, tile, apart, queries_ + j, dots, candidates_ + j, next);
+        }
+    }
+
+    const CodedRows& rows_;
+    const QueryCode* const queries_;
+    const int64_t batch_, query_stride_;
+    const int32_t groups_;
+    const int64_t register_calls_;
+    Candidates* const candidates_;
+};
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

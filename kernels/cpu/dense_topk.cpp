@@ -141,8 +141,9 @@ bool find_candidates(const Search& search, const Vec<int64_t>& chosen, Vec<Candi
                 is_sound = false;
                 return;
             }
-            const auto& scan = layout.vectors < MOST_VECTORS ? scan_block<1> : scan_block<MOST_VECTORS>;
-            scan(rows, queries.data(), batch, layout.stride, 0, end - tile, groups, mine);
+            if (layout.vectors < MOST_VECTORS)
+                BlockScan<1>(rows, queries.data(), batch, layout.stride, groups, mine).run(end - tile);
+            else BlockScan<MOST_VECTORS>(rows, queries.data(), batch, layout.stride, groups, mine).run(end - tile);
         } catch (const std::bad_alloc&) {
             failed = true;
         }

@@ -48,7 +48,7 @@ def test_random_rows_of_every_shape(variant: str, dim: int, count: int) -> None:
             check(normal(rng, count, dim), q, 5, metric, storage)
 
 
-@pytest.mark.parametrize("batch", [*range(1, 15), 20, 23, 32])
+@pytest.mark.parametrize("batch", [*range(1, 15), 20, 23, 32, 48, 70])
 def test_every_grouping_of_queries(variant: str, batch: int) -> None:
     rng = np.random.default_rng(batch)
     check(normal(rng, 400, 20), normal(rng, batch, 20), 3)
