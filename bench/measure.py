@@ -17,8 +17,9 @@ from .stats import ratios, summary
 
 #: One side of a measurement, called with the number of the turn.
 Side = Callable[[int], Any]
-#: Seconds of rest before each turn, because idle threads of the other side's pool spin before they sleep.
-REST = 0.04
+#: Seconds of rest before each turn, because idle threads of the other side's pool spin before they sleep: OpenBLAS's
+#: for 2^28 cycles after a product, about 0.1 s.
+REST = 0.15
 #: A call shorter than this many seconds is first run untimed in each turn, so that its data is in the caches.
 SHORT = 0.05
 
