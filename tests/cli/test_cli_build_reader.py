@@ -104,6 +104,9 @@ def test_options_that_do_not_belong_together(passages, tmp_path, monkeypatch):
     assert "--from and --reader are both given" in refused(*read, "spacy", "--from", passages)
     assert "--reader is given without PASSAGES" in refused("build", "--reader", "spacy", *out)
     assert "there is no file" in refused("build", tmp_path / "no.jsonl", "--reader", "spacy", *out)
+    (tmp_path / "empty.jsonl").touch()
+    none = refused("build", tmp_path / "empty.jsonl", "--reader", "words", *out)
+    assert "empty.jsonl has no passages; --reader words needs some to read" in none
     assert not (tmp_path / "index").exists()
 
 
@@ -120,7 +123,7 @@ def test_cheap_checks_come_before_the_first_request(passages, tmp_path):
             ((out, "--lexical", "klingon"), "stopwords is 'klingon'"),
             ((out, "--encoder", "gpt"), "--encoder is 'gpt'"),
             ((out, "--vectors", vectors), "cannot be read as an .npy array"),
-            ((out, "--vectors", few), "vectors has 3 rows; it must have 4"),
+            ((out, "--vectors", few), "vectors has 3 rows; it must have 4, one for each passage"),
             ((out, "--storage", "int8"), "--storage is int8, but there are no vectors"),
             ((file / "index",), f"{file} is a file"),
             ((Path("/proc/index"),), "/proc cannot be written"),

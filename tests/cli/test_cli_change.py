@@ -7,7 +7,7 @@ import json
 import hopfuse as hf
 import numpy as np
 import pytest
-from cli.cli_files import write_jsonl
+from cli.cli_files import hopfuse, write_jsonl
 from hopfuse.extract import Extraction, build_memory
 from index.live_model import differences
 
@@ -42,12 +42,14 @@ def test_passages_are_added_replaced_deleted_and_compacted(folder, output_of):
         {"seq": 4, "deleted entities": -1},
         {"seq": 5, "deleted passages": -1, "passages": 1},
     ]
-    assert "-2 deleted passages" in output_of("log", index)
+    assert "-2 passages" in output_of("log", index)
+    assert "-1 passages  +1 passages" in output_of("log", index)
     output_of("compact", index)
     opened = hf.Index.open(index, verify="full")
     assert (opened.generation, opened.seq, list(opened.passage_ids)) == (2, 5, ["p1", "p4", "p2"])
     assert opened.vectors.tolist() == [[0.0, 1.0], [1.0, 1.0], [0.0, 3.0]]
     assert output_of("log", index) == ""
+    assert "No changes since generation 2" in hopfuse("log", index).stderr
 
 
 def test_ids_may_be_integers(folder, output_of, refused_here):

@@ -109,7 +109,8 @@ def test_metadata_is_built_shown_and_filtered_by(output_of, refused_here, tmp_pa
         assert [hit["id"] for hit in shown] == ids, conditions
     for option, message in (
         ("depth", "--where is 'depth'; give column=value"),
-        ("deep=1", "there is no column 'deep'; the columns are day (timestamp), depth (float64), tags (strings)"),
+        ("deep=1", "no column 'deep' to filter by; the columns are day (timestamp), depth (float64), tags (strings)"),
+        ("depth__gte=1", "'depth' is float64, and there is no operator 'gte' for it; allowed: depth__eq"),
         ("depth=x", "'x' must be a number"),
         ("depth__exists=1", "'1' must be true or false"),
         ("day=2024", "the filter has '2024'; give a time with a time zone"),

@@ -91,3 +91,4 @@ def test_a_passage_without_a_title_is_shown_by_its_id_in_every_list(tmp_path, re
     listed = [line.split("score")[0].split()[-1] for line in output.splitlines() if "  score " in line]
     assert len(listed) >= 6
     assert set(listed) == {"p-0", "p-1", "p-2"}
+    assert "text: Passage 0 of London." in output

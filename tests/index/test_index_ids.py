@@ -55,12 +55,12 @@ def test_ids_are_row_numbers_by_default() -> None:
 @pytest.mark.parametrize(
     ("ids", "asked", "message"),
     [
-        (["a", "b"], "c", "there is no passage with the id 'c': no passage has it"),
+        (["a", "b"], "c", "there is no passage with the id 'c'$"),
         (["a", "b"], 0, "no passage with the id 0: the index's ids are of type str"),
         ([1, 0], "1", "no passage with the id '1': the index's ids are of type int"),
         ([1, 0], True, "no passage with the id True: the index's ids are of type int"),
         ([1, 0], 1.0, "no passage with the id 1.0"),
-        ([1, 0], 2, "no passage with the id 2: no passage has it"),
+        ([1, 0], 2, "no passage with the id 2$"),
         ([1, 0], [1], r"no passage with the id \[1\]"),
     ],
 )

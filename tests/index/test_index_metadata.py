@@ -178,7 +178,7 @@ def test_metadata_is_replaced_and_taken_out() -> None:
     assert index.metadata.row(0)["year"] == 1843
     for rows, message in (
         ([{"metadata": {}}], "1 row for 3 passages"),
-        ([{"id": "nobody", "metadata": {}}], "no passage has it"),
+        ([{"id": "nobody", "metadata": {}}], "no passage with the id 'nobody'"),
         ([{"year": 1843}] * 3, "no row of metadata has the field 'metadata'"),
         ([{"id": "ada", "year": 1843}], "no row of metadata has the field 'metadata'"),
         ([{"id": "ada", "metadata": {"a": 1}}, {"id": "empty", "metadata": {"a": "x"}}], r"metadata\[1\] has"),

@@ -113,6 +113,10 @@ def two() -> hf.Index:
             {"flag__lt": True},
             "is bool, and lt does not apply to it; allowed: flag__eq, flag__ne, flag__in, flag__exists",
         ),
+        (
+            {"year__gte": 2020},
+            "'year' is int64, and there is no operator 'gte' for it; allowed: year__eq, year__ne, year__lt",
+        ),
         ({"day__ge": "2024"}, "is timestamp, and the filter has '2024'; give a time with a time zone"),
         ({"name": 3}, "is string, and the filter has 3; give a string"),
     ],
@@ -145,7 +149,7 @@ def test_filters_are_joined_by_signs_alone() -> None:
         _ = year & np.array([True])
     with pytest.raises(InputError, match=r"give the index's mask: index.mask\(where\(year=2019\)\)"):
         hf.dense_topk(np.ones((1, 2)), hf.Corpus.from_array(np.ones((2, 2))), 1, allow=year)
-    with pytest.raises(InputError, match="it must be a one-dimensional list of ids, or a bool mask"):
+    with pytest.raises(InputError, match=r"allow is a dict; give hopfuse.where\(\*\*conditions\), ids or a mask"):
         two().mask({"year": 2019})
     assert repr(~(year | where(name__in=["x"]))) == "~(where(year=2019) | where(name__in=('x',)))"
 

@@ -125,7 +125,7 @@ def test_no_passage_and_no_question() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"allow": [24]}, "allow: there is no passage with the id 24: no passage has it; to allow rows, give a mask"),
+        ({"allow": [24]}, "allow: there is no passage with the id 24; to allow rows, give a mask"),
         ({"allow": [-1]}, "no passage with the id -1"),
         ({"allow": np.array([2**63], np.uint64)}, "no passage with the id 9223372036854775808"),
         ({"allow": np.ones(23, bool)}, r"allow is a mask of shape \(23,\)"),

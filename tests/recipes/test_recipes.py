@@ -150,7 +150,7 @@ def test_integers_are_ids_of_passages_and_not_rows(tmp_path: Path) -> None:
     recipe = HybridRRF(hf.Index.build(passages=rows, vectors=np.eye(3), metric="cosine"))
     for allow in ([2, 7], np.array([7, 2]), [[2, 7]], (np.int32(2), 7)):
         assert [hit.id for hit in recipe.search(vectors=np.ones((1, 3)), allow=allow)[0]] == [2, 7]
-    with pytest.raises(InputError, match=r"allow\[0\]: there is no passage with the id 1: no passage has it"):
+    with pytest.raises(InputError, match=r"allow\[0\]: there is no passage with the id 1; to allow rows"):
         recipe.search(vectors=np.ones((1, 3)), allow=[[1]])
     hf.Index.build(passages=[{"text": one} for one in "abc"], vectors=np.eye(3), metric="cosine").save(tmp_path)
     with hf.Index.open(tmp_path, writable=True) as live:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .. import Index, Where, where
 from .._validation import counted
 from ..errors import InputError
-from ..index.filters import LISTS, split_condition
+from ..index.filters import LISTS, split_condition, unknown_column
 
 _BOOLS = {"true": True, "false": False}
 
@@ -61,7 +61,7 @@ def read_condition(given: str, index: Index) -> Where:
         raise InputError(f"--where is {given!r}; give column=value or column__operator=value, such as year__ge=2020")
     column, operator = split_condition(name)
     if column not in index.metadata:
-        raise InputError(f"--where {given}: there is no column {column!r}; {index.metadata.described()}")
+        raise InputError(f"--where {given}: {unknown_column(index.metadata, column)}")
     kind = "bool" if operator == "exists" else index.metadata.types[column]
     if operator in ("in", *LISTS):
         return where(**{name: [_value(part, kind, given) for part in text.split(",")] if text else []})

@@ -155,7 +155,8 @@ def as_encoder(encoder: Any) -> Encoder:
     if not any(callable(getattr(encoder, name, None)) for name in _QUERY_METHODS):
         raise InputError(
             f"encoder is a {type(encoder).__name__} without an encode_queries method (or sentence-transformers' "
-            "encode_query); pass one of hopfuse.encoders, or an object with encode_queries and encode_passages"
+            "encode_query); pass one of hopfuse.encoders, an object with encode_queries and encode_passages, or an "
+            "adapter's LangChainEncoder(...) or LlamaIndexEncoder(...)"
         )
     return cast("Encoder", _FittedEncoder(encoder))
 

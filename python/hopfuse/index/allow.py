@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,6 +59,8 @@ def _mask_or_rows(index: Passages, given: Any, name: str) -> NDArray[Any]:
         return given.mask(index.metadata)
     if isinstance(given, str):
         raise InputError(f"{name} is the string {given!r}; give a list of passage ids: [{given!r}]")
+    if isinstance(given, Mapping):
+        raise InputError(f"{name} is a {type(given).__name__}; give hopfuse.where(**conditions), ids or a mask")
     has_text = isinstance(given, Sequence) and any(isinstance(one, str) for one in given)
     ids = given if has_text else to_numpy(given, name)
     if isinstance(ids, np.ndarray) and (ids.size == 0 or ids.ndim != 1 or ids.dtype.kind not in "iuUO"):

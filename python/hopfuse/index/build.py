@@ -226,7 +226,8 @@ def load_vectors(vectors: Any, what: str, rows: int, metric: Any, storage: Any) 
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
     if corpus.num_vectors != rows:
-        raise InputError(f"{what} has {corpus.num_vectors} rows; it must have {rows}, one for each")
+        each = "entity" if what == "entity_vectors" else "passage"
+        raise InputError(f"{what} has {corpus.num_vectors} rows; it must have {rows}, one for each {each}")
     return corpus
 
 

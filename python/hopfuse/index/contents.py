@@ -235,8 +235,8 @@ class Contents:
         for id in ids:
             is_kind = isinstance(id, str if kind is str else int | np.integer) and not isinstance(id, bool)
             if not is_kind or id not in rows:
-                why = "no passage has it" if is_kind else f"the index's ids are of type {kind.__name__}"
-                raise InputError(f"there is no passage with the id {id!r}: {why}")
+                why = "" if is_kind else f": the index's ids are of type {kind.__name__}"
+                raise InputError(f"there is no passage with the id {id!r}{why}")
             found.append(rows[id])
         return np.array(found, np.int64)
 

@@ -156,6 +156,22 @@ def split_condition(name: str) -> tuple[str, str]:
     return (column, operator) if separator and column and operator in OPERATORS else (name, "eq")
 
 
+def unknown_column(metadata: Metadata, name: str) -> str:
+    """Return the message of an error about a condition's column, which does not exist."""
+    column, _, operator = name.rpartition("__")
+    if column in metadata:
+        kind = metadata.types[column]
+        return (
+            f"the column {column!r} is {kind}, and there is no operator {operator!r} for it; allowed: "
+            f"{_conditions(column, kind)}"
+        )
+    return f"there is no column {name!r} to filter by; {metadata.described()}"
+
+
+def _conditions(column: str, kind: str) -> str:
+    return ", ".join(f"{column}__{operator}" for operator in ALLOWED[kind])
+
+
 def _condition(name: str, value: Any) -> Where:
     column, operator = split_condition(name)
     if operator in ("in", *LISTS):
@@ -179,12 +195,12 @@ def _plain(value: Any) -> Any:
 
 def _test(metadata: Metadata, name: str, operator: str, value: Any) -> Mask:
     if name not in metadata:
-        raise InputError(f"there is no column {name!r} to filter by; {metadata.described()}")
+        raise InputError(unknown_column(metadata, name))
     column = metadata[name]
     if operator not in ALLOWED[column.type]:
-        listed = ", ".join(f"{name}__{one}" for one in ALLOWED[column.type])
         raise InputError(
-            f"the column {name!r} is {column.type}, and {operator} does not apply to it; allowed: {listed}"
+            f"the column {name!r} is {column.type}, and {operator} does not apply to it; allowed: "
+            f"{_conditions(name, column.type)}"
         )
     if operator == "exists":
         return column.present.copy() if value else np.logical_not(column.present)

@@ -51,6 +51,8 @@ class Table:
         Describes a row in error messages.
     textual : bool
         All values are strings (TSV), and numbers must be parsed.
+    unread : tuple of str
+        Other keys of the first row.
     """
 
     what: str
@@ -58,6 +60,7 @@ class Table:
     num_rows: int
     where: Callable[[int], str]
     textual: bool = False
+    unread: tuple[str, ...] = ()
 
     def part(self, first: int, end: int) -> Table:
         """Return the rows ``first`` to ``end - 1``, which keep their places in error messages."""
@@ -71,16 +74,19 @@ def from_rows(rows: Iterable[Any], spec: Spec, where: Callable[[int], str]) -> T
     names = spec.known
     columns: dict[str, list[Any]] = {name: [] for name in names}
     known = set(names)
+    unread: tuple[str, ...] = ()
     count = 0
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise InputError(f"{where(i)} is a {type(row).__name__}; a row is a mapping with {list(spec.required)}")
         if not spec.others and not known.issuperset(row):
             refuse_unknown(row, spec, where(i))
+        if not i:
+            unread = tuple(str(name) for name in row if name not in known)
         for name in names:
             columns[name].append(row.get(name))
         count = i + 1
-    return make_table(spec, dict(columns), count, where)
+    return replace(make_table(spec, dict(columns), count, where), unread=unread)
 
 
 def make_table(
@@ -268,4 +274,5 @@ def _as_real(value: Any, textual: bool) -> float | None:
 
 def _refuse(table: Table, name: str, row: int, value: Any, allowed: str) -> NoReturn:
     found = f"no {name!r}" if value is None else f"{name} = {str(value)[:80]!r}"
-    raise InputError(f"{table.where(row)} has {found}; it must be {allowed}")
+    unread = f" (not read: {', '.join(table.unread[:8])})" if value is None and table.unread else ""
+    raise InputError(f"{table.where(row)} has {found}; it must be {allowed}{unread}")

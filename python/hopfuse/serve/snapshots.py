@@ -225,7 +225,7 @@ class Snapshot:
         """Return a passage's row; one that the key does not see is refused like one that does not exist."""
         row = self.index.row_of(id)
         if not seen[row]:
-            raise InputError(f"there is no passage with the id {id!r}: no passage has it")
+            raise InputError(f"there is no passage with the id {id!r}")
         return row
 
     def dim_for(self, recipe: Recipe) -> int | None:

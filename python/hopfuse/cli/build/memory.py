@@ -58,7 +58,9 @@ def read_memory(
         found = _read(source, passages)
     else:
         assert passages is not None
-        Index.build(passages=passages, **options)  # refuses vectors that do not fit, before anything is read
+        plain = Index.build(passages=passages, **options)  # refuses vectors that do not fit, before anything is read
+        if not plain.num_passages:
+            raise InputError(f"{passages} has no passages; --reader {reading['readers'][0]} needs some to read")
         if words is not None and not FACT_READERS & set(reading["readers"]):
             with reading_bar("Reading words") as progress:
                 return build_memory(words.read(passages, progress=progress))

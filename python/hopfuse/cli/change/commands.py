@@ -139,13 +139,17 @@ def compact(directory: Path) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one line per batch.")
 def log_command(directory: Path, as_json: bool) -> None:
     """List the changes since the last generation, one line per batch."""
-    for batch in Index.open(directory, live=True).history():
+    live = Index.open(directory, live=True)
+    history = live.history()
+    for batch in history:
         row = {"seq": batch["seq"], "time": _time(batch["time"]), **batch["counts"]}
         if as_json:
             click.echo(json_text(row).replace("\n", " "))
         else:
-            counts = [f"{count:+,} {what}" for what, count in batch["counts"].items()]
+            counts = [f"{count:+,} {what.removeprefix('deleted ')}" for what, count in batch["counts"].items()]
             click.echo(printable("  ".join([f"{row['seq']:>8}", row["time"], *counts])))
+    if not history:
+        note(f"No changes since generation {live.index.generation}")
 
 
 def _ids(live: LiveIndex[Index], ids: Sequence[str]) -> list[Any]:

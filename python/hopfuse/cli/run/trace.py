@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ...errors import InputError
+from ...recipes import Hit
 from ...report import policy_page, printable
 from ..console import json_text
 from ..files import check_outputs, write_all
@@ -38,9 +39,16 @@ def trace(show: int, as_json: bool, out: Path | None, overwrite: bool, **options
     if as_json:
         click.echo(text)
         return
-    Console().print(tree_of(bound.name, options["question"], traced, show))
+    Console().print(tree_of(bound.name, options["question"], _with_texts(traced, found[0]), show))
     if answer is not None:
         Console().print(Text(f"Answer: {printable(answer)}"), soft_wrap=True)
+
+
+def _with_texts(traced: Mapping[str, Any], found: Sequence[Hit]) -> Mapping[str, Any]:
+    """Return a trace whose hits without a title have their text."""
+    texts = {hit.id: hit.text for hit in found}
+    hits = [{**hit, "text": texts.get(hit["id"])} if hit.get("title") == "" else hit for hit in traced["hits"]]
+    return {**traced, "hits": hits}
 
 
 def _check_out(out: Path, options: Mapping[str, Any], *, overwrite: bool) -> None:

@@ -10,8 +10,11 @@ from rich.tree import Tree
 
 from ..._validation import counted
 from ...report import fact_words, path_words, printable
+from ...report.text import shorten
 
 LEGS = ("lexical", "dense", "graph", "exact")
+#: Most characters of a text.
+TEXT = 60
 
 
 def _safe(text: object) -> str:
@@ -57,8 +60,7 @@ def _policy_seed(one: Mapping[str, Any]) -> str:
 
 def _policy_hit(hits: Tree, rank: int, hit: Mapping[str, Any], show: int) -> None:
     terms = "".join(f" {value:+.4f} {name}" for name, value in hit.get("terms", {}).items())
-    line = f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}"
-    branch = hits.add(f"{line} ={terms}" if terms else line)
+    branch = _hit(hits, rank, hit, f" ={terms}" if terms else "")
     for path in hit.get("paths", []):
         line = f"path {path[-1]['strength']:.3g}: {path_words(path, hit['passage'])}"
         way = branch.add(_safe(line))
@@ -103,9 +105,17 @@ def fused_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     hits = tree.add(f"Fused: the first {min(show, len(trace['hits']))}")
     for rank, hit in enumerate(trace["hits"][:show], 1):
         said = _ranks(hit) if "prior" in hit else _parts(hit)
-        branch = hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{said}")
+        branch = _hit(hits, rank, hit, said)
         _paths(branch, hit)
     return tree
+
+
+def _hit(hits: Tree, rank: int, hit: Mapping[str, Any], terms: str) -> Tree:
+    """Add a branch of a passage and its score, and the beginning of the text if there is no title."""
+    branch = hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{terms}")
+    if hit.get("text"):
+        branch.add(f"text: {_safe(shorten(' '.join(hit['text'].split()), TEXT))}")
+    return branch
 
 
 def _paths(branch: Tree, hit: Mapping[str, Any]) -> None:
@@ -167,7 +177,7 @@ def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
             _leg(tree, leg, trace[leg], None, show)
     hits = tree.add(f"Hits by {trace['ranked_by']}: the first {min(show, len(trace['hits']))}")
     for rank, hit in enumerate(trace["hits"][:show], 1):
-        branch = hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{_ranks(hit)}")
+        branch = _hit(hits, rank, hit, _ranks(hit))
         _paths(branch, hit)
         if hit.get("attribution"):
             boost = f", raised {hit['boost']:.3g} times by words" if "boost" in hit else ""
