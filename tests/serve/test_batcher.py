@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hopfuse._threads import thread_count
-from hopfuse.serve.batcher import Batcher, BatchTimes
+from hopfuse.serve.batcher import STALE, Batcher, BatchTimes
 from hopfuse.serve.errors import RefusalError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -266,6 +266,33 @@ def test_the_time_of_unusual_work_does_not_count_for_other_requests():
         assert batcher.times.of(1) == 0
         assert await batcher.submit("g", 2, **given).future == 2
         assert batcher.times.of(1) > 0
+        batcher.close()
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "later"])
+def test_one_batch_of_a_suspended_machine_does_not_lock_an_idle_server(first):
+    async def test() -> None:
+        batcher = Batcher(lambda group, payloads: payloads, limit=4, max_requests=9, max_bytes=9)
+        batcher.start()
+
+        async def ask() -> int:
+            deadline = time.monotonic() + 5.0
+            return await batcher.submit("g", 1, size=1, nbytes=1, owner="a", deadline=deadline).future
+
+        assert await ask() == 1
+        if first:
+            batcher.times = BatchTimes(4)
+        batcher.times.add(1, 3600.0)
+        if first:
+            with pytest.raises(RefusalError, match="timeout_ms leaves") as refused:
+                await ask()
+            assert refused.value.retry_after == STALE
+            await asyncio.sleep(1.1 * STALE)
+        for _ in range(3):
+            assert await ask() == 1
+        assert batcher.times.of(1) < 1.0
         batcher.close()
 
     asyncio.run(test())

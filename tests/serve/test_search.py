@@ -162,7 +162,11 @@ REFUSED = [
     ({"queries": ["x"] * 41}, "queries", "at most 40"),
     ({"queries": [" "]}, "queries[0].text", "is blank"),
     ({"queries": ["x" * 201]}, "queries[0].text", "at most 200"),
-    ({"queries": ["x", {"txt": "y"}]}, "queries[1]", "unknown field `txt`"),
+    (
+        {"queries": ["x", {"txt": "y"}]},
+        "queries[1]",
+        "unknown field `txt`; allowed: text, vector, vector_base64, ",
+    ),
     ({"queries": [{}]}, "queries[0]", "neither text nor vector"),
     ({"queries": [{"vector": [1.0] * DIM}]}, "queries[0]", "neither text nor entities"),
     ({"queries": [{"text": "x", "vector": [1.0]}]}, "queries[0].vector", "8 dimensions"),
@@ -194,7 +198,7 @@ REFUSED = [
     ({"queries": ["x"], "k": 2.5}, "k", "expected `int`"),
     ({"queries": ["x"], "timeout_ms": 0}, "timeout_ms", ">= 1"),
     ({"queries": ["x"], "timeout_ms": 10**9}, "timeout_ms", "60000"),
-    ({"queries": ["x"], "recipe": "nope"}, "recipe", "phase-graph"),
+    ({"queries": ["x"], "recipe": "nope"}, "recipe", "recipe is 'nope'; allowed: guided-walk, phase-graph"),
     ({"queries": ["x"], "recipe": "triple-hybrid"}, "recipe", "vectors of its entities"),
     ({"queries": ["x"], "options": {"nope": 1}}, "options", "no option 'nope'"),
     ({"queries": ["x"], "options": {"damping": "a"}}, "options", "damping is 'a'"),
@@ -205,8 +209,12 @@ REFUSED = [
         "trace",
         "6 queries with k = 9; queries times k must be at most 50",
     ),
-    ({"queries": ["x"], "fields": ["body"]}, "fields[0]", "body"),
-    ({"queries": ["x"], "more": 1}, "", "unknown field `more`"),
+    ({"queries": ["x"], "fields": ["body"]}, "fields[0]", "'body'; allowed: title, text, metadata"),
+    (
+        {"queries": ["x"], "more": 1},
+        "",
+        "unknown field `more`; allowed: queries, k, index, recipe",
+    ),
 ]
 
 

@@ -11,13 +11,17 @@ ONE = '[indexes.wiki]\npath = "there"\n'
         ("port = ", "not valid TOML"),
         ("", "missing required field `indexes`"),
         ("[indexes]\n", "no index"),
-        (ONE + "paths = 1\n", "unknown field `paths`"),
+        (ONE + "paths = 1\n", "wrong at `indexes[...]`: object contains unknown field `paths`; allowed: path, recipe"),
         ("port = 70000\n" + ONE, "`port`"),
         ("port = true\n" + ONE, "`port`"),
         (ONE + "[limits]\nk = 0\n", "`limits.k`"),
         (ONE + "[limits]\nbatch = 5000\n", "`limits.batch`"),
         (ONE + "[limits]\ntimeout_ms = 70000\n", "above max_timeout_ms"),
-        (ONE + "[limits]\nspeed = 1\n", "unknown field `speed`"),
+        ("prot = 1\n" + ONE, "wrong: object contains unknown field `prot`; allowed: indexes, host, port"),
+        (
+            ONE + "[limits]\nspeed = 1\n",
+            "wrong at `limits`: object contains unknown field `speed`; allowed: body",
+        ),
         ('[indexes."a b"]\npath = "x"\n', "matching regex"),
         ('host = "0.0.0.0"\n' + ONE, "others can reach"),
     ],
@@ -56,7 +60,7 @@ def test_a_file_is_read_relative_to_its_folder(tmp_path):
     with pytest.raises(InputError, match=r"none\.toml cannot be read"):
         ServeConfig.load(tmp_path / "none.toml")
     (tmp_path / "serve.toml").write_text("port = 0")
-    with pytest.raises(InputError, match=r"serve\.toml: the configuration has"):
+    with pytest.raises(InputError, match=r"serve\.toml: the configuration is wrong"):
         ServeConfig.load(tmp_path / "serve.toml")
 
 

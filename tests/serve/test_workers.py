@@ -18,7 +18,7 @@ import hopfuse as hf
 import httpx
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.serve import ServeConfig, workers
+from hopfuse.serve import ServeConfig, run, workers
 from hopfuse.serve.metrics import Metrics
 from hopfuse.serve.siblings import merged
 from hopfuse.serve.workers import cards_of, run_workers
@@ -204,8 +204,12 @@ def test_settings_that_workers_cannot_share_are_refused(folder, monkeypatch):
     indexes = {"cities": {"path": folder, "writable": True}}
     with pytest.raises(InputError, match="workers is 2, and index cities is writable"):
         configured(folder, indexes=indexes, workers=2)
-    with running(configured(folder)) as url, pytest.raises(InputError, match="cannot listen on"):
-        run_workers(configured(folder, workers=2, port=int(url.rpartition(":")[2])), None)
+    with running(configured(folder)) as url:
+        port = int(url.rpartition(":")[2])
+        with pytest.raises(InputError, match="cannot listen on"):
+            run_workers(configured(folder, workers=2, port=port), None)
+        with pytest.raises(InputError, match=r"cannot listen on .*; choose another port with --port"):
+            run(configured(folder, port=port), None)
     monkeypatch.setattr(workers, "cards_of", lambda environment: ["0"])
     with pytest.raises(InputError, match="workers is 2, and the number of GPUs, one for each process, is 1"):
         run_workers(configured(folder, workers=2), None)

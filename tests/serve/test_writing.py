@@ -166,7 +166,11 @@ def test_ids_are_refused_or_replaced(url):
         ({"passages": [{"id": "a", "text": "t", "facts": [["A", "b", "C"]]}]}, None, "no facts"),
         ({"passages": [{"id": "a", "text": "t", "facts": [["A", "b"]]}]}, "passages[0].facts[0]", "length 3"),
         ({"edges": [{"src": ["entity", "X"], "dst": ["passage", "p1"]}]}, None, "no single entity with the name 'X'"),
-        ({"edges": [{"src": ["node", 1], "dst": ["passage", "p1"]}]}, "edges[0].src[0]", "invalid enum"),
+        (
+            {"edges": [{"src": ["node", 1], "dst": ["passage", "p1"]}]},
+            "edges[0].src[0]",
+            "'node'; allowed: passage, entity",
+        ),
         ({"edges": [{"src": ["entity", "Fes"], "dst": ["passage", "p1"], "weight": 0}]}, None, "has the weight 0"),
         ({"entities": [{"name": "N", "vector": [1.0]}]}, "entities[0].vector", "no vectors of entities"),
         ({"aliases": {"nobody": ["n"]}}, None, "no single entity with the name 'nobody'"),

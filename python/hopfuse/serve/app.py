@@ -46,7 +46,7 @@ def make_app(service: Service, *, start_first: bool = False) -> Starlette:
     ----------
     service : Service
     start_first : bool
-        Listen only when the indexes are ready. By default the server listens at once, and ``/health`` reports the
+        Listen only when the indexes are ready. By default the server listens at once, and ``/health/ready`` reports the
         state.
 
     Examples

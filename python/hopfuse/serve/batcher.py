@@ -3,8 +3,8 @@
 There is no timer: requests that find a worker idle are searched at once, together if the event loop read them in one
 turn, and requests that arrive while all workers are busy form the next batches. Batches that run at a time divide the
 processors, which costs less than the threads of one call waiting for each other. The queue is bounded in requests and
-bytes. A request whose deadline cannot be met is refused on arrival; one whose deadline passes in the queue is not
-searched.
+bytes. A request whose deadline cannot be met is refused on arrival, unless the server has rested for a second; one
+whose deadline passes in the queue is not searched.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ from .errors import RefusalError
 
 #: Weight of the latest batch in the moving average of batch times.
 NEWEST = 0.2
+#: Most that one batch counts as, in terms of the average: a machine that was suspended did not become that slow.
+OUTLIER = 4.0
+#: Seconds after the last batch from which on the averages may be out of date: a request that finds the queue empty then
+#: is searched whatever they are, since nothing else would correct them.
+STALE = 1.0
 #: Above so many queries, a batch takes a power of two of them: a walk of 17 to 31 takes as long as one of 32.
 LANES = 16
 #: Multiple of its estimated time that a request must have until its deadline: one that is too late has cost its search.
@@ -34,6 +39,8 @@ class _Batch:
     """A running batch: its number of queries, and its time, of which it gets a share while others run."""
 
     size: int
+    #: Whether it is the first after the averages may be out of date.
+    corrects: bool
     cost: float = 0.0
 
 
@@ -94,13 +101,15 @@ class BatchTimes:
         self._limit = limit
         self._means: dict[int, float] = {}
 
-    def add(self, size: int, seconds: float) -> None:
-        """Add the time of a batch."""
+    def add(self, size: int, seconds: float, *, corrects: bool = False) -> None:
+        """Add the time of a batch; one that corrects brings the average down to it."""
         if size > self._limit:
             size, seconds = self._limit, seconds * self._limit / size
         key = size.bit_length()
-        known = self._means.get(key)
-        self._means[key] = seconds if known is None else known + NEWEST * (seconds - known)
+        known = self._means.get(key, seconds)
+        if corrects:
+            known = min(known, seconds)
+        self._means[key] = known + NEWEST * (min(seconds, OUTLIER * known) - known)
 
     def of(self, queries: int) -> float:
         """Return the estimated seconds for so many queries, in batches of the limit; 0 before any batch."""
@@ -240,6 +249,10 @@ class Batcher:
                 self._prune(work.owner, work.group)
         _settle(work, refusal)
 
+    def _may_be_stale(self) -> bool:
+        """Return whether no batch has run for so long that the averages may be out of date."""
+        return not self._running and time.monotonic() - self._seen > STALE
+
     @property
     def is_busy(self) -> bool:
         """Return whether a batch runs or work waits."""
@@ -287,6 +300,8 @@ class Batcher:
         left = deadline - time.monotonic()
         if left <= 0:
             raise late()
+        if not self._queues and self._may_be_stale():
+            return
         wait = MARGIN * self.wait_of(owner, size)
         if wait > left:
             raise RefusalError(
@@ -295,7 +310,7 @@ class Batcher:
                 f"the request would be answered in about {1000 * wait:.0f} ms, and timeout_ms leaves "
                 f"{1000 * left:.0f}; send it again after Retry-After, or with a larger timeout_ms",
                 field="timeout_ms",
-                retry_after=max(1.0, wait - left),
+                retry_after=max(1.0, wait - left) if self.is_busy else STALE,
             )
 
     # ---- The worker -------------------------------------------------------------------------------------------------
@@ -308,7 +323,7 @@ class Batcher:
                 if self._closed:
                     return
                 works, late_ones = self._take()
-                batch = _Batch(sum(one.size for one in works))
+                batch = _Batch(sum(one.size for one in works), self._may_be_stale())
                 if works:
                     self._count_costs()
                     self._running.append(batch)
@@ -334,7 +349,7 @@ class Batcher:
             self._count_costs()
             self._running.remove(batch)
             if works[0].usual:
-                self.times.add(batch.size, batch.cost)
+                self.times.add(batch.size, batch.cost, corrects=batch.corrects)
         self._loop.call_soon_threadsafe(self._finish, works, outcomes, took)
 
     def _finish(self, works: list[Work], outcomes: list[Any], took: float) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ..errors import InputError
+from .errors import with_names
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
@@ -178,6 +179,10 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     texts: bool = False
 
 
+#: Types of the tables of a configuration.
+_TABLES = {"indexes": IndexConfig, "keys": KeyConfig, "limits": Limits, "log": LogConfig}
+
+
 class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole configuration.
 
@@ -254,7 +259,10 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         try:
             config = msgspec.convert({**found, **(changes or {})}, cls)
         except msgspec.ValidationError as error:
-            raise InputError(f"the configuration has {_lowered(str(error))}") from None
+            message, _, where = str(error).partition(" - at `$")
+            place = where.rstrip("`").lstrip(".")
+            said = with_names(message, _TABLES.get(place.partition("[")[0], cls))
+            raise InputError(f"the configuration is wrong{f' at `{place}`' if place else ''}: {said}") from None
         return config.check()
 
     @classmethod
@@ -337,8 +345,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _lowered(text: str) -> str:
-    """Return msgspec's message with its path as in TOML: ``limits.k`` for ``$.limits.k``."""
-    return (text[:1].lower() + text[1:]).replace("`$.", "`").replace("`$`", "its top level")

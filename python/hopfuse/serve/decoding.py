@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from .config import Limits
-from .errors import RefusalError, invalid
+from .errors import RefusalError, invalid, with_names
 from .keys import Principal
-from .schema import Outline, PassagesRequest, QueryIn, SearchRequest
+from .schema import EdgeIn, EndKind, EntityIn, Field, Outline, PassageIn, PassagesRequest, QueryIn, SearchRequest
 from .searches import Search
 from .service import Service
 from .snapshots import Query, Snapshot
@@ -23,6 +23,8 @@ LARGE = 32768
 _DECODER = msgspec.json.Decoder(SearchRequest)
 _OUTLINE = msgspec.json.Decoder(Outline)
 _CHANGES = msgspec.json.Decoder(PassagesRequest)
+#: Types of the elements of lists of a body.
+_PARTS = {"queries": QueryIn, "passages": PassageIn, "entities": EntityIn, "edges": EdgeIn}
 
 
 async def read_search(service: Service, body: bytes, principal: Principal) -> Search:
@@ -77,7 +79,11 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         message, _, where = str(error).partition(" - at `$")
         field = where.rstrip("`").lstrip(".") or None
         shown = f"{field}: " if field else "the body: "
-        raise RefusalError(400, "invalid", f"{shown}{message[:1].lower()}{message[1:]}", field=field) from None
+        part = (field or "").partition("[")[0]
+        said = with_names(message, _PARTS.get(part) if part else decoder.type)
+        if message.startswith("Invalid enum value"):
+            said += f"; allowed: {', '.join(get_args(Field if part == 'fields' else EndKind))}"
+        raise RefusalError(400, "invalid", shown + said, field=field) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RefusalError(
             400, "invalid", f"the body is not valid JSON: {error}; send one JSON object in UTF-8"

@@ -36,6 +36,13 @@ class RefusalError(Exception):
         return {"error": error if self.field is None else {**error, "field": self.field}}
 
 
+def with_names(message: str, body: type | None) -> str:
+    """Return msgspec's message, in lower case; of an unknown field with the names that the type has."""
+    names: tuple[str, ...] = getattr(body, "__struct_fields__", ())
+    allowed = f"; allowed: {', '.join(names)}" if names and "contains unknown field" in message else ""
+    return f"{message[:1].lower()}{message[1:]}{allowed}"
+
+
 def invalid(field: str, message: str) -> RefusalError:
     """Return the 400 refusal of a field; its message is the field's name and ``message``."""
     return RefusalError(400, "invalid", f"{field} {message}", field=field)

@@ -70,7 +70,9 @@ class Recipes:
         except HopfuseError as error:
             self._made.pop(key, None)
             field = "options" if options else "recipe"
-            raise RefusalError(400, "invalid", f"{field}: {error}", field=field) from None
+            said = str(error)
+            shown = said if said.startswith(f"{field} ") else f"{field}: {said}"
+            raise RefusalError(400, "invalid", shown, field=field) from None
 
     def forget(self, index: str) -> None:
         """Drop the recipes of an index, which has a later state."""

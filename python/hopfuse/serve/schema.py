@@ -16,7 +16,8 @@ AtLeast = (
 #: Integers have 64 bits.
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 PassageId = Name | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-End = tuple[Literal["passage", "entity"], PassageId]
+EndKind = Literal["passage", "entity"]
+End = tuple[EndKind, PassageId]
 Vector = Annotated[list[float] | None, msgspec.Meta(description="The vector; by default the text or name is encoded.")]
 VectorBase64 = Annotated[str | None, msgspec.Meta(description="The vector as base64 of little-endian float32 values.")]
 

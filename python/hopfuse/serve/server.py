@@ -22,7 +22,7 @@ from .logs import start_logging
 from .mcp import serve_stdio
 from .service import Service
 from .snapshots import Load
-from .workers import NOTIFY, Place, kept_port, notify_ready, run_workers, url_of
+from .workers import NOTIFY, Place, check_port, kept_port, notify_ready, run_workers, url_of
 
 log = logging.getLogger("hopfuse.serve")
 #: Python's switch interval, in seconds. With the default of 5 ms the event loop would wait several times for the
@@ -106,6 +106,8 @@ def run(config: ServeConfig, load: Load) -> None:
         if config.workers > 1:
             run_workers(config, partial(_answer, load))
             return
+        if not config.share_port:
+            check_port(config)
         service = Service(config, load, alone=True)
         service.open_all()
         if not config.share_port:

@@ -233,17 +233,33 @@ def kept_port(config: ServeConfig) -> Iterator[socket.socket]:
     InputError
         It cannot be had.
     """
+    if not config.share_port:  # another program may use the port, and share it
+        check_port(config)
+    with _port_of(config, shared=True) as kept:
+        yield kept
+
+
+def check_port(config: ServeConfig) -> None:
+    """Refuse a port that another program uses, before indexes are opened.
+
+    Raises
+    ------
+    InputError
+        It cannot be had.
+    """
+    _port_of(config, shared=False).close()
+
+
+def _port_of(config: ServeConfig, *, shared: bool) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(
             config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        if not config.share_port:  # another program may use the port, and share it
-            _bound(family, address, shared=False).close()
-        kept = _bound(family, address, shared=True)
+        return _bound(family, address, shared=shared)
     except OSError as error:
-        raise InputError(f"cannot listen on {config.host}:{config.port}: {error.strerror}") from None
-    with kept:
-        yield kept
+        raise InputError(
+            f"cannot listen on {config.host}:{config.port}: {error.strerror}; choose another port with --port"
+        ) from None
 
 
 def _bound(family: int, address: Any, *, shared: bool) -> socket.socket:
