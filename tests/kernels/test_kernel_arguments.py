@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hopfuse.backends.cuda.arguments import ISING, STRUCTS, ArgumentStruct
+from hopfuse.backends.cuda.arguments import CANDIDATES, ISING, ITERATE, STRUCTS, ArgumentStruct
 from variants import simt_runtime
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
@@ -77,3 +77,37 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         ISING(**values | {"k": None})
     with pytest.raises(OverflowError):
         ISING(**values | {"steps": 2**40}).packed(lambda array: 0)
+
+
+def test_replaced_values_are_packed_and_checked_like_given_ones() -> None:
+    values = dict.fromkeys(ISING.fields, 0) | {name: None for name, kind in ISING.fields.items() if "*" in str(kind)}
+    base = ISING(**values | {"k": 7})
+    changed = base.replace(k=8, ids=np.zeros(1, np.int64)).replace(steps=3)
+    packed = changed.packed(lambda array: 4096)
+    expected = ISING(**changed.values).packed(lambda array: 4096)
+    assert packed.tobytes() == expected.tobytes()
+    assert (packed["k"], packed["steps"], packed["ids"]) == (8, 3, 4096)
+    assert [offset for _, offset, _ in changed.pointers()] == [ISING.places["ids"].offset]
+    assert (base.values["k"], base.packed(lambda array: 0)["k"]) == (7, 7)
+    with pytest.raises(TypeError, match="missing or unknown: kk"):
+        base.replace(kk=1)
+    with pytest.raises(TypeError, match=r"IsingArguments\.ids points to i8, not to int32"):
+        base.replace(ids=np.zeros(1, np.int32))
+    beyond = base.replace(k=9, steps=2**40)
+    for _ in range(2):
+        with pytest.raises(OverflowError, match="IsingArguments has a value that does not fit"):
+            beyond.packed(lambda array: 0)
+
+
+def test_structs_in_structs_are_replaced_whole() -> None:
+    of_lanes = {name: None for name, kind in ITERATE.fields.items() if "*" in str(kind)}
+    values = dict.fromkeys(CANDIDATES.fields, 0) | {
+        name: None for name, kind in CANDIDATES.fields.items() if "*" in str(kind)
+    }
+    base = CANDIDATES(**values | {"iterate": ITERATE(**of_lanes)})
+    changed = base.replace(iterate=base.values["iterate"].replace(even=np.zeros(1, np.float32)), lanes=4)
+    packed = changed.packed(lambda array: 4096)
+    assert (packed["iterate"]["even"], packed["iterate"]["odd"], packed["lanes"]) == (4096, 0, 4)
+    assert base.packed(lambda array: 4096)["iterate"]["even"] == 0
+    with pytest.raises(TypeError, match=r"CandidateArguments\.iterate must be Iterate, got Arguments"):
+        base.replace(iterate=base)

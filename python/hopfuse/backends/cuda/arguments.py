@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from .runtime import DeviceArray
 
 #: Formats of module struct, by the types of fields; pointers are 64-bit addresses.
 _FORMATS = {"i8": "q", "i4": "i", "u8": "Q", "u4": "I", "f8": "d", "f4": "f"}
+_NUMBERS = (int, float, np.generic)
 
 
 class ArgumentStruct:
@@ -58,7 +59,7 @@ class ArgumentStruct:
             elif isinstance(kind, ArgumentStruct):
                 if not isinstance(value, Arguments) or value.struct is not kind:
                     raise TypeError(f"{self.name}.{field} must be {kind.name}, got {type(value).__name__}")
-            elif not isinstance(value, int | float | np.generic):
+            elif not isinstance(value, _NUMBERS):
                 raise TypeError(f"{self.name}.{field} must be {kind}, got {type(value).__name__}")
 
     def _refuse(self, wrong: Set[str]) -> None:
@@ -94,29 +95,28 @@ class Arguments:
     that differ in few values cost the host little.
     """
 
-    __slots__ = ("_array", "_base", "_data", "_replaced", "struct", "values")
+    __slots__ = ("_array", "_base", "_data", "_own", "struct")
 
-    def __init__(
-        self,
-        struct: ArgumentStruct,
-        values: dict[str, Any],
-        base: Arguments | None = None,
-        replaced: Iterable[str] = (),
-    ) -> None:
-        self.struct, self.values = struct, values
-        self._base, self._replaced = base, replaced
+    def __init__(self, struct: ArgumentStruct, own: dict[str, Any], base: Arguments | None = None) -> None:
+        self.struct, self._own, self._base = struct, own, base
         self._data: bytearray | None = None
         self._array: NDArray[Any] | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of all fields."""
+        return self._own if self._base is None else self._base.values | self._own
 
     def replace(self, **values: Any) -> Arguments:
         """Return arguments with other values in these fields."""
         self.struct.check(values)
-        return Arguments(self.struct, self.values | values, self, values)
+        return Arguments(self.struct, values, self)
 
     def pointers(self) -> Iterator[tuple[str, int, DeviceArray]]:
         """Yield field, offset and array of each pointer that is not null, including those of structs in this one."""
+        values = self.values
         for field, (_, offset, _, dtypes) in self.struct.places.items():
-            value = self.values[field]
+            value = values[field]
             if isinstance(value, Arguments):
                 for name, place, array in value.pointers():
                     yield f"{field}.{name}", offset + place, array
@@ -136,17 +136,18 @@ class Arguments:
         return self._array
 
     def _packed(self, address: Callable[[DeviceArray], int]) -> bytearray:
-        if self._data is not None:
-            return self._data
-        places, values, base = self.struct.places, self.values, self._base
-        if base is None:
-            given = [_value(values[field], place, address) for field, place in places.items()]
-            self._data = bytearray(self.struct.whole.pack(*given))
-            return self._data
-        self._data = data = bytearray(base._packed(address))
-        for field in self._replaced:
+        if self._data is None:
+            self._data = self._filled(address)
+        return self._data
+
+    def _filled(self, address: Callable[[DeviceArray], int]) -> bytearray:
+        places, own = self.struct.places, self._own
+        if self._base is None:
+            return bytearray(self.struct.whole.pack(*[_value(own[at], place, address) for at, place in places.items()]))
+        data = bytearray(self._base._packed(address))
+        for field, value in own.items():
             place = places[field]
-            place.format.pack_into(data, place.offset, _value(values[field], place, address))
+            place.format.pack_into(data, place.offset, _value(value, place, address))
         return data
 
 
