@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstring>
+#include <utility>
 
 #include "hopfuse/ppr.h"
 #include "hopfuse/ppr_certificate.h"
@@ -48,7 +49,7 @@ enum PprSlot {
     slot_remainder,
     slot_every_row,
     slot_every_rank,
-    slot_columns,
+    slot_moved,
     slot_attraction,
     slot_weighted,
     slot_unit_sums,
@@ -237,21 +238,36 @@ void copy_lanes(const PprBlock<L>& block, const Lanes<L>& lanes, const float* fr
     });
 }
 
-// Copies the stopping lanes of `from` to `result`. If no lane continues and fewer lanes were captured before, those are
-// copied in the other direction instead, and the buffers are swapped.
+// The iterates of lanes that have stopped, while others walk on. With Chebyshev's recurrence they stay where they are, since
+// a pass with omega = 0 leaves the two buffers of a lane as they are; otherwise they are copied to `result`.
 template <int L>
-void capture(PprBlock<L>& block, const Lanes<L>& stop, const Lanes<L>& active, float*& from) {
-    if (!stop.any()) return;
-    Lanes<L> before, going;
-    for (int lane = 0; lane < L; ++lane) {
-        before[lane] = block.query[lane] >= 0 && !active[lane];
-        going[lane] = active[lane] && !stop[lane];
+class Kept {
+public:
+    // Keeps the lanes of `from`, the current or the next state, that stop among the active ones.
+    void keep(const PprBlock<L>& block, const Lanes<L>& stop, const Lanes<L>& active, float* from) {
+        const bool all_stop = stop.count() == active.count();
+        const bool moves = stop.any() && !block.chebyshev && !all_stop;
+        if (moves) copy_lanes<L>(block, stop, from, block.result);
+        stop.each([&](int lane) { where_[lane] = moves ? block.result : from; });
     }
-    if (going.any() || before.count() >= stop.count()) return copy_lanes<L>(block, stop, from, block.result);
-    if (before.any()) copy_lanes<L>(block, before, block.result, from);
-    float* swap = from;
-    from = block.result, block.result = swap;
-}
+
+    // Joins the kept lanes in `result`.
+    void join(PprBlock<L>& block) const {
+        float** const states[] = {&block.result, &block.current, &block.next};
+        Lanes<L> held[3];
+        int most = 0;
+        for (int i = 0; i < 3; ++i) {
+            for (int lane = 0; lane < L; ++lane) held[i][lane] = where_[lane] == *states[i];
+            most = held[i].count() > held[most].count() ? i : most;
+        }
+        for (int i = 0; i < 3; ++i)
+            if (i != most && held[i].any()) copy_lanes<L>(block, held[i], *states[i], *states[most]);
+        std::swap(block.result, *states[most]);
+    }
+
+private:
+    const float* where_[L] = {};
+};
 
 // deg_v, the factor from a row's state y_v to x_v; for per_type it is 1, or 0 in lanes that may not hold mass.
 template <int L>

@@ -39,7 +39,7 @@ bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const
     return true;
 }
 
-// Runs passes until every lane's iterate is captured in `result`.
+// Runs passes until every lane's iterate is in `result`.
 template <int L>
 bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& lists, int64_t* passes,
           Lanes<L>& by_proof) {
@@ -48,6 +48,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& l
     double omega64[L], anchor[L];
     int64_t limit[L], measured_from[L], next_try[L];
     Lanes<L> active;
+    Kept<L> kept;
     for (int lane = 0; lane < L; ++lane) {
         active[lane] = block.query[lane] >= 0;
         passes[lane] = 0;
@@ -72,7 +73,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& l
         const int64_t pass = block.pass;
         bool sums_residual = false, measures = false;  // if some lane needs it
         for (int lane = 0; lane < L; ++lane) {
-            omega[lane] = static_cast<float>(omega64[lane]);
+            omega[lane] = active[lane] ? static_cast<float>(omega64[lane]) : 0.0f;  // 0: see Kept
             sums_residual = sums_residual || (active[lane] && pass >= measured_from[lane]);
             measures = measures || sums_residual || (active[lane] && pass >= next_try[lane]);
         }
@@ -90,16 +91,17 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& l
             Lanes<L> tried, proven;
             active.each([&](int lane) { tried[lane] = !stop[lane] && pass >= next_try[lane]; });
             if (tried.any() && !try_proof<L>(block, *top, pass, tried, largest, lists, proven, next_try)) return false;
-            capture<L>(block, proven, active, block.current);  // the proof is about the iterate that was measured
+            kept.keep(block, proven, active, block.current);  // the proof is about the iterate that was measured
             proven.each([&](int lane) { by_proof[lane] = true; });
             end(proven);
         }
-        capture<L>(block, stop, active, block.next);
+        kept.keep(block, stop, active, block.next);
         end(stop);
         for (int lane = 0; lane < L; ++lane) omega64[lane] = next_omega<L>(block, lane, omega64[lane]);
         float* swap = block.current;
         block.current = block.next, block.next = swap;
     }
+    kept.join(block);
     return true;
 }
 
@@ -136,7 +138,7 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     for (int lane = 0; lane < L; ++lane) {
         used[lane] = lane < count;
         const bool is_short = by_proof[lane] && !(certificate.bound[lane] <= queries.tol);
-        c.course[lane] = {passes[lane], used[lane] && now == stage_proven && is_short, 0, 0};
+        c.course[lane] = {passes[lane], used[lane] && now == stage_proven && is_short, 0};
         c.lists.error[lane] = ppr_final_error(certificate.bound[lane], certificate.per_degree[lane]);
     }
     if (out.top != nullptr && !c.lists.rank(block, *out.top, used.has)) return Status::out_of_memory;

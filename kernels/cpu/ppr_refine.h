@@ -35,6 +35,7 @@ bool solve_correction(PprBlock<L>& shared, const Lanes<L>& open, const int64_t* 
     float damping[L], omega[L];
     double omega64[L], anchor[L];
     Lanes<L> active = open;
+    Kept<L> kept;
     for (int lane = 0; lane < L; ++lane) {
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
@@ -48,11 +49,11 @@ bool solve_correction(PprBlock<L>& shared, const Lanes<L>& open, const int64_t* 
     for (block.pass = 1; active.any(); ++block.pass) {
         Lanes<L> stop;
         for (int lane = 0; lane < L; ++lane) {
-            omega[lane] = static_cast<float>(omega64[lane]);
+            omega[lane] = active[lane] ? static_cast<float>(omega64[lane]) : 0.0f;  // 0: see Kept
             stop[lane] = active[lane] && block.pass == look[lane];
         }
         ppr_pass<L>(block, PassOptions{damping, omega, false, nullptr});
-        capture<L>(block, stop, active, block.next);
+        kept.keep(block, stop, active, block.next);
         for (int lane = 0; lane < L; ++lane) {
             active[lane] = active[lane] && !stop[lane];
             omega64[lane] = next_omega<L>(block, lane, omega64[lane]);
@@ -60,6 +61,7 @@ bool solve_correction(PprBlock<L>& shared, const Lanes<L>& open, const int64_t* 
         float* const swap = block.pass == 1 ? other : block.current;
         block.current = block.next, block.next = swap;
     }
+    kept.join(block);
     solved = block.result;
     shared.current = block.current, shared.next = block.next;
     block.current = solved;

@@ -20,7 +20,6 @@ inline int fewest_lanes(int count) {
 struct Course {
     int64_t passes;   // so far, including the certifying one
     bool falls_back;  // it stopped by proof, above tol: if unproven, the query walks again, by tol
-    int steps;        // of local bounds that did not prove its list
     int64_t look;     // the pass of a refinement after which to look next, or 0
 };
 
@@ -69,28 +68,25 @@ struct Certified {
     }
 };
 
-// Tries to prove the lanes in `looking` by local bounds, step by step, until `part` says that few enough remain; these then
-// are still looking. Lanes that are proven or may not be refined are finished and no longer open. False: no memory.
-template <int L, class Part>
-bool look_around(Certified<L>& c, Lanes<L>& open, Lanes<L>& looking, const Part& part) {
+// Tries to prove the lanes in `looking` by local bounds, step by step. Lanes that are proven or may not be refined are finished
+// and no longer open. False: no memory.
+template <int L>
+bool look_around(Certified<L>& c, Lanes<L>& open, Lanes<L> looking) {
     PprBlock<L>& block = c.block;
-    Lanes<L> now, finished;
+    Lanes<L> finished;
     LocalBounds<L> bounds = begin_local<L>(block, c.certificate.per_degree);
     c.lists.local = bounds.local;
-    while (looking.any() && !part(looking)) {
+    while (looking.any()) {
         const size_t state = size_t(block.graph.num_nodes) * L;
         float* to = bounds.steps == 0 ? block.next : block.work.template reserve<float>(slot_remainder, state);
         if (!step_local<L>(block, bounds, to)) return false;
-        for (int lane = 0; lane < L; ++lane) {
-            now[lane] = looking[lane] && c.course[lane].steps < bounds.steps;
-            if (!now[lane]) continue;
+        looking.each([&](int lane) {
             c.lists.error[lane] = ppr_local_error(bounds.beyond[lane], block.slack[lane]);
             c.course[lane].passes += 1;
-            c.course[lane].steps = bounds.steps;
-        }
-        c.lists.prove(block, *c.out.top, now.has);
+        });
+        c.lists.prove(block, *c.out.top, looking.has);
         for (int lane = 0; lane < L; ++lane) {
-            const bool ends = now[lane] && (c.lists.is_proven(lane) || !c.may_look(lane, bounds.steps));
+            const bool ends = looking[lane] && (c.lists.is_proven(lane) || !c.may_look(lane, bounds.steps));
             finished[lane] = ends && (c.lists.is_proven(lane) || c.next_look(lane) == 0);
             open[lane] = open[lane] && !finished[lane];
             looking[lane] = looking[lane] && !ends;
@@ -168,13 +164,11 @@ template <int L>
 Status settle(Certified<L>& c, Lanes<L>& open, bool may_part) {
     const auto are_few = [&](const Lanes<L>& lanes) { return may_part && fewest_lanes(lanes.count()) < L; };
     Lanes<L> apart, looking, finished;
-    for (int lane = 0; lane < L; ++lane)
-        looking[lane] = open[lane] && c.course[lane].look == 0 && c.may_look(lane, c.course[lane].steps);
-    if (looking.any() && !are_few(looking) && !look_around<L>(c, open, looking, are_few)) return Status::out_of_memory;
+    for (int lane = 0; lane < L; ++lane) looking[lane] = open[lane] && c.course[lane].look == 0 && c.may_look(lane, 0);
+    if (are_few(looking)) apart = looking;
+    else if (looking.any() && !look_around<L>(c, open, looking)) return Status::out_of_memory;
     for (int lane = 0; lane < L; ++lane) {
         Course& course = c.course[lane];
-        apart[lane] = looking[lane];
-        finished[lane] = false;
         open[lane] = open[lane] && !apart[lane];
         if (!open[lane] || course.look > 0) continue;
         course.look = c.next_look(lane);
@@ -189,7 +183,7 @@ Status settle(Certified<L>& c, Lanes<L>& open, bool may_part) {
     return apart.any() ? settle_apart<L>(c, apart) : Status::ok;
 }
 
-// What moves with a query to a block of fewer lanes.
+// What moves with a query to a block of fewer lanes, apart from its states.
 struct Moved {
     int64_t query;
     Course course;
@@ -197,28 +191,19 @@ struct Moved {
     NodeError error;
     int64_t found;
     const Ranked* selected;
-    const float *x, *rho;  // (N,) by internal node: x^, and the row of block.correction from certify
 };
 
-// Settles `count` queries in a separate block.
+// Settles `count` queries in a separate block, from its states: x^, and the correction that certify filled in.
 template <int L>
 Status settle_moved(const PprGraph& graph, PprQueries queries, const Outputs& out, Workspace& work, Stage* stage,
-                    const Moved* moved, int count) {
+                    const Moved* moved, int count, float* x, float* rho) {
     queries.threads = ppr_threads(graph.num_nodes, graph.num_stored, L, queries.threads);
     PprBlock<L> block(graph, queries, work);
     int64_t query[L];
     for (int lane = 0; lane < count; ++lane) query[lane] = moved[lane].query;
     block.take(query, count);
     if (!setup_block<L>(block)) return Status::out_of_memory;
-    block.correction = work.reserve<float>(slot_correction, size_t(graph.num_nodes) * L);
-    if (block.correction == nullptr) return Status::out_of_memory;
-    parallel_for(graph.num_nodes, queries.threads, [&](int64_t row, int) {
-        const int64_t node = node_of_row(graph, row);
-        for (int lane = 0; lane < L; ++lane) {
-            block.result[row * L + lane] = lane < count ? moved[lane].x[node] : 0.0f;
-            block.correction[row * L + lane] = lane < count ? moved[lane].rho[node] : 0.0f;
-        }
-    });
+    block.result = x, block.correction = rho;
     Certified<L> c{block, out, stage, {}, RankedLists<L>(out.top), {}};
     Lanes<L> open;
     for (int lane = 0; lane < count; ++lane) {
@@ -233,6 +218,17 @@ Status settle_moved(const PprGraph& graph, PprQueries queries, const Outputs& ou
     return settle<L>(c, open, false);
 }
 
+// Copies some lanes of a state to a state of `width` lanes with the rows of `stored`; its other lanes become 0.
+template <int L>
+void move_lanes(const PprBlock<L>& block, const float* from, const int* lanes, int count, const PprGraph& stored,
+                int width, float* to) {
+    parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
+        float* const moved = to + row_of_node(stored, node_of_row(block.graph, row)) * width;
+        for (int i = 0; i < count; ++i) moved[i] = from[row * L + lanes[i]];
+        std::fill(moved + count, moved + width, 0.0f);
+    });
+}
+
 // Moves the open lanes of a block to blocks with fewer lanes. The block's content is not used afterwards.
 template <int L>
 Status settle_apart(Certified<L>& c, const Lanes<L>& open) {
@@ -240,14 +236,9 @@ Status settle_apart(Certified<L>& c, const Lanes<L>& open) {
     const PprBlock<L>& block = c.block;
     const PprGraph& graph = block.graph;
     const PprGraph& few = graph.by_length == nullptr ? graph : *graph.by_length;
-    const int64_t nodes = graph.num_nodes, apart = open.count();
-    float* columns = block.work.template reserve<float>(slot_columns, size_t(2 * apart * nodes));
-    if (columns == nullptr) return Status::out_of_memory;
     int lanes[L], count = 0;
     Moved moved[L];
-    for (int lane = 0; lane < L; ++lane) {
-        if (!open[lane]) continue;
-        const float* x = columns + 2 * count * nodes;
+    open.each([&](int lane) {
         moved[count] = {block.query[lane],
                         c.course[lane],
                         c.certificate.residual[lane],
@@ -256,31 +247,43 @@ Status settle_apart(Certified<L>& c, const Lanes<L>& open) {
                         c.lists.shortfall[lane],
                         c.lists.error[lane],
                         c.lists.found[lane],
-                        c.lists.selected.data() + lane * (c.out.top->k + 1),
-                        x,
-                        x + nodes};
+                        c.lists.selected.data() + lane * (c.out.top->k + 1)};
         lanes[count++] = lane;
-    }
-    parallel_for(nodes, block.queries.threads, [&](int64_t node, int) {
-        const int64_t row = row_of_node(graph, node) * L;
-        for (int i = 0; i < count; ++i) {
-            columns[2 * i * nodes + node] = block.result[row + lanes[i]];
-            columns[(2 * i + 1) * nodes + node] = block.correction[row + lanes[i]];
-        }
     });
+    // Calls call(first, some, width, size) for each new block, where size is that of a state.
+    const auto each_block = [&](const auto& call) {
+        for (int first = 0; first < count; first += narrower) {
+            const int some = std::min(count - first, narrower), width = fewest_lanes(some);
+            call(first, some, width, graph.num_nodes * width);
+        }
+    };
+    int64_t room = 0;
+    each_block([&](int, int, int, int64_t size) { room += 2 * size; });
+    float* const states = block.work.template reserve<float>(slot_moved, size_t(room));
+    if (states == nullptr) return Status::out_of_memory;
+    float* at = states;  // all states are moved first, because the new blocks use the memory of this one
+    each_block([&](int first, int some, int width, int64_t size) {
+        const PprGraph& stored = width > PPR_FEW_LANES ? graph : few;
+        move_lanes<L>(block, block.result, lanes + first, some, stored, width, at);
+        move_lanes<L>(block, block.correction, lanes + first, some, stored, width, at + size);
+        at += 2 * size;
+    });
+    at = states;
     Status status = Status::ok;
-    for (int first = 0; first < count && status == Status::ok; first += narrower) {
-        const int some = count - first < narrower ? count - first : narrower;
-        const auto in = [&](const PprGraph& stored, auto width) {
-            return settle_moved<width()>(stored, block.queries, c.out, block.work, c.stage, moved + first, some);
+    each_block([&](int first, int some, int width, int64_t size) {
+        if (status != Status::ok) return;
+        const auto in = [&](const PprGraph& stored, auto lanes_there) {
+            return settle_moved<lanes_there()>(stored, block.queries, c.out, block.work, c.stage, moved + first, some,
+                                               at, at + size);
         };
-        switch (fewest_lanes(some)) {
+        switch (width) {
             case 16: status = in(graph, std::integral_constant<int, 16>()); break;
             case 8: status = in(few, std::integral_constant<int, 8>()); break;
             case 4: status = in(few, std::integral_constant<int, 4>()); break;
             default: status = in(few, std::integral_constant<int, 1>());
         }
-    }
+        at += 2 * size;
+    });
     return status;
 }
 
