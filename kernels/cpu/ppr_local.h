@@ -7,6 +7,7 @@
 #include "hopfuse/ppr_certificate.h"
 #include "ppr_block.h"
 #include "ppr_pass.h"
+#include "ppr_topk.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
@@ -15,7 +16,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 // of a finished walk.
 template <int L>
 struct LocalBounds {
-    float* local = nullptr;    // (N, L) starts as near; times the node weight
+    float* local = nullptr;    // (N, L) starts as near; times the node weight; later steps only change candidates
     float* average = nullptr;  // (N, L) P^steps near, times the node weight
     double rest[L] = {};
     PassLoss loss[L];
@@ -104,16 +105,17 @@ void average_of_neighbours(PprBlock<L> block, float* from, float* to, uint64_t* 
     D<L>::store(largest, sums.largest);
 }
 
-// Adds the average of each node's neighbours to its own part: ppr_local_above.
+// Adds the average of each candidate's neighbours to its own part: ppr_local_above.
 template <int L>
-void take_in_neighbours(const PprBlock<L>& block, const LocalBounds<L>& bounds) {
+void take_in_neighbours(const PprBlock<L>& block, const PprTopk& top, const LocalBounds<L>& bounds) {
     double shares[L], leasts[L];
     for (int lane = 0; lane < L; ++lane)
         shares[lane] = 1.0 + bounds.loss[lane].share, leasts[lane] = bounds.loss[lane].least;
     const D<L> share = D<L>::load(shares), least = D<L>::load(leasts), damping = D<L>::load(block.damping);
     const D<L> unit = D<L>::all(1.0 + 4.0 * PPR_UNIT);
     const F<L> up = F<L>::all(PPR_UP), least32 = F<L>::all(static_cast<float>(PPR_LEAST));
-    parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
+    parallel_for(candidate_count(block.graph, top), block.queries.threads, [&](int64_t i, int) {
+        const int64_t row = candidate_row(block.graph, top, i);
         float* const local = bounds.local + row * L;
         const D<L> average = D<L>::widen(bounds.average + row * L);
         const D<L> own_least =
@@ -127,8 +129,8 @@ void take_in_neighbours(const PprBlock<L>& block, const LocalBounds<L>& bounds) 
 
 // Extends the bounds by one step, with `average` of each node, then `next`. False: no memory.
 template <int L>
-bool step_local(const PprBlock<L>& block, LocalBounds<L>& bounds, float* to) {
-    if (bounds.steps > 0) take_in_neighbours<L>(block, bounds);
+bool step_local(const PprBlock<L>& block, const PprTopk& top, LocalBounds<L>& bounds, float* to) {
+    if (bounds.steps > 0) take_in_neighbours<L>(block, top, bounds);
     uint64_t* no_row = block.work.template reserve<uint64_t>(slot_every_row, size_t(block.num_tiles) + 1);
     if (to == nullptr || no_row == nullptr) return false;
     double largest[L];

@@ -79,7 +79,7 @@ bool look_around(Certified<L>& c, Lanes<L>& open, Lanes<L> looking) {
     while (looking.any()) {
         const size_t state = size_t(block.graph.num_nodes) * L;
         float* to = bounds.steps == 0 ? block.next : block.work.template reserve<float>(slot_remainder, state);
-        if (!step_local<L>(block, bounds, to)) return false;
+        if (!step_local<L>(block, *c.out.top, bounds, to)) return false;
         looking.each([&](int lane) {
             c.lists.error[lane] = ppr_local_error(bounds.beyond[lane], block.slack[lane]);
             c.course[lane].passes += 1;
@@ -139,7 +139,7 @@ bool refine_lists(Certified<L>& c, Lanes<L>& open) {
     }
     end_look<L>(c, open, others);
     if (looking.any()) {
-        if (!step_local<L>(block, bounds, block.current)) return false;
+        if (!step_local<L>(block, *c.out.top, bounds, block.current)) return false;
         for (int lane = 0; lane < L; ++lane) {
             if (!looking[lane]) continue;
             c.lists.error[lane] = ppr_refined_error(bounds.rest[lane] + bounds.beyond[lane]);
