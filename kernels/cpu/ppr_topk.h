@@ -127,13 +127,23 @@ QueryRows query_rows(const PprBlock<L>& block, int lane) {
     return {g.indptr, g.indices, g.weight, g.edge_type, block.mask32 == nullptr ? nullptr : block.mask32 + lane, L};
 }
 
-// Whether two rows have the same entries in a lane and neither restarts, so that their scores are equal.
+// A lane's query in the form that hopfuse/ppr_proof.h reads.
+template <int L>
+struct LaneQuery {
+    const PprBlock<L>& block;
+    int lane;
+
+    bool restarts(int64_t row) const { return block.restarts(row, lane); }
+    float node_weight(int64_t row) const {
+        return block.attraction == nullptr ? 1.0f : attraction_row<L>(block, row)[lane];
+    }
+};
+
+// Whether the graph shows that the scores of two rows are equal in a lane.
 template <int L>
 bool rows_are_twins(const PprBlock<L>& block, int64_t row, int64_t other, int lane) {
-    if (block.restarts(row, lane) || block.restarts(other, lane)) return false;
-    if (block.attraction != nullptr && attraction_row<L>(block, row)[lane] != attraction_row<L>(block, other)[lane])
-        return false;
-    return have_equal_entries(query_rows<L>(block, lane), row, other);
+    const LaneQuery<L> query{block, lane};
+    return have_equal_scores(query_rows<L>(block, lane), query, row, other, block.chebyshev);
 }
 
 // The lanes in which a row with these scores is an empty place: its score is not above 0 and cannot be.

@@ -113,7 +113,8 @@ struct Split {
     __device__ bool is_last(unsigned* arrived, bool* shared) const {
         return splits == 1 || is_last_block(arrived + lane, static_cast<unsigned>(splits), shared);
     }
-    __device__ int64_t place() const { return static_cast<int64_t>(lane) * splits + split; }
+    __device__ int64_t place() const { return place(split); }
+    __device__ int64_t place(int other) const { return static_cast<int64_t>(lane) * splits + other; }
 };
 
 HOPFUSE_DEVICE void find_best(const CandidateKeys& source, int64_t begin, int64_t end, uint64_t* list, int kept,
@@ -155,15 +156,14 @@ struct TwinTables {
     RowSet restart_rows;
     const double* restart;  // (rows, L)
     int32_t lanes;          // L
+    int32_t symmetric;      // whether the operator is
 
     __device__ bool restarts(int64_t row, int lane) const {
         return restart_rows.holds(row) && restart[restart_rows.index(row) * lanes + lane] > 0.0;
     }
 
     __device__ bool are_twins(int64_t row, int64_t other, int lane) const {
-        if (restarts(row, lane) || restarts(other, lane)) return false;
-        if (node_weight(row, lane) != node_weight(other, lane)) return false;
-        return have_equal_entries(rows(lane), row, other);
+        return have_equal_scores(rows(lane), LaneQuery{*this, lane}, row, other, symmetric != 0);
     }
 
     __device__ float node_weight(int64_t row, int lane) const {
@@ -178,6 +178,15 @@ struct TwinTables {
     __device__ QueryRows rows(int lane) const {
         return {indptr, indices, weight, edge_type, mask == nullptr ? nullptr : mask + lane, lanes};
     }
+
+    // A lane's query in the form that hopfuse/ppr_proof.h reads.
+    struct LaneQuery {
+        const TwinTables& tables;
+        int lane;
+
+        __device__ bool restarts(int64_t row) const { return tables.restarts(row, lane); }
+        __device__ float node_weight(int64_t row) const { return tables.node_weight(row, lane); }
+    };
 };
 
 // How the best are selected and proven.
@@ -391,7 +400,7 @@ HOPFUSE_DEVICE void rank(const RankArguments& a, RankShared* shared) {
     if (is_all && rounds.parts != nullptr) {
         int other = 0;
         for (int split = static_cast<int>(threadIdx.x); split < own.splits; split += static_cast<int>(blockDim.x))
-            other |= a.others[static_cast<int64_t>(lane) * own.splits + split];
+            other |= a.others[own.place(split)];
         is_all = __syncthreads_or(other) == 0;
     }
     __syncthreads();
@@ -437,7 +446,7 @@ HOPFUSE_DEVICE bool look_outside(const OutsideArguments& a, const DeviceList& li
         if (!own.is_last(a.arrived, &shared->is_last)) return false;
         outside = -infinite32();
         for (int split = static_cast<int>(threadIdx.x); split < own.splits; split += static_cast<int>(blockDim.x)) {
-            const float other = a.largest[static_cast<int64_t>(own.lane) * own.splits + split];
+            const float other = a.largest[own.place(split)];
             outside = other > outside ? other : outside;
         }
         outside = largest_of_block(outside, shared->best);

@@ -158,12 +158,86 @@ def test_nodes_with_equal_rows_are_proven_to_tie(variant: str, k: int) -> None:
     assert_proven_order(hits, exact)
 
 
-def test_a_tie_of_rows_that_differ_is_not_proven(variant: str) -> None:
-    """Two entities that mirror each other: the passages' scores are equal, which no row says."""
-    graph = hf.Graph.from_edges([0, 1, 0, 1, 2], [3, 4, 2, 2, 5], num_nodes=6)
+MIRRORS: dict[str, list[tuple[int, int]]] = {
+    "own entities": [(0, 2), (1, 2), (0, 3), (1, 4), (2, 5)],
+    "own entities, linked": [(0, 2), (1, 2), (0, 3), (1, 4), (3, 4), (3, 5), (4, 5), (2, 5)],
+    "own entities, one below and one above the shared": [(0, 3), (1, 3), (0, 2), (1, 5), (3, 4)],
+    "linked to each other": [(0, 1), (0, 2), (1, 2), (2, 5)],
+    "linked to themselves": [(0, 0), (1, 1), (0, 2), (1, 2), (2, 5)],
+}
+
+
+def mirrored(edges: list[tuple[int, int]], weights: dict[tuple[int, int], float] | None = None) -> hf.Graph:
+    src, dst = zip(*edges, strict=True)
+    values = [(weights or {}).get(edge, 1.0) for edge in edges]
+    return hf.Graph.from_edges(src, dst, values, num_nodes=8)
+
+
+@pytest.mark.parametrize("name", MIRRORS)
+def test_nodes_with_mirrored_rows_are_proven_to_tie(variant: str, name: str) -> None:
+    """Inside the list, and where its end cuts through them; with a filter that leaves the mirror whole or breaks it."""
+    graph, center = mirrored(MIRRORS[name]), 3 if "below" in name else 2
+    restart = [{center: 1.0}]
+    exact = reference.ppr(graph, restart)[0]
+    assert exact[0] == exact[1]
+    for k in (1, 2):
+        hits = hf.ppr_topk(graph, restart, k, candidates=[0, 1])
+        assert hits.ids[0].tolist() == [0, 1][:k]
+        assert hits.scores[0, 0] == hits.scores[0, -1]
+        assert hits.proven.all()
+    seeded = hf.ppr_topk(graph, [{center: 1.0, 0: 0.1, 1: 0.1}], 2, candidates=[0, 1])
+    assert not seeded.proven.any()
+
+
+def test_mirrored_rows_may_be_filtered_and_weighted(variant: str) -> None:
+    graph, restart = mirrored(MIRRORS["own entities"]), [{2: 1.0}]
+    allow = np.ones(8, bool)
+    allow[5] = False
+    assert hf.ppr_topk(graph, restart, 2, candidates=[0, 1], allow=allow).proven.all()
+    allow[[3, 4]] = False  # then the rows are equal
+    assert hf.ppr_topk(graph, restart, 2, candidates=[0, 1], allow=allow).proven.all()
+    heavy = np.ones(8)
+    heavy[[3, 4]] = 3.0
+    assert hf.ppr_topk(graph, restart, 2, candidates=[0, 1], node_weights=heavy).proven.all()
+
+
+NO_MIRRORS: dict[str, tuple[list[tuple[int, int]], dict[tuple[int, int], float]]] = {
+    "the mirror is two steps away": ([(0, 2), (1, 2), (0, 3), (1, 4), (3, 5), (4, 6)], {}),
+    "two own entities each": ([(0, 2), (1, 2), (0, 3), (0, 4), (1, 5), (1, 6)], {}),
+    "nearly equal weights": (
+        [(0, 2), (1, 2), (0, 3), (1, 4)],
+        {(1, 4): float(np.nextafter(np.float32(1), np.float32(2)))},
+    ),
+    "one own entity has a link more": ([(0, 2), (1, 2), (0, 3), (1, 4), (4, 7), (2, 5)], {(0, 3): 1.0}),
+}
+
+
+@pytest.mark.parametrize("name", NO_MIRRORS)
+def test_a_tie_of_other_rows_is_not_proven(variant: str, name: str) -> None:
+    graph = mirrored(*NO_MIRRORS[name])
+    hits = hf.ppr_topk(graph, [{2: 1.0}], 2, candidates=[0, 1])
+    exact = reference.ppr(graph, [{2: 1.0}])[0]
+    if exact[0] == pytest.approx(exact[1], rel=1e-7):
+        assert not hits.proven.any()
+    else:
+        assert hits.ids[0].tolist() == np.lexsort(([0, 1], -exact[:2])).tolist()
+
+
+def test_the_mirrored_nodes_must_not_restart(variant: str) -> None:
+    """Equal restarts keep the tie, which is not proven; unequal ones do not."""
+    graph = mirrored(MIRRORS["own entities"])
+    for share in (1.0, 1.0 + 1e-9):
+        assert not hf.ppr_topk(graph, [{2: 1.0, 3: 1.0, 4: share}], 2, candidates=[0, 1]).proven.any()
+
+
+def test_a_directed_graph_has_no_mirrored_rows(variant: str) -> None:
+    """The rows mirror each other, but an own entity has a link that leaves it, which no row of the four holds."""
+    src, dst = [2, 2, 3, 4, 2, 2, 4], [0, 1, 0, 1, 3, 4, 6]
+    graph = hf.Graph.from_edges(src, dst, num_nodes=8, directed=True)
+    exact = reference.ppr(graph, [{2: 1.0}])[0]
+    assert exact[0] > exact[1]
     hits = hf.ppr_topk(graph, [{2: 1.0}], 2, candidates=[0, 1])
     assert hits.ids.tolist() == [[0, 1]]
-    assert not hits.proven.any()
 
 
 @pytest.mark.parametrize("seeds", [{0: 1.0, 300: 1.0}, {0: 1.0, 1: 1.0, 300: 1.0}])

@@ -75,8 +75,10 @@
 //   Without prove_order only the set of the hits is proven: each of them is above all other nodes. They are listed by the
 //   returned scores, so the hits of a smaller k are a subset of those of a larger k, not a prefix.
 //   Two hits with equal scores are in proven order if their rows have the same entries that count, their node weights are
-//   equal and neither restarts: then their exact scores are equal, and the lower id comes first. An empty place has score 0
-//   without proof.
+//   equal and neither restarts: then their exact scores are equal, and the lower id comes first. With a symmetric operator,
+//   their rows may also differ in one node each, if an exchange of the two hits together with these two nodes maps the rows of
+//   all four to each other, and these two have equal node weights and no restart either: an exchange that maps the graph and
+//   the query to themselves leaves the solution as it is. An empty place has score 0 without proof.
 //
 // LOCAL BOUNDS  Let rho = D^-1 r. Since D^-1 P' D = P for the symmetric operator, D^-1 (x* - x^) = sum_t d^t P^t rho. P has no
 //   negative entry, and no row of it sums to more than 1, so P^t |rho| <= max(P^j |rho|) for t >= j, and

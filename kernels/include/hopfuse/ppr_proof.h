@@ -76,8 +76,7 @@ HOPFUSE_FN bool has_entries(const QueryRows& rows, int64_t row) {
     return next_entry(rows, rows.indptr[row], rows.indptr[row + 1]) < rows.indptr[row + 1];
 }
 
-// Whether two rows have the same entries. Such nodes, if neither restarts, have equal exact scores, so their order by id is
-// exact.
+// Whether two rows have the same entries.
 HOPFUSE_FN bool have_equal_entries(const QueryRows& rows, int64_t row, int64_t other) {
     const int64_t end = rows.indptr[row + 1], other_end = rows.indptr[other + 1];
     int64_t a = next_entry(rows, rows.indptr[row], end), b = next_entry(rows, rows.indptr[other], other_end);
@@ -89,6 +88,105 @@ HOPFUSE_FN bool have_equal_entries(const QueryRows& rows, int64_t row, int64_t o
         b = next_entry(rows, b + 1, other_end);
     }
     return a == end && b == other_end;
+}
+
+// An exchange of node a with b, and of c with d.
+struct Exchange {
+    int64_t a, b, c, d;
+
+    HOPFUSE_MEMBER int64_t of(int64_t node) const {
+        return node == a ? b : node == b ? a : node == c ? d : node == d ? c : node;
+    }
+    // Whether the pairs are apart, or the same pair.
+    HOPFUSE_MEMBER bool is_one() const {
+        const bool is_same = (c == b && d == a) || (c == a && d == b);
+        return is_same || (c != d && c != a && c != b && d != a && d != b);
+    }
+};
+
+// The first entry from `e` on that counts and, with only < 0, whose source is not exchanged, else whose source is `only`.
+HOPFUSE_FN int64_t next_entry_of(const QueryRows& rows, int64_t e, int64_t end, const Exchange& exchange,
+                                 int64_t only) {
+    for (e = next_entry(rows, e, end); e < end; e = next_entry(rows, e + 1, end)) {
+        const int64_t source = rows.indices[e];
+        if (only < 0 ? exchange.of(source) == source : only == source) break;
+    }
+    return e;
+}
+
+// Whether an exchange makes entries of `row` those of its image: with only < 0 those whose sources are not exchanged, else
+// those of `only`.
+HOPFUSE_FN bool exchanges_entries(const QueryRows& rows, const Exchange& exchange, int64_t row, int64_t only) {
+    const int64_t other = exchange.of(row), image = only < 0 ? only : exchange.of(only);
+    const int64_t end = rows.indptr[row + 1], other_end = rows.indptr[other + 1];
+    int64_t a = next_entry_of(rows, rows.indptr[row], end, exchange, only);
+    int64_t b = next_entry_of(rows, rows.indptr[other], other_end, exchange, image);
+    while (a < end && b < other_end) {
+        if (only < 0 && rows.indices[a] != rows.indices[b]) return false;
+        if (rows.weight != nullptr && rows.weight[a] != rows.weight[b]) return false;
+        if (rows.edge_type != nullptr && rows.edge_type[a] != rows.edge_type[b]) return false;
+        a = next_entry_of(rows, a + 1, end, exchange, only);
+        b = next_entry_of(rows, b + 1, other_end, exchange, image);
+    }
+    return a == end && b == other_end;
+}
+
+// The sources at which two rows first differ, or -1 at the end of a row: from the first entry on (step 1) or from the last
+// (step -1).
+struct Unlike {
+    int64_t source, other;
+};
+
+HOPFUSE_FN Unlike first_unlike(const QueryRows& rows, int64_t row, int64_t other, int64_t step) {
+    const int64_t begin = rows.indptr[row], end = rows.indptr[row + 1];
+    const int64_t other_begin = rows.indptr[other], other_end = rows.indptr[other + 1];
+    for (int64_t a = step > 0 ? begin : end - 1, b = step > 0 ? other_begin : other_end - 1;; a += step, b += step) {
+        while (a >= begin && a < end && next_entry(rows, a, a + 1) != a) a += step;
+        while (b >= other_begin && b < other_end && next_entry(rows, b, b + 1) != b) b += step;
+        const int64_t source = a >= begin && a < end ? rows.indices[a] : -1;
+        const int64_t source_of_other = b >= other_begin && b < other_end ? rows.indices[b] : -1;
+        if (source != source_of_other || source < 0) return Unlike{source, source_of_other};
+    }
+}
+
+// Whether neither of two nodes restarts and their node weights are equal. `query` has restarts(row) and node_weight(row).
+template <class Query>
+HOPFUSE_FN bool are_alike(const Query& query, int64_t row, int64_t other) {
+    return !query.restarts(row) && !query.restarts(other) && query.node_weight(row) == query.node_weight(other);
+}
+
+// Whether an exchange maps a symmetric graph and a query to themselves, if a and b are alike. Nodes that are exchanged then
+// have equal scores.
+template <class Query>
+HOPFUSE_FN bool is_symmetry(const QueryRows& rows, const Query& query, const Exchange& exchange) {
+    if (exchange.c < 0 || exchange.d < 0 || !exchange.is_one() || !are_alike(query, exchange.c, exchange.d))
+        return false;
+    HOPFUSE_ROLLED for (int i = 0; i < 10; ++i) {
+        const int part = i % 5;
+        const int64_t only = part == 0   ? -1
+                             : part == 1 ? exchange.a
+                             : part == 2 ? exchange.b
+                             : part == 3 ? exchange.c
+                                         : exchange.d;
+        if (!exchanges_entries(rows, exchange, i < 5 ? exchange.a : exchange.c, only)) return false;
+    }
+    return true;
+}
+
+// Whether the graph's entries show that two nodes have equal exact scores, so that their order by id is exact: their rows are
+// equal or, if the graph is symmetric, become so by an exchange of the two nodes and of the one node in each row that the other
+// lacks.
+template <class Query>
+HOPFUSE_FN bool have_equal_scores(const QueryRows& rows, const Query& query, int64_t row, int64_t other,
+                                  bool symmetric) {
+    if (!are_alike(query, row, other)) return false;
+    if (have_equal_entries(rows, row, other)) return true;
+    HOPFUSE_ROLLED for (int64_t step = 1; symmetric && step >= -1; step -= 2) {
+        const int64_t lacking = first_unlike(rows, row, other, step).source;
+        const int64_t lacking_of_other = first_unlike(rows, row, other, -step).other;
+        if (is_symmetry(rows, query, Exchange{row, other, lacking, lacking_of_other})) return true;
+    }
+    return false;
 }
 
 // The error forecast from the largest |z - y| of a pass.

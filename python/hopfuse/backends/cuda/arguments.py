@@ -259,7 +259,7 @@ ROUNDS = ArgumentStruct("Rounds", "ppr_topk_f32.cu", keys="*u8", stride="i8", ke
 TWINS = ArgumentStruct(
     "TwinTables", "ppr_topk_f32.cu",
     indptr="c*i8", indices="c*i4", weight="c*f4", edge_type="c*u1", mask="c*f4", attraction="c*f4",
-    restart_rows=ROW_SET, restart="c*f8", lanes="i4",
+    restart_rows=ROW_SET, restart="c*f8", lanes="i4", symmetric="i4",
 )  # fmt: skip
 LIST = ArgumentStruct(
     "ListArguments", "ppr_topk_f32.cu",

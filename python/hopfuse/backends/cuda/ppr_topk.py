@@ -128,7 +128,7 @@ class TopkSearch:
             tol=block.queries.tol, goes_on=goes_on, answers=answers.arguments,
         )  # fmt: skip
         self.rank(block, ranks)
-        self.launch(block, "ppr_finish", self.splits(block), arguments)
+        self.launch(block, "ppr_finish", outside.values["splits"], arguments)
 
     def candidates_of(self, block: PprBlock, iterate: Arguments, *, final: bool) -> Arguments:
         return CANDIDATES(
