@@ -198,7 +198,7 @@ def test_mirrored_rows_may_be_filtered_and_weighted(variant: str) -> None:
     assert hf.ppr_topk(graph, restart, 2, candidates=[0, 1], allow=allow).proven.all()
     heavy = np.ones(8)
     heavy[[3, 4]] = 3.0
-    assert hf.ppr_topk(graph, restart, 2, candidates=[0, 1], node_weights=heavy).proven.all()
+    assert hf.ppr_topk(graph, restart, 2, candidates=[0, 1], node_weights=heavy[None]).proven.all()
 
 
 NO_MIRRORS: dict[str, tuple[list[tuple[int, int]], dict[tuple[int, int], float]]] = {

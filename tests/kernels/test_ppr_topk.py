@@ -113,7 +113,7 @@ def test_a_complete_graph_ranks_its_equal_nodes_by_id(variant: str) -> None:
     src, dst = np.triu_indices(n, 1)
     hits = hf.ppr_topk(hf.Graph.from_edges(src, dst), [{42: 1.0}], 12)
     assert hits.ids[0].tolist() == [42, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
-    assert not hits.proven[0]
+    assert hits.proven[0]  # any two of them may be exchanged
 
 
 @pytest.mark.parametrize("stop", ["proven", "tol"])

@@ -253,7 +253,7 @@ def test_an_invalid_server_setting_is_one_line_and_nothing_listens(path, tmp_pat
         ((path, path), "two indexes are called"),
         ((path, "--host", "0.0.0.0"), "others can reach"),
     ):
-        command = [sys.executable, "-m", "hopfuse", "serve", *map(str, args)]
+        command = [sys.executable, "-m", "hopfuse", "serve", *map(str, args), "--port", "0"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert says in done.stderr

@@ -183,7 +183,7 @@ class TopkSearch:
         twins = TWINS(
             indptr=graph.indptr, indices=graph.indices, weight=graph.weight, edge_type=graph.edge_type,
             mask=block.mask, attraction=block.attraction, restart_rows=block.restart_set(), restart=block.restart64,
-            lanes=block.lanes,
+            lanes=block.lanes, symmetric=block.symmetric,
         )  # fmt: skip
         return LIST(
             rounds=rounds, internal_of=graph.internal_of, unscale=block.unscale64, locals=local, k=self.k,
