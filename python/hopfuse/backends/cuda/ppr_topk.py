@@ -136,7 +136,7 @@ class TopkSearch:
             among=self.candidates, count=self.count, lanes=block.lanes,
         )  # fmt: skip
 
-    def splits(self, block: PprBlock) -> int:
+    def _splits(self, block: PprBlock) -> int:
         """Return the number of blocks that share a lane's candidates, few enough that their lists are soon merged."""
         most = min(SPLIT_BLOCKS // block.lanes, self.count // SPLIT_CANDIDATES, math.isqrt(self.count // self.kept))
         return max(1, most)
@@ -150,7 +150,7 @@ class TopkSearch:
         local: DeviceArray | None = None,
     ) -> tuple[Arguments | None, Arguments]:
         """Return what ranks the candidates (None if k is 0), and what the kernels read that complete the proof."""
-        splits, join = self.splits(block), block.join.arrived_of_lane
+        splits, join = self._splits(block), block.join.arrived_of_lane
         lists = self._lists_of(block, splits)
         rounds = ROUNDS(keys=lists.keys, stride=self.stride, kept=self.kept, parts=lists.parts)
         listed = self._list(block, rounds, local)
@@ -224,7 +224,7 @@ class Attempts:
         turn, ranks = self._turn.replace(number=number), self._ranks[parity]
         search.rank(block, None if ranks is None else ranks.replace(turn=turn))
         proof = self._proof.replace(outside=self._outside[parity].replace(turn=turn))
-        search.launch(block, "ppr_try", search.splits(block), proof)
+        search.launch(block, "ppr_try", self._outside[parity].values["splits"], proof)
         block.launch_states("ppr_keep", [*block.buffers(number), block.unproven, block.nodes])
 
 
