@@ -155,14 +155,15 @@ _HEAD = """# Retrieval quality
 
 **Which recipe to use.** With vectors and a graph of entities, use `GuidedWalk`, with BM25 (`hopfuse build --lexical`):
 over the folders' graphs it is first on hotpotqa, musique-train and 2wiki-dev300. On 2wiki-dev300, where the graph alone
-is very strong, it is 4.9 points better than the walk by itself with words, and 0.9 without, neither of which these
-questions can tell from chance. `PhaseGraph` and `HybridRRF` take about half the time. Use `HybridRRF` if vectors or the
+is very strong, it is ahead of the walk by itself by 4.9 points with words and by 0.9 without; either may be chance.
+`PhaseGraph` and `HybridRRF` take about half the time. Use `HybridRRF` if vectors or the
 graph are missing: it runs on any of the three. The graph of `SpacyReader` is as good as the folder's on hotpotqa, and
 better on the other two. Without extracted entities, a graph of words (`hopfuse build --reader words`) needs no model
 beyond the encoder: without BM25, `GuidedWalk` is one point behind the folder's graph on hotpotqa, and far behind on the
 other two. BM25 adds nothing there, and costs eight points on 2wiki-dev300. Use `PolicyRAG` if people need to edit the
 rules, and every step must be explained. `TripleHybrid` ranks entities, not passages. `HybridRRF` with
 `fusion="convex"`, which is not the default, is behind RRF everywhere, and behind the walk on all sets but hotpotqa.
+[Research](guides/research.md) has the command for a single set.
 
 """
 
