@@ -64,7 +64,7 @@ def columns_of(node: NDArray[np.int32], num_nodes: int) -> NDArray[np.int32]:
 
 
 def _columns_in(graph: Graph, node: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the same for a graph, which keeps it for nodes that cannot change."""
+    """Return :func:`columns_of` nodes of a graph, which keeps the last result for nodes that cannot change."""
     kept = graph.derived.get("columns")
     if kept is not None and kept[0] is node:
         found: NDArray[np.int32] = kept[1]

@@ -83,7 +83,7 @@ class GuidedWalkConfig:
     second_mass: float = option(0.5, "Share of the restart at second seeds.", low=0, high=1)
     depth: int = option(1, "Number of guided walks.", low=1)
     tau: float | None = option(
-        1.4,
+        TAU,
         f"Fall of similarity, in standard deviations, by which a weight falls e-fold [{TAU_WITH_WORDS:g} if words "
         f"raise weights, else {TAU:g}].",
         low=1e-4,
@@ -98,15 +98,19 @@ class GuidedWalkConfig:
     edge_weights: Mapping[str, float] | None = option(None, "Weight of the edges of a type in the walk.", own=True)
     dense_weight: float = option(0.001, "Weight of the dense list; the walk's is 1.", low=1e-30, high=FLOAT32_MAX)
     word_boost: float | None = option(
-        8.0, f"How far the question's words raise a passage's weight [{WORD_BOOST:g}].", low=0, high=1e4, optional=True
+        WORD_BOOST,
+        f"How far the question's words raise a passage's weight [{WORD_BOOST:g}].",
+        low=0,
+        high=1e4,
+        optional=True,
     )
     word_k: int | None = option(
-        1000, f"Number of passages whose weights may be raised [{WORD_K}].", low=1, optional=True
+        WORD_K, f"Number of passages whose weights may be raised [{WORD_K}].", low=1, optional=True
     )
     lexical_weight: float | None = option(
         0.3, f"Weight of the lexical list [{LEXICAL_WEIGHT:g}].", low=0, high=FLOAT32_MAX, optional=True
     )
-    lexical_k: int | None = option(100, f"Length of the lexical list [{LEXICAL_K}].", low=1, optional=True)
+    lexical_k: int | None = option(LEXICAL_K, f"Length of the lexical list [{LEXICAL_K}].", low=1, optional=True)
     entity_threshold: float = option(0.8, "Smallest cosine at which the nearest entity is a match.", low=-1, high=1)
 
     def __post_init__(self) -> None:
