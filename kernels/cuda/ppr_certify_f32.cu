@@ -7,7 +7,7 @@ namespace hopfuse {
 // What is read of a row and a lane.
 struct RowState {
     float y;
-    double weight, lost_share;
+    double weight;
 };
 
 // Calls take(row, read(row)) for the rows of a tile, in order. Several are read before the first is taken, so that the loads
@@ -29,7 +29,7 @@ HOPFUSE_DEVICE void each_row(const TileRange& rows, const Read& read, const Take
 template <int L>
 HOPFUSE_DEVICE Measured mass_of_tile(const float* state, const Scales& scales, const TileRange& rows, int lane) {
     double sum = 0.0;
-    const auto read = [&](int64_t row) { return RowState{state[row * L + lane], scales.weight<L>(row, lane), 0.0}; };
+    const auto read = [&](int64_t row) { return RowState{state[row * L + lane], scales.weight<L>(row, lane)}; };
     each_row(rows, read, [&](int64_t, const RowState& own) {
         const double y = static_cast<double>(own.y);
         sum = sum + to_grain((y > 0.0 ? y : 0.0) * own.weight, PPR_ANCHOR);
@@ -39,21 +39,21 @@ HOPFUSE_DEVICE Measured mass_of_tile(const float* state, const Scales& scales, c
 
 template <int L>
 HOPFUSE_DEVICE Measured scale_tile(float* state, const Scales& scales, const double* eta, const double* total,
-                                   bool clamps, const TileRange& rows, int lane) {
+                                   bool clamps, bool loses, const TileRange& rows, int lane) {
     double sum = 0.0;
     const double factor = !clamps || total == nullptr ? 1.0 : ppr_factor(total[lane]);
-    const auto read = [&](int64_t row) {
-        return RowState{state[row * L + lane], scales.weight<L>(row, lane), scales.lost_share<L>(eta, row, lane)};
-    };
-    each_row(rows, read, [&](int64_t row, const RowState& own) {
-        float x = own.y;
-        if (total != nullptr) {
-            const double y = static_cast<double>(x);
-            x = static_cast<float>((!clamps || y > 0.0 ? y : 0.0) * own.weight * factor);
-            state[row * L + lane] = x;
-        }
-        sum = sum + to_grain(static_cast<double>(x) * own.lost_share, PPR_ANCHOR);
-    });
+    const auto read = [&](int64_t row) { return RowState{state[row * L + lane], scales.weight<L>(row, lane)}; };
+    if (total != nullptr)
+        each_row(rows, read, [&](int64_t row, const RowState& own) {
+            const double y = static_cast<double>(own.y);
+            state[row * L + lane] = static_cast<float>((!clamps || y > 0.0 ? y : 0.0) * own.weight * factor);
+        });
+    if (!loses) return Measured{0.0, 0.0};
+    HOPFUSE_ROLLED
+    for (int64_t row = rows.first; row < rows.last; ++row) {
+        const double x = static_cast<double>(state[row * L + lane]);
+        sum = sum + to_grain(x * scales.lost_share<L>(eta, row, lane), PPR_ANCHOR);
+    }
     return Measured{sum, 0.0};
 }
 
@@ -208,43 +208,44 @@ using namespace hopfuse;
 // ppr_keep_lL: copies `from` to lanes that are not open. Unit: an entry. Registers: <= 32. Bytes: 8 N L.
 // ppr_scores_lL: writes rows of `scores` (lanes, N), in the caller's node order. Unit: a score. Registers: <= 32.
 //   Bytes: 8 N L + 4 N.
-#define HOPFUSE_CERTIFY(L)                                                                                         \
-    extern "C" __global__ void __launch_bounds__(256) ppr_mass_l##L(                                               \
-        const Scales scales, int64_t num_nodes, const Iterate iterate, const JoinRoom join, double* mass) {        \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                  \
-        HOPFUSE_JOIN_TILES(L, mass_of_tile<L>(iterate.state(), scales, rows, lane), join);                         \
-        mass[threadIdx.x] = ppr_sum(measured.sum);                                                                 \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256)                                                              \
-        ppr_scale_l##L(const Scales scales, const double* eta, const double* total, const int32_t* unproven,       \
-                       int64_t num_nodes, const Iterate iterate, const JoinRoom join, double* lost) {              \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                  \
-        HOPFUSE_JOIN_TILES(L, scale_tile<L>(iterate.state(), scales, eta, total, unproven[lane] != 0, rows, lane), \
-                           join);                                                                                  \
-        lost[threadIdx.x] = ppr_sum(measured.sum);                                                                 \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_segments_l##L(const ResidualArguments a) {   \
-        sum_segments<L>(a);                                                                                        \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_l##L(const ResidualArguments a) {            \
-        HOPFUSE_JOIN_TILES(L, hopfuse::residual<L>(a), a.join);                                                    \
-        const int query = static_cast<int>(threadIdx.x);                                                           \
-        const Certificate own = a.certified.of(measured, query);                                                   \
-        a.residual[query] = own.residual;                                                                          \
-        a.bound[query] = own.bound;                                                                                \
-        a.per_degree[query] = own.per_degree;                                                                      \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256)                                                              \
-        ppr_keep_l##L(const float* from, float* to, const int32_t* open, int64_t num_nodes) {                      \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                            \
-        if (at < num_nodes * L && open[at % L] == 0) to[at] = from[at];                                            \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256) ppr_scores_l##L(                                             \
-        const Iterate iterate, const int32_t* internal_of, int64_t num_nodes, int lanes, float* scores) {          \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                            \
-        if (at >= num_nodes * lanes) return;                                                                       \
-        const float* const x = iterate.state();                                                                    \
-        scores[at] = x[static_cast<int64_t>(internal_of[at % num_nodes]) * L + at / num_nodes];                    \
+#define HOPFUSE_CERTIFY(L)                                                                                            \
+    extern "C" __global__ void __launch_bounds__(256) ppr_mass_l##L(                                                  \
+        const Scales scales, int64_t num_nodes, const Iterate iterate, const JoinRoom join, double* mass) {           \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                     \
+        HOPFUSE_JOIN_TILES(L, mass_of_tile<L>(iterate.state(), scales, rows, lane), join);                            \
+        mass[threadIdx.x] = ppr_sum(measured.sum);                                                                    \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256) ppr_scale_l##L(                                                 \
+        const Scales scales, const double* eta, const double* total, const int32_t* unproven, const int32_t* keeps,   \
+        int64_t num_nodes, const Iterate iterate, const JoinRoom join, double* lost) {                                \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                     \
+        HOPFUSE_JOIN_TILES(                                                                                           \
+            L, scale_tile<L>(iterate.state(), scales, eta, total, unproven[lane] != 0, keeps[lane] == 0, rows, lane), \
+            join);                                                                                                    \
+        lost[threadIdx.x] = ppr_sum(measured.sum);                                                                    \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_segments_l##L(const ResidualArguments a) {      \
+        sum_segments<L>(a);                                                                                           \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_l##L(const ResidualArguments a) {               \
+        HOPFUSE_JOIN_TILES(L, hopfuse::residual<L>(a), a.join);                                                       \
+        const int query = static_cast<int>(threadIdx.x);                                                              \
+        const Certificate own = a.certified.of(measured, query);                                                      \
+        a.residual[query] = own.residual;                                                                             \
+        a.bound[query] = own.bound;                                                                                   \
+        a.per_degree[query] = own.per_degree;                                                                         \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256)                                                                 \
+        ppr_keep_l##L(const float* from, float* to, const int32_t* open, int64_t num_nodes) {                         \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                               \
+        if (at < num_nodes * L && open[at % L] == 0) to[at] = from[at];                                               \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256) ppr_scores_l##L(                                                \
+        const Iterate iterate, const int32_t* internal_of, int64_t num_nodes, int lanes, float* scores) {             \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                               \
+        if (at >= num_nodes * lanes) return;                                                                          \
+        const float* const x = iterate.state();                                                                       \
+        scores[at] = x[static_cast<int64_t>(internal_of[at % num_nodes]) * L + at / num_nodes];                       \
     }
 
 HOPFUSE_CERTIFY(4)

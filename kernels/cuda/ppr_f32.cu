@@ -69,7 +69,6 @@ struct LaneState {
     int lane;
     bool walks;
     float damping, omega;
-    double anchor;  // of the residual
 };
 
 // One row of one lane: writes `next`, returns |z - y|, not yet divided by the node weight.
@@ -106,17 +105,18 @@ HOPFUSE_DEVICE Measured pass(const PassArguments& t) {
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;
     const float omega = t.omega == nullptr || t.accelerates[lane] == 0 ? 1.0f : t.omega[lane];
-    const LaneState own = {lane, t.decision.walking[lane] != 0, t.damping[lane], omega, measure ? t.anchor[lane] : 0.0};
-    double sum = 0.0;
-    LargestShare largest = {0.0f, 1.0f};
+    const LaneState own = {lane, t.decision.walking[lane] != 0, t.damping[lane], omega};
+    GrainSum sum(measure ? t.anchor[lane] : 1.0);
+    float largest = 0.0f;
     for (int64_t row = tile.first + group; row < tile.last; row += groups) {
         const float change = pass_row<L, Kind>(t, row, own, measure);
         if (!measure) continue;
         const float weight = t.degree == nullptr ? 1.0f : t.degree[t.rows.per_lane ? row * L + lane : row];
-        sum = sum + to_grain(static_cast<double>(weight * change), own.anchor);
-        largest.take(change, t.attraction == nullptr ? 1.0f : t.attraction[row * L + lane]);
+        sum.add(weight * change);
+        const float share = t.attraction == nullptr ? change : over_attraction(change, t.attraction[row * L + lane]);
+        largest = share > largest ? share : largest;
     }
-    return Measured{sum, static_cast<double>(largest.value())};
+    return Measured{sum.value(measure ? t.anchor[lane] : 1.0), static_cast<double>(largest)};
 }
 
 // Called by the first L threads of the last block.

@@ -20,12 +20,13 @@ HOPFUSE_DEVICE Measured scale_of_tile(const Scales& scales, const TileRange& row
 // The largest value of a tile, divided by node weights.
 template <int L>
 HOPFUSE_DEVICE Measured largest_of_tile(const float* state, const float* attraction, const TileRange& rows, int lane) {
-    LargestShare largest = {0.0f, 1.0f};
+    float largest = 0.0f;
     for (int64_t row = rows.first; row < rows.last; ++row) {
         const int64_t at = row * L + lane;
-        largest.take(state[at], attraction == nullptr ? 1.0f : attraction[at]);
+        const float share = attraction == nullptr ? state[at] : over_attraction(state[at], attraction[at]);
+        largest = share > largest ? share : largest;
     }
-    return Measured{0.0, static_cast<double>(largest.value())};
+    return Measured{0.0, static_cast<double>(largest)};
 }
 
 }  // namespace hopfuse

@@ -101,7 +101,7 @@ class Certifier:
 
     def _lose(self, total: DeviceArray | None) -> None:
         block = self.block
-        arguments = [block.scales, block.eta64, total, block.unproven, block.nodes, block.iterate]
+        arguments = [block.scales, block.eta64, total, block.unproven, block.keeps, block.nodes, block.iterate]
         block.launch_tile_lanes("ppr_scale", [*arguments, block.join.arguments, self.lost])
 
     def _place(self, result: DeviceArray, other: DeviceArray) -> None:
