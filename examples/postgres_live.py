@@ -3,7 +3,7 @@
     python examples/postgres_live.py postgresql://user@localhost/database
 
 The server needs pgvector and wal_level = logical; the user may create a schema, a publication and a replication slot.
-Needs: pip install 'hopfuse[client,demo,postgres,serve]'
+Needs: pip install '.[client,demo,postgres,serve]'
 """
 
 from __future__ import annotations

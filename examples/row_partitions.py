@@ -4,7 +4,7 @@ Each actor holds a block of the matrix's rows. In a pass it receives the state o
 The sum of a row is computed in its block, in a fixed order (``hopfuse.project``), so the scores do not depend on the
 number of blocks in any bit: those of ``--blocks 3`` equal those of one process.
 
-    pip install "hopfuse[ray]"
+    pip install ".[ray]"
     python examples/row_partitions.py --blocks 3
 """
 

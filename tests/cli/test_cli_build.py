@@ -26,6 +26,17 @@ def test_build_prints_the_folder_and_its_contents(files, tmp_path):
     assert re.search(r"│ generation +│ 1 ", done.stdout)
 
 
+def test_columns_that_are_not_read_are_named(tmp_path):
+    corpus = write_jsonl(tmp_path / "corpus.jsonl", [{"_id": "d1", "text": "Ada wrote.", "metadata": {"year": 1843}}])
+    assert "not read" not in hopfuse("build", corpus, "--out", tmp_path / "beir").stderr
+    built = Index.open(tmp_path / "beir")
+    assert (list(built.passage_ids), built.metadata.row(0)) == (["d1"], {"year": 1843})
+    row = {"id": 7, "_id": "d1", "text": "Ada wrote.", "meta": {}, "document": "notes"}
+    said = hopfuse("build", write_jsonl(tmp_path / "other.jsonl", [row]), "--out", tmp_path / "other").stderr
+    assert "other.jsonl that are not read: _id, meta, document. Rows have id (or _id), title, text and metadata" in said
+    assert list(Index.open(tmp_path / "other").passage_ids) == [7]
+
+
 def test_an_index_is_replaced_only_with_overwrite(files, index, refused_here, tmp_path):
     hopfuse(*build_args(files), "--out", tmp_path / "index")
     before = {path: path.read_bytes() for path in sorted((tmp_path / "index").iterdir())}
@@ -110,6 +121,7 @@ def test_a_damaged_index_is_one_line(files, tmp_path):
     [
         (["passages.csv"], "suffix must be one of"),
         (["missing.jsonl"], "there is no file"),
+        (["passages.jsonl", "--nodes", "missing.tsv"], "--nodes: there is no file"),
         (["passages.jsonl", "--vectors", "query_vectors.npy"], "300 rows"),
         (["passages.jsonl", "--encoder", "gpt"], "--encoder is 'gpt'"),
         (

@@ -47,7 +47,7 @@ def test_numbers_tables_and_files(judged, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     outputs = ("--out", tmp_path / "r.json", "--html", tmp_path / "r.html")
     output = hopfuse(*arguments(judged), *METRICS, "--baseline", "dense", *outputs).stdout
-    assert output.startswith("40 queries\n")
+    assert output.startswith("40 queries\n20 queries without a known last hop: left out of last_hop@3\n")
     assert "dense has 1 query without judgements; they are left out" in output
     assert "graph lacks 1 of 40 queries; they count as empty" in output
     for title in ("all: 40 queries", "hops unknown: 20 queries", "2 hops: 20 queries", "against dense"):
@@ -194,8 +194,13 @@ def test_a_beir_folder(tmp_path):
     (tmp_path / "beir" / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\na\td\t1\n", encoding="utf-8")
     write_jsonl(tmp_path / "none.jsonl", [{"id": "a", "hits": []}, {"id": "b", "hits": hits("d")}])
     both = (*runs, "--run", f"none={tmp_path / 'none.jsonl'}", "--baseline", "r", "--metric", "mrr")
+    hops = ("--metric", "last_hop@5", "--metric", "last_hop_recall@5", "--metric", "hops_recovered@5")
     page = ("--html", tmp_path / "r.html", "--beir-split", "dev")
-    hopfuse("eval", "--qrels", tmp_path / "beir", *both, *page)
+    output = hopfuse("eval", "--qrels", tmp_path / "beir", *both, *hops, *page).stdout
+    assert "1 query without a known last hop: left out of last_hop@5, last_hop_recall@5\n" in output
+    assert "1 query without known hops: left out of hops_recovered@5\n" in output
+    assert "hops unknown" not in output
+    assert "\nmrr, lost by none against r: 1 of 1\n" in output  # the title is wider than its table
     assert "d: Thames &amp; sea" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 

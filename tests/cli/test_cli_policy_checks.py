@@ -29,8 +29,9 @@ def stability(index, folder, *more):
 
 @pytest.mark.parametrize("name", [*POLICIES, "nothere.toml"])
 def test_diagnose_reads_the_policy_before_it_searches(index, tmp_path, refused_here, name):
-    text, why = POLICIES.get(name, (None, "nothere.toml cannot be read as UTF-8 text"))
-    path = tmp_path / name if text is None else policy(tmp_path, name, text)
+    path = tmp_path / name
+    text, why = POLICIES.get(name, (None, f"the policy: there is no file '{path}'"))
+    path = path if text is None else policy(tmp_path, name, text)
     assert why in refused_here(*stability(index, tmp_path, "--policy", path))
 
 

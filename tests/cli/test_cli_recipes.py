@@ -132,7 +132,7 @@ def test_inputs_that_a_recipe_does_not_read_are_refused(memory, refused_here, tm
         ),
         (scoring(memory, "policy-rag", out, "--policy", tmp_path / "all.toml"), "give --encoder"),
         (scoring(memory, "policy-rag", out, "--policy", tmp_path / "bad.toml"), "bad.toml: walk.damping is 2"),
-        (scoring(memory, "policy-rag", out, "--policy", tmp_path / "no.toml"), "no.toml cannot be read"),
+        (scoring(memory, "policy-rag", out, "--policy", tmp_path / "no.toml"), "the policy: there is no file"),
     ):
         assert why in refused_here(*args), args
     assert not out.exists()

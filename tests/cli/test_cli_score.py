@@ -102,19 +102,21 @@ def test_an_encoder_reads_the_texts(files, tmp_path):
     pytest.importorskip("wordllama")
     build = ["build", files / "passages.jsonl", "--edges", files / "edges.tsv"]
     hopfuse(*build, "--entities", files / "entities.tsv", "--encoder", "wordllama:64", "--out", tmp_path / "index")
-    write_jsonl(tmp_path / "queries.jsonl", [{"text": "Who thought about machines?"}])
+    asked = {"text": "Who thought about machines?"}
+    write_jsonl(tmp_path / "queries.jsonl", [asked, {"_id": "as BEIR names it", **asked}])
     inputs = [tmp_path / "index", "--queries", tmp_path / "queries.jsonl", "--encoder", "wordllama:64"]
     hopfuse("score", *inputs, "--out", tmp_path / "out.jsonl")
-    (row,) = read_jsonl(tmp_path / "out.jsonl")
-    assert row["id"] == "0"
-    assert row["hits"][0]["id"] == "p5"
+    rows = read_jsonl(tmp_path / "out.jsonl")
+    assert [row["id"] for row in rows] == ["0", "as BEIR names it"]
+    assert [row["hits"][0]["id"] for row in rows] == ["p5", "p5"]
 
 
 def test_no_queries_give_an_empty_result(index, tmp_path):
     write_jsonl(tmp_path / "queries.jsonl", [])
     np.save(tmp_path / "vectors.npy", np.zeros((0, 8), np.float32))
     inputs = [index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
-    hopfuse("score", *inputs, "--out", tmp_path / "out.jsonl")
+    said = hopfuse("score", *inputs, "--out", tmp_path / "out.jsonl").stderr
+    assert said.startswith(f"{tmp_path / 'queries.jsonl'} has no queries, so the result has no rows\nScoring 0 queries")
     assert (tmp_path / "out.jsonl").read_bytes() == b""
 
 

@@ -43,6 +43,20 @@ def test_the_encoder_of_the_index_is_loaded_by_its_name(output_of, refused_here,
     assert "QUESTION is empty" in refused_here("search", index, " ")
     line = refused_here("search", index, "river", "--encoder", "wordllama")
     assert "the index was built with 'wordllama' (64 dimensions, normalised)" in line
+    hf.Index.build(passages=CHUNKS, vectors=np.eye(2)).save(tmp_path / "mine")
+    line = refused_here("search", tmp_path / "mine", "river", "--encoder", "wordllama:64")
+    assert "the vectors of --encoder wordllama have 64 dimensions, those of the index 2: give the encoder" in line
+
+
+def test_a_text_is_printed_in_part_or_in_full(output_of, refused_here, tmp_path) -> None:
+    text = "The Thames\nflows " + "on and " * 60 + "on."
+    hf.Index.build(passages=[{"text": text}]).save(tmp_path / "long")
+    asked = ("search", tmp_path / "long", "Thames", "--lexical", "fts5")
+    shown = " ".join(output_of(*asked).split())
+    assert shown.endswith(" " + " ".join(text.split())[:159] + "…")
+    assert " ".join(output_of(*asked, "--full").split()).endswith(" ".join(text.split()))
+    assert json.loads(output_of(*asked, "--json"))["hits"][0]["text"] == text
+    assert "--full is given with --json" in refused_here(*asked, "--json", "--full")
 
 
 def test_text_cannot_steer_the_terminal(plain, output_of) -> None:

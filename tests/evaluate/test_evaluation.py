@@ -58,6 +58,8 @@ def test_split_by_hops(result):
 
 def test_no_split():
     assert [g.label for g in evaluate(QRELS, RUNS, METRICS, by_hops=False).groups] == ["all"]
+    unknown = Qrels(QRELS.ids, QRELS.gold)
+    assert [g.label for g in evaluate(unknown, RUNS, ["mrr"]).groups] == ["all"]
 
 
 def test_wins_and_losses_by_hand(result):

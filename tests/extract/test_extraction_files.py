@@ -140,7 +140,7 @@ def test_n_triples(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=f"line 1.*{message}"):
             read_triples(file)
     file.write_bytes(b"<a> <b> <\xe9> .")
-    with pytest.raises(InputError, match="is not UTF-8"):
+    with pytest.raises(InputError, match="cannot be read as UTF-8 text"):
         read_triples(file)
 
 

@@ -105,6 +105,7 @@ def test_texts_without_a_word_are_nodes_without_edges() -> None:
     assert (index.num_entities, index.num_passages) == (0, 3)
     assert WordMatcher(index).match(["what words?"]) == [[]]
     assert build_memory(WordReader().read([])).entities == ()
+    assert build_memory(WordReader("german").read([])).index().words.stemmer == "german"
     assert build_memory([]).words is None
 
 

@@ -365,7 +365,7 @@ PASSAGE, ENTITY = ("passage", "a"), ("entity", "Ada")
 @pytest.mark.parametrize(
     ("call", "arguments", "message"),
     [
-        ("add_passages", [[{"id": "a", "text": ""}]], "has the id 'a' already; to replace it"),
+        ("add_passages", [[{"id": "a", "text": ""}]], "has the id 'a' already; give another id, or"),
         ("add_passages", [[{"id": 7, "text": ""}]], "of another type than the index's, str"),
         ("add_passages", [[{"text": "no id"}]], "has no id"),
         (

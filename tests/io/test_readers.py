@@ -144,8 +144,8 @@ def test_empty_files_are_empty_tables(tmp_path: Path, suffix: str) -> None:
         ("p.jsonl", '{"text": "a"}\n{"title": "b"}\n', r"p\.jsonl, line 2 has no 'text'; it must be a string"),
         (
             "p.jsonl",
-            '{"_id": "a", "content": "b"}\n',
-            r"p\.jsonl, line 1 has no 'text'; it must be a string \(not read: _id, content\)",
+            '{"_id": "a", "key": "a", "content": "b"}\n',
+            r"p\.jsonl, line 1 has no 'text'; it must be a string \(not read: key, content\)",
         ),
         ("p.jsonl", '{"text": 5}\n', r"p\.jsonl, line 1 has text = '5'; it must be a string"),
         ("p.jsonl", '{"text": "a", "title": 3}\n', r"line 1 has title = '3'"),

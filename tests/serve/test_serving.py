@@ -68,6 +68,8 @@ def until(condition):
 
 def test_a_deadline_that_passes_in_the_queue_or_in_the_kernel_is_504(held):
     url, encoder, pool = held
+    assert 'hopfuse_queries_total{index="cities"} 0.0' in httpx.get(f"{url}/metrics").text  # none of the warm-up
+    assert metric(url, "hopfuse_batch_queries_count") == 0
     several = [pool.submit(post, url, timeout_ms=600)]
     encoder.begun.wait()
     several.append(pool.submit(post, url, timeout_ms=600))  # for the second worker

@@ -135,7 +135,8 @@ def test_added_passages_are_found_as_by_the_library(url, folder):
 def test_ids_are_refused_or_replaced(url):
     refused = post(url, passages=[{"id": "new", "text": "t"}, {"id": "p3", "text": "t"}])
     assert refused.status_code == 400
-    assert "a passage has the id 'p3' already" in refused.json()["error"]["message"]
+    message = "passages[1]: a passage has the id 'p3' already; give another id, or the option 'replace' to replace"
+    assert message in refused.json()["error"]["message"]
     again = {"passages": [{"id": "p3", "text": "Anew."}, {"id": "new", "text": "New."}], "replace": True}
     assert [post(url, **again).json()["seq"] for _ in range(2)] == [1, 2]
     found = search(url, at_least=2, k=20, queries=[{"text": "Anew.", "allow": ["p3", "new"]}])

@@ -13,6 +13,7 @@ from .. import Index, Where, where
 from .._validation import counted
 from ..errors import InputError
 from ..index.filters import LISTS, split_condition, unknown_column
+from ..io.files import read_text
 
 _BOOLS = {"true": True, "false": False}
 
@@ -28,10 +29,7 @@ def read_filter(options: Mapping[str, Any], index: Index) -> NDArray[np.bool_] |
 def read_allow(given: str, index: Index) -> NDArray[np.bool_]:
     """Return the mask of the passages that ``--allow`` names, of shape (P,)."""
     path = Path(given)
-    try:
-        ids = path.read_text(encoding="utf-8").splitlines() if path.is_file() else given.split(",")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--allow: {path} cannot be read as UTF-8 text: {error}") from None
+    ids = read_text(path, "--allow").splitlines() if path.is_file() else given.split(",")
     wanted = {id.strip() for id in ids} - {""}
     known = [str(id) for id in index.passage_ids]
     strangers = sorted(wanted.difference(known))

@@ -352,6 +352,13 @@ def check_given(bound: BoundRecipe, vectors: Path | None, encoder: Any) -> None:
         raise InputError(
             "--vectors and --encoder are both given, but there is nothing else to encode; give one of them"
         )
+    elif vectors is None:
+        corpus = index.entity_corpus if bound.name == "triple-hybrid" else index.corpus
+        if corpus is not None and corpus.dim != encoder.dim:
+            raise InputError(
+                f"the vectors of --encoder {encoder.name} have {encoder.dim} dimensions, those of the index "
+                f"{corpus.dim}: give the encoder that made them, or --vectors"
+            )
 
 
 def check_names(bound: BoundRecipe) -> None:

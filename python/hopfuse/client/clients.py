@@ -163,7 +163,8 @@ class Client:
             try:
                 sent = self._http.request(**step.arguments)
             except _httpx().HTTPError as error:
-                raise self._requests.lost(error) from None
+                late = isinstance(error, _httpx().TimeoutException)
+                raise self._requests.lost(step, error, late=late) from None
             answer = (sent.status_code, sent.headers, sent.content)
 
 
@@ -238,7 +239,8 @@ class AsyncClient:
             try:
                 sent = await self._http.request(**step.arguments)
             except _httpx().HTTPError as error:
-                raise self._requests.lost(error) from None
+                late = isinstance(error, _httpx().TimeoutException)
+                raise self._requests.lost(step, error, late=late) from None
             answer = (sent.status_code, sent.headers, sent.content)
 
 

@@ -21,7 +21,7 @@ GRACE = 1.0
 
 @dataclass(frozen=True)
 class Send:
-    """A request to send within so many seconds; the generator is sent (status, headers, body)."""
+    """A request to answer within so many seconds; the generator is sent (status, headers, body)."""
 
     method: str
     path: str
@@ -33,7 +33,7 @@ class Send:
     def arguments(self) -> dict[str, Any]:
         """The arguments of httpx's ``request``."""
         headers = {"content-type": self.kind}
-        about = {"content": self.body, "headers": headers, "timeout": self.seconds}
+        about = {"content": self.body, "headers": headers, "timeout": self.seconds + GRACE}
         return {"method": self.method, "url": self.path, **about}
 
 
@@ -165,11 +165,16 @@ class Requests:
             raise self._error(status, content)
         return json.loads(content)["indexes"]
 
-    def lost(self, error: Exception) -> EndpointError:
+    def lost(self, sent: Send, error: Exception, *, late: bool) -> EndpointError:
         """Return the error for a request without a response."""
+        if late:
+            return self._late(sent.seconds, f"{type(error).__name__}; is hopfuse serve running there?")
         return EndpointError(
             f"{self.url} did not answer: {error or type(error).__name__}; is hopfuse serve running there?"
         )
+
+    def _late(self, seconds: float, reason: str) -> EndpointError:
+        return EndpointError(f"{self.url} did not answer within the timeout of {seconds:.3g} s: {reason}")
 
     def _answered(self, method: str, path: str, stated: dict[str, Any] | None, timeout: float | None) -> Steps:
         """Send JSON, or no body; return the JSON of the response."""
@@ -185,15 +190,18 @@ class Requests:
         kind: str = JSON,
     ) -> Steps:
         """Send a request until it is accepted; return the response's body. ``make`` makes a body with the time left."""
-        end = time.monotonic() + (self._timeout if timeout is None else timeout)
+        seconds = self._timeout if timeout is None else timeout
+        end = time.monotonic() + seconds
         while True:
             left = end - time.monotonic()
             if left <= 0:
-                raise EndpointError(f"{self.url} did not answer in time; give a larger timeout")
+                raise self._late(seconds, "give a larger one")
             body = None if make is None else make({"timeout_ms": max(1, int(1000 * left))})
-            status, headers, content = yield Send(method, path, body, left + GRACE, kind)
+            status, headers, content = yield Send(method, path, body, left, kind)
             if status == 200:
                 return content
+            if status == 504:
+                raise self._late(seconds, _message(content))
             wait = headers.get("retry-after", "")
             if status not in (429, 503) or not wait.isdecimal() or time.monotonic() + int(wait) >= end:
                 raise self._error(status, content)
@@ -201,15 +209,20 @@ class Requests:
 
     def _error(self, status: int, content: bytes) -> Exception:
         """Return the error for a response: InputError if the request is at fault."""
-        try:
-            message = str(json.loads(content)["error"]["message"])
-        except (ValueError, KeyError, TypeError):
-            message = content[:200].decode("utf-8", "replace")
+        message = _message(content)
         if status == 415:
             return _UnsupportedError(message)
         if status in FAULTS:
             return InputError(message)
         return EndpointError(f"{self.url} answered {status}: {message}")
+
+
+def _message(content: bytes) -> str:
+    """Return the message of an error's body."""
+    try:
+        return str(json.loads(content)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return content[:200].decode("utf-8", "replace")
 
 
 def _settings(

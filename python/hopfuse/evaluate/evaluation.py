@@ -88,7 +88,7 @@ class Evaluation:
         In the order given.
     baseline : str or None
     groups : tuple of Group
-        All queries first, then one group per number of hops.
+        All queries first, then one group per number of hops; no further group if no query's hops are known.
     ids : tuple of str, B entries
         The queries.
     per_query : mapping of run to mapping of metric to ndarray of float64, shape (B,)
@@ -259,7 +259,7 @@ def evaluate(
     metrics : sequence of str
         Names of :func:`parse_metric`.
     by_hops : bool
-        Also evaluate each group of queries with the same number of hops.
+        Also evaluate each group of queries with the same number of hops, if any is known.
     baseline : str, optional
         One of the runs. Every other run is compared with it under each metric: wins and losses, the mean
         difference with its paired bootstrap interval, and the p-value of McNemar's exact test (values of 0 and 1)
@@ -339,7 +339,7 @@ def _per_query(run: str, hits: Hits | Run, qrels: Qrels, metrics: list[Metric]) 
 
 def _split(qrels: Qrels, by_hops: bool) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     yield "all", np.ones(len(qrels), bool)
-    if by_hops:
+    if by_hops and qrels.num_hops.any():
         for hops in np.unique(qrels.num_hops).tolist():
             label = "hops unknown" if hops == 0 else "1 hop" if hops == 1 else f"{hops} hops"
             yield label, qrels.num_hops == hops

@@ -20,11 +20,11 @@ class NumberedWords(NamedTuple):
     mentions: list[tuple[int, int]]
 
 
-def read_words(extractions: Sequence[Extraction], first: int) -> NumberedWords:
+def read_words(extractions: Sequence[Extraction], first: int, info: WordInfo | None = None) -> NumberedWords:
     """Return the words of all passages as the entities ``first``, ``first + 1``, ...
 
     Words are numbered in the order of first occurrence. The name of a word is its most frequent form, in a tie the
-    first one.
+    first one. ``info`` describes how words are read if there are no passages.
 
     Raises
     ------
@@ -34,7 +34,8 @@ def read_words(extractions: Sequence[Extraction], first: int) -> NumberedWords:
     number: dict[str, int] = {}
     forms: list[Counter[str]] = []
     mentions: list[tuple[int, int]] = []
-    info = extractions[0].words.info if extractions and extractions[0].words is not None else None
+    if extractions:
+        info = None if extractions[0].words is None else extractions[0].words.info
     for passage, one in enumerate(extractions):
         if (None if one.words is None else one.words.info) != info:
             raise InputError(

@@ -144,6 +144,14 @@ def well_formed(rows: Iterable[Any]) -> tuple[tuple[Triple, ...], int]:
     return kept, len(listed) - len(kept)
 
 
+class WordExtractions(list[Extraction]):
+    """Extractions with words; ``info`` describes how words are read, even if there are no passages."""
+
+    def __init__(self, found: Iterable[Extraction], info: WordInfo) -> None:
+        super().__init__(found)
+        self.info = info
+
+
 def listed_passages(source: Any) -> list[Passage]:
     """Return passages from a path, an Arrow table or mappings, as for :meth:`hopfuse.Index.build`.
 

@@ -11,7 +11,7 @@ from ..errors import InputError
 from ._sequence import neighbours
 from ._word_table import read_words
 from .canonical import Labels, NameTable, canonical_key
-from .extraction import Extraction, Triple
+from .extraction import Extraction, Triple, WordExtractions
 from .facts import Fact, resolve_conflicts
 from .memory import Memory
 from .relations import Predicates
@@ -29,7 +29,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     Parameters
     ----------
     extractions : iterable of Extraction
-        With distinct ids.
+        With distinct ids. What a :class:`WordReader` returns keeps its settings even if there are no passages.
     predicates : Predicates, optional
 
     Returns
@@ -95,7 +95,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
         written = writings[key].most_common(1)[0][0]
         facts.append(Fact(a, written, b, predicates.family(written), tuple(passages)))
     names, aliases = table.names()
-    words = read_words(read, len(names))
+    words = read_words(read, len(names), extractions.info if isinstance(extractions, WordExtractions) else None)
     columns = zip(*((one.id, one.title, one.text) for one in read), strict=True)
     ids, titles, texts = columns if read else ((), (), ())
     kinds = tuple(labels.of(entity) for entity in range(len(names)))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..io.files import existing_file
 from ..io.json_lines import json_objects, parse_json
 from .extraction import Extraction, well_formed
 
@@ -56,7 +57,7 @@ def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None 
     >>> found.title, found.entities, found.malformed
     ('Ada', ('Ada',), 1)
     """
-    file = _existing(path)
+    file = existing_file(Path(path), "facts")
     suffix = file.suffix.lower()
     if suffix == ".json":
         if passages is not None:
@@ -66,7 +67,7 @@ def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None 
         raise InputError(f"{file} has the suffix {file.suffix!r}; allowed: .json (HippoRAG's format), .jsonl")
     if passages is None:
         raise InputError(f"{file.name} needs passages=, a .jsonl file of id, title and text")
-    return _joined(file, _existing(passages))
+    return _joined(file, existing_file(Path(passages), "passages"))
 
 
 def _documents(file: Path) -> list[Extraction]:
@@ -127,10 +128,3 @@ def _distinct(found: list[Extraction], file: Path) -> list[Extraction]:
             raise InputError(f"{file}: two passages have the id {extraction.id!r}; ids must be distinct")
         seen.add(str(extraction.id))
     return found
-
-
-def _existing(path: str | PathLike[str]) -> Path:
-    file = Path(path)
-    if not file.is_file():
-        raise InputError(f"there is no file {str(file)!r}")
-    return file

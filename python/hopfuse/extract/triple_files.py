@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from ..errors import InputError
+from ..io.files import read_text
 from ..io.readers import read_table
 from ..io.tables import Spec, texts
 from .extraction import Extraction, Triple
@@ -95,14 +96,8 @@ def described(triples: Iterable[Triple]) -> list[Extraction]:
 
 
 def _n_triples(file: Path) -> list[Triple]:
-    if not file.is_file():
-        raise InputError(f"triples: there is no file {str(file)!r}")
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not UTF-8: {error}") from None
     found = []
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(read_text(file, "triples").split("\n"), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         where, match = f"{file}, line {number}", _STATEMENT.fullmatch(line)

@@ -13,7 +13,7 @@ from ..lexical import listed_stopwords, snowball_stemmer
 from ._folding import FoldedText, fold, fold_with_offsets
 from ._spacy_model import check_lengths, loaded_model
 from ._tokens import tokens
-from .extraction import Extraction, Progress, Words, listed_passages
+from .extraction import Extraction, Progress, WordExtractions, Words, listed_passages
 from .gazetteer import Kind, Match
 
 LANGUAGE = "english"
@@ -113,7 +113,7 @@ class WordReader:
         """How words are read, as an index stores it."""
         return self._info
 
-    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
+    def read(self, passages: Any, *, progress: Progress | None = None) -> WordExtractions:
         """Return the words in the title and text of each passage.
 
         Parameters
@@ -126,7 +126,7 @@ class WordReader:
         Returns
         -------
         list of Extraction
-            In the order of the passages.
+            In the order of the passages; its ``info`` is the reader's.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class WordReader:
         ]
         return self.add(rows, progress=progress)
 
-    def add(self, extractions: Iterable[Extraction], *, progress: Progress | None = None) -> list[Extraction]:
+    def add(self, extractions: Iterable[Extraction], *, progress: Progress | None = None) -> WordExtractions:
         """Return extractions of another reader with the words of their passages added.
 
         Examples
@@ -161,7 +161,7 @@ class WordReader:
             found.append(replace(one, words=Words(self._info, tuple(forms), tuple(forms.values()))))
             if progress is not None:
                 progress(len(found), len(listed))
-        return found
+        return WordExtractions(found, self._info)
 
     def words(self, texts: Sequence[str]) -> list[list[Word]]:
         """Return the words of each text, in order: ``key``, ``form``, ``start`` and ``end`` in the text.

@@ -34,8 +34,10 @@ STATEMENTS = Spec(
 )
 #: The meaning of heads and tails in a table of facts.
 FACT_ENDS = ("name", "node")
-PASSAGES = Spec("passages", ("text",), ("title", "id", "metadata"), ("id", "text", "title"), others=True)
-METADATA = Spec("metadata", ("metadata",), ("id",), ("id", "metadata"), others=True)
+#: BEIR's name of the column of ids.
+_BEIR = {"_id": "id"}
+PASSAGES = Spec("passages", ("text",), ("title", "id", "metadata"), ("id", "text", "title"), others=True, aliases=_BEIR)
+METADATA = Spec("metadata", ("metadata",), ("id",), ("id", "metadata"), others=True, aliases=_BEIR)
 ENTITIES = Spec("entities", ("name",), (), ("name",), others=True)
 EDGES = Spec(
     "graph", ("src", "dst"), ("type", "weight", "passage"), ("src", "dst", "type", "weight", "passage"), others=False

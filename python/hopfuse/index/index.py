@@ -86,12 +86,13 @@ class Index(Contents):
             A database or another store of ``hopfuse.stores``, instead of passages, vectors, graph, entities, aliases
             and facts. Its texts and vectors go to temporary files, from which :meth:`save` copies them.
         passages : path, Arrow table, or iterable of mappings
-            P rows, possibly none, with ``text`` (str) and, optionally, ``title`` (str, by default empty), ``id``
-            (distinct, all str or all int; by default the row number) and ``metadata`` (a mapping of column names to
-            values: bool, int, float, str, a datetime with a time zone or a list of str; absent or None is missing; in a
-            file a JSON object or a Parquet struct). Other columns are ignored. A path has the suffix ``.jsonl``,
-            ``.tsv`` (no quoting; a first line that contains a column name is a header; without one the columns are id,
-            text, title; ids are str) or ``.parquet``. Parquet and Arrow tables need the extra ``arrow``.
+            P rows, possibly none, with ``text`` (str) and, optionally, ``title`` (str, by default empty), ``id``, which
+            BEIR names ``_id`` (distinct, all str or all int; by default the row number), and ``metadata`` (a mapping of
+            column names to values: bool, int, float, str, a datetime with a time zone or a list of str; absent or None
+            is missing; in a file a JSON object or a Parquet struct). Other columns are ignored. A path has the suffix
+            ``.jsonl``, ``.tsv`` (no quoting; a first line that contains a column name is a header; without one the
+            columns are id, text, title; ids are str) or ``.parquet``. Parquet and Arrow tables need the extra
+            ``arrow``.
         metadata_types : mapping of str to str, optional
             Types of metadata columns: ``"bool"``, ``"int64"``, ``"float64"``, ``"string"``, ``"timestamp"`` or
             ``"strings"`` (a list of strings). These columns come first, in this order. The type of any other column is

@@ -21,7 +21,6 @@ from .sections import Section
 #: Returns a key for each name; spellings of the same thing have the same key.
 Keys = Callable[[Sequence[str]], Sequence[str]]
 
-
 #: The types of ids of passages.
 ID_TYPES = (str, int, np.integer)
 #: The arrays of a batch that change aliases, in the order in which they apply.
@@ -123,8 +122,8 @@ class Names:
             slot = self._passages.get(id)
             if slot is not None and slot not in gone:
                 raise InputError(
-                    f"{where(at)}: a passage has the id {id!r} already; to replace it, use replace_passages or "
-                    "hopfuse add --replace"
+                    f"{where(at)}: a passage has the id {id!r} already; give another id, or the option 'replace' to "
+                    "replace the passage"
                 )
 
     def has_entity(self, name: str, gone: Collection[int] = ()) -> bool:

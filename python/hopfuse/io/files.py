@@ -78,6 +78,14 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+def read_text(path: Path, what: str) -> str:
+    """Return the text of a UTF-8 file, without a byte-order mark; ``what`` names the option or argument in errors."""
+    try:
+        return existing_file(path, what).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{what}: {path} cannot be read as UTF-8 text: {error}") from None
+
+
 def existing_file(path: Path, what: str) -> Path:
     """Return the path if it is a file; ``what`` names the option or argument in errors."""
     if not path.is_file():

@@ -16,7 +16,7 @@ from .json_lines import parse_json
 from .parquet import check_group, open_parquet
 
 BATCH = 1024
-COLUMNS = ("id", "text", "question", "entities", "vector")
+COLUMNS = ("id", "_id", "text", "question", "entities", "vector")
 TEXT_KEYS = ("text", "question")
 
 
@@ -32,8 +32,8 @@ class Query(NamedTuple):
 def read_queries(path: Path) -> Iterator[Query]:
     """Yield the rows of a .jsonl or .parquet file, in order, without holding the file in memory.
 
-    Columns: ``id`` (str or int), ``text`` or ``question``, ``entities`` (a list of names, or of the
-    index's entity numbers), ``vector`` (a list of numbers), all optional; others are ignored.
+    Columns: ``id``, which BEIR names ``_id`` (str or int), ``text`` or ``question``, ``entities`` (a list of names,
+    or of the index's entity numbers), ``vector`` (a list of numbers), all optional; others are ignored.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def opened(path: Path) -> Any:
 def _query(row: Any, number: int, where: str) -> Query:
     if not isinstance(row, dict):
         raise InputError(f"{where} is a {type(row).__name__}; a query is an object with id, text and entities")
-    id, entities, vector = row.get("id"), row.get("entities"), row.get("vector")
+    id, entities, vector = row.get("id", row.get("_id")), row.get("entities"), row.get("vector")
     texts = [row[key] for key in TEXT_KEYS if row.get(key) is not None]
     if id is not None and (isinstance(id, bool) or not isinstance(id, (str, int))):
         raise InputError(f"{where} has the id {id!r}; an id is a string or an integer")

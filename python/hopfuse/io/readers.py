@@ -74,7 +74,7 @@ def read_tsv(path: Path, spec: Spec) -> Table:
         for name in spec.known:
             columns[name].append(row.get(name))
         count += 1
-    return make_table(spec, dict(columns), count, lambda i: f"{path}, line {i + 1 + header}", textual=True)
+    return make_table(spec, dict(columns), count, lambda i: f"{path}, line {i + 1 + header}", names or (), textual=True)
 
 
 def _is_header(fields: Sequence[str], spec: Spec, where: str) -> bool:
@@ -135,14 +135,14 @@ def read_parquet(path: Path, spec: Spec) -> Table:
     kept = [name for name in names if name in spec.known]
     groups = [{name: _arrow_values(table.column(name)) for name in kept} for table in read_groups(file, path, kept)]
     columns = {name: _joined([group[name] for group in groups]) for name in kept}
-    return make_table(spec, columns, int(file.metadata.num_rows), lambda i: f"{path}, row {i}")
+    return make_table(spec, columns, int(file.metadata.num_rows), lambda i: f"{path}, row {i}", names)
 
 
 def _from_arrow(arrow_table: Any, spec: Spec, where: Callable[[int], str]) -> Table:
     names = list(arrow_table.column_names)
     _check_names(names, spec)
     columns = {name: _arrow_values(arrow_table.column(name)) for name in names if name in spec.known}
-    return make_table(spec, columns, int(arrow_table.num_rows), where)
+    return make_table(spec, columns, int(arrow_table.num_rows), where, names)
 
 
 def _check_names(names: Sequence[str], spec: Spec) -> None:

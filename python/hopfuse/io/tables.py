@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,7 +24,7 @@ class Spec:
     """The columns of a kind of table.
 
     ``positional`` is their order in a TSV file without a header. If ``others`` is True, unknown columns are ignored;
-    else they are an error.
+    else they are an error. ``aliases`` are other names of columns: the column's own name for each.
     """
 
     what: str
@@ -32,11 +32,12 @@ class Spec:
     optional: tuple[str, ...]
     positional: tuple[str, ...]
     others: bool
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def known(self) -> tuple[str, ...]:
         """All columns that are read."""
-        return self.required + self.optional
+        return (*self.required, *self.optional, *self.aliases)
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Table:
     textual : bool
         All values are strings (TSV), and numbers must be parsed.
     unread : tuple of str
-        Other keys of the first row.
+        The other columns that were given; of mappings, the other keys of the first row.
     """
 
     what: str
@@ -74,7 +75,7 @@ def from_rows(rows: Iterable[Any], spec: Spec, where: Callable[[int], str]) -> T
     names = spec.known
     columns: dict[str, list[Any]] = {name: [] for name in names}
     known = set(names)
-    unread: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
     count = 0
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -82,22 +83,33 @@ def from_rows(rows: Iterable[Any], spec: Spec, where: Callable[[int], str]) -> T
         if not spec.others and not known.issuperset(row):
             refuse_unknown(row, spec, where(i))
         if not i:
-            unread = tuple(str(name) for name in row if name not in known)
+            given = tuple(map(str, row))
         for name in names:
             columns[name].append(row.get(name))
         count = i + 1
-    return replace(make_table(spec, dict(columns), count, where), unread=unread)
+    return make_table(spec, dict(columns), count, where, given)
 
 
 def make_table(
-    spec: Spec, columns: dict[str, Any], num_rows: int, where: Callable[[int], str], textual: bool = False
+    spec: Spec,
+    columns: dict[str, Any],
+    num_rows: int,
+    where: Callable[[int], str],
+    given: Iterable[str],
+    textual: bool = False,
 ) -> Table:
-    """Return a table without the optional columns that no row has."""
+    """Return a table without the optional columns that no row has; ``given`` are the names of all columns."""
     absent = [name for name, values in columns.items() if isinstance(values, list) and all(v is None for v in values)]
     for name in absent:
         if name not in spec.required:
             del columns[name]
-    return Table(spec.what, columns, num_rows, where, textual)
+    unread = {name for name in given if name not in spec.known}
+    for alias, name in spec.aliases.items():
+        if name in columns and alias in columns:
+            unread.add(alias)
+        if alias in columns:
+            columns.setdefault(name, columns.pop(alias))
+    return Table(spec.what, columns, num_rows, where, textual, tuple(name for name in given if name in unread))
 
 
 def refuse_unknown(names: Iterable[Any], spec: Spec, where: str) -> NoReturn:

@@ -14,7 +14,7 @@ from ..evaluate.sweep import Options, Sweep, Trial
 from .text import COMPARISON_COLUMNS, comparison_cells, estimate_cells, group_title, p_text, printable, render
 
 if TYPE_CHECKING:
-    import rich.table
+    import rich.console
 
 #: Titles of sections whose name does not explain the columns.
 _TITLES = {"pools": "pools: share of the gold lost, by size"}
@@ -57,8 +57,8 @@ class Table:
     rows: tuple[Row, ...]
     text_columns: int = 1
 
-    def to_rich(self) -> rich.table.Table:
-        """Return the table for a terminal, with control characters escaped (:func:`printable`).
+    def to_rich(self) -> rich.console.Group:
+        """Return title and table for a terminal, with control characters escaped (:func:`printable`).
 
         Raises
         ------
@@ -67,13 +67,12 @@ class Table:
         """
         try:
             from rich.box import SIMPLE_HEAD
+            from rich.console import Group
             from rich.table import Table as RichTable
             from rich.text import Text
         except ModuleNotFoundError as error:
             raise MissingExtraError("rich", "report", "showing tables in a terminal") from error
         made = RichTable(
-            title=Text(printable(self.title), style="bold"),
-            title_justify="left",
             box=SIMPLE_HEAD,
             show_edge=False,
             pad_edge=False,
@@ -88,7 +87,7 @@ class Table:
         styles = {"heading": "bold", "dropped": "dim"}
         for row in self.rows:
             made.add_row(*(Text(printable(cell)) for cell in row.cells), style=styles.get(row.kind))
-        return made
+        return Group(Text(printable(self.title), style="bold"), made)  # a title in the table would wrap at its width
 
     def to_html(self) -> str:
         """Return the table as escaped HTML.

@@ -41,6 +41,8 @@ class RequestShare:
     fields: frozenset[str]
     #: Whether a trace may name passages that the filter hides.
     sees_all: bool = True
+    #: Whether it is searched to warm up, which no metric counts.
+    warms_up: bool = False
 
 
 class Runner:
@@ -83,11 +85,12 @@ class Runner:
         for share in payloads:
             results.append([_result(plan, found, b, share) for b in range(at, at + len(share.queries))])
             at += len(share.queries)
-        parts = self._metrics.parts
-        parts["prepare"].observe(prepared - began)
-        parts["recipe"].observe(searched - prepared)
-        parts["passages"].observe(time.perf_counter() - searched)
-        self._metrics.queries.labels(plan.snapshot.name).inc(len(queries))
+        if not payloads[0].warms_up:
+            parts = self._metrics.parts
+            parts["prepare"].observe(prepared - began)
+            parts["recipe"].observe(searched - prepared)
+            parts["passages"].observe(time.perf_counter() - searched)
+            self._metrics.queries.labels(plan.snapshot.name).inc(len(queries))
         return results
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ..errors import InputError
+from ..io.files import read_text
 from .errors import with_names
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
@@ -268,10 +269,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @classmethod
     def load(cls, path: Path, changes: Mapping[str, Any] | None = None) -> ServeConfig:
         """Return the configuration in a file; its paths are relative to the folder of the file."""
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path} cannot be read as UTF-8 text: {error}") from None
+        text = read_text(path, "the configuration")
         try:
             config = cls.read(text, changes)
         except InputError as error:

@@ -187,6 +187,7 @@ class Service:
         if self._alone and (before is None or before.index.generation != snapshot.index.generation):
             self._freeze()
         self.metrics.seq.labels(snapshot.name).set(snapshot.seq)
+        self.metrics.queries.labels(snapshot.name)  # there from the start, as 0
         self.changes.compact_if_due(snapshot.name)
 
     @staticmethod
@@ -207,7 +208,8 @@ class Service:
             first = await self._in_maker(snapshot.sample, recipe)
             plan, usual = Plan(snapshot, recipe, 10, False, False), recipe is snapshot.recipe
             for size in (1, 1, self.config.limits.batch):  # the first reads the mapped pages
-                asked, until = RequestShare([first] * size, frozenset(("title", "text"))), time.monotonic() + 3600.0
+                asked = RequestShare([first] * size, frozenset(("title", "text")), warms_up=True)
+                until = time.monotonic() + 3600.0
                 work = self.batcher.submit(plan, asked, size=size, nbytes=0, owner="", deadline=until, usual=usual)
                 await work.future
         await self._in_maker(snapshot.read_ids)
@@ -384,4 +386,5 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._maker, make, *given)
 
     def _observe(self, works: list[Work], seconds: float) -> None:
-        self.metrics.batch_queries.observe(works[0].batch)
+        if not works[0].payload.warms_up:
+            self.metrics.batch_queries.observe(works[0].batch)

@@ -13,7 +13,11 @@ from rich.console import Console
 from ... import Index
 from ...encoders import Encoder
 from ...errors import InputError
+from ...extract.extraction import ORDERED
+from ...index.build import PASSAGES
 from ...index.generations import POINTER
+from ...io.readers import read_table
+from ...io.tables import Table
 from ...lexical import BM25
 from ...stores import is_place
 from ...types.corpus import METRICS, STORAGES
@@ -131,9 +135,9 @@ def build(
 ) -> None:
     """Build an index from files or a store.
 
-    PASSAGES has rows of id, title, text and metadata (an object): .jsonl, .tsv or .parquet. Encoders, BM25 and
-    --reader words read title and text together. If there are only passages, --reader words makes a graph of their
-    words. With --reader, rows may also have document and position: consecutive passages of a document are joined.
+    PASSAGES has rows of id (or BEIR's _id), title, text and metadata (an object): .jsonl, .tsv or .parquet. Encoders,
+    BM25 and --reader words read title and text together. If there are only passages, --reader words makes a graph of
+    their words. With --reader, rows may also have document and position: consecutive passages of a document are joined.
 
     Passages are nodes 0 .. P-1 of the graph, in file order; entities are nodes P .. N-1. --from and --reader make the
     entities, edges, aliases and facts from what was extracted. A HippoRAG folder has its own passages and vectors; its
@@ -167,13 +171,14 @@ def build(
     model = None if encoder is None else make_encoder(encoder)
     options = {name: given[name] for name in ("vectors", "metric", "storage")}
     given["metadata_types"] = read_types(given["metadata_types"])
+    table = None if passages is None else _read_passages(passages, ordered=bool(given["readers"]) and source is None)
     if extracted:
-        memory = read_memory(source, passages, bounds, given, options, encodes=model is not None)
+        memory = read_memory(source, passages, table, bounds, given, options, encodes=model is not None)
         index = index_of_memory(memory, model, bounds, **options)
-        index = _with_metadata(index, passages, given["metadata_types"])
+        index = _with_metadata(index, table, given["metadata_types"])
     else:
-        assert passages is not None
-        memory, index = None, _index_of_tables(passages, model, given, options)
+        assert table is not None
+        memory, index = None, _index_of_tables(table, model, given, options)
     if conflicts is None or memory is None:
         _save(index, lexical, out)
     else:
@@ -191,7 +196,19 @@ def _save(
     Console().print(index_table(index.info() | {"generation": generation}))
 
 
-def _with_metadata(index: Index, passages: Path | None, types: dict[str, str]) -> Index:
+def _read_passages(path: Path, *, ordered: bool) -> Table:
+    """Read the file of passages, and say which of its columns are not read."""
+    table = read_table(path, ORDERED if ordered else PASSAGES)
+    if table.unread:
+        documents = "" if ordered else "; with --reader also document and position"
+        note(
+            f"Columns of {path} that are not read: {', '.join(table.unread)}. Rows have id (or _id), title, text and "
+            f"metadata (an object){documents}"
+        )
+    return table
+
+
+def _with_metadata(index: Index, passages: Table | None, types: dict[str, str]) -> Index:
     """Return the index of a memory with the metadata of the passages' file."""
     if passages is None:
         if types:
@@ -205,7 +222,7 @@ def _with_metadata(index: Index, passages: Path | None, types: dict[str, str]) -
 
 
 def _index_of_tables(
-    passages: Path, encoder: Encoder | None, given: Mapping[str, Any], options: Mapping[str, Any]
+    passages: Table, encoder: Encoder | None, given: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Index:
     nodes = None if given["nodes"] is None else read_nodes(given["nodes"])
     entities = given["entities"] if nodes is None else nodes.entities

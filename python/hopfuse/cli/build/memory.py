@@ -24,6 +24,7 @@ from ...extract import (
     read_triples,
     similar_pairs,
 )
+from ...io.tables import Table
 from ..console import note
 from .sources import FACT_READERS, make_word_reader, read_passages, reading_bar
 
@@ -35,7 +36,8 @@ ALLOWED = "a similarity in [0, 1], or one for each label: PERSON=0.85,ORG=0.8,*=
 
 def read_memory(
     source: Path | None,
-    passages: Path | None,
+    path: Path | None,
+    passages: Table | None,
     synonyms: Bounds | None,
     reading: Mapping[str, Any],
     options: Mapping[str, Any],
@@ -45,7 +47,7 @@ def read_memory(
     """Read facts from a file, or from passages with a reader, and the passages' words.
 
     ``source`` is OpenIE (``.json``, or ``.jsonl`` about ``passages``) or triples (``.tsv``, ``.nt``, ``.parquet``);
-    ``synonyms`` is from :func:`read_bounds`; ``reading`` are the options of
+    ``passages`` were read from ``path``; ``synonyms`` is from :func:`read_bounds`; ``reading`` are the options of
     :func:`hopfuse.cli.build.sources.reader_options`; ``options`` are those of :meth:`hopfuse.Index.build`.
     """
     if synonyms is not None and not encodes:
@@ -55,12 +57,12 @@ def read_memory(
         check_labels(synonyms, SpacyReader().labels if "spacy" in reading["readers"] else ())
     words = make_word_reader(reading)
     if source is not None:
-        found = _read(source, passages)
+        found = _read(source, path)
     else:
         assert passages is not None
         plain = Index.build(passages=passages, **options)  # refuses vectors that do not fit, before anything is read
         if not plain.num_passages:
-            raise InputError(f"{passages} has no passages; --reader {reading['readers'][0]} needs some to read")
+            raise InputError(f"{path} has no passages; --reader {reading['readers'][0]} needs some to read")
         if words is not None and not FACT_READERS & set(reading["readers"]):
             with reading_bar("Reading words") as progress:
                 return build_memory(words.read(passages, progress=progress))

@@ -11,7 +11,9 @@ import click
 
 from ...errors import InputError
 from ...extract import EndpointReader, Extraction, SpacyReader, WordReader
+from ...io.files import read_text
 from ...io.json_lines import json_objects
+from ...io.tables import Table
 from ..console import note, progress_bar
 from ..options import DIRECTORY, ENDPOINT_OPTIONS, endpoint_options, make_endpoint
 
@@ -29,15 +31,12 @@ class Nodes(NamedTuple):
 
 def read_nodes(path: Path) -> Nodes:
     """Read lines of node, kind and name, separated by tabs, without a header; nodes count from 0, passages first."""
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--nodes: {path} cannot be read as UTF-8 text: {error}") from None
+    text = read_text(path, "--nodes")
     lines = text.removesuffix("\n").split("\n") if text else []
     passages = 0
     entities: list[str] = []
     for node, line in enumerate(lines):
-        fields = line.removesuffix("\r").split("\t")
+        fields = line.split("\t")
         if len(fields) != 3 or fields[0] != str(node) or fields[1] not in KINDS:
             raise InputError(
                 f"{path}, line {node + 1} is {line[:80]!r}; it must be {node}, {' or '.join(KINDS)} and a name, "
@@ -118,8 +117,8 @@ def make_word_reader(options: Mapping[str, Any]) -> WordReader | None:
     return WordReader(None if language == "none" else language, tagger=options["tagger"])
 
 
-def read_passages(passages: Path, options: Mapping[str, Any]) -> list[Extraction]:
-    """Return what a reader of facts finds in the passages of a file."""
+def read_passages(passages: Table, options: Mapping[str, Any]) -> list[Extraction]:
+    """Return what a reader of facts finds in passages."""
     reader = make_fact_reader(options)
     with reading_bar("Reading") as progress:
         return reader.read(passages, progress=progress)

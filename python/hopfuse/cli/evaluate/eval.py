@@ -51,7 +51,8 @@ def evaluate_runs(
     answered = ("answer_em", "answer_f1") if _all_answer(inputs.runs, inputs.qrels) else ()
     evaluation = evaluate(inputs.qrels, inputs.runs, metrics or (*DEFAULT_METRICS, *answered), baseline=baseline)
     record = {"split": split, **evaluation.to_dict(per_query=True)}
-    write_results("eval", judgements, whole, inputs, evaluation, notes(whole, split), record, options)
+    said = notes(whole, split, evaluation.metrics)
+    write_results("eval", judgements, whole, inputs, evaluation, said, record, options)
 
 
 def _all_answer(runs: Mapping[str, Run], qrels: Qrels) -> bool:

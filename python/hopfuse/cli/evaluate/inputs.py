@@ -137,14 +137,21 @@ def part(inputs: EvaluationInputs, split: str) -> EvaluationInputs:
     return inputs._replace(qrels=inputs.qrels.take(rows), runs=runs)
 
 
-def notes(inputs: EvaluationInputs, split: str) -> list[str]:
-    """Return sentences on which queries are counted, and what is left out."""
+def notes(inputs: EvaluationInputs, split: str, metrics: Sequence[str]) -> list[str]:
+    """Return sentences on which queries are counted, and what the metrics leave out."""
     total, kept = len(inputs.qrels), part(inputs, split).qrels
     half = "" if split == "all" else f", the {split} half (by MD5 of the id) of {total:,}"
     lines = [f"{counted(len(kept), 'query')}{half}"]
     without = sum(not gold for gold in kept.gold)
     if without:
         lines.append(f"{without:,} have no relevant passage; ranking metrics leave them out")
+    for kind, what, unknown in (
+        ("last_hop", "a known last hop", kept.num_without_last_hop),
+        ("hops_recovered", "known hops", sum(not hops for hops in kept.hops)),
+    ):
+        leaving = [name for name in metrics if name.startswith(kind)]
+        if leaving and unknown:
+            lines.append(f"{counted(unknown, 'query')} without {what}: left out of {', '.join(leaving)}")
     if any(run.texts is not None for run in inputs.runs.values()):
         unanswered = sum(not answers for answers in findable_answers(kept))
         lines.append(

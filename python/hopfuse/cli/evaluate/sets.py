@@ -20,6 +20,7 @@ from ...encoders import Encoder
 from ...errors import InputError
 from ...evaluate import JudgedSet, join_hits, sweep_sets
 from ...evaluate.sweep import Options
+from ...io.files import read_text
 from ...io.queries import count_queries
 from ...report import printable, sets_tables
 from ...types import Hits
@@ -83,9 +84,10 @@ def sweep_recipe(
 
 def read_sets(path: Path) -> dict[str, SetFiles]:
     """Return the sets of a TOML file, one table each; paths are relative to the file's folder."""
+    text = read_text(path, "--sets")
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f"--sets: {path} cannot be read as TOML: {error}") from None
     if not tables:
         raise InputError(f"--sets: {path} has no set; give tables such as {EXAMPLE}")

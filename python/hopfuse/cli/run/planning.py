@@ -20,6 +20,7 @@ from ...offline.files import fingerprints
 from ...offline.plan import index_record, versions, with_rows
 from ...recipes import RECIPES
 from ..config_options import option_files
+from ..console import note
 from ..recipes import check_names, read_files
 from .scorer import QueryScorer
 
@@ -124,7 +125,10 @@ def planned(
                 "with --restart of hopfuse score, or choose another folder"
             )
         return before, scorer
-    return with_rows(plan, queries, _checked(scorer, queries, names), part_rows), scorer
+    rows = _checked(scorer, queries, names)
+    if not rows:
+        note(f"{'Standard input' if stdin else queries} has no queries, so the result has no rows")
+    return with_rows(plan, queries, rows, part_rows), scorer
 
 
 def _checked(scorer: QueryScorer, queries: Path, names: bool) -> int:

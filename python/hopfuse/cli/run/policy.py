@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ...errors import InputError
+from ...io.files import read_text
 from ...recipes import Policy
 from ..files import check_outputs, write_all
 from ..options import FILE
@@ -48,10 +49,9 @@ def read_policy(path: Path | None) -> Policy:
     """Return the policy of a file, or the default one; errors name the file."""
     if path is None:
         return Policy()
+    text = read_text(path, "the policy")
     try:
-        return Policy.from_toml(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read as UTF-8 text: {error}") from None
+        return Policy.from_toml(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 

@@ -309,6 +309,8 @@ def _runner(
 def _made(folder: Folder, parts: Sequence[int], opening: Any, runner: Callable[..., Made], **how: Any) -> Made:
     plan = folder.plan
     total = sum(end - first for first, end in map(plan.row_range, parts))
+    recipe = plan.scoring["recipe"]
+    note(f"Scoring {counted(total, 'query')} by {recipe}, in {counted(len(parts), 'part')} in {folder.path}")
     with progress_bar() as bar:
         task = bar.add_task("Scoring", total=total)
         done = False

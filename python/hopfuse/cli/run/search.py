@@ -19,6 +19,7 @@ from ...extract import QuestionMatcher
 from ...io.npy import read_npy
 from ...recipes import Hit
 from ...report import printable
+from ...report.text import shorten
 from ..console import json_text
 from ..options import FILE, case_option, encoder_for, encoder_option, index_argument, k_option
 from ..recipes import (
@@ -32,6 +33,9 @@ from ..recipes import (
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+#: Most characters of a text without --full.
+TEXT = 160
 
 
 class Answer(NamedTuple):
@@ -69,13 +73,16 @@ def question_options(command: F) -> F:
 
 @click.command()
 @question_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def search(as_json: bool, **options: Any) -> None:
+@click.option("--full", is_flag=True, help="Print whole texts.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with whole texts.")
+def search(full: bool, as_json: bool, **options: Any) -> None:
     """Print the passages that best answer QUESTION.
 
-    Each has its rank, score, id, title and text. The question is encoded by the encoder that the index was built with,
-    unless --encoder names another.
+    Each has its rank, score, id, title and the beginning of its text. The question is encoded by the encoder that the
+    index was built with, unless --encoder names another.
     """
+    if full and as_json:
+        raise InputError("--full is given with --json, which has whole texts; leave it out")
     question = options["question"]
     _, found, answer = ask(options)
     hits: list[Hit] = found[0]
@@ -88,7 +95,8 @@ def search(as_json: bool, **options: Any) -> None:
         line = Text.assemble(f"{rank}. {hit.score:.4f}  ", (printable(str(hit.id)), "cyan"), "  ")
         console.print(line.append(printable(hit.title), "bold"), soft_wrap=True, highlight=False)
         if hit.text:
-            console.print(Padding(Text(printable(hit.text)), (0, 0, 0, 3), expand=False), highlight=False)
+            text = Text(printable(hit.text if full else shorten(" ".join(hit.text.split()), TEXT)))
+            console.print(Padding(text, (0, 0, 0, 3), expand=False), highlight=False)
     if not hits:
         console.print("Nothing was found.")
     if answer is not None:
