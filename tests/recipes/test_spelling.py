@@ -82,7 +82,7 @@ def test_a_question_in_lower_case_is_searched_as_it_would_be_written(index, kind
     asked = {"k": 3} if allow is None else {"k": 3, "allow": np.array(allow)}
     written = recipe.search([WRITTEN, "Is St. Louis a place?"], **asked)
     for change in (str.lower, str.upper):
-        found = recipe.search([change(WRITTEN), change("Is St Louis a place?")], **asked)
+        found = recipe.search(np.array([change(WRITTEN), change("Is St Louis a place?")]), **asked)
         assert found.hits.ids.tolist() == written.hits.ids.tolist()
         assert found.hits.scores.tolist() == written.hits.scores.tolist()
     assert all(text in (WRITTEN, "Is St. Louis a place?") for texts in encoder.asked for text in texts)

@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...index import Index
 from ...types import Seeds
 from .seeding import Seed
-from .spelling import is_one_case
+from .spelling import is_one_case, spelled
 
 MIN_SEED_WIDTH = 8
 """The smallest width of a row of seeds. Few widths need few recordings."""
@@ -63,11 +63,28 @@ def question_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vec
     return array
 
 
-def shared_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vectors: Any) -> NDArray[Any] | None:
-    """Return the questions' vectors, (B, d); None if the encoder is to read them with their names (:func:`spelled`)."""
-    if vectors is None and encoder is not None and any(map(is_one_case, queries or ())):
-        return None
-    return question_vectors(encoder, queries, vectors)
+def shared_vectors(
+    encoder: Encoder | None, queries: Sequence[str] | None, vectors: Any
+) -> tuple[NDArray[Any] | None, int]:
+    """Return the questions' vectors, (B, d), and B; no vectors if the encoder is to read questions with their names."""
+    if vectors is None and encoder is not None and queries is not None and any(map(is_one_case, queries)):
+        return None, len(queries)
+    found = question_vectors(encoder, queries, vectors)
+    return found, len(found)
+
+
+def named_vectors(
+    shared: NDArray[Any] | None,
+    encoder: Encoder | None,
+    queries: Sequence[str] | None,
+    mentions: Sequence[Sequence[Any]] | None,
+    index: Index,
+) -> NDArray[Any]:
+    """Return ``shared``, (B, d); if None, the encoder's vectors of the questions with their names (:func:`spelled`)."""
+    if shared is not None:
+        return shared
+    texts = queries if queries is None or mentions is None else spelled(queries, mentions, index)
+    return question_vectors(encoder, texts, None)
 
 
 def padded(seeds: list[list[Seed]], num_passages: int) -> Seeds:

@@ -31,9 +31,8 @@ from .._parts.filters import View, only
 from .._parts.frozen import FrozenRecipe, joined
 from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
-from .._parts.questions import check_texts, index_encoder, padded, question_vectors, shared_vectors
+from .._parts.questions import check_texts, index_encoder, named_vectors, padded, shared_vectors
 from .._parts.seeding import EntitySeeder, Seed
-from .._parts.spelling import spelled
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import HybridRRFConfig
@@ -258,9 +257,8 @@ class HybridRRF(FrozenRecipe):
         mentions = None
         if self.index.graph is not None:
             mentions = question_mentions(self.matcher, queries, entities, batch)
-        if asked is None and self.index.corpus is not None:
-            texts = queries if queries is None or mentions is None else spelled(queries, mentions, self.index)
-            asked = question_vectors(self.encoder, texts, None)
+        if self.index.corpus is not None:
+            asked = named_vectors(asked, self.encoder, queries, mentions, self.index)
         backend, seeds = placement().backend, list[list[Seed]]()
         if mentions is not None:
             seeds = self._seeder.seeds(mentions, asked, backend=backend, threads=self.threads)
@@ -292,4 +290,4 @@ class HybridRRF(FrozenRecipe):
                 raise InputError(
                     f"{name}= is given, and the index has no {part}; leave it out, or build it with {part}="
                 )
-        return None if self.index.corpus is None else shared_vectors(self.encoder, queries, vectors)
+        return None if self.index.corpus is None else shared_vectors(self.encoder, queries, vectors)[0]

@@ -35,16 +35,9 @@ from .._parts.frozen import joined
 from .._parts.isolated import joined_seeds
 from .._parts.lexical import LexicalLeg, check_leg, lexical_length, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
-from .._parts.questions import (
-    check_texts,
-    index_encoder,
-    padded,
-    question_vectors,
-    shared_vectors,
-)
+from .._parts.questions import check_texts, index_encoder, named_vectors, padded, shared_vectors
 from .._parts.recorded import RecordedCores, RecordedRecipe
 from .._parts.seeding import EntitySeeder
-from .._parts.spelling import spelled
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import LEXICAL_K, PhaseGraphConfig
@@ -286,8 +279,7 @@ class PhaseGraph(RecordedRecipe):
         k = self._k(k)
         if queries is not None:
             check_texts(queries)
-        asked = shared_vectors(self.encoder, queries, vectors)
-        batch = len(queries or ()) if asked is None else len(asked)
+        asked, batch = shared_vectors(self.encoder, queries, vectors)
         view = self._views.read(allow, batch, allow_scope)
         if view is not None and allow_scope == "isolated" and batch:
             given = {"queries": queries, "vectors": asked, "entities": entities}
@@ -296,8 +288,7 @@ class PhaseGraph(RecordedRecipe):
             rows = [group.part.passages for group, _ in groups]
             return PhaseGraphResult(**joined(self.index, groups, batch, k, rows), seeds=starts)
         mentions, (backend, records) = question_mentions(self.matcher, queries, entities, batch), placement()
-        if asked is None:
-            asked = question_vectors(self.encoder, spelled(queries or (), mentions, self.index), None)
+        asked = named_vectors(asked, self.encoder, queries, mentions, self.index)
         seeds = self._seeder.seeds(mentions, asked, backend=backend, threads=self.threads)
         starts = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow
