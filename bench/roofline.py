@@ -82,6 +82,11 @@ NODE_SECONDS, BANDWIDTH_SHARE, SECTOR, PASS_BYTES = 1.5e-6, 0.8, 32, 1 << 23
 #: Entries of the hub and of a segment; cycles per entry or segment of a chain, and per turn of a block that scans
 #: candidates (on an H200, 7,813 turns took 5.88 ms).
 HUB, SEGMENT, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 64, 125, 1500, 128
+#: Float64 instructions of the certificate, read from the kernels: for each entry, whatever the lanes (its weight by 1 /
+#: degree), for each entry and lane (a product and a sum), for each node and lane (the mass, the scores, the residual and its
+#: bound); and, also of each measured pass, for each thread, of the 256 that share a tile of 64 nodes (its sum in
+#: float64, and joining it).
+ENTRY_DOUBLES, ENTRY_LANE_DOUBLES, NODE_LANE_DOUBLES, THREAD_DOUBLES, THREADS_PER_NODE = 1, 1, 7, 3, 256 / 64
 #: The blocks that share a lane's candidates, as in backends/cuda/ppr_topk.py, and how often they are scanned.
 SPLIT_BLOCKS, SPLIT_CANDIDATES, KEPT, SCANS = 1056, 1 << 10, 128, 2
 #: Float32 operations of a GPU for each byte that it gathers from L2: 256 and 16 in a cycle of a multiprocessor.
@@ -128,14 +133,16 @@ def parts(size: Size, card: Card) -> dict[str, float]:
     rate, state = BANDWIDTH_SHARE * card.bandwidth * 1e9, 4.0 * size.nodes * lanes
     entries, gathers = size.stored * 8 + size.nodes * 20, gather_bytes(size, card, lanes, 4)
     one = entries + 2 * state + gathers
-    # A widening and a product per entry; the same per entry and lane.
-    doubles = 2.0 * size.stored * (LANES + blocks) / (card.flops * card.double / 2 * 1e12)
+    joins = blocks * THREAD_DOUBLES * THREADS_PER_NODE * size.nodes
+    doubles = size.stored * (ENTRY_DOUBLES * blocks + ENTRY_LANE_DOUBLES * LANES)
+    doubles += NODE_LANE_DOUBLES * size.nodes * LANES + joins
+    double_rate = card.flops * card.double / 2 * 1e12
     scan = size.vectors / splits(size.vectors, lanes) / LOOK_THREADS * LOOK_CYCLES
     masked = size.stored * 9 + gathers + 24.0 * size.nodes * lanes + 32.0 * size.nodes * lanes
     masked += PASSES * state + gather_bytes(size, card, lanes, 8)
     return {
-        "walk": blocks * (PASSES * one + MEASURED * state) / rate,
-        "certificate": blocks * (one + 8 * size.stored + 3 * state) / rate + doubles,
+        "walk": blocks * (PASSES * one + MEASURED * state) / rate + MEASURED * joins / double_rate,
+        "certificate": blocks * (one + 8 * size.stored + 3 * state) / rate + doubles / double_rate,
         "selection": SCANS * (4.0 * size.vectors * LANES / rate + blocks * scan / (card.clock * 1e9)),
         "dense": max(dense_limits(size, LANES, card).values()),
         "nodes": NODE_SECONDS * (LAUNCHES + COPIES + CLEARS + (blocks - 1) * BLOCK_LAUNCHES),
@@ -330,7 +337,9 @@ These tables use the upper end of every formula: {share:.0%} of the published ba
 walked in blocks of 4, 8, 16 or 32, whichever takes the least time by bytes (the state of a small block may fit in half
 of the L2, whose bandwidth is taken as 16 bytes in a cycle of a multiprocessor), with {block} launches for each further
 block.
-*certificate* is a pass in float64, with two float64 instructions per entry and two per entry and lane. *selection*
+*certificate* is a pass with {entry} float64 instruction for each entry, {entry_lane} for each entry and lane, {node_lane}
+for each node and lane and {thread} for each thread; measured passes have the last, too. Conversions from and to float32, and sums
+over nodes, are made of other instructions. *selection*
 reads the scores of passages twice, by up to {splits:,} blocks, {look:,} cycles for {threads} scores (measured on an
 H200). *dense* reads every vector once as it is stored, or takes the time of the product if that is longer: in float32,
 or for 16-bit vectors by tensor cores (below). *a filter adds* the masks, degrees and volumes of each query, and reads
@@ -369,7 +378,8 @@ def render() -> str:
         share=BANDWIDTH_SHARE, sector=SECTOR, node=NODE_SECONDS * 1e6, launches=LAUNCHES,
         block=BLOCK_LAUNCHES, copies=COPIES, clears=CLEARS,
         look=LOOK_CYCLES, threads=LOOK_THREADS, splits=SPLIT_BLOCKS, hub=HUB, segment=SEGMENT,
-        cycles=ENTRY_CYCLES,
+        cycles=ENTRY_CYCLES, entry=ENTRY_DOUBLES, entry_lane=ENTRY_LANE_DOUBLES, node_lane=NODE_LANE_DOUBLES,
+        thread=THREAD_DOUBLES,
     )  # fmt: skip
     sections.append(text.rstrip("\n"))
     for size in PART_SIZES:

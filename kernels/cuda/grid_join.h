@@ -2,6 +2,7 @@
 // lane. Device code only.
 #pragma once
 
+#include "grains.h"
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 
@@ -13,7 +14,7 @@ struct Measured {
 
     __device__ void join(const Measured& other) {
         sum = sum + other.sum;
-        largest = other.largest > largest ? other.largest : largest;
+        largest = larger(largest, other.largest);
     }
 };
 
@@ -61,7 +62,7 @@ struct Sum {
 };
 
 struct Largest {
-    __device__ double operator()(double a, double b) const { return b > a ? b : a; }
+    __device__ double operator()(double a, double b) const { return larger(a, b); }
 };
 
 struct Least {

@@ -28,33 +28,29 @@ HOPFUSE_DEVICE void each_row(const TileRange& rows, const Read& read, const Take
 
 template <int L>
 HOPFUSE_DEVICE Measured mass_of_tile(const float* state, const Scales& scales, const TileRange& rows, int lane) {
-    double sum = 0.0;
+    WideGrainSum sum;
     const auto read = [&](int64_t row) { return RowState{state[row * L + lane], scales.weight<L>(row, lane)}; };
-    each_row(rows, read, [&](int64_t, const RowState& own) {
-        const double y = static_cast<double>(own.y);
-        sum = sum + to_grain((y > 0.0 ? y : 0.0) * own.weight, PPR_ANCHOR);
-    });
-    return Measured{sum, 0.0};
+    each_row(rows, read,
+             [&](int64_t, const RowState& own) { sum.add(widened(own.y > 0.0f ? own.y : 0.0f) * own.weight); });
+    return Measured{sum.value(), 0.0};
 }
 
 template <int L>
 HOPFUSE_DEVICE Measured scale_tile(float* state, const Scales& scales, const double* eta, const double* total,
                                    bool clamps, bool loses, const TileRange& rows, int lane) {
-    double sum = 0.0;
     const double factor = !clamps || total == nullptr ? 1.0 : ppr_factor(total[lane]);
     const auto read = [&](int64_t row) { return RowState{state[row * L + lane], scales.weight<L>(row, lane)}; };
     if (total != nullptr)
         each_row(rows, read, [&](int64_t row, const RowState& own) {
-            const double y = static_cast<double>(own.y);
-            state[row * L + lane] = static_cast<float>((!clamps || y > 0.0 ? y : 0.0) * own.weight * factor);
+            const float y = !clamps || own.y > 0.0f ? own.y : 0.0f;
+            state[row * L + lane] = narrowed(widened(y) * own.weight * factor);
         });
     if (!loses) return Measured{0.0, 0.0};
+    WideGrainSum sum;
     HOPFUSE_ROLLED
-    for (int64_t row = rows.first; row < rows.last; ++row) {
-        const double x = static_cast<double>(state[row * L + lane]);
-        sum = sum + to_grain(x * scales.lost_share<L>(eta, row, lane), PPR_ANCHOR);
-    }
-    return Measured{sum, 0.0};
+    for (int64_t row = rows.first; row < rows.last; ++row)
+        sum.add(fabs(widened(state[row * L + lane]) * scales.lost_share<L>(eta, row, lane)));
+    return Measured{sum.value(), 0.0};
 }
 
 struct ResidualArguments {
@@ -83,7 +79,7 @@ struct ResidualArguments {
 
 // The part of an entry's factor that is the same in all lanes: w, and 1 / deg of its source if that is.
 HOPFUSE_DEVICE double shared_factor(const ResidualArguments& t, int64_t e, int64_t u) {
-    const double w = t.weight == nullptr ? 1.0 : static_cast<double>(t.weight[e]);
+    const double w = t.weight == nullptr ? 1.0 : widened(t.weight[e]);
     if (t.scales.per_lane) return w;
     const int type = t.edge_type == nullptr ? 0 : t.edge_type[e];
     return w * t.scales.scale[t.scales.per_type ? u * t.scales.num_types + type : u];
@@ -98,7 +94,7 @@ HOPFUSE_DEVICE double add_entry(const ResidualArguments& t, const float* x, int6
         if (t.scales.per_lane) factor = factor * t.scales.scale[at * L + lane];
         if (t.eta != nullptr) factor = factor * t.eta[type * L + lane];
     }
-    return fma(factor, static_cast<double>(x[u * L + lane]), acc);
+    return fma(factor, widened(x[u * L + lane]), acc);
 }
 
 // The sum over entries begin .. end - 1, at most a segment, by L neighbouring threads. Each computes every L-th shared
@@ -152,12 +148,12 @@ HOPFUSE_DEVICE double residual_of_row(const ResidualArguments& t, const float* x
     const double d = t.certified.damping[lane], back = 1.0 - d + d * t.lost[lane];
     double walked = d * walked_sum<L>(t, x, row, lane);
     if (scales.attraction != nullptr) {
-        walked = walked * static_cast<double>(scales.attraction[row * L + lane]);
+        walked = walked * widened(scales.attraction[row * L + lane]);
     } else if (scales.per_lane) {  // edges into nodes that may not hold mass are ignored
         const double open = scales.unscale[row * L + lane];
-        walked = walked * (scales.per_type ? open : (open > 0.0 ? 1.0 : 0.0));
+        walked = scales.per_type ? walked * open : double_to_bits(open) != 0 ? walked : 0.0;
     }
-    double r = walked - static_cast<double>(x[row * L + lane]);
+    double r = walked - widened(x[row * L + lane]);
     if (t.restart_rows.holds(row)) r = fma(back, t.restart[t.restart_rows.index(row) * L + lane], r);
     return r;
 }
@@ -171,21 +167,21 @@ HOPFUSE_DEVICE Measured residual(const ResidualArguments& t) {
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;
     const double grown_by = 2.0 * t.certified.slack[lane];
-    double sum = 0.0, largest = 0.0;
+    WideGrainSum sum;
+    double largest = 0.0;
     for (int64_t row = rows.first + group; row < rows.last; row += groups) {
         const double r = residual_of_row<L>(t, x, row, lane);
         const int64_t at = row * L + lane;
-        if (t.improved != nullptr) t.improved[at] = static_cast<float>(static_cast<double>(x[at]) + r);
-        if (t.correction != nullptr)
-            t.correction[at] = static_cast<float>(r * scales.scale[scales.per_lane ? at : row]);
-        sum = sum + to_grain(fabs(r), PPR_ANCHOR);
+        if (t.improved != nullptr) t.improved[at] = narrowed(widened(x[at]) + r);
+        if (t.correction != nullptr) t.correction[at] = narrowed(r * scales.scale[scales.per_lane ? at : row]);
+        sum.add(fabs(r));
         if (t.symmetric == 0) continue;
         // `improved` is a separate state: x^ does not change.
-        const double grown = fma(grown_by, fabs(static_cast<double>(x[at])), fabs(r));
+        const double grown = fma(grown_by, widened(fabsf(x[at])), fabs(r));
         const double share = scales.over_weight<L>(grown * scales.scale[scales.per_lane ? at : row], row, lane);
-        largest = share > largest ? share : largest;
+        largest = larger(largest, share);
     }
-    return Measured{sum, largest};
+    return Measured{sum.value(), largest};
 }
 
 }  // namespace hopfuse

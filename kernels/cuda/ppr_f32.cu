@@ -116,7 +116,7 @@ HOPFUSE_DEVICE Measured pass(const PassArguments& t) {
         const float share = t.attraction == nullptr ? change : over_attraction(change, t.attraction[row * L + lane]);
         largest = share > largest ? share : largest;
     }
-    return Measured{sum.value(measure ? t.anchor[lane] : 1.0), static_cast<double>(largest)};
+    return Measured{sum.value(), widened(largest)};
 }
 
 // Called by the first L threads of the last block.

@@ -7,29 +7,28 @@ namespace hopfuse {
 // A tile's sum of deg |y|, and its largest |y| divided by the node weight.
 template <int L>
 HOPFUSE_DEVICE Measured measure_tile(const Scales& scales, const float* solved, const TileRange& rows, int lane) {
-    double moved = 0.0, largest = 0.0;
+    WideGrainSum moved;
+    double largest = 0.0;
     for (int64_t row = rows.first; row < rows.last; ++row) {
-        const double y = fabs(static_cast<double>(solved[row * L + lane]));
-        moved = moved + to_grain(y * scales.weight<L>(row, lane), PPR_ANCHOR);
-        const double share = scales.over_weight<L>(y, row, lane);
-        largest = share > largest ? share : largest;
+        const double y = widened(fabsf(solved[row * L + lane]));
+        moved.add(y * scales.weight<L>(row, lane));
+        largest = larger(largest, scales.over_weight<L>(y, row, lane));
     }
-    return Measured{moved, largest};
+    return Measured{moved.value(), largest};
 }
 
 // x^ + D y of a tile in float32, and the sum of what rounding loses.
 template <int L>
 HOPFUSE_DEVICE Measured add_tile(const Scales& scales, bool open, const TileRange& rows, int lane, const float* x,
                                  float* solved) {
-    double lacking = 0.0;
+    WideGrainSum lacking;
     for (int64_t row = rows.first; row < rows.last; ++row) {
         const int64_t at = row * L + lane;
-        const double sum =
-            fma(static_cast<double>(solved[at]), scales.weight<L>(row, lane), static_cast<double>(x[at]));
-        solved[at] = open ? static_cast<float>(sum) : x[at];
-        lacking = lacking + to_grain(fabs(sum - static_cast<double>(solved[at])), PPR_ANCHOR);
+        const double sum = fma(widened(solved[at]), scales.weight<L>(row, lane), widened(x[at]));
+        solved[at] = open ? narrowed(sum) : x[at];
+        lacking.add(fabs(sum - widened(solved[at])));
     }
-    return Measured{lacking, 0.0};
+    return Measured{lacking.value(), 0.0};
 }
 
 }  // namespace hopfuse

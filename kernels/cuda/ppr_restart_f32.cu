@@ -91,9 +91,9 @@ HOPFUSE_DEVICE Counted degree_of_type(const DegreeArguments& t, int64_t u, int t
     Counted counted = {0.0, 0};
     for (int64_t e = t.indptr[u]; e < t.indptr[u + 1]; ++e) {
         if (t.edge_type != nullptr && t.edge_type[e] != type) continue;
-        const double w = t.weight == nullptr ? 1.0 : static_cast<double>(t.weight[e]);
+        const double w = t.weight == nullptr ? 1.0 : widened(t.weight[e]);
         const float counts = t.shares[static_cast<int64_t>(t.indices[e]) * L + lane];
-        counted.degree = fma(w, static_cast<double>(counts), counted.degree);
+        counted.degree = fma(w, widened(counts), counted.degree);
         counted.entries += counts != 0.0f ? 1 : 0;
     }
     return counted;

@@ -9,7 +9,7 @@ namespace hopfuse {
 template <int L>
 HOPFUSE_DEVICE double volume_term(const Scales& scales, int64_t row, int lane) {
     const int64_t at = row * L + lane;
-    const double share = scales.attraction == nullptr ? 1.0 : static_cast<double>(scales.attraction[at]);
+    const double share = scales.attraction == nullptr ? 1.0 : widened(scales.attraction[at]);
     return scales.scale[at] > 0.0 ? share * scales.unscale[at] : 0.0;
 }
 

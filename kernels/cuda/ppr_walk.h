@@ -160,41 +160,14 @@ HOPFUSE_DEVICE T sum_of_segments(const LongRows& r, int64_t at, int lane, const 
 
 // A measured value of a row, which is at least 0, divided by the row's node weight; 0 where that is 0.
 HOPFUSE_DEVICE double over_attraction(double measured, float attraction) {
-    const double own = static_cast<double>(attraction);
-    return measured / (own > PPR_LEAST_WEIGHT ? own : PPR_LEAST_WEIGHT);
+    constexpr float least = static_cast<float>(PPR_LEAST_WEIGHT);
+    return measured / widened(attraction > least ? attraction : least);
 }
 
 HOPFUSE_DEVICE float over_attraction(float measured, float attraction) {
     constexpr float least = static_cast<float>(PPR_LEAST_WEIGHT);
     return measured / (attraction > least ? attraction : least);
 }
-
-// A thread's sum of at most 64 float32 terms, each rounded to the nearest grain of an anchor, ties to even: the sum of
-// to_grain, in integers, because float64 arithmetic is slow on most GPUs. A sum of the anchor or more is some such number.
-struct GrainSum {
-    static constexpr float units = 33554432.0f;  // 2^25 grains make a unit, 2^27 units an anchor
-    float scale;                                 // units in 1
-    unsigned whole, grains;
-
-    __device__ explicit GrainSum(double anchor)
-        : scale(static_cast<float>(134217728.0 / anchor)), whole(0), grains(0) {}
-
-    __device__ void add(float term) {
-        constexpr float most = 268435456.0f, integers = 8388608.0f;  // 2^28; from 2^23 on there are only integers
-        const float scaled = term * scale, bounded = scaled < most ? scaled : most;
-        const int integer = static_cast<int>(bounded);
-        const float rest = (bounded - static_cast<float>(integer)) * units;
-        const float rounded = rest < integers ? (rest + integers) - integers : rest;
-        whole = whole + static_cast<unsigned>(integer);
-        whole = whole < 1u << 30 ? whole : 1u << 30;
-        grains = grains + static_cast<unsigned>(static_cast<int>(rounded));
-    }
-
-    __device__ double value(double anchor) const {
-        const double sum = static_cast<double>(whole) * static_cast<double>(units) + static_cast<double>(grains);
-        return sum * (anchor * 2.220446049250313e-16);
-    }
-};
 
 struct TileRange {
     int64_t first, last;

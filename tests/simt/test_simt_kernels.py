@@ -14,7 +14,7 @@ from hopfuse_simt import Counters, SimtModule
 FULL = os.environ.get("HOPFUSE_TESTS") == "full"
 FOLDER = Path(__file__).parent / "cuda"
 CUDA = Path(__file__).parents[2] / "kernels" / "cuda"
-NAMES = ["bitonic", "block_reduce", "grid_join", "histogram", "intrinsics", "saxpy", "transpose", "warp_scan"]
+NAMES = ["bitonic", "block_reduce", "grains", "grid_join", "histogram", "intrinsics", "saxpy", "transpose", "warp_scan"]
 BUILDS = ["plain", "asan", "tsan"] if FULL else ["plain"]
 ORDERS = [("forward", 0), ("reverse", 0), ("shuffle", 1), ("shuffle", 2)]
 RUNS = [(build, *order) for build in BUILDS for order in ORDERS]
@@ -280,3 +280,51 @@ def test_static_shared_memory_is_known(modules: dict[str, SimtModule], build: st
     assert module.static_shared("transpose_f32") == 32 * 33 * 4
     assert module.static_shared("block_reduce_f32") == 32
     assert module.static_shared("saxpy_f32") == 0
+
+
+def awkward_doubles(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Numbers of every kind of float64, ties between float32 numbers and between grains, and their neighbours; 4,096."""
+    bits = rng.integers(0, 2**63, 1024, dtype=np.uint64).view(np.float64)
+    ties = (rng.integers(2**23, 2**24, 512) + 0.5) * 2.0 ** rng.integers(-160, 100, 512)
+    grains = (rng.integers(0, 2**20, 510) + 0.5) * 2.0**-50
+    near = np.concatenate([ties, grains, [0.0, np.inf]])
+    numbers = np.concatenate([bits, near, np.nextafter(near, np.inf), np.nextafter(near, 0.0)])
+    return np.nan_to_num(numbers, nan=1.0, posinf=np.inf)
+
+
+def test_float64_by_integers_is_float64(launch: Launch) -> None:
+    rng = np.random.default_rng(5)
+    wide = awkward_doubles(rng) * rng.choice([-1.0, 1.0], 4096)
+    narrow = rng.integers(0, 2**32, wide.size, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    narrow[:8] = [0.0, -0.0, 1e-45, -1e-40, np.inf, 1.1754944e-38, 3.4028235e38, -1.0]
+    narrow[np.isnan(narrow)] = 1.0
+    widened, largest, narrowed = np.empty(wide.size), np.empty(wide.size), np.empty(wide.size, np.float32)
+    launch("convert_f64", wide.size // 256, 256, 0, narrow, wide, widened, narrowed, largest)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(narrowed.view(np.uint32), wide.astype(np.float32).view(np.uint32))
+    np.testing.assert_array_equal(widened.view(np.uint64), narrow.astype(np.float64).view(np.uint64))
+    pairs = np.abs(wide).reshape(-1, 2)
+    np.testing.assert_array_equal(largest.reshape(-1, 2), np.repeat(pairs.max(axis=1)[:, None], 2, axis=1))
+
+
+def test_sums_of_grains_are_those_of_float64(launch: Launch) -> None:
+    """Sums below the anchor exactly; of others only that they are not below it."""
+    rng = np.random.default_rng(6)
+    wide = awkward_doubles(rng)
+    small = np.where(wide < 4.0, wide, rng.random(wide.size) * 1e-3)
+    small[::7] *= 0.06
+    wide = np.where(np.arange(wide.size) < 1024, wide, np.minimum(small, 0.0625))
+    anchor = 2.0 ** rng.integers(-88, 112, 64)
+    share = 2.0 ** -rng.integers(5, 60, (64, 64)) * rng.choice([1.0, 1.5, 1.0 + 2.0**-23], (64, 64))
+    narrow = (share * anchor[:, None]).astype(np.float32)
+    narrow[:4] = np.float32(np.inf)
+    sums, narrow_sums = np.empty(64), np.empty(64)
+    launch("sum_grains", 1, 64, 0, wide, narrow.ravel(), anchor, sums, narrow_sums)
+    exact = ((wide + 4.0) - 4.0).reshape(64, 64).sum(axis=1)
+    terms = narrow.astype(np.float64)
+    rounded = np.where(np.isinf(terms), terms, (terms + anchor[:, None]) - anchor[:, None]).sum(axis=1)
+    assert (exact < 4.0).sum() > 40
+    assert (rounded < anchor).sum() > 50
+    for found, expected, limit in ((sums, exact, 4.0), (narrow_sums, rounded, anchor)):
+        np.testing.assert_array_equal(np.where(expected < limit, found, 0.0), np.where(expected < limit, expected, 0.0))
+        assert (found >= limit)[expected >= limit].all()
