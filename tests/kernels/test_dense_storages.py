@@ -101,6 +101,7 @@ def test_scores_are_defined_on_the_rounded_values() -> None:
 # ---- int8: the originals decide --------------------------------------------------------------------------------------
 
 
+@pytest.mark.emulator_full  # see test_simt_dense.py
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("metric", ["ip", "cosine"])
 def test_int8_hits_are_those_of_the_originals_precision(variant: str, precision: str, metric: Any) -> None:
@@ -238,6 +239,15 @@ def many() -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]
 
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("k", [2049, 5000])
+def test_more_hits_than_2048_by_cosine(many: Any, storage: Any, k: int) -> None:
+    x, q, masks = many
+    corpus = hf.Corpus.from_array(x, storage=storage).with_metric("cosine")
+    expected = reference.dense_topk_canonical(q[:1], corpus, k, allow=masks[2])
+    assert_hits_equal(hf.dense_topk(q[:1], corpus, k, allow=masks[2], threads=2), expected)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("k", [2049, 5000])
 @pytest.mark.parametrize("kind", ["nothing", "mask", "masks", "ids", "lists", "few ids"])
 def test_more_hits_than_2048_with_filters(many: Any, storage: Any, k: int, kind: str) -> None:
     x, q, masks = many
@@ -253,9 +263,6 @@ def test_more_hits_than_2048_with_filters(many: Any, storage: Any, k: int, kind:
     assert_hits_equal(
         hf.dense_topk(q, corpus, k, allow=allow), reference.dense_topk_canonical(q, corpus, k, allow=allow)
     )
-    cosine = corpus.with_metric("cosine")
-    expected = reference.dense_topk_canonical(q[:1], cosine, k, allow=masks[2])
-    assert_hits_equal(hf.dense_topk(q[:1], cosine, k, allow=masks[2], threads=2), expected)
 
 
 # ---- Long id lists ---------------------------------------------------------------------------------------------------

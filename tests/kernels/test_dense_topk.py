@@ -38,6 +38,7 @@ def normal(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
     return rng.standard_normal(shape).astype(np.float32)
 
 
+@pytest.mark.emulator_full  # see test_simt_dense.py
 @pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize("count", COUNTS)
 def test_random_rows_of_every_shape(variant: str, dim: int, count: int) -> None:
@@ -71,6 +72,7 @@ def test_hits_of_a_smaller_k_are_a_prefix_scores_included(variant: str) -> None:
         assert_hits_equal(hf.dense_topk(q, corpus, k), widest.head(k))
 
 
+@pytest.mark.emulator_full  # see test_simt_dense.py
 @pytest.mark.parametrize("name", ADVERSARIAL_ROWS)
 def test_adversarial_rows(variant: str, name: str) -> None:
     rng = np.random.default_rng(3)
@@ -181,6 +183,7 @@ def test_every_float16_value_is_read_exactly(variant: str) -> None:
     assert (hits.scores[0] == values[order].astype(np.float32)).all()
 
 
+@pytest.mark.emulator_full  # see test_simt_dense.py
 @pytest.mark.parametrize("metric", ["ip", "cosine"])
 def test_allow_as_masks_and_ids_shared_and_per_query(variant: str, metric: str) -> None:
     rng = np.random.default_rng(8)

@@ -69,8 +69,8 @@ def test_a_refined_list_is_the_same_in_any_batch(variant: str, prove: str) -> No
     graph, among = passages_graph(rng), np.arange(300)
     restart = entity_restarts(rng, 33)
     options: dict[str, Any] = {"candidates": among, "damping": 0.5, "prove": prove}
-    long = hf.ppr_topk(graph, restart, 60, **options)
-    short = hf.ppr_topk(graph, restart, 8, **options)
+    long = hf.ppr_topk(graph, restart, 60, backend="cpu", **options)
+    short = hf.ppr_topk(graph, restart, 8, backend="cpu", **options)
     for hits, k in ((long, 60), (short, 8)):
         for batch in (1, 3, 7, 13, 33):
             some = hf.ppr_topk(graph, restart[:batch], k, **options)
@@ -99,8 +99,8 @@ def test_few_lanes_are_refined_in_a_block_of_their_own(variant: str, open_lanes:
     rng = np.random.default_rng(8)
     graph, among = passages_graph(rng), np.arange(300)
     pool = entity_restarts(rng, 400)
-    alone = hf.ppr_topk(graph, pool, 40, candidates=among)
-    by_tol = hf.ppr_topk(graph, pool, 40, candidates=among, stop="tol")
+    alone = hf.ppr_topk(graph, pool, 40, candidates=among, backend="cpu")  # an emulator would take seconds
+    by_tol = hf.ppr_topk(graph, pool, 40, candidates=among, stop="tol", backend="cpu")
     refined = np.flatnonzero(alone.iterations > by_tol.iterations)
     others = np.flatnonzero(alone.iterations <= by_tol.iterations)
     assert refined.size >= open_lanes

@@ -211,6 +211,7 @@ def assert_proven_sets(hits: hf.PprHits, exact: NDArray[np.float64]) -> None:
             assert (np.abs(np.sort(found)[::-1] - best) <= 1e-13).all(), f"row {b}"
 
 
+@pytest.mark.emulator_full
 @given(case=ppr_cases(), k=st.sampled_from([1, 2, 3, 5, 10, 64, 300]), some=st.booleans())
 def test_a_proven_set_is_the_exact_one(variant: str, case: PprCase, k: int, some: bool) -> None:
     among = np.arange(case.graph.num_nodes) % 3 != 1 if some else None

@@ -4,6 +4,8 @@ order of sums, the sizes of tiles and lists, and the order of threads and blocks
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,6 +31,7 @@ pytestmark = [
     pytest.mark.skipif(variants.missing("simt") is not None, reason=str(variants.missing("simt"))),
 ]
 
+FULL = os.environ.get("HOPFUSE_TESTS") == "full"
 SMALL = Sizes(
     tile_scores=1, tile_rows=100, batch=3, split_rows=40, split_blocks=8, widest=96, sort_chunk=64, sort_keys=600
 )
@@ -85,6 +88,13 @@ def either(request: pytest.FixtureRequest, runtime: Runtime, turing: Runtime) ->
 
 #: Matrix units that are as exact as is assumed.
 UNITS = [unit for unit in MATRIX_UNITS if unit != "narrow"]
+#: Capability, storage and matrix unit; with capability 7.5, bfloat16 numbers are multiplied by no unit.
+UNIT_CASES = [
+    *((90, storage, mma) for storage in ("float16", "bfloat16") for mma in UNITS),
+    *((75, "float16", mma) for mma in UNITS),
+    (75, "bfloat16", UNITS[0]),
+]
+of_every_unit = pytest.mark.parametrize(("either", "storage", "mma"), UNIT_CASES, indirect=["either"])
 PRECISIONS = ["float32", "float16", "bfloat16"]
 
 
@@ -332,8 +342,7 @@ def as_stored(x: NDArray[np.float32], storage: Any) -> tuple[NDArray[np.uint16],
     return bits, (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
-@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
-@pytest.mark.parametrize("mma", UNITS)
+@of_every_unit
 @pytest.mark.parametrize("kind", ["normal", "exponents", "cancelling", "subnormal"])
 def test_products_are_within_their_bound(either: Runtime, storage: str, mma: str, kind: str) -> None:
     """For queries of every size, and for rows, queries and dimensions that fill blocks and do not."""
@@ -366,14 +375,12 @@ def near_rows(rng: np.random.Generator, storage: str, dim: int) -> NDArray[np.fl
     return np.where(chosen, x * (1 + ulp * rng.integers(-2, 3, x.shape)), x).astype(np.float32)
 
 
-@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
-@pytest.mark.parametrize("metric", ["ip", "cosine"])
-@pytest.mark.parametrize("mma", UNITS)
-def test_rows_nearer_to_each_other_than_units_tell_apart(either: Runtime, storage: str, metric: str, mma: str) -> None:
+@of_every_unit
+def test_rows_nearer_to_each_other_than_units_tell_apart(either: Runtime, storage: str, mma: str) -> None:
     """Products of rows bring them out of order; the bound widens until the right ones are there."""
     rng = np.random.default_rng(21)
     either.mma = mma
-    for dim in (64, 200):
+    for dim, metric in itertools.product((64, 200), ("ip", "cosine")) if FULL else ((64, "ip"), (200, "cosine")):
         x = near_rows(rng, storage, dim)
         q = np.concatenate([x[:1], x[1:2] * np.float32(1e-15), normal(rng, 3, dim)])
         check(either, x, q, 5, metric, sizes=Sizes(tile_scores=1, tile_rows=300), storage=storage)

@@ -54,7 +54,7 @@ def filters(batch: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("storage", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("batch", [1, 4, 7])
+@pytest.mark.parametrize("batch", [1, pytest.param(4, marks=pytest.mark.full), 7])
 def test_the_cpus_bits(runtime: SimtRuntime, storage: Any, batch: int) -> None:
     queries, corpus = case(batch, batch, storage)
     for name, allow in filters(batch).items():
@@ -64,7 +64,7 @@ def test_the_cpus_bits(runtime: SimtRuntime, storage: Any, batch: int) -> None:
     assert {"similarity_sums_f32", "similarity_weights_f32"} <= {name for name, _, _ in runtime.launches}
 
 
-@pytest.mark.parametrize("part", [1, 50, ROWS, 1000])
+@pytest.mark.parametrize("part", [pytest.param(1, marks=pytest.mark.full), 7, 50, ROWS, 1000])
 def test_parts_change_nothing(runtime: SimtRuntime, part: int) -> None:
     queries, corpus = case(part, 3)
     call = SimilarityCall(runtime.upload(queries), corpus, 1.0, 1e-4, read_filter(None, 3, ROWS, "allow"), threads=1)

@@ -13,7 +13,8 @@ from .dense import dense_inputs
 from .ranking import Ranking, best, check_k, node_mask
 
 LANES = 16
-_CHUNK = 1 << 19
+#: Accumulators that are updated at a time, so that they stay in the cache.
+_CHUNK = 1 << 14
 
 
 def fma32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
@@ -45,7 +46,7 @@ def _sum_to_odd(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.fl
     error = (x - (total - back)) + (y - back)  # TwoSum: total + error is the exact sum
     even = (total.view(np.int64) & 1) == 0
     inexact = np.isfinite(total) & (error != 0)
-    return np.where(inexact & even, np.nextafter(total, np.copysign(np.inf, error)), total)
+    return np.nextafter(total, np.copysign(np.inf, error), out=total, where=inexact & even)
 
 
 def canonical_dot(q: ArrayLike, x: ArrayLike) -> NDArray[np.float32]:
@@ -99,11 +100,9 @@ def canonical_scores(queries: Any, vectors: Any, *, metric: str | None = None) -
     q, x, kind = dense_inputs(queries, vectors, metric)
     q_squares, x_squares = _squares("queries", q, kind), _squares("vectors", x, kind)
     scores = np.zeros((q.shape[0], x.shape[0]), np.float32)
-    step = max(1, _CHUNK // x.shape[1])
+    step = max(1, _CHUNK // (LANES * max(1, q.shape[0])))
     for start in range(0, x.shape[0], step):
-        part = x[start : start + step]
-        for b, row in enumerate(q):
-            scores[b, start : start + step] = canonical_dot(row, part)
+        scores[:, start : start + step] = canonical_dot(q[:, None], x[start : start + step])
     if kind == "cosine":
         scores /= np.sqrt(q_squares)[:, None] * np.sqrt(x_squares)
     return scores
