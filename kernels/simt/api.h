@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-#define SIMT_API_VERSION 2
+#define SIMT_API_VERSION 3
 
 enum simt_order { SIMT_FORWARD = 0, SIMT_REVERSE = 1, SIMT_SHUFFLE = 2 };
 
@@ -17,6 +17,7 @@ enum simt_mma { SIMT_V100 = 0, SIMT_A100 = 1, SIMT_H100 = 2, SIMT_LOWER = 3, SIM
 typedef struct {
     uint64_t blocks, threads;
     uint64_t barriers; /* once a block */
+    uint64_t grid_barriers;
     uint64_t warp_ops; /* once for all lanes of a mask */
     uint64_t atomics;  /* once a thread */
     uint64_t switches; /* how often a thread was resumed */
@@ -35,6 +36,7 @@ typedef struct {
     int32_t order;           /* simt_order */
     uint64_t seed;           /* of SIMT_SHUFFLE */
     int32_t mma;             /* simt_mma */
+    int32_t cooperative;     /* whether all blocks are there at once, and may wait for each other */
     uint32_t num_ranges;     /* global memory, for build "count": [begin, end) each */
     const uintptr_t* ranges;
     simt_counters counters; /* out */

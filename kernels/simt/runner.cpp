@@ -116,6 +116,7 @@ void serve(uint32_t name_size) {
     call.order = get<int32_t>();
     call.seed = get<uint64_t>();
     call.mma = get<int32_t>();
+    call.cooperative = get<int32_t>();
     std::vector<Buffer> buffers;
     for (uint32_t left = get<uint32_t>(); left > 0; --left) buffers.push_back(get_buffer());
     std::vector<void*> arguments;

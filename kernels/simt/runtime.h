@@ -62,6 +62,9 @@ void after_atomic(const void* address, uint64_t operand, bool changed);
 void release(const void* address);
 void acquire(const void* address);
 
+// For grid_barrier of hopfuse/device.h: waits until a thread of every block of a cooperative launch is here.
+void meet_other_blocks(unsigned* arrived);
+
 void* dynamic_shared();
 [[noreturn]] void trap(Site site);
 

@@ -1,5 +1,6 @@
-// Runs a grid: one block after another, with each of its threads as a fiber on a single host thread. A fiber runs until it
-// waits at a barrier or a warp operation, or ends; then the threads that can continue run in the order of the launch.
+// Runs a grid, with each of its threads as a fiber on a single host thread. A fiber runs until it waits at a barrier or a warp
+// operation, or ends; then the threads that can continue run in the order of the launch. Blocks run one after another; those of
+// a cooperative launch are all there at once.
 #include <csetjmp>
 #include <csignal>
 #include <cstdarg>
@@ -43,10 +44,11 @@ constexpr unsigned max_block_threads = 1024;
 // A fiber's number must not be reused within a launch, or ThreadSanitizer would miss races between its old and its new owner.
 // It supports 8192 threads and takes nearly a megabyte for each.
 constexpr uint64_t max_tsan_threads = 2048;
+constexpr unsigned most_blocks_together = 64;
 constexpr int idle_atomics_before_yield = 64;
 constexpr int idle_yields_before_error = 1 << 12;
 
-enum class State : int { ready, at_barrier, in_warp_operation, done };
+enum class State : int { ready, at_barrier, at_grid_barrier, in_warp_operation, done };
 
 struct WarpRequest {
     WarpKind kind;
@@ -85,20 +87,29 @@ struct Random {  // splitmix64
     uint64_t below(uint64_t bound) { return next() % bound; }
 };
 
+struct Block {
+    Index index;
+    // None of these grows while a fiber runs: ThreadSanitizer would take the copying for the kernel's.
+    std::vector<Thread*> threads;  // by number
+    std::vector<Fiber*> fibers;    // theirs
+    std::vector<Warp> warps;
+    std::vector<Thread*> ready, next_ready;
+    unsigned at_barrier, exited;
+    Thread* first_at_barrier;
+    BarrierKind barrier_kind;
+    Thread* at_grid_barrier;  // for the block
+    char* dynamic_shared;
+};
+
 struct Launch {
     const Kernel* kernel;
     simt_launch_call* call;
     unsigned block_threads;
-    // None of these grows while a fiber runs: ThreadSanitizer would take the copying for the kernel's.
-    std::vector<Thread*> block;  // the running block's threads, by number
-    std::vector<Fiber*> fibers;  // theirs
-    std::vector<Warp> warps;
-    std::vector<Thread*> ready, next_ready;
+    std::vector<Block> blocks;  // of a cooperative launch all, else one after another in the same place
+    Block* block;               // the running one
     Thread* current;
-    unsigned at_barrier, exited;
-    Thread* first_at_barrier;
-    BarrierKind barrier_kind;
-    char* dynamic_shared;
+    unsigned at_grid_barrier;      // blocks that wait there
+    const unsigned* grid_counter;  // that of the barrier
     std::vector<char*> dynamic_shared_of_blocks;
     Random random;
     std::string error;
@@ -154,6 +165,7 @@ std::string waits(const Thread& t) {
         case State::ready: return "can run";
         case State::done: return "has ended";
         case State::at_barrier: return "waits in __syncthreads at " + name_of(t.site);
+        case State::at_grid_barrier: return "waits in a grid barrier";
         case State::in_warp_operation:
             return "waits in " + name_of(t.request.kind) + format(" with mask 0x%08x at ", t.request.mask) +
                    name_of(t.site);
@@ -175,7 +187,8 @@ void report(const char* kind, const std::string& text) {
 // ------------------------------------------------------------------------------------------------
 // Order
 
-void shuffle(std::vector<Thread*>& list) {
+template <class T>
+void shuffle(std::vector<T>& list) {
     for (size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[now.random.below(i)]);
 }
 
@@ -183,12 +196,12 @@ void make_ready(Thread* const* list, size_t count) {
     for (size_t i = 0; i < count; ++i) {
         Thread* t = list[now.call->order == SIMT_REVERSE ? count - 1 - i : i];
         t->state = State::ready;
-        now.next_ready.push_back(t);
+        now.block->next_ready.push_back(t);
     }
 }
 
 void yield() {
-    now.next_ready.push_back(now.current);
+    now.block->next_ready.push_back(now.current);
     pause(now.current->fiber);
 }
 
@@ -196,17 +209,18 @@ void yield() {
 // Barriers
 
 void complete_barrier() {
+    Block& block = *now.block;
     int agreeing = 0;
-    for (const Thread* t : now.block) agreeing += t->predicate;
+    for (const Thread* t : block.threads) agreeing += t->predicate;
     int result = 0;
-    if (now.barrier_kind == BarrierKind::count) result = agreeing;
-    if (now.barrier_kind == BarrierKind::all) result = agreeing == static_cast<int>(now.block_threads);
-    if (now.barrier_kind == BarrierKind::any) result = agreeing > 0;
-    for (Thread* t : now.block) t->result = static_cast<uint64_t>(result);
-    now.at_barrier = 0;
+    if (block.barrier_kind == BarrierKind::count) result = agreeing;
+    if (block.barrier_kind == BarrierKind::all) result = agreeing == static_cast<int>(now.block_threads);
+    if (block.barrier_kind == BarrierKind::any) result = agreeing > 0;
+    for (Thread* t : block.threads) t->result = static_cast<uint64_t>(result);
+    block.at_barrier = 0;
     ++now.call->counters.barriers;
-    make_ready(now.block.data(), now.block.size());
-    tsan_join(now.fibers.data(), now.fibers.size());
+    make_ready(block.threads.data(), block.threads.size());
+    tsan_join(block.fibers.data(), block.fibers.size());
 }
 
 bool same_site(Site a, Site b) { return a.line == b.line && strcmp(a.file, b.file) == 0; }
@@ -215,22 +229,59 @@ bool same_site(Site a, Site b) { return a.line == b.line && strcmp(a.file, b.fil
 
 int barrier(BarrierKind kind, int predicate, Site site) {
     Thread& self = *now.current;
+    Block& block = *now.block;
     self.site = site;
-    if (now.exited > 0)
-        for (const Thread* t : now.block)
+    if (block.exited > 0)
+        for (const Thread* t : block.threads)
             if (t->state == State::done)
                 fail("barrier", "__syncthreads at " + name_of(site) + ", but " + thread_that(*t));
-    if (now.at_barrier > 0 && (kind != now.barrier_kind || !same_site(site, now.first_at_barrier->site)))
-        fail("barrier", "__syncthreads at " + name_of(site) + ", but " + thread_that(*now.first_at_barrier));
-    if (now.at_barrier == 0) {
-        now.first_at_barrier = &self;
-        now.barrier_kind = kind;
+    if (block.at_barrier > 0 && (kind != block.barrier_kind || !same_site(site, block.first_at_barrier->site)))
+        fail("barrier", "__syncthreads at " + name_of(site) + ", but " + thread_that(*block.first_at_barrier));
+    if (block.at_barrier == 0) {
+        block.first_at_barrier = &self;
+        block.barrier_kind = kind;
     }
     self.predicate = predicate != 0;
     self.state = State::at_barrier;
-    if (++now.at_barrier == now.block_threads) complete_barrier();
+    if (++block.at_barrier == now.block_threads) complete_barrier();
     pause(self.fiber);
     return static_cast<int>(self.result);
+}
+
+namespace {
+
+void complete_grid_barrier(unsigned* arrived) {
+    Fiber* fibers[most_blocks_together];
+    size_t count = 0;
+    for (Block& block : now.blocks) {
+        fibers[count++] = &block.at_grid_barrier->fiber;
+        block.at_grid_barrier->state = State::ready;
+        block.next_ready.push_back(block.at_grid_barrier);
+        block.at_grid_barrier = nullptr;
+    }
+    now.at_grid_barrier = 0;
+    ++now.call->counters.grid_barriers;
+    *arrived ^= 0x80000000u;  // as on a device
+    tsan_join(fibers, count);
+}
+
+}  // namespace
+
+void meet_other_blocks(unsigned* arrived) {
+    Thread& self = *now.current;
+    if (now.call->cooperative == 0) fail("barrier", "a grid barrier in a launch that is not cooperative");
+    for (const Block& block : now.blocks)
+        if (block.exited > 0)
+            fail("barrier", "a grid barrier, but a thread of block " + name_of(block.index) + " has ended");
+    if (now.at_grid_barrier > 0 && arrived != now.grid_counter)
+        fail("barrier", "a grid barrier, but other blocks wait in another one");
+    if ((*arrived & 0x7fffffffu) != 0)
+        fail("barrier", format("the counter of a grid barrier is 0x%08x; its lower 31 bits must be 0", *arrived));
+    now.grid_counter = arrived;
+    now.block->at_grid_barrier = &self;
+    self.state = State::at_grid_barrier;
+    if (++now.at_grid_barrier == now.blocks.size()) complete_grid_barrier(arrived);
+    pause(self.fiber);
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -238,7 +289,7 @@ int barrier(BarrierKind kind, int predicate, Site site) {
 
 namespace {
 
-Thread& lane_of(const Thread& t, unsigned lane) { return *now.block[t.warp * 32 + lane]; }
+Thread& lane_of(const Thread& t, unsigned lane) { return *now.block->threads[t.warp * 32 + lane]; }
 
 template <class Each>
 void for_lanes(unsigned mask, Each each) {
@@ -334,7 +385,7 @@ void complete_if_all_there(const Thread& self, Warp& warp) {
 uint64_t warp_operation(WarpKind kind, unsigned mask, uint64_t value, int value_bytes, int lane_argument, int width,
                         Site site) {
     Thread& self = *now.current;
-    Warp& warp = now.warps[self.warp];
+    Warp& warp = now.block->warps[self.warp];
     self.request = {kind, mask, value, value_bytes, lane_argument, width};
     self.site = site;
     check_request(self, warp);
@@ -376,7 +427,7 @@ void acquire(const void* address) { tsan_acquire(address); }
 void* dynamic_shared() {
     if (now.call->dynamic_shared == 0)
         fail("shared", "the kernel uses dynamic shared memory, and the launch asked for 0 bytes");
-    return now.dynamic_shared;
+    return now.block->dynamic_shared;
 }
 
 void trap(Site site) { fail("trap", "__trap at " + name_of(site)); }
@@ -387,14 +438,16 @@ void trap(Site site) { fail("trap", "__trap at " + name_of(site)); }
 namespace {
 
 void end_thread(Thread& self) {
-    Warp& warp = now.warps[self.warp];
-    if (now.at_barrier > 0) fail("barrier", "it ends, but " + thread_that(*now.first_at_barrier));
+    Warp& warp = now.block->warps[self.warp];
+    Block& block = *now.block;
+    if (block.at_barrier > 0) fail("barrier", "it ends, but " + thread_that(*block.first_at_barrier));
+    if (now.at_grid_barrier > 0) fail("barrier", "it ends, but other blocks wait in a grid barrier");
     for_lanes(warp.waiting, [&](unsigned lane) {
         const Thread& other = lane_of(self, lane);
         if (((other.request.mask >> self.lane) & 1u) != 0) fail("warp", "it ends, but " + thread_that(other));
     });
     warp.exited |= 1u << self.lane;
-    ++now.exited;
+    ++block.exited;
     self.state = State::done;
 }
 
@@ -432,31 +485,45 @@ Thread& thread_number(size_t number) {
     return *threads[number];
 }
 
-void begin_block(uint64_t block_number, uint64_t blocks_before) {
+char* dynamic_shared_of(char* before) {
     const simt_launch_call& call = *now.call;
-    running.block = {static_cast<unsigned>(block_number % call.grid[0]),
-                     static_cast<unsigned>(block_number / call.grid[0] % call.grid[1]),
-                     static_cast<unsigned>(block_number / call.grid[0] / call.grid[1])};
+    if (call.dynamic_shared == 0) return nullptr;
+    // For ThreadSanitizer, reused memory would be shared by two blocks.
+    const bool is_new = with_tsan || call.cooperative != 0 || before == nullptr;
+    char* const memory = is_new ? allocate_dynamic_shared(call.dynamic_shared) : before;
+    poison(memory, call.dynamic_shared);
+    return memory;
+}
+
+void enter(Block& block) {
+    now.block = &block;
+    running.block = block.index;
+    traffic_dynamic_shared(block.dynamic_shared, now.call->dynamic_shared);
+}
+
+// Begins a block in this place; `threads_before` are in use.
+void begin_block(Block& block, uint64_t block_number, uint64_t threads_before) {
+    const simt_launch_call& call = *now.call;
+    block.index = {static_cast<unsigned>(block_number % call.grid[0]),
+                   static_cast<unsigned>(block_number / call.grid[0] % call.grid[1]),
+                   static_cast<unsigned>(block_number / call.grid[0] / call.grid[1])};
     char* const shared_first = shared_begin + 4096;
     const size_t shared_size = static_cast<size_t>(shared_end - shared_first);
     if (with_tsan && shared_size > 0) fresh_pages(shared_first, shared_size);
     poison(shared_first, shared_size);
-    if (call.dynamic_shared > 0) {
-        // For ThreadSanitizer, reused memory would be shared by two blocks.
-        if (with_tsan || now.dynamic_shared == nullptr)
-            now.dynamic_shared = allocate_dynamic_shared(call.dynamic_shared);
-        poison(now.dynamic_shared, call.dynamic_shared);
-        traffic_dynamic_shared(now.dynamic_shared, call.dynamic_shared);
-    }
+    block.dynamic_shared = dynamic_shared_of(block.dynamic_shared);
+    enter(block);
 
-    now.block.clear();
-    now.fibers.clear();
-    now.ready.reserve(now.block_threads);
-    now.next_ready.reserve(now.block_threads);
-    now.warps.assign((now.block_threads + 31) / 32, Warp{});
-    now.at_barrier = now.exited = 0;
+    block.threads.clear();
+    block.fibers.clear();
+    block.ready.reserve(now.block_threads);
+    block.next_ready.clear();
+    block.next_ready.reserve(now.block_threads);
+    block.warps.assign((now.block_threads + 31) / 32, Warp{});
+    block.at_barrier = block.exited = 0;
+    block.at_grid_barrier = nullptr;
     for (unsigned i = 0; i < now.block_threads; ++i) {
-        Thread& t = thread_number(with_tsan ? blocks_before * now.block_threads + i : i);
+        Thread& t = thread_number(threads_before + i);
         t.index = {i % call.block[0], i / call.block[0] % call.block[1], i / call.block[0] / call.block[1]};
         t.lane = i % 32;
         t.warp = i / 32;
@@ -466,22 +533,23 @@ void begin_block(uint64_t block_number, uint64_t blocks_before) {
         prepare(t.fiber, thread_main);
         if (with_tsan)
             tsan_create(t.fiber, ("block " + name_of(running.block) + " thread " + name_of(t.index)).c_str());
-        now.warps[t.warp].lanes |= 1u << t.lane;
-        now.block.push_back(&t);
-        now.fibers.push_back(&t.fiber);
+        block.warps[t.warp].lanes |= 1u << t.lane;
+        block.threads.push_back(&t);
+        block.fibers.push_back(&t.fiber);
     }
-    make_ready(now.block.data(), now.block.size());
+    make_ready(block.threads.data(), block.threads.size());
 }
 
+// Of a block whose threads wait for each other.
 void report_deadlock() {
     // The others wait for the thread at the barrier, if there is one, because it cannot reach them.
     const Thread *in_warp = nullptr, *at_barrier = nullptr;
-    for (const Thread* t : now.block) {
+    for (const Thread* t : now.block->threads) {
         if (t->state == State::in_warp_operation && in_warp == nullptr) in_warp = t;
         if (t->state == State::at_barrier && at_barrier == nullptr) at_barrier = t;
     }
-    now.current = now.block[(in_warp != nullptr ? in_warp : at_barrier)->warp * 32 +
-                            (in_warp != nullptr ? in_warp : at_barrier)->lane];
+    const Thread& waiting = *(in_warp != nullptr ? in_warp : at_barrier);
+    now.current = &lane_of(waiting, waiting.lane);
     std::string text = "it " + waits(*now.current);
     const Thread* other = at_barrier;
     if (in_warp != nullptr)
@@ -493,22 +561,24 @@ void report_deadlock() {
     report("deadlock", text);
 }
 
-void run_block() {
-    while (!now.next_ready.empty()) {
-        now.ready.swap(now.next_ready);
-        now.next_ready.clear();
-        if (now.call->order == SIMT_SHUFFLE) shuffle(now.ready);
-        for (Thread* t : now.ready) {
-            now.current = t;
-            running.thread = t->index;
-            ++now.call->counters.switches;
-            now.in_fiber = true;
-            resume(t->fiber);
-            now.in_fiber = false;
-            if (!now.error.empty()) return;
-        }
+// Runs each thread of the block that can continue, once.
+void run_ready(Block& block) {
+    block.ready.swap(block.next_ready);
+    block.next_ready.clear();
+    if (now.call->order == SIMT_SHUFFLE) shuffle(block.ready);
+    for (Thread* t : block.ready) {
+        now.current = t;
+        running.thread = t->index;
+        ++now.call->counters.switches;
+        now.in_fiber = true;
+        resume(t->fiber);
+        now.in_fiber = false;
+        if (!now.error.empty()) return;
     }
-    if (now.exited != now.block_threads) report_deadlock();
+}
+
+void run_block(Block& block) {
+    while (!block.next_ready.empty() && now.error.empty()) run_ready(block);
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -596,6 +666,11 @@ std::string refusal(const simt_launch_call& call) {
                       static_cast<unsigned long long>(call.static_shared),
                       static_cast<unsigned long long>(call.dynamic_shared),
                       static_cast<unsigned long long>(call.shared_limit));
+    if (call.cooperative != 0 && call.static_shared > 0)
+        return "a cooperative launch with static shared memory, which its blocks would share: use dynamic shared "
+               "memory";
+    if (call.cooperative != 0 && blocks > most_blocks_together)
+        return grid + format(": at most %u blocks in a cooperative launch", most_blocks_together);
     if (with_tsan && blocks * threads_asked > max_tsan_threads)
         return grid + " of " + block +
                format(": ThreadSanitizer's build runs at most %llu threads a launch",
@@ -603,21 +678,54 @@ std::string refusal(const simt_launch_call& call) {
     return "";
 }
 
+std::vector<uint64_t> order_of(uint64_t blocks) {
+    std::vector<uint64_t> order(blocks);
+    for (uint64_t i = 0; i < blocks; ++i) order[i] = now.call->order == SIMT_REVERSE ? blocks - 1 - i : i;
+    if (now.call->order == SIMT_SHUFFLE) shuffle(order);
+    return order;
+}
+
+// Shuffled, blocks take turns; else each runs until it waits for the others.
+void run_together() {
+    bool goes_on = true;
+    while (goes_on && now.error.empty()) {
+        goes_on = false;
+        for (uint64_t number : order_of(now.blocks.size())) {
+            Block& block = now.blocks[number];
+            if (block.next_ready.empty()) continue;
+            goes_on = true;
+            enter(block);
+            if (now.call->order == SIMT_SHUFFLE) run_ready(block);
+            else run_block(block);
+            if (!now.error.empty()) return;
+        }
+    }
+    for (Block& block : now.blocks) {
+        if (block.exited == now.block_threads || block.at_grid_barrier != nullptr) continue;
+        enter(block);
+        return report_deadlock();
+    }
+}
+
 void run_grid() {
     const simt_launch_call& call = *now.call;
     const uint64_t blocks = uint64_t{call.grid[0]} * call.grid[1] * call.grid[2];
-    std::vector<uint64_t> order;
-    if (call.order == SIMT_SHUFFLE) {
-        for (uint64_t i = 0; i < blocks; ++i) order.push_back(i);
-        for (uint64_t i = blocks; i > 1; --i) std::swap(order[i - 1], order[now.random.below(i)]);
+    const bool together = call.cooperative != 0;
+    now.blocks.assign(together ? blocks : 1, Block{});
+    uint64_t begun = 0;
+    for (uint64_t number : order_of(blocks)) {
+        Block& block = now.blocks[together ? number : 0];
+        begin_block(block, number, together || with_tsan ? begun * now.block_threads : 0);
+        ++begun;
+        if (!together) {
+            run_block(block);
+            if (now.error.empty() && block.exited != now.block_threads) report_deadlock();
+        }
+        if (!now.error.empty()) break;
     }
-    for (uint64_t i = 0; i < blocks && now.error.empty(); ++i) {
-        if (call.order == SIMT_SHUFFLE) begin_block(order[i], i);
-        else begin_block(call.order == SIMT_REVERSE ? blocks - 1 - i : i, i);
-        run_block();
-        ++now.call->counters.blocks;
-        now.call->counters.threads += now.block_threads;
-    }
+    if (together) run_together();
+    now.call->counters.blocks = begun;
+    now.call->counters.threads = begun * now.block_threads;
 }
 
 void end_tsan_threads() {
@@ -650,8 +758,7 @@ const char* launch(simt_launch_call* call) {
     running.grid_size = {call->grid[0], call->grid[1], call->grid[2]};
     now.block_threads = call->block[0] * call->block[1] * call->block[2];
     now.random = {call->seed};
-    now.next_ready.clear();
-    now.dynamic_shared = nullptr;
+    now.at_grid_barrier = 0;
     now.in_fiber = false;
     traffic_begin(*call, shared_begin, shared_end);
     run_guarded(run_grid);

@@ -30,6 +30,7 @@ class Planted:
     block: int = 64
     shared: int = 0
     dtype: str = "i4"
+    cooperative: bool = False
 
     @property
     def path(self) -> Path:
@@ -98,6 +99,14 @@ def four_from_the_second(x: Array) -> Array:
     return (x[1:-3:4] + x[2:-2:4] + x[3:-1:4] + x[4::4]).astype(x.dtype)
 
 
+def from_next_block(x: Array) -> Array:
+    return np.append(np.roll(x, -64), 0).astype(x.dtype)
+
+
+def added_firsts(x: Array) -> Array:
+    return np.append(x + x[::64].sum(), 0).astype(x.dtype)
+
+
 def counted_copy(x: Array) -> Array:
     return np.append(x, 2).astype(x.dtype)
 
@@ -131,4 +140,8 @@ PLANTED = [
     Planted("barrier_in_uneven_loop", block_largest, {"plain": {"barrier"}}, values=320),
     Planted("deadlock", lambda x: x, {"plain": {"deadlock"}}),
     Planted("wait_for_later_block", counted_copy, {"plain": {"livelock"}}),
+    Planted("missing_grid_barrier", from_next_block, {"plain": {"wrong", "order"}, "tsan": {"race"}}, cooperative=True),
+    Planted("missing_grid_barrier_before_reuse", from_next_block, {"plain": {"wrong", "order"}, "tsan": {"race"}},
+            values=192, grid=3, cooperative=True),
+    Planted("grid_barrier_in_some_blocks", added_firsts, {"plain": {"barrier"}}, values=256, grid=4, cooperative=True),
 ]  # fmt: skip

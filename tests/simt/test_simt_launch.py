@@ -212,6 +212,38 @@ def test_a_lock_by_atomics_is_waited_for(module: SimtModule) -> None:
     assert error_of(module, "counts_under_lock", 1, 2, 0, [ints(1), ints(0)]).kind == "livelock"
 
 
+# ---- Cooperative launches ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["forward", "reverse", "shuffle"])
+def test_blocks_of_a_cooperative_launch_meet(module: SimtModule, program: SimtModule, order: str) -> None:
+    for each in (module, program):
+        arrived, out = np.zeros(1, dtype=np.uint32), np.zeros(160, dtype=np.uint32)
+        for turned in (0x80000000, 0):  # the counter is ready for another launch
+            counters = each.launch("meets", 5, 32, 128, [arrived, 0, out], order, 3, cooperative=True)
+            assert (counters.blocks, counters.barriers, counters.grid_barriers) == (5, 10, 1)
+            assert arrived[0] == turned
+        np.testing.assert_array_equal(out, np.repeat(np.arange(5), 32))  # shared memory is the block's own
+
+
+def test_what_a_grid_barrier_needs(module: SimtModule) -> None:
+    out, counters = np.zeros(65 * 32, dtype=np.uint32), np.zeros(65, dtype=np.uint32)
+    assert error_of(module, "meets", 2, 32, 128, [counters, 0, out]).kind == "barrier"
+    assert "not cooperative" in error_of(module, "meets", 2, 32, 128, [counters, 0, out]).message
+    for given, apart, text in (
+        (counters, 1, "another one"),
+        (counters + np.uint32(3), 0, "counter of a grid barrier is"),
+    ):
+        error = error_of(module, "meets", 2, 32, 128, [given, apart, out], cooperative=True)
+        assert (error.kind, text in error.message) == ("barrier", True)
+    for name, blocks, args, text in (
+        ("static_shared_words", 2, [out], "static shared memory"),
+        ("meets", 65, [counters, 0, out], "at most 64 blocks"),
+    ):
+        error = error_of(module, name, blocks, 32, 128, args, cooperative=True)
+        assert (error.kind, text in error.message) == ("launch", True)
+
+
 # ---- Order -------------------------------------------------------------------------------------------------
 
 

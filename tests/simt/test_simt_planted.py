@@ -32,7 +32,8 @@ def run(module: SimtModule, planted: Planted, twin: str, order: str, seed: int =
     given = planted.inputs()
     out = np.zeros_like(planted.answer(given))
     args = [given, out]
-    module.launch(f"{planted.name}_{twin}", planted.grid, planted.block, planted.shared, args, order, seed)
+    name, cooperative = f"{planted.name}_{twin}", planted.cooperative
+    module.launch(name, planted.grid, planted.block, planted.shared, args, order, seed, cooperative=cooperative)
     return out
 
 

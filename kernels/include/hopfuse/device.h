@@ -47,6 +47,27 @@ HOPFUSE_DEVICE bool is_last_block(unsigned* arrived, unsigned blocks, bool* is_l
     return *is_last;
 }
 
+// Returns once all blocks of a cooperative launch have called this as often: all threads may then read what any wrote before.
+// Called by whole blocks of one dimension. `arrived` counts the blocks; its lower 31 bits are 0 before the launch, and after it.
+HOPFUSE_DEVICE void grid_barrier(unsigned* arrived) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+#if defined(__CUDACC__)
+        // As in NVIDIA's cooperative groups, whose header NVRTC lacks: the blocks together add 2^31, which flips the top bit
+        // once the last of them has come.
+        const unsigned own = blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1u;
+        __threadfence();
+        const unsigned before = atomicAdd(arrived, own);
+        while (((before ^ *static_cast<volatile unsigned*>(arrived)) & 0x80000000u) == 0) {
+        }
+        __threadfence();
+#else
+        ::simt::meet_other_blocks(arrived);
+#endif
+    }
+    __syncthreads();
+}
+
 // binary16 numbers as their 16 bits. Widening is exact; narrowing rounds to nearest even and overflows to infinity.
 HOPFUSE_DEVICE float half_bits_to_float(unsigned short bits) {
 #if defined(__CUDACC__)

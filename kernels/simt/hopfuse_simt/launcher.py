@@ -22,7 +22,7 @@ import numpy as np
 from hopfuse_simt.arguments import Argument, Pointer, Struct, pointers_of
 from hopfuse_simt.errors import SimtError
 
-API_VERSION = 2
+API_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Counters:
     blocks: int
     threads: int
     barriers: int
+    grid_barriers: int
     warp_ops: int
     atomics: int
     switches: int
@@ -52,6 +53,7 @@ class Call:
     order: int
     seed: int
     mma: int
+    cooperative: bool
 
 
 class Launcher(Protocol):
@@ -88,6 +90,7 @@ class _Call(ctypes.Structure):
         ("order", ctypes.c_int32),
         ("seed", ctypes.c_uint64),
         ("mma", ctypes.c_int32),
+        ("cooperative", ctypes.c_int32),
         ("num_ranges", ctypes.c_uint32),
         ("ranges", ctypes.POINTER(ctypes.c_size_t)),
         ("counters", _Counters),
@@ -129,7 +132,7 @@ class Library:
                 addresses[i] = room.ctypes.data + start
         c = _Call(kernel=call.kernel.encode(), dynamic_shared=call.dynamic_shared, static_shared=call.static_shared,
                   shared_limit=call.shared_limit, order=call.order, seed=call.seed,
-                  mma=call.mma)  # fmt: skip
+                  mma=call.mma, cooperative=call.cooperative)  # fmt: skip
         c.grid[:], c.block[:] = call.grid, call.block
         c.arguments = ctypes.cast(addresses, ctypes.POINTER(ctypes.c_void_p))
         c.num_ranges = len(ranges) // 2
@@ -278,7 +281,7 @@ class Program:
         parts: list[Any] = [
             struct.pack("<I", len(name)), name, struct.pack("<6I", *call.grid, *call.block),
             struct.pack("<QQQ", call.dynamic_shared, call.static_shared, call.shared_limit),
-            struct.pack("<iQi", call.order, call.seed, call.mma),
+            struct.pack("<iQii", call.order, call.seed, call.mma, call.cooperative),
             struct.pack("<I", len(buffers)),
         ]  # fmt: skip
         for buffer in buffers:
@@ -301,7 +304,7 @@ class Program:
         except BrokenPipeError:
             raise self._died() from None
         report = self._read(self._get("I")).decode()
-        counters = Counters(*struct.unpack("<10Q", self._read(80)))
+        counters = Counters(*struct.unpack("<11Q", self._read(88)))
         for buffer in buffers:
             if buffer.writable:
                 memory(buffer.begin, buffer.end)[:] = np.frombuffer(

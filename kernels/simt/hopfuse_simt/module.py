@@ -107,6 +107,8 @@ class SimtModule:
         order: str = "forward",
         seed: int = 0,
         mma: str = "h100",
+        *,
+        cooperative: bool = False,
     ) -> Counters:
         """Run a kernel to its end.
 
@@ -126,6 +128,8 @@ class SimtModule:
             and lets other threads in before atomics now and then.
         mma : {"v100", "a100", "h100", "lower", "uneven", "narrow"}
             How matrix units round: as measured on a GPU, or worse (mma.cpp).
+        cooperative : bool
+            Run all blocks at once, so that ``grid_barrier`` of hopfuse/device.h may be called.
 
         Returns
         -------
@@ -148,7 +152,7 @@ class SimtModule:
             launcher = self._launcher(name)
             call = Call(
                 name, _three("grid", grid), _three("block", block), shared_bytes, self._source_of[name].static_shared,
-                self.shared_limit, ORDERS[order], seed, MATRIX_UNITS[mma],
+                self.shared_limit, ORDERS[order], seed, MATRIX_UNITS[mma], cooperative,
             )  # fmt: skip
             return launcher.launch(call, convert(name, launcher.signatures[name], args))
 

@@ -73,11 +73,13 @@ class SimtRuntime:
 
     ``sources`` are the .cu files, all of kernels/cuda by default; ``order``, ``seed`` and ``mma`` are those of
     :meth:`SimtModule.launch`; ``launches`` lists (kernel, grid, block) since it was last emptied, ``counters`` what
-    each of them counted, and ``events`` all that was asked. ``memory`` is what the device has, in bytes.
+    each of them counted, and ``events`` all that was asked. ``memory`` is what the device has, in bytes, and
+    ``blocks_at_once`` how many blocks run together.
     """
 
     name = "simt"
-    l2_bytes, l2_speedup = 0, 1.0
+    cooperative, blocks_at_once = True, 2
+    l2_bytes, l2_speedup = 1 << 26, 1.0
 
     def __init__(
         self,
@@ -201,12 +203,23 @@ class SimtRuntime:
 
     # ---- Work ----------------------------------------------------------------------------------------------------
 
-    def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
+    def launch(
+        self,
+        kernel: str,
+        grid: int,
+        block: int,
+        arguments: Sequence[Any],
+        shared: int = 0,
+        *,
+        cooperative: bool = False,
+    ) -> None:
+        if cooperative and grid > self.blocks_at_once:
+            raise SimtError(f"a cooperative launch of {grid} blocks, and the device runs {self.blocks_at_once} at once")
         given = [self._given(one) for one in arguments]
 
         def work() -> None:
             counters = self.module.launch(
-                kernel, grid, block, shared, given, order=self.order, seed=self.seed, mma=self.mma
+                kernel, grid, block, shared, given, self.order, self.seed, self.mma, cooperative=cooperative
             )
             self.launches.append((kernel, grid, block))
             self.counters.append(counters)
@@ -215,6 +228,9 @@ class SimtRuntime:
         self._do(Event("launch", kernel), work)
         if self._times is not None and self._recording is None:
             self._times.append(LaunchTime(kernel, time.perf_counter() - begin))
+
+    def resident_blocks(self, kernel: str, block: int, shared: int) -> int:
+        return self.blocks_at_once
 
     def _given(self, argument: Any) -> Any:
         if isinstance(argument, Arguments):

@@ -26,6 +26,14 @@ extern "C" __global__ void static_shared_words(unsigned* out) {
     word[threadIdx.x] = blockIdx.x;
 }
 
+// Each block keeps its number in shared memory while it waits for the others, at counters that are `apart`.
+extern "C" __global__ void meets(unsigned* arrived, int apart, unsigned* out) {
+    HOPFUSE_DYNAMIC_SHARED(unsigned, word);
+    word[threadIdx.x] = blockIdx.x;
+    hopfuse::grid_barrier(arrived + static_cast<int>(blockIdx.x) * apart);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = word[threadIdx.x];
+}
+
 extern "C" __global__ void copies(const float* in, float* out, int n) {
     const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
     if (i < n) out[i] = in[i];
