@@ -14,7 +14,7 @@ SIZES = {
 }
 #: Kernels of a search by the part of the work; the rest are seeds, fusion and copies.
 PARTS = {
-    "passes": ("ppr_pass", "ppr_seg"),
+    "passes": ("ppr_pass", "ppr_seg", "ppr_walk"),
     "certificate": ("ppr_residual", "ppr_mass", "ppr_scale"),
     "ranking": ("ppr_rank", "ppr_finish"),
     "product": ("dense_product", "dense_score", "gemv", "void gemv", "sm80_xmma", "std::enable_if"),

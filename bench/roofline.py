@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf, isqrt
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from .first_gpu.sizes import FULL
 from .measured_gpu import section
@@ -73,9 +74,19 @@ PART_SIZES = (
     Size("million", 1_000_000, 10_000_000, 1_000_000, 1024, item=2),
     Size("ten million", 10_000_000, 100_000_000, 10_000_000, 1024, item=2),
 )
-#: Launches (including the matrix product), copies and clears of a recorded search: tests/kernels/test_capture.py.
-LAUNCHES, COPIES, CLEARS = 50, 0, 0
-BLOCK_LAUNCHES = 42  # of these, those of a block of lanes
+
+
+class Nodes(NamedTuple):
+    """Of a recorded search: launches, the matrix product among them; those of a block of lanes; its grid barriers."""
+
+    launches: int
+    of_block: int
+    barriers: int
+
+
+#: As tests/kernels/test_capture.py counts them, with a launch for each pass or one for the walk.
+PASS_BY_PASS, WALK_AT_ONCE = Nodes(50, 42, 0), Nodes(16, 8, 27)
+COPIES, CLEARS = 0, 0
 #: Graph nodes that a filter adds: ppr_mask, counts of long rows (2), ppr_degrees, the volume (2), three clears.
 FILTER_NODES = 9
 NODE_SECONDS, BANDWIDTH_SHARE, SECTOR, PASS_BYTES = 1.5e-6, 0.8, 32, 1 << 23
@@ -83,9 +94,9 @@ NODE_SECONDS, BANDWIDTH_SHARE, SECTOR, PASS_BYTES = 1.5e-6, 0.8, 32, 1 << 23
 #: candidates (on an H200, 7,813 turns took 5.88 ms).
 HUB, SEGMENT, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 64, 125, 1500, 128
 #: Float64 instructions of the certificate, read from the kernels: for each entry, whatever the lanes (its weight by 1 /
-#: degree), for each entry and lane (a product and a sum), for each node and lane (the mass, the scores, the residual and its
-#: bound); and, also of each measured pass, for each thread, of the 256 that share a tile of 64 nodes (its sum in
-#: float64, and joining it).
+#: degree), for each entry and lane (a product and a sum), for each node and lane (the mass, the scores, the residual
+#: and its bound); and, also of each measured pass, for each thread, of the 256 that share a tile of 64 nodes (its sum
+#: in float64, and joining it).
 ENTRY_DOUBLES, ENTRY_LANE_DOUBLES, NODE_LANE_DOUBLES, THREAD_DOUBLES, THREADS_PER_NODE = 1, 1, 7, 3, 256 / 64
 #: The blocks that share a lane's candidates, as in backends/cuda/ppr_topk.py, and how often they are scanned.
 SPLIT_BLOCKS, SPLIT_CANDIDATES, KEPT, SCANS = 1056, 1 << 10, 128, 2
@@ -115,6 +126,11 @@ def l2_speedup(card: Card) -> float:
     return max(1.0, 1e3 * card.flops / FLOPS_PER_L2_BYTE / card.bandwidth)
 
 
+def nodes(size: Size, card: Card, lanes: int) -> Nodes:
+    """Return the nodes of a search, as backends/cuda/ppr_passes.py launches it: at once if both states fit in L2."""
+    return WALK_AT_ONCE if 2 * 4 * lanes * size.nodes <= card.l2 * 2**20 else PASS_BY_PASS
+
+
 def splits(candidates: int, lanes: int) -> int:
     """Return the blocks that share a lane's candidates, as in backends/cuda/ppr_topk.py."""
     return max(1, min(SPLIT_BLOCKS // lanes, candidates // SPLIT_CANDIDATES, isqrt(candidates // KEPT)))
@@ -129,7 +145,7 @@ def gather_bytes(size: Size, card: Card, lanes: int, lane_bytes: int) -> float:
 def parts(size: Size, card: Card) -> dict[str, float]:
     """Return the seconds of each part, and those that a filter and a hub add."""
     lanes = most_lanes(size, card)
-    blocks = LANES // lanes
+    blocks, launched = LANES // lanes, nodes(size, card, lanes)
     rate, state = BANDWIDTH_SHARE * card.bandwidth * 1e9, 4.0 * size.nodes * lanes
     entries, gathers = size.stored * 8 + size.nodes * 20, gather_bytes(size, card, lanes, 4)
     one = entries + 2 * state + gathers
@@ -145,7 +161,8 @@ def parts(size: Size, card: Card) -> dict[str, float]:
         "certificate": blocks * (one + 8 * size.stored + 3 * state) / rate + doubles / double_rate,
         "selection": SCANS * (4.0 * size.vectors * LANES / rate + blocks * scan / (card.clock * 1e9)),
         "dense": max(dense_limits(size, LANES, card).values()),
-        "nodes": NODE_SECONDS * (LAUNCHES + COPIES + CLEARS + (blocks - 1) * BLOCK_LAUNCHES),
+        "nodes": NODE_SECONDS
+        * (launched.launches + COPIES + CLEARS + (blocks - 1) * launched.of_block + blocks * launched.barriers),
         "filter": blocks * (masked / rate + NODE_SECONDS * FILTER_NODES),
         "hub": blocks * (PASSES + 1) * (SEGMENT + HUB / SEGMENT) * ENTRY_CYCLES / (card.clock * 1e9),
     }
@@ -281,7 +298,7 @@ H200 with the times above.
   streams (the previous and the next iterate), and gathers 4 n L bytes if L2 serves them, or 4 nnz L bytes if it serves
   none; these are the two ends of a cell. *low* means that a block's state fits in L2, so the time is near the lower
   end; *between* means that it does not fit. There are {passes} passes (damping 0.5, tol 1e-6), {measured} of them with
-  residuals, and one more for the certificate. Launches (at most 2 per pass, replayed as one graph) and copies to and
+  residuals, and one more for the certificate. Launches (replayed as one graph) and copies to and
   from the device are not included.
 
 ### GPUs
@@ -332,20 +349,42 @@ PARTS_TEXT = """
 ### PhaseGraph by part, B = 32, computed
 
 These tables use the upper end of every formula: {share:.0%} of the published bandwidth; gathers in whole sectors of
-{sector} bytes, from memory if the states of all nodes take more than half of the L2; {node:.1f} µs for each of the
-{launches} launches, {copies} copies and {clears} clears that the emulator counts in a recorded search. The queries are
-walked in blocks of 4, 8, 16 or 32, whichever takes the least time by bytes (the state of a small block may fit in half
-of the L2, whose bandwidth is taken as 16 bytes in a cycle of a multiprocessor), with {block} launches for each further
-block.
-*certificate* is a pass with {entry} float64 instruction for each entry, {entry_lane} for each entry and lane, {node_lane}
-for each node and lane and {thread} for each thread; measured passes have the last, too. Conversions from and to float32, and sums
-over nodes, are made of other instructions. *selection*
+{sector} bytes, from memory if the states of all nodes take more than half of the L2; {node:.1f} µs for each launch and
+grid barrier that the emulator counts in a recorded search, which has {copies} copies and {clears} clears. The queries
+are walked in blocks of 4, 8, 16 or 32, whichever takes the least time by bytes (the state of a small block may fit in
+half of the L2, whose bandwidth is taken as 16 bytes in a cycle of a multiprocessor). A search has {launches} launches,
+and {block} more for each further block; where a walk runs at once (below), {one_launches}, {one_block} and, for each
+block, {barriers} grid barriers.
+*certificate* is a pass with {entry} float64 instruction for each entry, {entry_lane} for each entry and lane,
+{node_lane} for each node and lane and {thread} for each thread; measured passes have the last, too. Conversions from
+and to float32, and sums over nodes, are made of other instructions. *selection*
 reads the scores of passages twice, by up to {splits:,} blocks, {look:,} cycles for {threads} scores (measured on an
 H200). *dense* reads every vector once as it is stored, or takes the time of the product if that is longer: in float32,
 or for 16-bit vectors by tensor cores (below). *a filter adds* the masks, degrees and volumes of each query, and reads
 of its tables. *a hub adds*, to each pass and to the certificate, a chain of
 {segment} entries and one of the segments of its row, which has {hub:,} entries: {cycles} cycles
 (assumed) for each entry or segment.
+"""
+
+WALK_TEXT = """
+### Walks in one launch
+
+If both states of a block of lanes fit in the L2, one cooperative launch (`ppr_walk_lL`) runs the start and all passes
+of a walk, with grid barriers between them, and ends with the last lane. A recorded search then has {one_launches} nodes
+instead of {launches}. **It has run on the emulator only**, with and without sanitizers. Walks with weights of edge
+types, and those that stop when a list is proven, are launched pass by pass: their kernels would take longer to compile,
+and proofs have launches of their own between passes. The first use of a GPU compares such a walk with the CPU's; if it
+fails or differs, walks are launched pass by pass, and `backend_info()["backends"]["cuda"]["cooperative"]` is False.
+CUDA graphs take cooperative kernels since CUDA 11.1 (`cooperative` of [CUkernelNodeAttrValue]).
+
+A grid barrier is taken to last as long as a launch, {node:.1f} µs; neither has been measured. By this the nodes of a
+search take {one_seconds:.1f} µs instead of {seconds:.1f} µs, mostly because the {dead} recorded passes after the end of
+the last lane are left out. A walk asks for 2,056 bytes of shared memory for a block, as measured passes do; passes that
+measure nothing are launched with none. Registers, not shared memory, limit both. With the 1 KiB that CUDA reserves for
+a block, 4 blocks of a walk on a multiprocessor have 12 KiB and 5 of such a pass 5 KiB, so that L1 has 16 or 8 KiB less
+for gathers, of 128 KiB, or of 256 on an H100.
+
+[CUkernelNodeAttrValue]: https://docs.nvidia.com/cuda/archive/11.1.1/cuda-driver-api/unionCUkernelNodeAttrValue.html
 """
 
 DENSE_TEXT = """
@@ -375,8 +414,9 @@ def render() -> str:
             f"{table(size)}"
         )
     text = PARTS_TEXT.format(
-        share=BANDWIDTH_SHARE, sector=SECTOR, node=NODE_SECONDS * 1e6, launches=LAUNCHES,
-        block=BLOCK_LAUNCHES, copies=COPIES, clears=CLEARS,
+        share=BANDWIDTH_SHARE, sector=SECTOR, node=NODE_SECONDS * 1e6, launches=PASS_BY_PASS.launches,
+        block=PASS_BY_PASS.of_block, copies=COPIES, clears=CLEARS, one_launches=WALK_AT_ONCE.launches,
+        one_block=WALK_AT_ONCE.of_block, barriers=WALK_AT_ONCE.barriers,
         look=LOOK_CYCLES, threads=LOOK_THREADS, splits=SPLIT_BLOCKS, hub=HUB, segment=SEGMENT,
         cycles=ENTRY_CYCLES, entry=ENTRY_DOUBLES, entry_lane=ENTRY_LANE_DOUBLES, node_lane=NODE_LANE_DOUBLES,
         thread=THREAD_DOUBLES,
@@ -388,6 +428,7 @@ def render() -> str:
             f"\n{size.nodes:,} nodes, {size.stored:,} stored entries; {size.vectors:,} vectors of {size.dim:,} "
             f"dimensions in {kind}:\n\n{part_table(size)}"
         )
+    sections.append(_walk_text().rstrip("\n"))
     size = PART_SIZES[1]
     text = DENSE_TEXT.format(
         share=BANDWIDTH_SHARE, queries=PRODUCT_QUERIES, rows=PRODUCT_ROWS, vectors=size.vectors, dim=size.dim,
@@ -395,6 +436,15 @@ def render() -> str:
     )  # fmt: skip
     sections += [text.rstrip("\n"), _first_card().rstrip("\n")]
     return "\n".join([*sections, ""])
+
+
+def _walk_text() -> str:
+    before, now = (1e6 * NODE_SECONDS * (of.launches + of.barriers) for of in (PASS_BY_PASS, WALK_AT_ONCE))
+    recorded = (PASS_BY_PASS.of_block - WALK_AT_ONCE.of_block) // 2  # a pass has two launches
+    return WALK_TEXT.format(
+        launches=PASS_BY_PASS.launches, one_launches=WALK_AT_ONCE.launches, node=NODE_SECONDS * 1e6, seconds=before,
+        one_seconds=now, saved=before - now, dead=recorded - PASSES,
+    )  # fmt: skip
 
 
 def _first_card() -> str:

@@ -38,6 +38,10 @@ _pools: weakref.WeakValueDictionary[int, MemoryPool] = weakref.WeakValueDictiona
 _numbers = itertools.count(4096, 8)
 
 
+#: Blocks of a kernel that a device runs at once.
+RESIDENT_BLOCKS = 2
+
+
 class CUDADriverError(RuntimeError):
     pass
 
@@ -56,7 +60,8 @@ class NVRTCError(RuntimeError):
 class Device:
     compute_capability = "90"
     attributes = {  # noqa: RUF012
-        "L2CacheSize": 0, "MemoryClockRate": 1, "GlobalMemoryBusWidth": 8, "ClockRate": 1, "MultiProcessorCount": 1
+        "L2CacheSize": 1 << 26, "MemoryClockRate": 1, "GlobalMemoryBusWidth": 8, "ClockRate": 1,
+        "MultiProcessorCount": 1, "CooperativeLaunch": 1,
     }  # fmt: skip
 
     def __init__(self, number: int | None = None) -> None:
@@ -424,6 +429,7 @@ class FakeCupy:
         driver = SimpleNamespace(
             CUDADriverError=CUDADriverError,
             funcSetAttribute=lambda function, name, value: self.prepared.append((name, value)),
+            occupancyMaxActiveBlocksPerMultiprocessor=lambda function, block, shared: RESIDENT_BLOCKS,
             **{attribute: 8},
         )
         memory = SimpleNamespace(
@@ -479,7 +485,17 @@ class _Function:
         self.module, self.name, self.ptr = module, name, id(self)
         self.codes = module.simt.signature(name).split(",")
 
-    def __call__(self, grid: Any, block: Any, arguments: Any, shared: int = 0) -> None:
+    def __call__(
+        self,
+        grid: Any,
+        block: Any,
+        arguments: Any,
+        shared_mem: int = 0,
+        stream: Any = None,
+        enable_cooperative_groups: bool = False,
+    ) -> None:
+        # CuPy would shrink the grid and warn.
+        assert not enable_cooperative_groups or grid[0] <= RESIDENT_BLOCKS
         if cuda.device != self.module.device:
             raise CUDADriverError("CUDA_ERROR_INVALID_HANDLE: a kernel of another device's module")
         given: list[Any] = []
@@ -498,7 +514,9 @@ class _Function:
                 touches.append(argument.touch(not code.startswith("c*")))
 
         def run() -> None:
-            self.module.simt.launch(self.name, grid[0], block[0], shared, [_argument(one) for one in given])
+            arrays = [_argument(one) for one in given]
+            together = enable_cooperative_groups
+            self.module.simt.launch(self.name, grid[0], block[0], shared_mem, arrays, cooperative=together)
 
         self.module.cupy.launches.append(self.name)
         queue(run, *touches)

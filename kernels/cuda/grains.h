@@ -87,6 +87,12 @@ struct GrainSum {
         grains = grains + static_cast<unsigned>(static_cast<int>(rounded));
     }
 
+    // Adds whole units of grains to the others; called after each term if there may be more than 64.
+    __device__ void carry() {
+        whole = whole + (grains >> unit_bits);
+        grains = grains & ((1u << unit_bits) - 1);
+    }
+
     __device__ double value() const {
         const uint64_t sum = (static_cast<uint64_t>(whole) << unit_bits) + grains;
         return static_cast<double>(sum) * bits_to_double(static_cast<uint64_t>(exponent - 52 + 1023) << 52);

@@ -4,10 +4,11 @@
 
 namespace hopfuse {
 
+constexpr int PASS_THREADS = 256;
+
 // The control state of lanes during a walk.
 struct Decision {
-    int64_t number;                        // of the pass
-    const int64_t *measured_from, *limit;  // `limit` null: no lane ends with this pass
+    const int64_t *measured_from, *limit;
     const float *theta, *shrink;
     int32_t* walking;  // (L,) 0: the lane's state does not change
     int64_t* passes;
@@ -15,7 +16,7 @@ struct Decision {
     int64_t* last_pass;  // (1,) the pass that wrote the walk's last iterate
 
     // Decides after a measured pass whether a lane's walk ends with it. Called by one thread, with the lane's residual.
-    __device__ void take(double sum, int lane) const {
+    __device__ void take(int64_t number, double sum, int lane) const {
         if (walking[lane] == 0) return;
         const float residual = static_cast<float>(sum);
         const bool small = number >= measured_from[lane] && residual * shrink[lane] <= theta[lane];
@@ -26,13 +27,21 @@ struct Decision {
     }
 };
 
+// What differs from pass to pass.
+struct Step {
+    int64_t number;
+    const float* current;
+    float* next;
+    const float* omega;  // (L,), or null: power iteration
+    double* measured;    // (2, L) the L1 residual and the largest change, or null: not measured
+    int32_t ends;        // whether lanes may end with a measured pass
+};
+
 struct PassArguments {
     DeviceRows rows;
     int64_t num_nodes;
-    const float* current;
-    float* next;
-    const float* partial;  // (segments, L)
-    RowSet long_rows;      // rows longer than a segment
+    float* partial;    // (segments, L)
+    RowSet long_rows;  // rows longer than a segment
     LongRows segments;
     RowSet restart_rows;
     const float* restart;        // (rows, L)
@@ -40,13 +49,12 @@ struct PassArguments {
     const float* attraction;     // (N, L) node weights, or null: all 1
     const double* scale64;       // (N, L) 0 where a degree is 0, or null: only rows without entries have degree 0
     const float* damping;        // (L,)
-    const float* omega;          // (L,), or null: power iteration
     const int32_t* accelerates;  // (L,) 0: the lane's omega is 1
     const float* degree;         // (N,) or (N, L), or null: 1
     const double* anchor;        // (L,) of the residual
-    double* measured;            // (2, L) the L1 residual and the largest change, or null: not measured
     JoinRoom join;
     Decision decision;
+    Step step;
 };
 
 struct SegmentArguments {
@@ -58,9 +66,20 @@ struct SegmentArguments {
     float* partial;  // (segments, L)
 };
 
+// All passes of a walk.
+struct WalkArguments {
+    PassArguments
+        passes;  // its step is the first pass, with `omega` of all passes and `measured` of those that are measured
+    int64_t num_segments;
+    int64_t first_measured, last;
+    float* state;       // that the first pass reads
+    unsigned* barrier;  // of grid_barrier
+};
+
 template <int L, int Kind>
-HOPFUSE_DEVICE float row_sum(const PassArguments& t, int64_t row, int64_t begin, int64_t end, int lane) {
-    if (end - begin <= PPR_SEGMENT) return 0.0f + segment_sum<L, Kind>(t.rows, t.current, begin, end, lane);
+HOPFUSE_DEVICE float row_sum(const PassArguments& t, const float* current, int64_t row, int64_t begin, int64_t end,
+                             int lane) {
+    if (end - begin <= PPR_SEGMENT) return 0.0f + segment_sum<L, Kind>(t.rows, current, begin, end, lane);
     return sum_of_segments<L>(t.segments, t.long_rows.index(row), lane, t.partial);
 }
 
@@ -73,13 +92,13 @@ struct LaneState {
 
 // One row of one lane: writes `next`, returns |z - y|, not yet divided by the node weight.
 template <int L, int Kind>
-HOPFUSE_DEVICE float pass_row(const PassArguments& t, int64_t row, const LaneState& own, bool measure) {
+HOPFUSE_DEVICE float pass_row(const PassArguments& t, const Step& step, int64_t row, const LaneState& own) {
     const int lane = own.lane;
     const int64_t at = row * L + lane, begin = t.rows.indptr[row], end = t.rows.indptr[row + 1];
     float s = 0.0f;
-    if (own.walks || read_together<L, Kind>) s = row_sum<L, Kind>(t, row, begin, end, lane);
+    if (own.walks || read_together<L, Kind>) s = row_sum<L, Kind>(t, step.current, row, begin, end, lane);
     if (!own.walks) {
-        t.next[at] = t.current[at];
+        step.next[at] = step.current[at];
         return 0.0f;
     }
     const float gd = t.factor == nullptr ? own.damping : t.factor[t.rows.per_lane ? at : row] * own.damping;
@@ -89,105 +108,162 @@ HOPFUSE_DEVICE float pass_row(const PassArguments& t, int64_t row, const LaneSta
     float following = z;
     // Without a restart a node of degree 0 has no mass in either case.
     const bool is_lone = begin == end || (restarts && t.scale64 != nullptr && !(t.scale64[at] > 0.0));
-    if (t.omega != nullptr && !is_lone) {
-        const float before = t.next[at];
+    if (step.omega != nullptr && !is_lone) {
+        const float before = step.next[at];
         following = fmaf(own.omega, z - before, before);
     }
-    t.next[at] = following;
-    return measure ? fabsf(z - t.current[at]) : 0.0f;
+    step.next[at] = following;
+    return step.measured != nullptr ? fabsf(z - step.current[at]) : 0.0f;
 }
 
-// One tile in all lanes. Returns the measurements of its rows in the thread's lane.
-template <int L, int Kind>
-HOPFUSE_DEVICE Measured pass(const PassArguments& t) {
-    const TileRange tile(blockIdx.x, t.num_nodes);
-    const bool measure = t.measured != nullptr;
-    const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
-    const int groups = static_cast<int>(blockDim.x) / L;
-    const float omega = t.omega == nullptr || t.accelerates[lane] == 0 ? 1.0f : t.omega[lane];
+// The rows of the thread's lane: first, first + stride, and so on below last; at most 64 unless `Many`. Returns what it
+// measured.
+template <int L, int Kind, bool Many>
+HOPFUSE_DEVICE Measured pass(const PassArguments& t, const Step& step, int64_t first, int64_t stride, int64_t last) {
+    const bool measure = step.measured != nullptr;
+    const int lane = static_cast<int>(threadIdx.x) % L;
+    const float omega = step.omega == nullptr || t.accelerates[lane] == 0 ? 1.0f : step.omega[lane];
     const LaneState own = {lane, t.decision.walking[lane] != 0, t.damping[lane], omega};
     GrainSum sum(measure ? t.anchor[lane] : 1.0);
     float largest = 0.0f;
-    for (int64_t row = tile.first + group; row < tile.last; row += groups) {
-        const float change = pass_row<L, Kind>(t, row, own, measure);
+    for (int64_t row = first; row < last; row += stride) {
+        const float change = pass_row<L, Kind>(t, step, row, own);
         if (!measure) continue;
         const float weight = t.degree == nullptr ? 1.0f : t.degree[t.rows.per_lane ? row * L + lane : row];
         sum.add(weight * change);
+        if (Many) sum.carry();
         const float share = t.attraction == nullptr ? change : over_attraction(change, t.attraction[row * L + lane]);
         largest = share > largest ? share : largest;
     }
     return Measured{sum.value(), widened(largest)};
 }
 
-// Called by the first L threads of the last block.
-template <int L>
-HOPFUSE_DEVICE void end_pass(const PassArguments& a, const Measured& all) {
-    put_measured<L>(all, a.measured);
-    if (a.decision.limit != nullptr) a.decision.take(all.sum, static_cast<int>(threadIdx.x));
+// One pass, by a block for each tile.
+template <int L, int Kind>
+HOPFUSE_DEVICE Measured pass_tile(const PassArguments& t) {
+    const TileRange tile(blockIdx.x, t.num_nodes);
+    return pass<L, Kind, false>(t, t.step, tile.first + threadIdx.x / L, PASS_THREADS / L, tile.last);
 }
 
-// Writes the sums of the segments of rows longer than one segment.
+// Joins what a measured pass found, and ends lanes. Called by whole blocks.
+template <int L>
+HOPFUSE_DEVICE void end_pass(const PassArguments& a, const Step& step, Measured own, JoinShared* shared) {
+    if (!join_grid<L>(own, a.join, shared) || threadIdx.x >= L) return;
+    put_measured<L>(own, step.measured);
+    if (step.ends != 0) a.decision.take(step.number, own.sum, static_cast<int>(threadIdx.x));
+}
+
+// Sums a segment of a row longer than one, for entry `at` of `partial`.
 template <int L, int Kind>
-HOPFUSE_DEVICE void segments(const SegmentArguments& a) {
-    const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+HOPFUSE_DEVICE void sum_segment(const DeviceRows& rows, const LongRows& r, const float* state, int64_t at,
+                                float* partial) {
     const int64_t segment = at / L;
-    if (segment >= a.num_segments) return;
     const int lane = static_cast<int>(at % L);
-    const LongRows& r = a.segments;
     if (r.allowed != nullptr)
-        return masked_segment<L>(r, segment, lane, a.partial, [&](int64_t e, float acc) {
-            return share_of_entry<L, Kind>(a.rows, a.state, e, lane).plus(acc);
+        return masked_segment<L>(r, segment, lane, partial, [&](int64_t e, float acc) {
+            return share_of_entry<L, Kind>(rows, state, e, lane).plus(acc);
         });
-    a.partial[segment * L + lane] = segment_sum<L, Kind>(a.rows, a.state, r.begin[segment], r.end[segment], lane);
+    partial[at] = segment_sum<L, Kind>(rows, state, r.begin[segment], r.end[segment], lane);
+}
+
+// The start of a walk, for entry `at` of a state: current = b, next (the iterate before) = 0.
+template <int L>
+HOPFUSE_DEVICE void start_entry(const RowSet& set, const float* restart, int64_t at, float* current, float* next) {
+    const int64_t row = at / L;
+    current[at] = set.holds(row) ? restart[set.index(row) * L + at % L] : 0.0f;
+    next[at] = 0.0f;
+}
+
+// Starts a walk, and runs its passes until no lane walks. Called by all blocks of a cooperative launch.
+template <int L, int Kind>
+HOPFUSE_DEVICE void walk(const WalkArguments& a, JoinShared* shared) {
+    const PassArguments& t = a.passes;
+    const int64_t first = static_cast<int64_t>(blockIdx.x) * PASS_THREADS + threadIdx.x;
+    const int64_t threads = static_cast<int64_t>(gridDim.x) * PASS_THREADS;
+    Step step = t.step;
+    float *current = a.state, *next = step.next;
+    HOPFUSE_ROLLED
+    for (int64_t at = first; at < t.num_nodes * L; at += threads)
+        start_entry<L>(t.restart_rows, t.restart, at, current, next);
+    HOPFUSE_ROLLED
+    for (; step.number <= a.last; ++step.number) {
+        grid_barrier(a.barrier);
+        if (*t.decision.left == 0) return;
+        step.current = current, step.next = next;
+        if (a.num_segments > 0) {
+            HOPFUSE_ROLLED
+            for (int64_t at = first; at < a.num_segments * L; at += threads)
+                sum_segment<L, Kind>(t.rows, t.segments, current, at, t.partial);
+            grid_barrier(a.barrier);
+        }
+        step.measured = step.number < a.first_measured ? nullptr : t.step.measured;
+        const Measured own = pass<L, Kind, true>(t, step, first / L, threads / L, t.num_nodes);
+        if (step.measured != nullptr) end_pass<L>(t, step, own, shared);
+        if (step.omega != nullptr) step.omega += L;
+        float* const written = next;
+        next = current, current = written;
+    }
 }
 
 }  // namespace hopfuse
 
 using namespace hopfuse;
 
-// Blocks per multiprocessor: other warps hide the latency of the gathers. sm_75 has at most 1024 threads.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-#define HOPFUSE_PASS_BLOCKS(kind) (kind == edges_per_type ? 4 : 5)
+// Blocks per multiprocessor: other warps hide the latency of the gathers. sm_75 has at most 1024 threads. With five blocks,
+// sm_80 to sm_89 would spill registers where a row's lanes read weighted entries together.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 800
+#define HOPFUSE_PASS_BLOCKS(kind, L) 4
+#elif __CUDA_ARCH__ < 900
+#define HOPFUSE_PASS_BLOCKS(kind, L) (kind == edges_per_type || (kind == edges_weighted && L <= 8) ? 4 : 5)
 #else
-#define HOPFUSE_PASS_BLOCKS(kind) 4
+#define HOPFUSE_PASS_BLOCKS(kind, L) (kind == edges_per_type ? 4 : 5)
 #endif
 
 // ppr_segments_KIND_lL: the sums of segments of long rows.
 //   Unit: a segment of one row and a lane; a thread. Block: 256. Shared memory: 0. Registers: <= 64 (occupancy 50 %).
 //   Bytes: per segment 64 (4 + w) + 64 * 4 L gathered, 4 L written; 12 L more where lanes are masked.
-#define HOPFUSE_SEGMENTS(name, kind, L)                                          \
-    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind)) \
-        ppr_segments_##name##_l##L(const SegmentArguments a) {                   \
-        if (*a.left != 0) segments<L, kind>(a);                                  \
+#define HOPFUSE_SEGMENTS(name, kind, L)                                                 \
+    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind, L))     \
+        ppr_segments_##name##_l##L(const SegmentArguments a) {                          \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; \
+        if (*a.left == 0 || at >= a.num_segments * L) return;                           \
+        sum_segment<L, kind>(a.rows, a.segments, a.state, at, a.partial);               \
     }
 
 // ppr_pass_KIND_lL: one pass over all rows: z, the next iterate, copies of frozen lanes, and (if `measured` is not null) the
-// L1 residual and the largest change per lane. If `limit` is not null it also decides which lanes end with the pass; `left`
+// L1 residual and the largest change per lane. If it `ends` lanes, it also decides which lanes end with the pass; `left`
 // counts those that continue, and `last_pass` is the pass that wrote the walk's last iterate.
 //   Unit: a tile of 64 rows; a block of 256 threads, L neighbours for the L lanes of a row. Block: 256.
 //   Shared memory: 2056 bytes (none where nothing is measured). Registers: <= 64 (occupancy 50 %).
 //   Bytes: nnz (4 + w) + 4 L nnz gathered + N (8 + 4) + 8 L N (the iterate before in, the next one out); 4 L N more
 //   where residuals are measured, and 4 L N of node weights there, and 33 L a tile.
-#define HOPFUSE_PASS(name, kind, L)                                                    \
-    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind))       \
-        ppr_pass_##name##_l##L(const PassArguments a) {                                \
-        if (*a.decision.left == 0) return;                                             \
-        Measured own = pass<L, kind>(a);                                               \
-        if (a.measured == nullptr) return;                                             \
-        HOPFUSE_DYNAMIC_SHARED(JoinShared, shared);                                    \
-        if (join_grid<L>(own, a.join, shared) && threadIdx.x < L) end_pass<L>(a, own); \
+#define HOPFUSE_PASS(name, kind, L)                                                 \
+    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind, L)) \
+        ppr_pass_##name##_l##L(const PassArguments a) {                             \
+        if (*a.decision.left == 0) return;                                          \
+        const Measured own = pass_tile<L, kind>(a);                                 \
+        if (a.step.measured == nullptr) return;                                     \
+        HOPFUSE_DYNAMIC_SHARED(JoinShared, shared);                                 \
+        end_pass<L>(a, a.step, own, shared);                                        \
     }
 
-// ppr_start_lL: the start: current = b, next (the iterate before) = 0.
+// ppr_walk_lL: the start and all passes of a walk on a graph without edge types, in one cooperative launch, with grid
+// barriers between them; the passes after the end of the last lane are left out.
+//   Unit: a row and a lane; a thread, of as many blocks as run at once. Block: 256.
+//   Shared memory: 2056 bytes. Registers: <= 64 (occupancy 50 %). Bytes: those of ppr_start and of each pass, from L2.
+#define HOPFUSE_WALK(L)                                                                         \
+    extern "C" __global__ void __launch_bounds__(256, 4) ppr_walk_l##L(const WalkArguments a) { \
+        HOPFUSE_DYNAMIC_SHARED(JoinShared, shared);                                             \
+        walk<L, edges_untyped>(a, shared);                                                      \
+    }
+
+// ppr_start_lL: the start of a walk.
 //   Unit: an entry of the state; a thread. Block: 256. Shared memory: 0. Registers: <= 32. Bytes: 8 L N written.
 #define HOPFUSE_LANES(L)                                                                                         \
     extern "C" __global__ void __launch_bounds__(256)                                                            \
         ppr_start_l##L(int64_t num_nodes, const RowSet set, const float* restart, float* current, float* next) { \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                          \
-        if (at >= num_nodes * L) return;                                                                         \
-        const int64_t row = at / L;                                                                              \
-        current[at] = set.holds(row) ? restart[set.index(row) * L + at % L] : 0.0f;                              \
-        next[at] = 0.0f;                                                                                         \
+        if (at < num_nodes * L) start_entry<L>(set, restart, at, current, next);                                 \
     }                                                                                                            \
     HOPFUSE_SEGMENTS(plain, edges_plain, L)                                                                      \
     HOPFUSE_SEGMENTS(weighted, edges_weighted, L)                                                                \
@@ -196,7 +272,8 @@ using namespace hopfuse;
     HOPFUSE_PASS(plain, edges_plain, L)                                                                          \
     HOPFUSE_PASS(weighted, edges_weighted, L)                                                                    \
     HOPFUSE_PASS(typed, edges_typed, L)                                                                          \
-    HOPFUSE_PASS(per_type, edges_per_type, L)
+    HOPFUSE_PASS(per_type, edges_per_type, L)                                                                    \
+    HOPFUSE_WALK(L)
 
 HOPFUSE_LANES(4)
 HOPFUSE_LANES(8)

@@ -10,8 +10,8 @@
 
 namespace hopfuse {
 
-// How stored entries count.
-enum EdgeKind { edges_plain, edges_weighted, edges_typed, edges_per_type };
+// How stored entries count. `edges_untyped`: plain or weighted.
+enum EdgeKind { edges_plain, edges_weighted, edges_untyped, edges_typed, edges_per_type };
 
 struct DeviceRows {
     const int64_t* indptr;
@@ -31,12 +31,18 @@ struct Share {
     __device__ float plus(float acc) const { return fmaf(factor, value, acc); }
 };
 
+// The weight of an entry without a type.
+template <int Kind>
+HOPFUSE_DEVICE float weight_of(const float* weights, int64_t e) {
+    const bool is_plain = Kind == edges_plain || (Kind == edges_untyped && weights == nullptr);
+    return is_plain ? 1.0f : weights[e];
+}
+
 template <int L, int Kind>
 HOPFUSE_DEVICE Share share_of_entry(const DeviceRows& rows, const float* state, int64_t e, int lane) {
     const int64_t u = rows.indices[e];
     const float y = state[u * L + lane];
-    if (Kind == edges_plain) return Share{1.0f, y};
-    if (Kind == edges_weighted) return Share{rows.weight[e], y};
+    if (Kind <= edges_untyped) return Share{weight_of<Kind>(rows.weight, e), y};
     const int type = rows.edge_type == nullptr ? 0 : rows.edge_type[e];
     if (Kind == edges_typed) {
         const float eta = rows.eta[type * L + lane];
@@ -51,7 +57,7 @@ HOPFUSE_DEVICE Share share_of_entry(const DeviceRows& rows, const float* state, 
 // Whether the threads of a row's lanes read its entries together, each every L-th one, so that a warp reads fewer sectors. All
 // of them must then call segment_sum.
 template <int L, int Kind>
-constexpr bool read_together = L <= 8 && (Kind == edges_plain || Kind == edges_weighted);
+constexpr bool read_together = L <= 8 && Kind <= edges_untyped;
 
 // The sum over `count` entries from `begin` on, at most a segment, which the threads of a row's lanes read together. Loads past
 // the end read the last entry. All shares are read before the first is added, so that the loads overlap.
@@ -60,7 +66,8 @@ HOPFUSE_DEVICE float sum_together(const DeviceRows& rows, const float* state, in
     constexpr int ahead = 8;
     const unsigned team = ((1u << L) - 1) << (threadIdx.x % 32 / L * L);
     const int32_t* const indices = rows.indices + begin;
-    const float* const weights = Kind == edges_plain ? nullptr : rows.weight + begin;
+    const bool is_plain = Kind == edges_plain || (Kind == edges_untyped && rows.weight == nullptr);
+    const float* const weights = is_plain ? nullptr : rows.weight + begin;
     float acc = 0.0f;
     HOPFUSE_ROLLED
     for (int first = 0; first < count; first += ahead) {
@@ -70,7 +77,7 @@ HOPFUSE_DEVICE float sum_together(const DeviceRows& rows, const float* state, in
         for (int j = 0; j < ahead / L; ++j) {
             const int own = first + j * L + lane < count ? first + j * L + lane : count - 1;
             source[j] = indices[own];
-            weight[j] = Kind == edges_plain ? 1.0f : weights[own];
+            weight[j] = weight_of<Kind>(weights, own);
         }
 #pragma unroll
         for (int i = 0; i < ahead; ++i) {

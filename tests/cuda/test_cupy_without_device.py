@@ -31,6 +31,8 @@ CALLS = {
     "cuda.runtime.driverGetVersion": (),
     "cuda.runtime.runtimeGetVersion": (),
     "cuda.driver.funcSetAttribute": ("f", "attribute", "value"),
+    "cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor": ("func", "blockSize", "dynamicSMemSize"),
+    "cuda.driver.launchCooperativeKernel": ("f",),
     "cuda.Module.load": ("cubin",),
     "cuda.Module.get_function": ("name",),
     "cuda.UnownedMemory": ("ptr", "size", "owner", "device_id"),

@@ -37,6 +37,7 @@ def emulated() -> Iterator[Any]:
 @pytest.fixture
 def runtime(emulated: Any) -> Any:
     emulated.events.clear(), emulated.launches.clear()
+    emulated.cooperative = True
     return emulated
 
 
@@ -100,6 +101,7 @@ def test_a_replay_is_one_copy_up_and_one_copy_down(runtime: Any) -> None:
 
 def test_a_replay_takes_few_launches(runtime: Any) -> None:
     """At most 2 for a pass or the certificate, and no more than 14 beside, the matrix product among them."""
+    runtime.cooperative = False
     captured = System().captured()
     captured(*questions(32))
     runtime.launches.clear(), runtime.events.clear()
@@ -114,15 +116,22 @@ def test_a_replay_takes_few_launches(runtime: Any) -> None:
     assert sum(others.values()) <= 14, others
 
 
-def test_the_page_of_times_counts_what_a_search_records(runtime: Any) -> None:
-    """Launches, the matrix product among them, and the copies and clears beside them."""
+@pytest.mark.parametrize("cooperative", [False, True])
+def test_the_page_of_times_counts_what_a_search_records(runtime: Any, cooperative: bool) -> None:
+    """Launches, the matrix product among them, the copies and clears beside them, and grid barriers."""
+    runtime.cooperative = cooperative
     captured = System().captured()
     captured(*questions(32))
-    queued = Counter(event.kind for event, _ in recording_of(captured).queue)
-    made = queued["launch"] + queued["matmul"], queued["copy"], queued["clear"]
-    assert made == (roofline.LAUNCHES, roofline.COPIES, roofline.CLEARS)
-    kernels = [event.what for event, _ in recording_of(captured).queue if event.kind == "launch"]
-    assert sum(kernel.startswith("ppr_") for kernel in kernels) == roofline.BLOCK_LAUNCHES
+    recording = recording_of(captured)
+    queued = Counter(event.kind for event, _ in recording.queue)
+    kernels = [event.what for event, _ in recording.queue if event.kind == "launch"]
+    of_block = sum(kernel.startswith("ppr_") for kernel in kernels)
+    expected = roofline.WALK_AT_ONCE if cooperative else roofline.PASS_BY_PASS
+    assert (queued["launch"] + queued["matmul"], of_block) == expected[:2]
+    assert (queued["copy"], queued["clear"]) == (roofline.COPIES, roofline.CLEARS)
+    runtime.counters.clear()
+    recording.replay()
+    assert sum(counted.grid_barriers for counted in runtime.counters) == expected.barriers
 
 
 def test_results_are_written_where_they_are_read(runtime: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
@@ -9,6 +10,10 @@ import numpy as np
 import pytest
 from hopfuse import _native, backends
 from hopfuse.backends import selftest, selftest_cases
+from hopfuse.backends.cuda.found_device import SelfTestMark
+from hopfuse.backends.cuda.kernel_cache import KernelCache
+from hopfuse.backends.cuda.kernel_sources import find_sources
+from hopfuse.errors import BackendError
 from variants import CUDA, SIMT, missing, simt_runtime
 
 without = missing(SIMT)
@@ -57,6 +62,7 @@ def test_the_quick_form_reaches_every_op() -> None:
     launched = {kernel for kernel, _, _ in runtime.launches}
     for part in (
         "ppr_pass_",
+        "ppr_walk_",
         "ppr_residual",
         "dense_select_f32",
         "dense_rescore_f16",
@@ -123,6 +129,35 @@ def test_a_kernel_is_as_equal_as_the_checks_that_launch_it(monkeypatch: pytest.M
     assert {kernel.name for kernel in found.kernels} == {kernel for kernel, _, _ in runtime.launches}
     assert [kernel.name for kernel in found.kernels if not kernel.equal] == ["dice_f32"]
     assert all(kernel.launches >= 1 and kernel.seconds > 0 and kernel.checks for kernel in found.kernels)
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(without is not None, reason=str(without))
+@pytest.mark.parametrize("how", ["differ", "fail"])
+def test_walks_in_one_launch_are_given_up_where_they(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str) -> None:
+    """They are tested anew by the next process, unless the device cannot launch them at all."""
+    runtime, launch = simt_runtime(), simt_runtime().launch
+
+    def one_launch_is_odd(kernel: str, *call: Any, **options: Any) -> None:
+        if kernel.startswith("ppr_walk") and how == "fail":
+            raise BackendError("too many blocks")
+        launch(kernel, *call, **options)
+        if kernel.startswith("ppr_walk"):
+            arguments = call[2][0].values
+            for state in (arguments["state"], arguments["passes"].values["step"].values["next"]):
+                state[...] += 1
+
+    monkeypatch.setattr(runtime, "launch", one_launch_is_odd)
+    monkeypatch.setattr(runtime, "cooperative", True)
+    monkeypatch.setattr(selftest, "quick_cases", lambda: iter([selftest_cases.search_case()]))
+    mark = SelfTestMark(find_sources(), KernelCache(tmp_path), how)
+    monkeypatch.setattr(SelfTestMark, "of", lambda backend: mark)
+    with pytest.warns(RuntimeWarning, match="walks in one launch are not used: (too many|.* values differ)"):
+        assert backends._differs_on_cuda(backends.untested(SIMT)) is None
+    assert not runtime.cooperative
+    assert not mark.is_set()
+    assert backends._differs_on_cuda(backends.untested(SIMT)) is None
+    assert mark.is_set()
 
 
 def test_every_method_and_calibration_has_a_case() -> None:

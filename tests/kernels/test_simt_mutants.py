@@ -143,6 +143,16 @@ def proofs(runtime: SimtRuntime, backend: str) -> None:
     assert made.iterations[0] == made.iterations[1]
 
 
+def walks(runtime: SimtRuntime, backend: str) -> None:
+    """Walks of two blocks in one launch, with rows of several segments that both blocks sum."""
+    graph = random_graph(np.random.default_rng(7), 150, 300, hub=3)
+    restart = [{3: 1.0, 64: 0.01}, {9: 1.0}]
+    options: dict[str, Any] = {"damping": 0.5, "max_iter": 3}
+    made = hf.ppr(graph, restart, backend=backend, **options)
+    assert_right(made, hf.ppr(graph, restart, backend="cpu", **options), ("scores", *PPR_RESULT[-3:]))
+    assert any(kernel.startswith("ppr_walk") for kernel, _, _ in runtime.launches)
+
+
 def masks(runtime: SimtRuntime, backend: str) -> None:
     """Subgraphs of each query's own, whose nodes several blocks count."""
     rng = np.random.default_rng(8)
@@ -171,6 +181,7 @@ CASES: dict[str, tuple[Callable[[SimtRuntime, str], None], list[str]]] = {
     "units": (units, ["topk.cu", "dense_topk.cu"]),
     "moved": (moved, ["topk.cu", "dense_topk.cu"]),
     "proofs": (proofs, PPR),
+    "walks": (walks, PPR),
     "masks": (masks, PPR),
     "fusion": (fusion, ["fuse_f32.cu"]),
 }

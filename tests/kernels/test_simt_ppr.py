@@ -34,10 +34,10 @@ def assert_equal(actual: Any, expected: Any, names: tuple[str, ...], where: str)
 def runtime() -> Any:
     """The session's emulator, its order and its log as new."""
     runtime = simt_runtime()
-    runtime.order, runtime.seed = "forward", 0
+    runtime.order, runtime.seed, runtime.cooperative = "forward", 0, True
     runtime.launches.clear(), runtime.counters.clear()
     yield runtime
-    runtime.order, runtime.seed = "forward", 0
+    runtime.order, runtime.seed, runtime.cooperative = "forward", 0, True
 
 
 @pytest.mark.parametrize("batch", [1, 5, 12, 33])
@@ -50,8 +50,8 @@ def test_any_batch_has_the_cpus_bits_in_every_order_of_threads(
     restart = random_restart(rng, 190, batch)
     damping = rng.choice([0.0, 0.3, 0.5, 0.85], batch)
     expected = hf.ppr(graph, restart, damping=damping, backend="cpu")
-    for order in ("forward", "reverse", "shuffle"):
-        runtime.order = order
+    for order, cooperative in (("forward", True), ("reverse", True), ("shuffle", True), ("shuffle", False)):
+        runtime.order, runtime.cooperative = order, cooperative
         result = hf.ppr(graph, restart, damping=damping, backend="simt")
         assert_equal(result, expected, ("scores", *EVIDENCE), order)
 
@@ -206,11 +206,67 @@ def test_lanes_change_no_answer(runtime: Any, monkeypatch: pytest.MonkeyPatch) -
         assert_bitwise(getattr(found, name), getattr(expected, name), name)
 
 
+def launched(runtime: Any) -> Counter[str]:
+    return Counter(kernel.rsplit("_l", 1)[0] for kernel, _, _ in runtime.launches)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_walk_takes_one_launch(runtime: Any, masked: bool) -> None:
+    rng = np.random.default_rng(6)
+    graph, restart = random_graph(rng, 190, 700, hub=3), random_restart(rng, 190, 4)
+    allowed = rng.random(190) < 0.9
+    allowed[[node for row in restart for node in row]] = True
+    options: dict[str, Any] = {"allow": allowed} if masked else {}
+    found, expected = (hf.ppr(graph, restart, backend=name, **options) for name in ("simt", "cpu"))
+    assert_equal(found, expected, ("scores", *EVIDENCE), "one launch")
+    kinds = launched(runtime)
+    assert kinds["ppr_walk"] == 1
+    assert not kinds.keys() & {"ppr_start", "ppr_pass_weighted", "ppr_segments_weighted"}
+
+
+def test_a_thread_of_a_walk_in_one_launch_sums_many_rows(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many that their grains do not fit in 32 bits; the sums of a pass are those of one launched by itself."""
+    rng = np.random.default_rng(13)
+    graph = random_graph(rng, 2600, 13_000)
+    restart = [{int(v): 1.0 for v in rng.permutation(2600)[:1000]} for _ in range(17)]
+    measured, launch = [], runtime.launch
+
+    def noted(kernel: str, *call: Any, **options: Any) -> None:
+        launch(kernel, *call, **options)
+        if kernel.startswith(("ppr_walk", "ppr_pass")):
+            passes = call[2][0].values
+            measured.append(passes.get("passes", call[2][0]).values["step"].values["measured"].copy())
+
+    monkeypatch.setattr(runtime, "launch", noted)
+    monkeypatch.setattr(runtime, "blocks_at_once", 1)  # 8 rows at a time
+    for runtime.cooperative in (True, False):
+        hf.ppr(graph, restart, tol=0.05, max_iter=1, backend="simt")
+    assert_bitwise(*measured, "measurements")
+    assert (measured[0][0, :17] > 0).all()
+
+
+@pytest.mark.parametrize("why", ["proof", "types", "L2", "device"])
+def test_a_walk_that_cannot_be_one_launch(runtime: Any, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    rng = np.random.default_rng(6)
+    graph = random_graph(rng, 190, 700, hub=3, types=2)
+    if why == "L2":
+        monkeypatch.setattr(runtime, "l2_bytes", 2 * 4 * 4 * 190 - 1)
+    if why == "device":
+        monkeypatch.setattr(runtime, "blocks_at_once", 0)
+    eta = [1.0, 0.5] if why == "types" else None
+    stop: Any = "proven" if why == "proof" else "tol"
+    hf.ppr_topk(graph, random_restart(rng, 190, 4), 5, stop=stop, edge_type_weights=eta, backend="simt")
+    kinds = launched(runtime)
+    assert kinds["ppr_walk"] == 0
+    assert kinds["ppr_start"] >= 1
+
+
 def test_a_pass_takes_at_most_two_launches(runtime: Any) -> None:
+    runtime.cooperative = False
     rng = np.random.default_rng(6)
     graph = random_graph(rng, 190, 700, hub=3)
     result = hf.ppr(graph, random_restart(rng, 190, 4), backend="simt")
-    kinds = Counter(kernel.rsplit("_l", 1)[0] for kernel, _, _ in runtime.launches)
+    kinds = launched(runtime)
     walking = {kind: count for kind, count in kinds.items() if kind.startswith(("ppr_pass", "ppr_seg"))}
     assert kinds["ppr_residual"] == kinds["ppr_residual_segments"] == 1
     assert set(walking) == {"ppr_pass_weighted", "ppr_segments_weighted"}
@@ -231,6 +287,11 @@ def test_the_sanitizers_find_nothing(build: str, monkeypatch: pytest.MonkeyPatch
             hf.ppr(graph, restart, backend=build, **options), hf.ppr(graph, restart, backend="cpu", **options),
             ("scores", *EVIDENCE), build,
         )  # fmt: skip
+        untyped = random_graph(rng, 150, 300, hub=3)
+        assert_equal(
+            hf.ppr(untyped, restart, backend=build, **options), hf.ppr(untyped, restart, backend="cpu", **options),
+            ("scores", *EVIDENCE), build,
+        )  # fmt: skip
         seeds = hf.Seeds([[9, -1, 4], [-1, 7, 3]], [[1.0, 0.0, 0.5], [0.0, 2.0, 1.0]])
         assert_equal(
             on_host(hf.ppr_topk(graph, on_device(seeds), 5, backend=build, **options)),
@@ -243,7 +304,9 @@ def test_the_sanitizers_find_nothing(build: str, monkeypatch: pytest.MonkeyPatch
             hf.ppr_topk(graph, restart, 5, backend="cpu", **options),
             TOPK, build,
         )  # fmt: skip
-    assert {"ppr_rank", "ppr_try", "ppr_finish", "ppr_degrees_l4"} <= {kernel for kernel, _, _ in checked.launches}
+    assert {"ppr_walk_l4", "ppr_rank", "ppr_try", "ppr_finish", "ppr_degrees_l4"} <= {
+        kernel for kernel, _, _ in checked.launches
+    }
 
 
 @pytest.mark.full
@@ -256,6 +319,7 @@ def test_a_pass_moves_the_bytes_that_its_comment_states() -> None:
     with registered("count", "count") as counting:
         graph = random_graph(np.random.default_rng(8), 700, 5000)
         linked = np.flatnonzero(np.diff(graph.indptr))
+        counting.cooperative = False
         hf.ppr(graph, [{int(v): 1.0} for v in linked[:lanes]], backend="count")
     passes = [
         counters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -10,9 +11,10 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import BackendError, DeviceMemoryError
 from . import cpu
 from .calls import Backend
-from .selftest_cases import Answer, Case, every_case, quick_cases, search_case
+from .selftest_cases import Answer, Case, every_case, quick_cases, search_case, walk_case
 
 __all__ = ["Check", "KernelTimes", "difference", "kernel_times", "leaked_bytes", "run"]
 
@@ -57,12 +59,31 @@ def run(device: Backend, reference: Backend = cpu, *, quick: bool = False, round
 
 
 def difference(device: Backend) -> str | None:
-    """Run the quick self-test; return a description of the differences, or None."""
+    """Run the quick self-test; return a description of the differences, or None.
+
+    If walks in one launch fail or differ, the device launches pass by pass from then on, and the rest is tested so.
+    """
+    if device.device is not None and device.device.runtime.cooperative:
+        reason = _difference_in_one_launch(device)
+        if reason is not None:
+            device.device.runtime.cooperative = False
+            message = f"walks in one launch are not used: {reason}. Please report this"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
     wrong = [check for check in run(device, quick=True, rounds=1) if not check.equal]
     if not wrong:
         return None
     listed = ", ".join(f"{check.name} ({check.differing} of {check.values} values)" for check in wrong)
     return f"its results differ from the CPU's in {listed}; 'hopfuse selftest' shows details. Please report this"
+
+
+def _difference_in_one_launch(device: Backend) -> str | None:
+    try:
+        check = _check(walk_case(), device, cpu, rounds=1)
+    except DeviceMemoryError:  # once there is room, the next call tests it
+        raise
+    except BackendError as error:
+        return str(error)
+    return None if check.equal else f"{check.differing} of {check.values} values differ from the CPU's"
 
 
 def leaked_bytes(backend: Backend, times: int = 20) -> int | None:

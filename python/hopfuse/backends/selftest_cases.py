@@ -101,6 +101,11 @@ def quick_cases() -> Iterator[Case]:
     yield search_case()
 
 
+def walk_case() -> Case:
+    """Return a walk that a device can run in one launch of many blocks."""
+    return ppr_case("ppr in one launch", BATCHES[0], weighted=True, tol=0.3, nodes_in_all=1 << 12)
+
+
 def every_case() -> Iterator[Case]:
     """Yield cases that reach every kernel."""
     for batch in BATCHES:
@@ -126,6 +131,7 @@ def every_case() -> Iterator[Case]:
     yield Case("dice", _dice)
     yield from _projections()
     yield search_case()
+    yield walk_case()
 
 
 # ---- Personalized PageRank -------------------------------------------------------------------------------------

@@ -199,18 +199,26 @@ ROW_SET = ArgumentStruct("RowSet", "ppr_f32.cu", words="c*u8", rank="c*i4")
 JOIN_ROOM = ArgumentStruct("JoinRoom", "ppr_f32.cu", columns="*f8", arrived="*u4")
 DECISION = ArgumentStruct(
     "Decision", "ppr_f32.cu",
-    number="i8", measured_from="c*i8", limit="c*i8", theta="c*f4", shrink="c*f4", walking="*i4", passes="*i8",
-    left="*i4", last_pass="*i8",
+    measured_from="c*i8", limit="c*i8", theta="c*f4", shrink="c*f4", walking="*i4", passes="*i8", left="*i4",
+    last_pass="*i8",
 )  # fmt: skip
 SEGMENTS = ArgumentStruct(
     "SegmentArguments", "ppr_f32.cu",
     rows=ROWS, segments=LONG_ROWS, state="c*f4", num_segments="i8", left="c*i4", partial="*f4",
 )  # fmt: skip
+STEP = ArgumentStruct(
+    "Step", "ppr_f32.cu",
+    number="i8", current="c*f4", next="*f4", omega="c*f4", measured="*f8", ends="i4",
+)  # fmt: skip
 PASS = ArgumentStruct(
     "PassArguments", "ppr_f32.cu",
-    rows=ROWS, num_nodes="i8", current="c*f4", next="*f4", partial="c*f4", long_rows=ROW_SET, segments=LONG_ROWS,
-    restart_rows=ROW_SET, restart="c*f4", factor="c*f4", attraction="c*f4", scale64="c*f8", damping="c*f4",
-    omega="c*f4", accelerates="c*i4", degree="c*f4", anchor="c*f8", measured="*f8", join=JOIN_ROOM, decision=DECISION,
+    rows=ROWS, num_nodes="i8", partial="*f4", long_rows=ROW_SET, segments=LONG_ROWS, restart_rows=ROW_SET,
+    restart="c*f4", factor="c*f4", attraction="c*f4", scale64="c*f8", damping="c*f4", accelerates="c*i4",
+    degree="c*f4", anchor="c*f8", join=JOIN_ROOM, decision=DECISION, step=STEP,
+)  # fmt: skip
+ALL_PASSES = ArgumentStruct(
+    "WalkArguments", "ppr_f32.cu",
+    passes=PASS, num_segments="i8", first_measured="i8", last="i8", state="*f4", barrier="*u4",
 )  # fmt: skip
 
 SCALES = ArgumentStruct(

@@ -62,6 +62,8 @@ class CupyRuntime:
         self.code = code(int(self._device.compute_capability))
         attributes = self._device.attributes
         self.l2_bytes, self.l2_speedup = int(attributes["L2CacheSize"]), _l2_speedup(attributes)
+        self.cooperative = bool(attributes["CooperativeLaunch"])
+        self._multiprocessors = int(attributes["MultiProcessorCount"])
         self._modules = CupyModules(cupy, self.code)
         self._cublas = Cublas(self.trim)
         self._local = threading.local()
@@ -254,7 +256,16 @@ class CupyRuntime:
 
     # ---- Work ----------------------------------------------------------------------------------------------------
 
-    def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
+    def launch(
+        self,
+        kernel: str,
+        grid: int,
+        block: int,
+        arguments: Sequence[Any],
+        shared: int = 0,
+        *,
+        cooperative: bool = False,
+    ) -> None:
         driver = self._cupy.cuda.driver
         with self._device:
             function = self._modules.function(kernel, shared)
@@ -262,12 +273,18 @@ class CupyRuntime:
             given = tuple([one if type(one) in plain else self._argument(one) for one in arguments])
             try:
                 if getattr(self._local, "events", None) is None:
-                    function((grid,), (block,), given, shared)
+                    function((grid,), (block,), given, shared, None, cooperative)
                 else:
                     with self._timing(kernel):
-                        function((grid,), (block,), given, shared)
+                        function((grid,), (block,), given, shared, None, cooperative)
             except driver.CUDADriverError as error:
                 raise failed(f"{kernel} of {grid} blocks of {block} threads", error) from error
+
+    def resident_blocks(self, kernel: str, block: int, shared: int) -> int:
+        with self._device, translated(self._cupy, f"asking how many blocks of {kernel} run at once"):
+            function = self._modules.function(kernel, shared)
+            ask = self._cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor
+            return int(ask(function.ptr, block, shared)) * self._multiprocessors
 
     @contextmanager
     def timed(self) -> Iterator[list[LaunchTime]]:
@@ -396,6 +413,7 @@ class CupyRuntime:
                 "total_bytes": int(total),
                 "free_bytes": int(free),
                 "stream_safe": True,
+                "cooperative": self.cooperative,
                 "kernels": self._modules.origins(),
                 "kernel_cache": self.code.cache.problem or str(self.code.cache.folder),
             }

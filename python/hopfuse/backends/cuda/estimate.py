@@ -86,7 +86,7 @@ class DryRuntime:
     """A runtime without a device. As in a capture, passes and candidates are fixed and nothing can be read back."""
 
     name = "dry"
-    fixed = True
+    fixed, cooperative = True, False
     l2_bytes, l2_speedup = 0, 1.0  # blocks of the most lanes, which need the most memory
 
     def __init__(self) -> None:
@@ -123,8 +123,20 @@ class DryRuntime:
     def pinned(self, nbytes: int) -> NDArray[np.uint8]:
         return np.empty(nbytes, np.uint8)
 
-    def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
+    def launch(
+        self,
+        kernel: str,
+        grid: int,
+        block: int,
+        arguments: Sequence[Any],
+        shared: int = 0,
+        *,
+        cooperative: bool = False,
+    ) -> None:
         """Do nothing."""
+
+    def resident_blocks(self, kernel: str, block: int, shared: int) -> int:
+        return 0
 
     def timed(self) -> contextlib.AbstractContextManager[list[LaunchTime]]:
         return contextlib.nullcontext([])

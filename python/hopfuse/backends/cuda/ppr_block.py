@@ -40,13 +40,14 @@ USUAL_NODE_WEIGHT = 1.0 / 1024
 class JoinRoom:
     """The arrays through which blocks of a launch join their measurements: JoinRoom in the kernels.
 
-    ``arrived`` is 0 before and after a launch; ``arrived_of_lane`` are further counters, one per lane.
+    ``arrived`` is 0 before and after a launch. There are further counters: ``arrived_of_lane``, one per lane, and
+    ``barrier`` of the walk's grid barriers.
     """
 
     def __init__(self, runtime: Runtime, most_blocks: int, lanes: int, *, cleared: bool) -> None:
         groups = blocks(most_blocks, JOIN_GROUP)
         self._own = groups + 1
-        self.counters = self._own + lanes
+        self.counters = self._own + lanes + 1
         columns = (max(1, most_blocks) + groups, MEASURED_COLUMNS, lanes)
         if cleared:
             self.columns, self.arrived = runtime.empty(columns, np.float64), runtime.zeros(self.counters, np.uint32)
@@ -56,7 +57,11 @@ class JoinRoom:
 
     @property
     def arrived_of_lane(self) -> DeviceArray:
-        return self.arrived[self._own :]
+        return self.arrived[self._own : self.counters - 1]
+
+    @property
+    def barrier(self) -> DeviceArray:
+        return self.arrived[self.counters - 1 :]
 
 
 def fixed_passes(block: PprBlock) -> tuple[int, int]:

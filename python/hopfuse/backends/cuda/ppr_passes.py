@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from .arguments import DECISION, PASS, ROWS, SEGMENTS, Arguments
-from .ppr_block import JOIN_SHARED, PprBlock
+from .arguments import ALL_PASSES, DECISION, PASS, ROWS, SEGMENTS, STEP, Arguments
+from .ppr_block import JOIN_SHARED, THREADS, PprBlock
 from .runtime import DeviceArray
 
 LOOK = 4  # passes between checks of whether any lane is still walking
+#: Kinds of edges that the kernel for whole walks takes.
+UNTYPED = ("plain", "weighted")
 
 
 class Proof(Protocol):
@@ -51,23 +53,23 @@ class Passes:
         if block.queries.per_type:
             factor = block.unscale32 if block.attraction is None else block.attraction
         self._decision = DECISION(
-            number=0, measured_from=block.measured_from, limit=None, theta=block.theta, shrink=block.shrink,
+            measured_from=block.measured_from, limit=block.limit, theta=block.theta, shrink=block.shrink,
             walking=block.walking, passes=block.passes, left=block.left, last_pass=block.last_pass,
         )  # fmt: skip
-        odd = PASS(
-            rows=rows, num_nodes=graph.num_nodes, current=block.even, next=block.odd, partial=partial,
-            long_rows=graph.long_rows.arguments, segments=segments, restart_rows=block.restart_set(),
-            restart=block.restart32, factor=factor, attraction=block.attraction,
-            scale64=block.scale64 if block.per_lane and block.symmetric else None, damping=damping32, omega=None,
-            accelerates=block.accelerates, degree=block.unscale32, anchor=block.anchor, measured=None,
-            join=block.join.arguments, decision=self._decision,
+        step = STEP(number=1, current=block.even, next=block.odd, omega=omega, measured=None, ends=False)
+        self._passes = PASS(
+            rows=rows, num_nodes=graph.num_nodes, partial=partial, long_rows=graph.long_rows.arguments,
+            segments=segments, restart_rows=block.restart_set(), restart=block.restart32, factor=factor,
+            attraction=block.attraction, scale64=block.scale64 if block.per_lane and block.symmetric else None,
+            damping=damping32, accelerates=block.accelerates, degree=block.unscale32, anchor=block.anchor,
+            join=block.join.arguments, decision=self._decision, step=step,
         )  # fmt: skip
         odd_segments = SEGMENTS(
             rows=rows, segments=segments, state=block.even, num_segments=graph.num_segments, left=block.left,
             partial=partial,
         )  # fmt: skip
         #: By the parity of a pass: odd ones read the first buffer.
-        self._passes = odd.replace(current=block.odd, next=block.even), odd
+        self._steps = step.replace(current=block.odd, next=block.even), step
         self._segments = odd_segments.replace(state=block.odd), odd_segments
 
     def run(
@@ -82,17 +84,46 @@ class Passes:
 
         ``walking`` marks the lanes to walk in place of those of the block.
         """
-        block, decision = self._block, self._decision.replace(number=number)
+        block = self._block
         if block.graph.num_segments:
             long_rows: list[Any] = [self._segments[number % 2]]
             block.launch(f"ppr_segments_{self._kind}", block.graph.num_segments * block.lanes, long_rows)
-        if ends:
-            decision = decision.replace(limit=block.limit)
-        if walking is not None:
-            decision = decision.replace(walking=walking)
         omega = None if self._omega is None else self._omega[number - 1]
-        own: Arguments = self._passes[number % 2].replace(omega=omega, measured=measured, decision=decision)
+        own: Arguments = self._passes.replace(
+            step=self._steps[number % 2].replace(number=number, omega=omega, measured=measured, ends=ends)
+        )
+        if walking is not None:
+            own = own.replace(decision=self._decision.replace(walking=walking))
         block.launch_tiles(f"ppr_pass_{self._kind}", [own], shared=0 if measured is None else JOIN_SHARED)
+
+    def run_all(self, first_measured: int, last: int, measured: DeviceArray) -> bool:
+        """Run the start and all passes of the walk in one launch; return False if that is not possible or worthwhile.
+
+        Passes are measured from ``first_measured`` on, and may then end lanes.
+        """
+        block, kernel = self._block, f"ppr_walk_l{self._block.lanes}"
+        blocks = self._blocks_at_once(kernel)
+        if blocks:
+            step = self._steps[1].replace(measured=measured, ends=True)
+            arguments = ALL_PASSES(
+                passes=self._passes.replace(step=step), num_segments=block.graph.num_segments,
+                first_measured=first_measured, last=last, state=block.even, barrier=block.join.barrier,
+            )  # fmt: skip
+            block.runtime.launch(kernel, blocks, THREADS, [arguments], JOIN_SHARED, cooperative=True)
+        return blocks > 0
+
+    def _blocks_at_once(self, kernel: str) -> int:
+        """Return the blocks for a whole walk, which wait for each other after each pass; 0 if passes are launched.
+
+        If the states do not fit in L2, a pass takes much longer than a launch, and blocks that begin as others end
+        share its work better.
+        """
+        block, runtime = self._block, self._block.runtime
+        if self._kind not in UNTYPED or not runtime.cooperative:
+            return 0
+        if block.even.nbytes + block.odd.nbytes > runtime.l2_bytes:
+            return 0
+        return min(runtime.resident_blocks(kernel, THREADS, JOIN_SHARED), max(1, block.graph.num_tiles))
 
 
 def walk(block: PprBlock, proof: Proof | None = None) -> None:
@@ -104,8 +135,10 @@ def walk(block: PprBlock, proof: Proof | None = None) -> None:
     runtime = block.runtime
     most, first_measured = _span(block, proof)
     omega = runtime.upload(block.omega(most)) if block.symmetric else None
-    block.launch_states("ppr_start", [block.nodes, block.restart_set(), block.restart32, block.even, block.odd])
     passes, measured = Passes(block, block.damping32, omega, block.segment_sums()), block.measured_of_lanes()
+    if proof is None and passes.run_all(first_measured, most, measured):
+        return
+    block.launch_states("ppr_start", [block.nodes, block.restart_set(), block.restart32, block.even, block.odd])
     attempts = None if proof is None else proof.attempts(block, measured)
     for number in range(1, most + 1):
         if number < first_measured:

@@ -41,6 +41,8 @@ class Runtime(Protocol):
     """
 
     name: str
+    #: Whether the device can run all blocks of a launch at once. The self-test clears it if that gives other results.
+    cooperative: bool
 
     @property
     def fixed(self) -> bool:
@@ -100,12 +102,26 @@ class Runtime(Protocol):
         """Allocate pinned host memory."""
         ...
 
-    def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
+    def launch(
+        self,
+        kernel: str,
+        grid: int,
+        block: int,
+        arguments: Sequence[Any],
+        shared: int = 0,
+        *,
+        cooperative: bool = False,
+    ) -> None:
         """Run a kernel of ``kernels/cuda``: ``grid`` blocks of ``block`` threads.
 
         ``shared`` is the bytes of dynamic shared memory; ``arguments`` are device arrays, None for a null pointer,
-        NumPy scalars of exactly the parameters' types, and :class:`.arguments.Arguments` for structs.
+        NumPy scalars of exactly the parameters' types, and :class:`.arguments.Arguments` for structs. With
+        ``cooperative`` all blocks run at once and may wait for each other.
         """
+        ...
+
+    def resident_blocks(self, kernel: str, block: int, shared: int) -> int:
+        """Return how many blocks of a kernel the device runs at once."""
         ...
 
     def timed(self) -> AbstractContextManager[list[LaunchTime]]:
