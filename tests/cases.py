@@ -49,22 +49,26 @@ def random_graph(
     return hf.Graph.from_edges(src, dst, weight, num_nodes=n, directed=directed, edge_type=kind, edge_type_names=names)
 
 
+#: Edges 0 -> 1 -> 2 -> 0 with a chord and a duplicate, a self-loop on 1, 3 dangling, a second component 4 <-> 5 with a
+#: self-loop on 5, and 6 that only leads into it; node 7 is isolated. Each is source, destination, weight and type.
+AWKWARD = [
+    (0, 1, 1.0, 0),
+    (0, 1, 0.5, 0),
+    (1, 2, 2.0, 1),
+    (2, 0, 1.0, 2),
+    (0, 2, 0.25, 1),
+    (1, 1, 0.75, 0),
+    (2, 3, 3.0, 0),
+    (4, 5, 1.0, 1),
+    (5, 4, 2.0, 2),
+    (5, 5, 1.0, 0),
+    (6, 4, 1.0, 2),
+]
+
+
 def awkward_graph(directed: bool) -> hf.Graph:
-    """Return a graph of two components with dangling and isolated nodes, self-loops, parallel edges and three types."""
-    rows = [
-        (0, 1, 1.0, 0),
-        (0, 1, 0.5, 0),
-        (1, 2, 2.0, 1),
-        (2, 0, 1.0, 2),
-        (0, 2, 0.25, 1),
-        (1, 1, 0.75, 0),
-        (2, 3, 3.0, 0),
-        (4, 5, 1.0, 1),
-        (5, 4, 2.0, 2),
-        (5, 5, 1.0, 0),
-        (6, 4, 1.0, 2),
-    ]
-    src, dst, weight, kind = (list(column) for column in zip(*rows, strict=True))
+    """Return the graph of :data:`AWKWARD`."""
+    src, dst, weight, kind = (list(column) for column in zip(*AWKWARD, strict=True))
     return hf.Graph.from_edges(
         src, dst, weight, num_nodes=8, directed=directed, edge_type=kind, edge_type_names=["a", "b", "c"]
     )
@@ -233,6 +237,17 @@ def bfloat16_extremes(rng: np.random.Generator, n: int, d: int) -> NDArray[np.fl
     x: NDArray[np.float64] = rng.choice(levels, (n, d))
     x[:, 0] = 1.0
     return x
+
+
+def filters_of(masks: NDArray[np.bool_], shared: int = 0) -> dict[str, Any]:
+    """Return filters of every kind: for each query its row of ``masks``, (B, N), or the row ``shared`` for all."""
+    return {
+        "nothing": None,
+        "mask": masks[shared],
+        "masks": masks,
+        "ids": np.flatnonzero(masks[shared]),
+        "lists": [np.flatnonzero(mask) for mask in masks],
+    }
 
 
 def adversarial_rows(name: str, rng: np.random.Generator, n: int, d: int) -> NDArray[np.float32]:

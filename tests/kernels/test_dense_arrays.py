@@ -5,6 +5,7 @@ from __future__ import annotations
 import hopfuse as hf
 import numpy as np
 import pytest
+from cases import filters_of
 from compare import assert_hits_equal
 from hopfuse import reference
 from hopfuse.errors import InputError
@@ -39,13 +40,9 @@ def test_arrays_that_are_coded_block_by_block(variant: str, count: int, allow: s
     x, q = normal(rng, count, 400 if count > 1000 else CODED_DIM), normal(rng, MANY, 400 if count > 1000 else CODED_DIM)
     x[count // 2 :] = x[: count - count // 2]  # ties
     masks = rng.random((MANY, count)) < 0.6
-    given = {
-        "nothing": None,
-        "mask": masks[0],
-        "masks": masks,
-        "ids": np.flatnonzero(masks[0]),
-        "lists": [np.flatnonzero(mask) if b % 2 else np.arange(b) for b, mask in enumerate(masks)],
-    }[allow]
+    filters = filters_of(masks)
+    filters["lists"][::2] = [np.arange(b) for b in range(0, MANY, 2)]
+    given = filters[allow]
     expected = reference.dense_topk_canonical(q, hf.Corpus.from_array(x), 5, allow=given)
     for threads in (1, 3):
         assert_hits_equal(hf.dense_topk(q, x, 5, allow=given, threads=threads), expected)
@@ -68,13 +65,7 @@ def test_drawn_arrays(
     x, q = normal(rng, count, dim), normal(rng, batch, dim)
     x, q = (x, q) if grid == 0 else (x.round(0) / grid, q.round(0))  # ties
     masks = rng.random((batch, count)) < rng.choice([0.0, 0.1, 0.9], (batch, 1))
-    allow = {
-        "nothing": None,
-        "mask": masks[0],
-        "masks": masks,
-        "ids": np.flatnonzero(masks[0]),
-        "lists": [np.flatnonzero(mask) for mask in masks],
-    }[kind]
+    allow = filters_of(masks)[kind]
     expected = reference.dense_topk_canonical(q, hf.Corpus.from_array(x), k, allow=allow)
     assert_hits_equal(hf.dense_topk(q, x, k, allow=allow, threads=threads), expected)
 

@@ -14,7 +14,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 import variants
-from cases import ADVERSARIAL_ROWS, adversarial_rows
+from cases import ADVERSARIAL_ROWS, adversarial_rows, filters_of
 from compare import assert_bitwise, assert_hits_close, assert_hits_equal
 from hopfuse import reference
 from hopfuse._arrays.bfloat16 import bfloat16_to_float32, round_to_bfloat16
@@ -251,14 +251,8 @@ def test_more_hits_than_2048_by_cosine(many: Any, storage: Any, k: int) -> None:
 @pytest.mark.parametrize("kind", ["nothing", "mask", "masks", "ids", "lists", "few ids"])
 def test_more_hits_than_2048_with_filters(many: Any, storage: Any, k: int, kind: str) -> None:
     x, q, masks = many
-    allow: Any = {
-        "nothing": None,
-        "mask": masks[1],
-        "masks": masks,
-        "ids": np.flatnonzero(masks[1]),
-        "lists": [np.flatnonzero(m) for m in masks],
-        "few ids": np.flatnonzero(masks[0]),  # fewer than k
-    }[kind]
+    few = {"few ids": np.flatnonzero(masks[0])}  # fewer than k
+    allow = (filters_of(masks, shared=1) | few)[kind]
     corpus = hf.Corpus.from_array(x, storage=storage)
     assert_hits_equal(
         hf.dense_topk(q, corpus, k, allow=allow), reference.dense_topk_canonical(q, corpus, k, allow=allow)

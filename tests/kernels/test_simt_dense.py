@@ -13,7 +13,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 import variants  # puts the emulator on the path
-from cases import ADVERSARIAL_ROWS, adversarial_rows, bfloat16_extremes, drawn_vectors
+from cases import ADVERSARIAL_ROWS, adversarial_rows, bfloat16_extremes, drawn_vectors, filters_of
 from compare import assert_hits_equal
 from hopfuse.backends.calls import DenseCall
 from hopfuse.backends.cuda import dense
@@ -475,13 +475,7 @@ def test_filters_of_queries_that_the_bound_cannot_prove(runtime: Runtime, allow:
     rng = np.random.default_rng(13)
     x, q = adversarial_rows("all equal rows", rng, 220, 20), normal(rng, 5, 20)
     masks = rng.random((5, x.shape[0])) < 0.7
-    given: Any = {
-        "mask": masks[0],
-        "ids": np.flatnonzero(masks[0]),
-        "masks": masks,
-        "lists": [np.flatnonzero(m) for m in masks],
-    }[allow]
-    check(runtime, x, q, 5, allow=given)
+    check(runtime, x, q, 5, allow=filters_of(masks)[allow])
     assert runtime.ran("dense_select") > 0
     if allow in ("mask", "masks"):
         assert runtime.ran("dense_score") > 0
@@ -573,7 +567,7 @@ def test_sanitizers_find_nothing(sanitized: Runtime) -> None:
     storage=st.sampled_from(PRECISIONS),
     grid=st.sampled_from([0, 1, 3]),
     spread=st.sampled_from([0.0, 2.0, 12.0]),
-    allow=st.sampled_from(["all", "mask", "masks", "ids", "lists"]),
+    allow=st.sampled_from(["nothing", "mask", "masks", "ids", "lists"]),
     share=st.sampled_from([0.05, 0.5, 0.95]),
     tile_rows=st.sampled_from([1, 33, 64, 1000]),
     mma=st.sampled_from(UNITS),
@@ -600,16 +594,9 @@ def test_drawn_corpora(
     rng = np.random.default_rng(seed)
     x, q = drawn_vectors(rng, count, dim, batch, metric, storage, grid, spread)
     masks = rng.random((batch, count)) < share
-    filters: dict[str, Any] = {
-        "all": None,
-        "mask": masks[0],
-        "masks": masks,
-        "ids": np.flatnonzero(masks[0]),
-        "lists": [np.flatnonzero(m) for m in masks],
-    }
     compiled.error, compiled.order, compiled.seed, compiled.mma = 0.0, "shuffle", seed, mma
     sizes = Sizes(
         tile_rows=max(tile_rows, count // 8), batch=3, split_rows=16, split_blocks=8, widest=64, sort_chunk=64,
         scored_at_once=at_once,
     )  # fmt: skip
-    check(compiled, x, q.astype(np.float32), k, metric, filters[allow], sizes, storage)
+    check(compiled, x, q.astype(np.float32), k, metric, filters_of(masks)[allow], sizes, storage)

@@ -29,13 +29,6 @@ def emulated() -> Iterator[SimtRuntime]:
         yield runtime
 
 
-@pytest.fixture(params=[("forward", 0), ("reverse", 0), ("shuffle", 1)], ids=["forward", "reverse", "shuffle"])
-def runtime(emulated: SimtRuntime, request: pytest.FixtureRequest) -> SimtRuntime:
-    emulated.order, emulated.seed = request.param
-    emulated.launches.clear()
-    return emulated
-
-
 def case(seed: int, batch: int, width: int, **options: Any) -> tuple[hf.Hits, hf.Graph]:
     rng = np.random.default_rng(seed)
     (hits,) = random_lists(rng, batch, 1, width=width, ids=NODES)

@@ -38,13 +38,6 @@ def emulated() -> Iterator[SimtRuntime]:
         yield runtime
 
 
-@pytest.fixture(params=[("forward", 0), ("reverse", 0), ("shuffle", 1)], ids=["forward", "reverse", "shuffle"])
-def runtime(emulated: SimtRuntime, request: pytest.FixtureRequest) -> SimtRuntime:
-    emulated.order, emulated.seed = request.param
-    emulated.launches.clear()
-    return emulated
-
-
 def case(seed: int, batch: int, *, weighted: bool = True) -> tuple[NDArray[np.float32], hf.Incidence]:
     rng = np.random.default_rng(seed)
     scores = np.round(rng.standard_normal((batch, COLUMNS)) * 8) / 8  # ties

@@ -8,6 +8,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
+from cases import filters_of
 from compare import assert_bitwise
 from devices import on_device
 from hopfuse.backends.calls import SimilarityCall
@@ -32,13 +33,6 @@ def emulated() -> Iterator[SimtRuntime]:
         yield runtime
 
 
-@pytest.fixture(params=[("forward", 0), ("reverse", 0), ("shuffle", 1)], ids=["forward", "reverse", "shuffle"])
-def runtime(emulated: SimtRuntime, request: pytest.FixtureRequest) -> SimtRuntime:
-    emulated.order, emulated.seed = request.param
-    emulated.launches.clear()
-    return emulated
-
-
 def case(seed: int, batch: int, storage: Any = "float32", rows: int = ROWS) -> tuple[NDArray[np.float32], hf.Corpus]:
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((rows, DIM)).astype(np.float32)
@@ -46,11 +40,9 @@ def case(seed: int, batch: int, storage: Any = "float32", rows: int = ROWS) -> t
 
 
 def filters(batch: int) -> dict[str, Any]:
-    rng = np.random.default_rng(batch)
-    masks = rng.random((batch, ROWS)) < 0.4
-    lists = [np.flatnonzero(mask) for mask in masks]
-    lists[0] = lists[0][:0]
-    return {"all": None, "mask": masks[0], "masks": masks, "ids": np.flatnonzero(masks[0]), "lists": lists}
+    made = filters_of(np.random.default_rng(batch).random((batch, ROWS)) < 0.4)
+    made["lists"][0] = made["lists"][0][:0]
+    return made
 
 
 @pytest.mark.parametrize("storage", ["float32", "float16", "bfloat16"])

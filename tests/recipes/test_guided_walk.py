@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import hopfuse as hf
@@ -13,7 +12,7 @@ from hopfuse import reference
 from hopfuse.errors import InputError
 from hopfuse.recipes import AllowScope, GuidedWalk, GuidedWalkConfig
 from numpy.typing import NDArray
-from recipes.worlds import Encoder, World, assert_same_ranking, lists_of, random_questions, random_world
+from recipes.worlds import Encoder, Words, World, assert_same_ranking, lists_of, random_questions, random_world
 
 QUESTIONS = [f"question {q}" for q in range(5)]
 WORDS = ("river", "bridge", "engine", "notes", "harbour", "count")
@@ -26,23 +25,6 @@ OPTIONS: list[dict[str, Any]] = [
     {"second_mass": 0.0},
     {"second_mass": 1.0},
 ]
-
-
-class Words:
-    """A lexical leg that cannot filter, over some of 24 passages."""
-
-    def __init__(self, rows: Any = range(24)) -> None:
-        self.rows = list(rows)
-
-    def search(self, questions: Sequence[str], k: int, /) -> hf.Hits:
-        found = []
-        for q in questions:
-            order = np.random.default_rng(sum(map(ord, q))).permutation(24)[:15].tolist()
-            found.append([(self.rows.index(row), 15.0 - at) for at, row in enumerate(order) if row in self.rows])
-        return hf.Hits.from_lists(found).head(k)
-
-    def part(self, rows: Any) -> Words:
-        return Words([self.rows[row] for row in rows])
 
 
 def words_of(world: World) -> hf.lexical.BM25:

@@ -16,29 +16,12 @@ from hopfuse.errors import InputError
 from hopfuse.lexical import FTS5
 from hopfuse.recipes import GuidedWalk, GuidedWalkConfig, HybridRRF, HybridRRFConfig, PhaseGraph, PhaseGraphConfig
 from numpy.typing import NDArray
-from recipes.worlds import DIM, Encoder, lists_of, random_questions, random_world
+from recipes.worlds import DIM, Encoder, Words, lists_of, random_questions, random_world
 
 WORLD = random_world(4)
 ASK = random_questions(5)
 QUESTIONS = [f"what is text {b}?" for b in range(5)]
 RECIPES = [GuidedWalk, PhaseGraph, HybridRRF]
-
-
-class Words:
-    """A lexical leg that cannot filter, over some of 24 passages."""
-
-    def __init__(self, rows: Any = range(24)) -> None:
-        self.rows = list(rows)
-
-    def search(self, questions: Sequence[str], k: int, /) -> hf.Hits:
-        found = []
-        for q in questions:
-            order = np.random.default_rng(sum(map(ord, q))).permutation(24)[:15].tolist()
-            found.append([(self.rows.index(row), 15.0 - at) for at, row in enumerate(order) if row in self.rows])
-        return hf.Hits.from_lists(found).head(k)
-
-    def part(self, rows: Any) -> Words:
-        return Words([self.rows[row] for row in rows])
 
 
 class Named:

@@ -161,3 +161,20 @@ def assert_same_ranking(found: Any, expected: Any, tie: float = 0.0) -> None:
         there = np.flatnonzero(expected.ids[b] == found.ids[b, at])
         assert there.size, f"row {b}: {found.ids[b]} is not {expected.ids[b]}"
         assert abs(expected.scores[b, there[0]] - expected.scores[b, at]) < tie, f"row {b}: {found.ids[b]}"
+
+
+class Words:
+    """A lexical leg that cannot filter, over some of 24 passages."""
+
+    def __init__(self, rows: Any = range(24)) -> None:
+        self.rows = list(rows)
+
+    def search(self, questions: Sequence[str], k: int, /) -> hf.Hits:
+        found = []
+        for q in questions:
+            order = np.random.default_rng(sum(map(ord, q))).permutation(24)[:15].tolist()
+            found.append([(self.rows.index(row), 15.0 - at) for at, row in enumerate(order) if row in self.rows])
+        return hf.Hits.from_lists(found).head(k)
+
+    def part(self, rows: Any) -> Words:
+        return Words([self.rows[row] for row in rows])

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import hopfuse as hf
 import numpy as np
 import pytest
+from cases import AWKWARD
 from hopfuse.reference import ppr, ppr_residual
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,21 +67,6 @@ def rownorm(w: np.ndarray) -> np.ndarray:
     return out
 
 
-# 0 -> 1 -> 2 -> 0 with a chord and a duplicate, a self-loop on 1, 3 dangling, a second component
-# 4 <-> 5 with a self-loop on 5, 6 that only leads into it, 7 isolated
-AWKWARD = [
-    (0, 1, 1.0, 0),
-    (0, 1, 0.5, 0),
-    (1, 2, 2.0, 1),
-    (2, 0, 1.0, 2),
-    (0, 2, 0.25, 1),
-    (1, 1, 0.75, 0),
-    (2, 3, 3.0, 0),
-    (4, 5, 1.0, 1),
-    (5, 4, 2.0, 2),
-    (5, 5, 1.0, 0),
-    (6, 4, 1.0, 2),
-]
 SEEDS = [
     [1, 0, 0, 0, 0, 0, 0, 0],
     [0, 0, 0, 1, 0, 0, 0, 0],

@@ -1,4 +1,4 @@
-"""Count the passages that contain some words in lower case."""
+"""Count the passages that contain given words in lower case."""
 
 from __future__ import annotations
 

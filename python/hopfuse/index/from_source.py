@@ -52,8 +52,8 @@ def read_source(
         The disk has no room for the texts and vectors.
     """
     with source.snapshot() as snapshot:
-        given = snapshot.passages()
-        if given is None:
+        passage_batches = snapshot.passages()
+        if passage_batches is None:
             raise InputError("the source has no passages; an index needs a table of them, even without rows")
         passages = _Passages(metric, storage, scratch)
         names: list[str] | None = None
@@ -61,18 +61,18 @@ def read_source(
         entity_corpus = None
         edges = facts = None
         try:
-            for rows in _rows(given, "passages"):
+            for rows in _rows(passage_batches, "passages"):
                 passages.add(rows)
             ids = passages.ids()
-            listed = snapshot.entities()
-            if listed is not None:
-                names, aliases, entity_corpus = _entities(_rows(listed, "entities"), metric, storage, scratch)
-            stated = snapshot.edges()
-            if stated is not None:
-                edges = read_edges(_rows(stated, "edges"), Nodes(ids, names or []))
-            told = snapshot.facts()
-            if told is not None:
-                facts = read_facts(_rows(told, "facts"), Nodes(ids, []))
+            entity_batches = snapshot.entities()
+            if entity_batches is not None:
+                names, aliases, entity_corpus = _entities(_rows(entity_batches, "entities"), metric, storage, scratch)
+            edge_batches = snapshot.edges()
+            if edge_batches is not None:
+                edges = read_edges(_rows(edge_batches, "edges"), Nodes(ids, names or []))
+            fact_batches = snapshot.facts()
+            if fact_batches is not None:
+                facts = read_facts(_rows(fact_batches, "facts"), Nodes(ids, []))
             return ReadSource(
                 passages.arrays(metadata_types), passages.vectors.corpus(), names, aliases, entity_corpus, edges, facts
             )

@@ -1,4 +1,4 @@
-"""The slots of ids and names of an index that takes changes, against which a change is checked."""
+"""The slots of passages and entities by id and name, against which a change of an index is checked."""
 
 from __future__ import annotations
 
