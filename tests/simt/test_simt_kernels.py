@@ -283,7 +283,7 @@ def test_static_shared_memory_is_known(modules: dict[str, SimtModule], build: st
 
 
 def awkward_doubles(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Numbers of every kind of float64, ties between float32 numbers and between grains, and their neighbours; 4,096."""
+    """4,096 numbers of every kind of float64: ties between float32 numbers and between grains, and their neighbours."""
     bits = rng.integers(0, 2**63, 1024, dtype=np.uint64).view(np.float64)
     ties = (rng.integers(2**23, 2**24, 512) + 0.5) * 2.0 ** rng.integers(-160, 100, 512)
     grains = (rng.integers(0, 2**20, 510) + 0.5) * 2.0**-50
