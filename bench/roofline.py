@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf, isqrt
 from pathlib import Path
 from statistics import median
@@ -17,6 +18,8 @@ BATCHES = (1, 32, 256)
 PASSES = 13
 #: Passes that also measure their residual: those from pass 10 on, in a recorded walk of damping 0.5 and tol 1e-6.
 MEASURED = 4
+#: Seeds of a query, and when the first passes read only nonzero rows of the state, as in backends/cuda/ppr_passes.py.
+SEEDS, MOST_EARLY, SPARSE = 5, 4, 4
 
 
 @dataclass(frozen=True)
@@ -93,11 +96,12 @@ NODE_SECONDS, BANDWIDTH_SHARE, SECTOR, PASS_BYTES = 1.5e-6, 0.8, 32, 1 << 23
 #: Entries of the hub and of a segment; cycles per entry or segment of a chain, and per turn of a block that scans
 #: candidates (on an H200, 7,813 turns took 5.88 ms).
 HUB, SEGMENT, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 64, 125, 1500, 128
-#: Float64 instructions of the certificate, read from the kernels: for each entry, whatever the lanes (its weight by 1 /
-#: degree), for each entry and lane (a product and a sum), for each node and lane (the mass, the scores, the residual
-#: and its bound); and, also of each measured pass, for each thread, of the 256 that share a tile of 64 nodes (its sum
-#: in float64, and joining it).
-ENTRY_DOUBLES, ENTRY_LANE_DOUBLES, NODE_LANE_DOUBLES, THREAD_DOUBLES, THREADS_PER_NODE = 1, 1, 7, 3, 256 / 64
+#: Float64 instructions of the certificate, read from the kernels: for each entry, whatever the lanes (its weight by
+#: 1 / degree), for each entry and lane (a product and a sum), for each node and lane (the mass, the scores, the
+#: residual and its bound), and for each of the 256 threads that share 64 nodes (its sum, joined); and the last of a
+#: pass.
+ENTRY_DOUBLES, ENTRY_LANE_DOUBLES, NODE_LANE_DOUBLES, CERTIFICATE_THREAD_DOUBLES, PASS_THREAD_DOUBLES = 1, 1, 7, 7, 3
+THREADS_PER_NODE = 256 / 64
 #: The blocks that share a lane's candidates, as in backends/cuda/ppr_topk.py, and how often they are scanned.
 SPLIT_BLOCKS, SPLIT_CANDIDATES, KEPT, SCANS = 1056, 1 << 10, 128, 2
 #: Float32 operations of a GPU for each byte that it gathers from L2: 256 and 16 in a cycle of a multiprocessor.
@@ -149,15 +153,18 @@ def parts(size: Size, card: Card) -> dict[str, float]:
     rate, state = BANDWIDTH_SHARE * card.bandwidth * 1e9, 4.0 * size.nodes * lanes
     entries, gathers = size.stored * 8 + size.nodes * 20, gather_bytes(size, card, lanes, 4)
     one = entries + 2 * state + gathers
-    joins = blocks * THREAD_DOUBLES * THREADS_PER_NODE * size.nodes
+    early = early_passes(size, lanes) if launched is PASS_BY_PASS else []
+    walk = (PASSES - len(early)) * one + sum(early_bytes(size, lanes, shares, gathers) for shares in early)
+    walk += MEASURED * state
+    joins = blocks * THREADS_PER_NODE * size.nodes
     doubles = size.stored * (ENTRY_DOUBLES * blocks + ENTRY_LANE_DOUBLES * LANES)
-    doubles += NODE_LANE_DOUBLES * size.nodes * LANES + joins
+    doubles += NODE_LANE_DOUBLES * size.nodes * LANES + CERTIFICATE_THREAD_DOUBLES * joins
     double_rate = card.flops * card.double / 2 * 1e12
     scan = size.vectors / splits(size.vectors, lanes) / LOOK_THREADS * LOOK_CYCLES
     masked = size.stored * 9 + gathers + 24.0 * size.nodes * lanes + 32.0 * size.nodes * lanes
     masked += PASSES * state + gather_bytes(size, card, lanes, 8)
     return {
-        "walk": blocks * (PASSES * one + MEASURED * state) / rate + MEASURED * joins / double_rate,
+        "walk": blocks * walk / rate + MEASURED * PASS_THREAD_DOUBLES * joins / double_rate,
         "certificate": blocks * (one + 8 * size.stored + 3 * state) / rate + doubles / double_rate,
         "selection": SCANS * (4.0 * size.vectors * LANES / rate + blocks * scan / (card.clock * 1e9)),
         "dense": max(dense_limits(size, LANES, card).values()),
@@ -166,6 +173,24 @@ def parts(size: Size, card: Card) -> dict[str, float]:
         "filter": blocks * (masked / rate + NODE_SECONDS * FILTER_NODES),
         "hub": blocks * (PASSES + 1) * (SEGMENT + HUB / SEGMENT) * ENTRY_CYCLES / (card.clock * 1e9),
     }
+
+
+def early_passes(size: Size, lanes: int) -> list[tuple[float, float]]:
+    """Return the shares of rows that may be nonzero before and after each of the first passes, of a random graph."""
+    rows, spread = float(SEEDS * lanes), size.stored / size.nodes + 1
+    if 2 * rows > size.nodes:
+        return []
+    count = 2
+    while count < MOST_EARLY and SPARSE * rows * spread**count <= size.nodes:
+        count += 1
+    shares = [min(1.0, rows * spread**number / size.nodes) for number in range(count + 1)]
+    return list(pairwise(shares))
+
+
+def early_bytes(size: Size, lanes: int, shares: tuple[float, float], gathers: float) -> float:
+    """Return the bytes of one of the first passes: the entries' nodes, the rows' ends, and what few rows need."""
+    before, after = shares
+    return 4.0 * size.stored + 8.0 * size.nodes + before * (4 * size.stored + gathers) + after * 8 * size.nodes * lanes
 
 
 def dense_limits(size: Size, batch: int, card: Card) -> dict[str, float]:
@@ -336,14 +361,14 @@ beside the report has the output of each part. The `--quick` form was run on the
 compute-sanitizer (tests/bench/test_first_gpu.py).
 
 The first use compiles {files} files in threads, and says so on standard error. With NVRTC {nvrtc} for sm_89 they take
-{median:.1f} s of CPU time ({machine}, busy with other work: the median of {runs} runs of
+{median:.1f} s of CPU time ({machine}: the median of {runs} runs of
 `python tests/cuda/compile_times.py 89`, which took {least:.1f} to {most:.1f} s).
 
 [examples/first_gpu.ipynb]: ../examples/first_gpu.ipynb
 """
 #: The output of tests/cuda/compile_times.py: CPU seconds of all kernel files in each run, the NVRTC and the processor.
 COMPILED_FILES, COMPILED_BY, COMPILED_ON = 18, "13.2.78", "Intel Xeon with AVX-512 VNNI"
-COMPILED_SECONDS = (12.49, 12.04, 12.85, 15.33, 11.98, 12.07, 12.05)
+COMPILED_SECONDS = (13.43, 13.30, 13.20)
 
 PARTS_TEXT = """
 ### PhaseGraph by part, B = 32, computed
@@ -355,9 +380,11 @@ are walked in blocks of 4, 8, 16 or 32, whichever takes the least time by bytes 
 half of the L2, whose bandwidth is taken as 16 bytes in a cycle of a multiprocessor). A search has {launches} launches,
 and {block} more for each further block; where a walk runs at once (below), {one_launches}, {one_block} and, for each
 block, {barriers} grid barriers.
+*walk*: where passes are launched, the first ones, at most {early}, read the entries' nodes and, of the state, only rows
+that may be nonzero: {seeds} seeds a query, and with each pass as many times more as an entry leads to.
 *certificate* is a pass with {entry} float64 instruction for each entry, {entry_lane} for each entry and lane,
-{node_lane} for each node and lane and {thread} for each thread; measured passes have the last, too. Conversions from
-and to float32, and sums over nodes, are made of other instructions. *selection*
+{node_lane} for each node and lane and {thread} for each thread; measured passes have {pass_thread} for each thread.
+Conversions from and to float32, and sums over nodes, are made of other instructions. *selection*
 reads the scores of passages twice, by up to {splits:,} blocks, {look:,} cycles for {threads} scores (measured on an
 H200). *dense* reads every vector once as it is stored, or takes the time of the product if that is longer: in float32,
 or for 16-bit vectors by tensor cores (below). *a filter adds* the masks, degrees and volumes of each query, and reads
@@ -419,7 +446,7 @@ def render() -> str:
         one_block=WALK_AT_ONCE.of_block, barriers=WALK_AT_ONCE.barriers,
         look=LOOK_CYCLES, threads=LOOK_THREADS, splits=SPLIT_BLOCKS, hub=HUB, segment=SEGMENT,
         cycles=ENTRY_CYCLES, entry=ENTRY_DOUBLES, entry_lane=ENTRY_LANE_DOUBLES, node_lane=NODE_LANE_DOUBLES,
-        thread=THREAD_DOUBLES,
+        thread=CERTIFICATE_THREAD_DOUBLES, pass_thread=PASS_THREAD_DOUBLES, seeds=SEEDS, early=MOST_EARLY,
     )  # fmt: skip
     sections.append(text.rstrip("\n"))
     for size in PART_SIZES:

@@ -66,6 +66,37 @@ struct SegmentArguments {
     float* partial;  // (segments, L)
 };
 
+// The first passes read little of the state: only rows that restart, then only rows that the pass before has made nonzero. The
+// other entries of a sum would add exactly 0.
+HOPFUSE_DEVICE bool holds_row(const uint64_t* words, int64_t row) {
+    return ((words[row >> 6] >> (row & 63)) & 1u) != 0;
+}
+
+struct NonzeroRows {
+    const uint64_t* words;  // a bit for each row
+    int32_t kind;           // EdgeKind
+
+    template <int L>
+    __device__ Share share(const DeviceRows& rows, const float* state, int64_t e, int lane) const {
+        if (kind == edges_plain) return share_of_entry<L, edges_plain>(rows, state, e, lane);
+        if (kind == edges_weighted) return share_of_entry<L, edges_weighted>(rows, state, e, lane);
+        if (kind == edges_typed) return share_of_entry<L, edges_typed>(rows, state, e, lane);
+        return share_of_entry<L, edges_per_type>(rows, state, e, lane);
+    }
+};
+
+struct EarlyPassArguments {
+    PassArguments walk;
+    NonzeroRows nonzero;
+    const uint64_t* before;  // the nonzero rows of the state before, which `next` has; null: none
+    uint64_t* reached;       // those of the next state
+};
+
+struct EarlySegmentArguments {
+    SegmentArguments walk;
+    NonzeroRows nonzero;
+};
+
 // All passes of a walk.
 struct WalkArguments {
     PassArguments
@@ -90,6 +121,29 @@ struct LaneState {
     float damping, omega;
 };
 
+HOPFUSE_DEVICE LaneState lane_state(const PassArguments& t, const Step& step, int lane) {
+    const float omega = step.omega == nullptr || t.accelerates[lane] == 0 ? 1.0f : step.omega[lane];
+    return LaneState{lane, t.decision.walking[lane] != 0, t.damping[lane], omega};
+}
+
+// What follows from a row's sum: z, and whether the next state also depends on the one before.
+struct RowEnd {
+    float z;
+    bool recurs;
+};
+
+template <int L>
+HOPFUSE_DEVICE RowEnd end_of_row(const PassArguments& t, const Step& step, int64_t row, const LaneState& own, float s,
+                                 bool is_empty) {
+    const int64_t at = row * L + own.lane;
+    const float gd = t.factor == nullptr ? own.damping : t.factor[t.rows.per_lane ? at : row] * own.damping;
+    const bool restarts = t.restart_rows.holds(row);
+    const float b = restarts ? t.restart[t.restart_rows.index(row) * L + own.lane] : 0.0f;
+    // Without a restart a node of degree 0 has no mass in either case.
+    const bool is_lone = is_empty || (restarts && t.scale64 != nullptr && !(t.scale64[at] > 0.0));
+    return RowEnd{fmaf(gd, s, b), step.omega != nullptr && !is_lone};
+}
+
 // One row of one lane: writes `next`, returns |z - y|, not yet divided by the node weight.
 template <int L, int Kind>
 HOPFUSE_DEVICE float pass_row(const PassArguments& t, const Step& step, int64_t row, const LaneState& own) {
@@ -101,19 +155,14 @@ HOPFUSE_DEVICE float pass_row(const PassArguments& t, const Step& step, int64_t 
         step.next[at] = step.current[at];
         return 0.0f;
     }
-    const float gd = t.factor == nullptr ? own.damping : t.factor[t.rows.per_lane ? at : row] * own.damping;
-    const bool restarts = t.restart_rows.holds(row);
-    const float b = restarts ? t.restart[t.restart_rows.index(row) * L + lane] : 0.0f;
-    const float z = fmaf(gd, s, b);
-    float following = z;
-    // Without a restart a node of degree 0 has no mass in either case.
-    const bool is_lone = begin == end || (restarts && t.scale64 != nullptr && !(t.scale64[at] > 0.0));
-    if (step.omega != nullptr && !is_lone) {
+    const RowEnd found = end_of_row<L>(t, step, row, own, s, begin == end);
+    float following = found.z;
+    if (found.recurs) {
         const float before = step.next[at];
-        following = fmaf(own.omega, z - before, before);
+        following = fmaf(own.omega, found.z - before, before);
     }
     step.next[at] = following;
-    return step.measured != nullptr ? fabsf(z - step.current[at]) : 0.0f;
+    return step.measured != nullptr ? fabsf(found.z - step.current[at]) : 0.0f;
 }
 
 // The rows of the thread's lane: first, first + stride, and so on below last; at most 64 unless `Many`. Returns what it
@@ -122,8 +171,7 @@ template <int L, int Kind, bool Many>
 HOPFUSE_DEVICE Measured pass(const PassArguments& t, const Step& step, int64_t first, int64_t stride, int64_t last) {
     const bool measure = step.measured != nullptr;
     const int lane = static_cast<int>(threadIdx.x) % L;
-    const float omega = step.omega == nullptr || t.accelerates[lane] == 0 ? 1.0f : step.omega[lane];
-    const LaneState own = {lane, t.decision.walking[lane] != 0, t.damping[lane], omega};
+    const LaneState own = lane_state(t, step, lane);
     GrainSum sum(measure ? t.anchor[lane] : 1.0);
     float largest = 0.0f;
     for (int64_t row = first; row < last; row += stride) {
@@ -205,6 +253,77 @@ HOPFUSE_DEVICE void walk(const WalkArguments& a, JoinShared* shared) {
     }
 }
 
+// The sum over entries begin .. end - 1, at most a segment, of a state with few nonzero rows.
+template <int L>
+HOPFUSE_DEVICE float sparse_sum(const DeviceRows& rows, const float* state, const NonzeroRows& nonzero, int64_t begin,
+                                int64_t end, int lane) {
+    constexpr int ahead = 4;
+    float acc = 0.0f;
+    HOPFUSE_ROLLED
+    for (int64_t first = begin; first < end; first += ahead) {
+        bool counts[ahead];
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+            const bool is_entry = first + i < end;
+            counts[i] = holds_row(nonzero.words, rows.indices[is_entry ? first + i : first]) && is_entry;
+        }
+#pragma unroll
+        for (int i = 0; i < ahead; ++i)
+            if (counts[i]) acc = nonzero.template share<L>(rows, state, first + i, lane).plus(acc);
+    }
+    return acc;
+}
+
+// One row of one lane in one of the first passes. Returns the next state, and writes it unless it is 0 and there already.
+template <int L>
+HOPFUSE_DEVICE float early_row(const EarlyPassArguments& a, int64_t row, const LaneState& own) {
+    const PassArguments& t = a.walk;
+    const Step& step = t.step;
+    const int64_t at = row * L + own.lane, begin = t.rows.indptr[row], end = t.rows.indptr[row + 1];
+    const bool has_before = a.before != nullptr && holds_row(a.before, row);
+    float following;
+    if (own.walks) {
+        const float s = end - begin <= PPR_SEGMENT
+                            ? 0.0f + sparse_sum<L>(t.rows, step.current, a.nonzero, begin, end, own.lane)
+                            : sum_of_segments<L>(t.segments, t.long_rows.index(row), own.lane, t.partial);
+        const RowEnd found = end_of_row<L>(t, step, row, own, s, begin == end);
+        const float before = has_before ? step.next[at] : 0.0f;
+        following = found.recurs ? fmaf(own.omega, found.z - before, before) : found.z;
+    } else {
+        following = holds_row(a.nonzero.words, row) ? step.current[at] : 0.0f;
+    }
+    if (following != 0.0f || has_before) step.next[at] = following;
+    return following;
+}
+
+// One tile in all lanes; `reached` is shared memory.
+template <int L>
+HOPFUSE_DEVICE void early_pass(const EarlyPassArguments& a, unsigned long long* reached) {
+    const TileRange tile(blockIdx.x, a.walk.num_nodes);
+    const LaneState own = lane_state(a.walk, a.walk.step, static_cast<int>(threadIdx.x) % L);
+    if (threadIdx.x == 0) *reached = 0;
+    __syncthreads();
+    for (int64_t row = tile.first + threadIdx.x / L; row < tile.last; row += PASS_THREADS / L)
+        if (early_row<L>(a, row, own) != 0.0f) atomicOr(reached, 1ull << (row & 63));
+    __syncthreads();
+    if (threadIdx.x == 0) a.reached[blockIdx.x] = *reached;
+}
+
+// Sums a segment of a row longer than one, for entry `at` of `partial`.
+template <int L>
+HOPFUSE_DEVICE void early_segment(const EarlySegmentArguments& a, int64_t at) {
+    const SegmentArguments& t = a.walk;
+    const LongRows& r = t.segments;
+    const int64_t segment = at / L;
+    const int lane = static_cast<int>(at % L);
+    if (r.allowed != nullptr)
+        return masked_segment<L>(r, segment, lane, t.partial, [&](int64_t e, float acc) {
+            if (!holds_row(a.nonzero.words, t.rows.indices[e])) return acc;
+            return a.nonzero.template share<L>(t.rows, t.state, e, lane).plus(acc);
+        });
+    t.partial[at] = sparse_sum<L>(t.rows, t.state, a.nonzero, r.begin[segment], r.end[segment], lane);
+}
+
 }  // namespace hopfuse
 
 using namespace hopfuse;
@@ -257,22 +376,38 @@ using namespace hopfuse;
         walk<L, edges_untyped>(a, shared);                                                      \
     }
 
+// ppr_early_segments_lL: the sums of segments of long rows in the first passes.
+//   Unit: a segment of one row and a lane; a thread. Block: 256. Shared memory: 0. Registers: <= 64 (occupancy 50 %).
+//   Bytes: 4 an entry and, if its source is nonzero, 4 L + w; 4 L a segment.
+// ppr_early_lL: the first passes, which measure nothing: they read the state of nonzero rows only, and write rows that are or
+//   were nonzero.
+//   Unit: a tile of 64 rows; a block of 256 threads, L neighbours for the L lanes of a row. Block: 256.
+//   Shared memory: 16 bytes. Registers: <= 64 (occupancy 50 %).
+//   Bytes: nnz 4 + N 8 and, of each entry whose source is nonzero, 4 L + w; 4 L of each row that becomes nonzero.
 // ppr_start_lL: the start of a walk.
 //   Unit: an entry of the state; a thread. Block: 256. Shared memory: 0. Registers: <= 32. Bytes: 8 L N written.
-#define HOPFUSE_LANES(L)                                                                                         \
-    extern "C" __global__ void __launch_bounds__(256)                                                            \
-        ppr_start_l##L(int64_t num_nodes, const RowSet set, const float* restart, float* current, float* next) { \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                          \
-        if (at < num_nodes * L) start_entry<L>(set, restart, at, current, next);                                 \
-    }                                                                                                            \
-    HOPFUSE_SEGMENTS(plain, edges_plain, L)                                                                      \
-    HOPFUSE_SEGMENTS(weighted, edges_weighted, L)                                                                \
-    HOPFUSE_SEGMENTS(typed, edges_typed, L)                                                                      \
-    HOPFUSE_SEGMENTS(per_type, edges_per_type, L)                                                                \
-    HOPFUSE_PASS(plain, edges_plain, L)                                                                          \
-    HOPFUSE_PASS(weighted, edges_weighted, L)                                                                    \
-    HOPFUSE_PASS(typed, edges_typed, L)                                                                          \
-    HOPFUSE_PASS(per_type, edges_per_type, L)                                                                    \
+#define HOPFUSE_LANES(L)                                                                                          \
+    extern "C" __global__ void __launch_bounds__(256)                                                             \
+        ppr_start_l##L(int64_t num_nodes, const RowSet set, const float* restart, float* current, float* next) {  \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                           \
+        if (at < num_nodes * L) start_entry<L>(set, restart, at, current, next);                                  \
+    }                                                                                                             \
+    extern "C" __global__ void __launch_bounds__(256, 4) ppr_early_segments_l##L(const EarlySegmentArguments a) { \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                           \
+        if (*a.walk.left != 0 && at < a.walk.num_segments * L) early_segment<L>(a, at);                           \
+    }                                                                                                             \
+    extern "C" __global__ void __launch_bounds__(256, 4) ppr_early_l##L(const EarlyPassArguments a) {             \
+        __shared__ unsigned long long reached;                                                                    \
+        if (*a.walk.decision.left != 0) early_pass<L>(a, &reached);                                               \
+    }                                                                                                             \
+    HOPFUSE_SEGMENTS(plain, edges_plain, L)                                                                       \
+    HOPFUSE_SEGMENTS(weighted, edges_weighted, L)                                                                 \
+    HOPFUSE_SEGMENTS(typed, edges_typed, L)                                                                       \
+    HOPFUSE_SEGMENTS(per_type, edges_per_type, L)                                                                 \
+    HOPFUSE_PASS(plain, edges_plain, L)                                                                           \
+    HOPFUSE_PASS(weighted, edges_weighted, L)                                                                     \
+    HOPFUSE_PASS(typed, edges_typed, L)                                                                           \
+    HOPFUSE_PASS(per_type, edges_per_type, L)                                                                     \
     HOPFUSE_WALK(L)
 
 HOPFUSE_LANES(4)

@@ -82,3 +82,15 @@ def test_parts_by_hand() -> None:
     assert limits["arithmetic"] == pytest.approx(2 * 32 * 40 * 2)
     assert of["nodes"] == pytest.approx(1.5e-6 * 50)
     assert of["hub"] == pytest.approx(14 * (64 + 1e5 / 64) * 125)
+
+
+def test_first_passes_by_hand() -> None:
+    """160 rows of 32 queries, 11 times more with each pass: few of a million after three passes."""
+    million, tiny = roofline.PART_SIZES[1], roofline.Size("tiny", nodes=300, stored=600, vectors=1, dim=1)
+    shares = [160e-6 * 11**number for number in range(5)]
+    assert roofline.early_passes(million, 32) == [
+        pytest.approx(pair) for pair in zip(shares[:4], [*shares[1:4], 1.0], strict=True)
+    ]
+    assert roofline.early_passes(tiny, 32) == []
+    alone = roofline.early_bytes(tiny, 32, (0.5, 0.75), 1e4)
+    assert alone == pytest.approx(600 * 4 + 300 * 8 + 0.5 * (600 * 4 + 1e4) + 0.75 * 300 * 8 * 32)

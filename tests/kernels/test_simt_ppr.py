@@ -10,7 +10,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from cases import random_graph, random_restart
+from cases import grid_graph, random_graph, random_restart
 from compare import assert_bitwise
 from devices import on_device, on_host
 from hopfuse.backends.cuda import ppr, ppr_topk
@@ -267,11 +267,29 @@ def test_a_pass_takes_at_most_two_launches(runtime: Any) -> None:
     graph = random_graph(rng, 190, 700, hub=3)
     result = hf.ppr(graph, random_restart(rng, 190, 4), backend="simt")
     kinds = launched(runtime)
-    walking = {kind: count for kind, count in kinds.items() if kind.startswith(("ppr_pass", "ppr_seg"))}
+    walking = {kind: count for kind, count in kinds.items() if kind.startswith(("ppr_pass", "ppr_seg", "ppr_early"))}
     assert kinds["ppr_residual"] == kinds["ppr_residual_segments"] == 1
-    assert set(walking) == {"ppr_pass_weighted", "ppr_segments_weighted"}
-    assert walking["ppr_segments_weighted"] == walking["ppr_pass_weighted"] >= result.iterations.max() - 1
+    assert set(walking) == {"ppr_pass_weighted", "ppr_segments_weighted", "ppr_early", "ppr_early_segments"}
+    assert walking["ppr_early_segments"] == walking["ppr_early"] == 2
+    assert walking["ppr_segments_weighted"] == walking["ppr_pass_weighted"] >= result.iterations.max() - 3
     assert sum(kinds.values()) - sum(walking.values()) <= 8
+
+
+@pytest.mark.parametrize(
+    ("directed", "seeds", "early"), [(False, 1, 4), (True, 20, 3), (False, 20, 2), (False, 900, 0)]
+)
+def test_first_passes_read_few_rows(runtime: Any, directed: bool, seeds: int, early: int) -> None:
+    """As long as few can be nonzero, from rows that have 4 entries each or, with directions, 2."""
+    runtime.cooperative = False
+    grid, rng = grid_graph(40), np.random.default_rng(seeds)
+    src, dst, *_ = grid.edges()
+    graph = hf.Graph.from_edges(src, dst, num_nodes=grid.num_nodes, directed=True) if directed else grid
+    restart = [{int(v): 1.0 for v in rng.choice(1600, seeds, False)} for _ in range(3)]
+    options: dict[str, Any] = {"damping": [0.85, 0.3, 0.5]}
+    expected = hf.ppr(graph, restart, backend="cpu", **options)
+    found = hf.ppr(graph, restart, backend="simt", **options)
+    assert_equal(found, expected, ("scores", *EVIDENCE), "grid")
+    assert launched(runtime)["ppr_early"] == early
 
 
 @pytest.mark.parametrize("build", SANITIZERS)

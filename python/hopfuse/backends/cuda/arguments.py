@@ -220,6 +220,11 @@ ALL_PASSES = ArgumentStruct(
     "WalkArguments", "ppr_f32.cu",
     passes=PASS, num_segments="i8", first_measured="i8", last="i8", state="*f4", barrier="*u4",
 )  # fmt: skip
+NONZERO_ROWS = ArgumentStruct("NonzeroRows", "ppr_f32.cu", words="c*u8", kind="i4")
+EARLY_PASS = ArgumentStruct(
+    "EarlyPassArguments", "ppr_f32.cu", walk=PASS, nonzero=NONZERO_ROWS, before="c*u8", reached="*u8"
+)
+EARLY_SEGMENTS = ArgumentStruct("EarlySegmentArguments", "ppr_f32.cu", walk=SEGMENTS, nonzero=NONZERO_ROWS)
 
 SCALES = ArgumentStruct(
     "Scales", "ppr_certify_f32.cu",

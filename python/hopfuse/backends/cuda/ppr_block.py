@@ -244,6 +244,7 @@ class PprBlock:
     def _read_restart(self) -> None:
         q, runtime, graph = self.queries, self.runtime, self.graph
         given, rows, most_rows = self._seeds() if q.seeds is not None else self._restarts()
+        self.restarting = most_rows  # the most rows that restart
         self._allocate(max(1, most_rows))
         self.join = JoinRoom(runtime, graph.num_tiles, self.lanes, cleared=False)
         names = ("limit", "measured_from", "next_try", "theta", "shrink", "anchor", "walking", "unproven", "passes")

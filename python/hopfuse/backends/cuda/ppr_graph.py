@@ -64,6 +64,7 @@ class Rows:
     segment_end: DeviceArray
     row_of: DeviceArray
     num_segments: int
+    spread: float  # the mean number of entries of a row that an entry leads to
 
     def segments(self, allowed: DeviceArray | None, before: DeviceArray | None) -> Arguments:
         """Return the segments of long rows as kernels read them; ``allowed`` and ``before`` are of masked lanes."""
@@ -161,4 +162,5 @@ def _upload(runtime: Runtime, graph: Graph) -> Rows:
         segment_end=runtime.upload(np.minimum(begin + SEGMENT, graph.indptr[row_of + 1]).astype(np.int64)),
         row_of=runtime.upload(np.repeat(np.arange(rows.size, dtype=np.int32), segments)),
         num_segments=int(row_of.size),
+        spread=float(np.square(length, dtype=np.float64).sum()) / max(1, graph.num_stored),
     )

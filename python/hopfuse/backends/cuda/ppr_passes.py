@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from .arguments import ALL_PASSES, DECISION, PASS, ROWS, SEGMENTS, STEP, Arguments
+import numpy as np
+
+from .arguments import (
+    ALL_PASSES,
+    DECISION,
+    EARLY_PASS,
+    EARLY_SEGMENTS,
+    NONZERO_ROWS,
+    PASS,
+    ROWS,
+    SEGMENTS,
+    STEP,
+    Arguments,
+)
 from .ppr_block import JOIN_SHARED, THREADS, PprBlock
 from .runtime import DeviceArray
 
 LOOK = 4  # passes between checks of whether any lane is still walking
+MOST_EARLY = 4  # the most passes that are run as if most of the state were 0
+SPARSE = 4  # which is so if it has this many times as many rows as may be nonzero
+KINDS = ("plain", "weighted", "untyped", "typed", "per_type")  # in the order of EdgeKind
 #: Kinds of edges that the kernel for whole walks takes.
 UNTYPED = ("plain", "weighted")
 
@@ -96,6 +112,20 @@ class Passes:
             own = own.replace(decision=self._decision.replace(walking=walking))
         block.launch_tiles(f"ppr_pass_{self._kind}", [own], shared=0 if measured is None else JOIN_SHARED)
 
+    def run_early(self, number: int, before: DeviceArray | None, nonzero: DeviceArray, reached: DeviceArray) -> None:
+        """Run one of the first passes of a walk without measuring it.
+
+        ``nonzero`` has a bit for each row of the state that may not be 0, ``before`` for those of the state before it
+        (None: there are none); ``reached`` receives those of the next state.
+        """
+        block, rows = self._block, NONZERO_ROWS(words=nonzero, kind=KINDS.index(self._kind))
+        if block.graph.num_segments:
+            long_rows = EARLY_SEGMENTS(walk=self._segments[number % 2], nonzero=rows)
+            block.launch("ppr_early_segments", block.graph.num_segments * block.lanes, [long_rows])
+        omega = None if self._omega is None else self._omega[number - 1]
+        own = self._passes.replace(step=self._steps[number % 2].replace(number=number, omega=omega))
+        block.launch_tiles("ppr_early", [EARLY_PASS(walk=own, nonzero=rows, before=before, reached=reached)])
+
     def run_all(self, first_measured: int, last: int, measured: DeviceArray) -> bool:
         """Run the start and all passes of the walk in one launch; return False if that is not possible or worthwhile.
 
@@ -140,7 +170,14 @@ def walk(block: PprBlock, proof: Proof | None = None) -> None:
         return
     block.launch_states("ppr_start", [block.nodes, block.restart_set(), block.restart32, block.even, block.odd])
     attempts = None if proof is None else proof.attempts(block, measured)
+    early = min(first_measured - 1, _early_passes(block))
+    reached = runtime.empty((MOST_EARLY, max(1, block.graph.num_tiles)), np.uint64)
+    before, nonzero = None, block.restart_rows[0]
     for number in range(1, most + 1):
+        if number <= early:
+            passes.run_early(number, before, nonzero, reached[number - 1])
+            before, nonzero = nonzero, reached[number - 1]
+            continue
         if number < first_measured:
             passes.run(number)
             continue
@@ -149,6 +186,17 @@ def walk(block: PprBlock, proof: Proof | None = None) -> None:
             attempts.make(number)
         if not runtime.fixed and number % LOOK == 0 and runtime.download(block.left)[0] == 0:
             break
+
+
+def _early_passes(block: PprBlock) -> int:
+    """Return how many of the first passes read few rows of the state; each multiplies them by the entries of a row."""
+    rows, nodes = float(block.restarting), block.graph.num_nodes
+    if 2 * rows > nodes:
+        return 0
+    passes, rows = 2, rows * block.graph.spread**2
+    while passes < MOST_EARLY and SPARSE * rows <= nodes:
+        passes, rows = passes + 1, rows * block.graph.spread
+    return passes
 
 
 def _span(block: PprBlock, proof: Proof | None) -> tuple[int, int]:
