@@ -149,7 +149,7 @@ def test_walks_in_one_launch_are_given_up_where_they(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(runtime, "launch", one_launch_is_odd)
     monkeypatch.setattr(runtime, "cooperative", True)
-    monkeypatch.setattr(selftest, "quick_cases", lambda: iter([selftest_cases.search_case()]))
+    monkeypatch.setattr(selftest, "quick_cases", lambda: iter([selftest_cases.ppr_case("ppr plain", 3)]))
     mark = SelfTestMark(find_sources(), KernelCache(tmp_path), how)
     monkeypatch.setattr(SelfTestMark, "of", lambda backend: mark)
     with pytest.warns(RuntimeWarning, match="walks in one launch are not used: (too many|.* values differ)"):

@@ -227,8 +227,8 @@ def test_a_walk_takes_one_launch(runtime: Any, masked: bool) -> None:
 def test_a_thread_of_a_walk_in_one_launch_sums_many_rows(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many that their grains do not fit in 32 bits; the sums of a pass are those of one launched by itself."""
     rng = np.random.default_rng(13)
-    graph = random_graph(rng, 2600, 13_000)
-    restart = [{int(v): 1.0 for v in rng.permutation(2600)[:1000]} for _ in range(17)]
+    graph = random_graph(rng, 2400, 6000)
+    restart = [{int(v): 1.0 for v in rng.permutation(2400)[:1200]} for _ in range(17)]
     measured, launch = [], runtime.launch
 
     def noted(kernel: str, *call: Any, **options: Any) -> None:
