@@ -76,7 +76,7 @@ MUTANTS = [
         "ppr_f32.cu",
         "const float before = has_before ? step.next[at] : 0.0f;",
         "const float before = 0.0f;",
-        "masks",
+        "proofs",
         "plain",
         "wrong",
     ),
