@@ -167,8 +167,9 @@ void bind_ppr(nb::module_& m) {
     m.def("ppr_are_shared", &hopfuse::ppr_are_shared, nb::arg("queries"), nb::arg("threads"));
     m.def("ppr_blocks_at_once", &hopfuse::ppr_blocks_at_once, nb::arg("nodes"), nb::arg("stored"), nb::arg("queries"),
           nb::arg("most"));
-    m.def("ppr_next_look", &hopfuse::ppr_next_look, nb::arg("damping"), nb::arg("done"), nb::arg("shortfall"));
-    m.def("ppr_may_step", &hopfuse::ppr_may_step, nb::arg("steps"), nb::arg("shortfall"), nb::arg("order"));
+    m.def("ppr_next_look", &hopfuse::ppr_next_look, nb::arg("damping"), nb::arg("done"), nb::arg("shortfall"),
+          nb::arg("order"));
+    m.def("ppr_may_look_around", &hopfuse::ppr_may_look_around, nb::arg("shortfall"));
     m.def("ppr_may_correct", &hopfuse::ppr_may_correct, nb::arg("longest_row"));
     m.def("ppr_is_faint", &hopfuse::ppr_is_faint, nb::arg("factor"), nb::arg("damping"));
     m.def(
@@ -182,12 +183,12 @@ void bind_ppr(nb::module_& m) {
         nb::arg("largest_inverse"), nb::arg("damping"));
     m.def(
         "ppr_local_bound",
-        [](double largest, double rest, int steps, int64_t longest_row, double largest_scale, double largest_inverse,
+        [](double largest, double rest, int64_t longest_row, double largest_scale, double largest_inverse,
            double damping) {
             const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale, largest_inverse);
-            return hopfuse::ppr_local_bound(largest, rest, steps, loss, damping);
+            return hopfuse::ppr_local_bound(largest, rest, loss, damping);
         },
-        nb::arg("largest"), nb::arg("rest"), nb::arg("steps"), nb::arg("longest_row"), nb::arg("largest_scale"),
+        nb::arg("largest"), nb::arg("rest"), nb::arg("longest_row"), nb::arg("largest_scale"),
         nb::arg("largest_inverse"), nb::arg("damping"));
     m.def(
         "ppr_corrected_rest",

@@ -137,14 +137,13 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     Lanes<L> used, finished;
     for (int lane = 0; lane < L; ++lane) {
         used[lane] = lane < count;
-        const bool is_short = by_proof[lane] && !(certificate.bound[lane] <= queries.tol);
-        c.course[lane] = {passes[lane], used[lane] && now == stage_proven && is_short, 0};
+        c.course[lane] = {passes[lane], now == stage_proven && by_proof[lane], 0};
         c.lists.error[lane] = ppr_final_error(certificate.bound[lane], certificate.per_degree[lane]);
     }
     if (out.top != nullptr && !c.lists.rank(block, *out.top, used.has)) return Status::out_of_memory;
     for (int lane = 0; lane < L; ++lane) {
         const bool is_bounded = certificate.per_degree[lane] < PPR_MOST_RHO && !block.is_faint[lane];
-        open[lane] = used[lane] && proves && !c.lists.is_proven(lane) && is_bounded;
+        open[lane] = used[lane] && proves && !c.lists.is_proven(lane) && is_bounded && c.plan_look(lane);
         finished[lane] = used[lane] && !open[lane];
     }
     c.finish(finished);

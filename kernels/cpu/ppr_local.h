@@ -1,5 +1,4 @@
-// Error bounds of single nodes from their neighbours one step away, then two: hopfuse/ppr.h, LOCAL BOUNDS. Included once per
-// instruction set.
+// Error bounds of single nodes from their neighbours: hopfuse/ppr.h, LOCAL BOUNDS. Included once per instruction set.
 #pragma once
 
 #include <algorithm>
@@ -7,21 +6,17 @@
 #include "hopfuse/ppr_certificate.h"
 #include "ppr_block.h"
 #include "ppr_pass.h"
-#include "ppr_topk.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// Bounds of rho: |rho_v| <= near_v PPR_NEAR + rest; and the bounds of each node's error that follow from averages of it, at
-// most (local_v PPR_NEAR + beyond) deg_v plus the node's own rest, for lanes whose bound per node holds. Reuses the buffers
-// of a finished walk.
+// Bounds of rho: |rho_v| <= local_v PPR_NEAR + rest; and those of each node's error that follow from averages of it, at most
+// (local_v PPR_NEAR + bound) deg_v, for lanes whose bound per node holds.
 template <int L>
 struct LocalBounds {
-    float* local = nullptr;    // (N, L) starts as near; times the node weight; later steps only change candidates
-    float* average = nullptr;  // (N, L) P^steps near, times the node weight
+    float* local = nullptr;  // (N, L) times the node weight
     double rest[L] = {};
     PassLoss loss[L];
-    double beyond[L];
-    int steps = 0;
+    double bound[L];
 };
 
 // The maximum of `of` over the block's rows, per lane.
@@ -61,7 +56,7 @@ void pass_losses(const PprBlock<L>& block, PassLoss* loss) {
         loss[lane] = ppr_pass_loss(block.longest_row[lane], scale[lane], inverse[lane] > 1.0 ? inverse[lane] : 1.0);
 }
 
-// Each lane's rest of |rho| if `near` is |fl(r / deg)| of x^.
+// Each lane's rest of |rho| of x^, beside |fl(r / deg)|.
 template <int L>
 void rests_of_rho(const PprBlock<L>& block, const double* per_degree, const PassLoss* loss, double* rest) {
     F<L> most = F<L>::zero();
@@ -78,68 +73,23 @@ void rests_of_rho(const PprBlock<L>& block, const double* per_degree, const Pass
             ppr_rest_of_rho(restart[lane], per_degree[lane], block.slack[lane], loss[lane], block.damping[lane]);
 }
 
-// Starts from block.correction, which certify filled in.
+// Adds what other nodes contribute to the bounds: the maximum of P local, by a pass without restarts and damping. False: no
+// memory.
 template <int L>
-LocalBounds<L> begin_local(const PprBlock<L>& block, const double* per_degree) {
-    LocalBounds<L> bounds;
-    bounds.local = bounds.average = block.current;
-    parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
-        F<L>::store(bounds.local + row * L, F<L>::abs(F<L>::load(block.correction + row * L)));
-    });
-    pass_losses<L>(block, bounds.loss);
-    rests_of_rho<L>(block, per_degree, bounds.loss, bounds.rest);
-    return bounds;
-}
-
-// Computes P times a state by a pass without restarts and damping, and the maximum of the result.
-template <int L>
-void average_of_neighbours(PprBlock<L> block, float* from, float* to, uint64_t* no_row, double* largest) {
+bool look_around(PprBlock<L> block, LocalBounds<L>& bounds) {
+    block.words = block.work.template reserve<uint64_t>(slot_every_row, size_t(block.num_tiles) + 1);
+    if (block.words == nullptr) return false;
+    std::memset(block.words, 0, size_t(block.num_tiles) * sizeof(uint64_t));
     float all[L], none[L] = {};
     for (float& share : all) share = 1.0f;
-    std::memset(no_row, 0, size_t(block.num_tiles) * sizeof(uint64_t));
-    block.words = no_row;
-    block.current = from, block.next = to;
+    block.current = bounds.local;
     block.chebyshev = false, block.has_lone_seed = false;
     block.pass = 3;  // a pass in which no row is known to be 0
     const LaneSums<L> sums = ppr_pass<L>(block, PassOptions{all, none, true, nullptr, PassResult::average});
-    D<L>::store(largest, sums.largest);
-}
-
-// Adds the average of each candidate's neighbours to its own part: ppr_local_above.
-template <int L>
-void take_in_neighbours(const PprBlock<L>& block, const PprTopk& top, const LocalBounds<L>& bounds) {
-    double shares[L], leasts[L];
-    for (int lane = 0; lane < L; ++lane)
-        shares[lane] = 1.0 + bounds.loss[lane].share, leasts[lane] = bounds.loss[lane].least;
-    const D<L> share = D<L>::load(shares), least = D<L>::load(leasts), damping = D<L>::load(block.damping);
-    const D<L> unit = D<L>::all(1.0 + 4.0 * PPR_UNIT);
-    const F<L> up = F<L>::all(PPR_UP), least32 = F<L>::all(static_cast<float>(PPR_LEAST));
-    parallel_for(candidate_count(block.graph, top), block.queries.threads, [&](int64_t i, int) {
-        const int64_t row = candidate_row(block.graph, top, i);
-        float* const local = bounds.local + row * L;
-        const D<L> average = D<L>::widen(bounds.average + row * L);
-        const D<L> own_least =
-            block.attraction == nullptr ? least : D<L>::mul(least, D<L>::widen(attraction_row<L>(block, row)));
-        const D<L> near = D<L>::mul(damping, D<L>::mul(D<L>::add(D<L>::mul(average, share), own_least), unit));
-        float own[L];
-        D<L>::narrow(own, D<L>::mul(D<L>::add(D<L>::widen(local), near), unit));
-        F<L>::store(local, F<L>::add(F<L>::mul(F<L>::load(own), up), least32));
-    });
-}
-
-// Extends the bounds by one step, with `average` of each node, then `next`. False: no memory.
-template <int L>
-bool step_local(const PprBlock<L>& block, const PprTopk& top, LocalBounds<L>& bounds, float* to) {
-    if (bounds.steps > 0) take_in_neighbours<L>(block, top, bounds);
-    uint64_t* no_row = block.work.template reserve<uint64_t>(slot_every_row, size_t(block.num_tiles) + 1);
-    if (to == nullptr || no_row == nullptr) return false;
     double largest[L];
-    average_of_neighbours<L>(block, bounds.average, to, no_row, largest);
-    bounds.average = to;
-    bounds.steps += 1;
+    D<L>::store(largest, sums.largest);
     for (int lane = 0; lane < L; ++lane)
-        bounds.beyond[lane] =
-            ppr_local_bound(largest[lane], bounds.rest[lane], bounds.steps, bounds.loss[lane], block.damping[lane]);
+        bounds.bound[lane] = ppr_local_bound(largest[lane], bounds.rest[lane], bounds.loss[lane], block.damping[lane]);
     return true;
 }
 

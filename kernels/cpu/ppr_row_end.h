@@ -8,7 +8,7 @@
 namespace hopfuse::HOPFUSE_ISA_NS {
 
 // What a pass writes and measures. iterate: writes the next iterate, measures |z - y|. gap: writes and measures |z - y|.
-// average: writes and measures z, which is at least 0.
+// average: measures z, which is at least 0, and writes nothing.
 enum class PassResult { iterate, gap, average };
 
 struct PassOptions {
@@ -52,7 +52,8 @@ public:
 
     // Prefetches what a later row reads: gathers keep the processor from recognising these streams.
     HF_MEMBER void look_ahead(int64_t row) const {
-        prefetch_row<L>(block_.next, row);
+        if (result_ != PassResult::average) prefetch_row<L>(block_.next, row);
+        if (block_.all_restart) prefetch_row<L>(block_.restart32, row);
         if (!block_.per_lane) return;
         if (g_ != nullptr) prefetch_row<L>(g_, row);
         if (sums_residual_ && block_.unscale32 != nullptr) prefetch_row<L>(block_.unscale32, row);
@@ -63,14 +64,16 @@ public:
         const bool restarts = block_.has_restart(row);
         const F<L> b = restarts ? F<L>::load(block_.restart32 + block_.restart_index(row) * L) : F<L>::zero();
         const F<L> z = F<L>::fma(scale(row), sum, b);
+        F<L> gap = z;
         if (measure_) {
-            const F<L> gap = result_ == PassResult::average ? z : gap_of(row, z, b);
+            if (result_ != PassResult::average) gap = gap_of(row, z, b);
             if (sums_residual_)
                 residual_ = D<L>::add(residual_, residual_terms<L>(node_weight32<L>(block_, row), gap, anchor_));
             largest_ = F<L>::max(largest_, over_attraction<L>(block_, row, gap));
         }
+        if (result_ == PassResult::average) return;
         if (result_ == PassResult::gap) {
-            F<L>::store(target, gap_of(row, z, b));
+            F<L>::store(target, gap);
         } else if (block_.chebyshev && !is_empty) {
             const F<L> before = block_.pass == 1 ? F<L>::zero() : block_.pass == 2 ? b : F<L>::load(target);
             const F<L> moved = F<L>::fma(omega_, F<L>::sub(z, before), before);

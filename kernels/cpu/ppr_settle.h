@@ -1,6 +1,9 @@
-// Handles lists that the certificate of x^ does not prove: by local bounds around nodes, one step of iterative refinement,
-// and blocks with fewer lanes for the few lists that need them. Included once per instruction set.
+// Handles lists that the certificate of x^ does not prove: by one step of iterative refinement, local bounds around nodes,
+// and blocks with fewer lanes for the few lists that need more. Included once per instruction set.
 #pragma once
+
+#include <algorithm>
+#include <limits>
 
 #include "ppr_answers.h"
 #include "ppr_local.h"
@@ -18,9 +21,9 @@ inline int fewest_lanes(int count) {
 
 // The progress of a lane's query.
 struct Course {
-    int64_t passes;   // so far, including the certifying one
-    bool falls_back;  // it stopped by proof, above tol: if unproven, the query walks again, by tol
-    int64_t look;     // the pass of a refinement after which to look next, or 0
+    int64_t passes;  // so far, including the certifying one
+    bool is_early;   // the walk stopped by proof; if the list is unproven and above tol, the query walks again, by tol
+    int64_t look;    // the passes of a refinement after which to look next, or 0
 };
 
 // A block whose x^ is certified and ranked.
@@ -39,7 +42,8 @@ struct Certified {
         Lanes<L> write;
         lanes.each([&](int lane) {
             const int64_t b = block.query[lane];
-            write[lane] = lists.is_proven(lane) || !course[lane].falls_back;
+            const bool is_met = certificate.bound[lane] <= block.queries.tol;
+            write[lane] = lists.is_proven(lane) || !course[lane].is_early || is_met;
             stage[b] = write[lane] ? stage_done : stage_tol;
             out.evidence.iterations[b] += course[lane].passes;
         });
@@ -55,96 +59,57 @@ struct Certified {
         return most == 0 || course[lane].passes + more <= most;
     }
 
-    bool may_look(int lane, int steps) const {
-        return ppr_may_step(steps, lists.shortfall[lane], out.top->prove_order) && allows(lane, 1);
-    }
-
-    // The pass of a refinement after which to look next, or 0. Passes of earlier looks are already counted.
-    int64_t next_look(int lane) const {
-        const int64_t done = course[lane].look;
-        const int64_t next = ppr_next_look(block.damping[lane], done, lists.shortfall[lane]);
-        const bool may = !course[lane].falls_back && ppr_may_correct(block.longest_row[lane]);
-        return may && next > 0 && allows(lane, next - done + (done == 0 ? 1 : 0)) ? next : 0;
+    // Plans a lane's next look, if more passes may prove its list.
+    bool plan_look(int lane) {
+        Course& own = course[lane];
+        const int64_t next = ppr_next_look(block.damping[lane], own.look, lists.shortfall[lane], out.top->prove_order);
+        if (next == 0 || !ppr_may_correct(block.longest_row[lane]) || !allows(lane, next - own.look)) return false;
+        own.passes += next - own.look;
+        own.look = next;
+        return true;
     }
 };
 
-// Tries to prove the lanes in `looking` by local bounds, step by step. Lanes that are proven or may not be refined are finished
-// and no longer open. False: no memory.
-template <int L>
-bool look_around(Certified<L>& c, Lanes<L>& open, Lanes<L> looking) {
-    PprBlock<L>& block = c.block;
-    Lanes<L> finished;
-    LocalBounds<L> bounds = begin_local<L>(block, c.certificate.per_degree);
-    c.lists.local = bounds.local;
-    while (looking.any()) {
-        const size_t state = size_t(block.graph.num_nodes) * L;
-        float* to = bounds.steps == 0 ? block.next : block.work.template reserve<float>(slot_remainder, state);
-        if (!step_local<L>(block, *c.out.top, bounds, to)) return false;
-        looking.each([&](int lane) {
-            c.lists.error[lane] = ppr_local_error(bounds.beyond[lane], block.slack[lane]);
-            c.course[lane].passes += 1;
-        });
-        c.lists.prove(block, *c.out.top, looking.has);
-        for (int lane = 0; lane < L; ++lane) {
-            const bool ends = looking[lane] && (c.lists.is_proven(lane) || !c.may_look(lane, bounds.steps));
-            finished[lane] = ends && (c.lists.is_proven(lane) || c.next_look(lane) == 0);
-            open[lane] = open[lane] && !finished[lane];
-            looking[lane] = looking[lane] && !ends;
-        }
-        c.finish(finished);
-    }
-    c.lists.local = nullptr;
-    return true;
-}
-
-// Ends a look at refined lanes. Those that are proven or gain no more are finished and no longer open; the others get a
-// later look.
+// Ends a look at refined lanes: those that are proven or gain no more are finished and no longer open.
 template <int L>
 void end_look(Certified<L>& c, Lanes<L>& open, const Lanes<L>& lanes) {
     Lanes<L> finished;
-    for (int lane = 0; lane < L; ++lane) {
-        Course& course = c.course[lane];
-        const int64_t next = lanes[lane] && !c.lists.is_proven(lane) ? c.next_look(lane) : 0;
-        finished[lane] = lanes[lane] && next == 0;
-        open[lane] = open[lane] && !finished[lane];
-        if (next > 0) course.passes += next - course.look - 1, course.look = next;
-    }
+    lanes.each([&](int lane) {
+        finished[lane] = c.lists.is_proven(lane) || !c.plan_look(lane);
+        open[lane] = !finished[lane];
+    });
     c.finish(finished);
 }
 
-// Refines the open lanes up to their looks, ranks their lists again and tries to prove them by one step of local bounds.
-// Lanes that stay open keep x^. False: no memory.
+// Refines the open lanes up to their looks, ranks their lists again and tries to prove them, also by local bounds. Lanes that
+// stay open keep x^. False: no memory.
 template <int L>
 bool refine_lists(Certified<L>& c, Lanes<L>& open) {
     PprBlock<L>& block = c.block;
     int64_t look[L];
     Lanes<L> looking, others;
-    for (int lane = 0; lane < L; ++lane) {
-        look[lane] = c.course[lane].look;
-        if (open[lane]) c.course[lane].passes += 1;
-    }
+    for (int lane = 0; lane < L; ++lane) look[lane] = c.course[lane].look;
     const size_t state = size_t(block.graph.num_nodes) * L;
     if (c.spare == nullptr) c.spare = block.work.template reserve<float>(slot_remainder, state);
     if (c.spare == nullptr) return false;
     const PprCertificate<L> before = c.certificate;
     LocalBounds<L> bounds = refine<L>(block, open, look, c.certificate, c.spare);
     if (bounds.local == nullptr) return false;
-    for (int lane = 0; lane < L; ++lane)
-        if (open[lane]) c.lists.error[lane] = ppr_refined_error(c.certificate.per_degree[lane]);
+    open.each([&](int lane) { c.lists.error[lane] = ppr_refined_error(c.certificate.per_degree[lane]); });
     std::swap(block.result, c.spare);
     if (!c.lists.rank(block, *c.out.top, open.has)) return false;
-    for (int lane = 0; lane < L; ++lane) {
-        looking[lane] = open[lane] && !c.lists.is_proven(lane) && c.may_look(lane, 0);
-        others[lane] = open[lane] && !looking[lane];
-    }
+    open.each([&](int lane) {
+        const double shortfall = c.lists.shortfall[lane];
+        looking[lane] = !c.lists.is_proven(lane) && ppr_may_look_around(shortfall) && c.allows(lane, 1);
+        others[lane] = !looking[lane];
+    });
     end_look<L>(c, open, others);
     if (looking.any()) {
-        if (!step_local<L>(block, *c.out.top, bounds, block.current)) return false;
-        for (int lane = 0; lane < L; ++lane) {
-            if (!looking[lane]) continue;
-            c.lists.error[lane] = ppr_refined_error(bounds.rest[lane] + bounds.beyond[lane]);
+        if (!look_around<L>(block, bounds)) return false;
+        looking.each([&](int lane) {
+            c.lists.error[lane] = ppr_refined_error(bounds.bound[lane]);
             c.course[lane].passes += 1;
-        }
+        });
         c.lists.local = bounds.local;
         c.lists.prove(block, *c.out.top, looking.has);
         end_look<L>(c, open, looking);
@@ -158,28 +123,38 @@ bool refine_lists(Certified<L>& c, Lanes<L>& open) {
 template <int L>
 Status settle_apart(Certified<L>& c, const Lanes<L>& open);
 
-// Settles the open lanes, whose bound per node holds. A lane's result does not depend on other lanes; only the block in
-// which it is computed does.
+// Whether lanes are worth a block of their own, at most `share` of this one.
 template <int L>
-Status settle(Certified<L>& c, Lanes<L>& open, bool may_part) {
-    const auto are_few = [&](const Lanes<L>& lanes) { return may_part && fewest_lanes(lanes.count()) < L; };
-    Lanes<L> apart, looking, finished;
-    for (int lane = 0; lane < L; ++lane) looking[lane] = open[lane] && c.course[lane].look == 0 && c.may_look(lane, 0);
-    if (are_few(looking)) apart = looking;
-    else if (looking.any() && !look_around<L>(c, open, looking)) return Status::out_of_memory;
-    for (int lane = 0; lane < L; ++lane) {
-        Course& course = c.course[lane];
-        open[lane] = open[lane] && !apart[lane];
-        if (!open[lane] || course.look > 0) continue;
-        course.look = c.next_look(lane);
-        course.passes += course.look;
-        finished[lane] = course.look == 0;
-        open[lane] = !finished[lane];
+bool are_few(const Lanes<L>& lanes, int share) {
+    return fewest_lanes(lanes.count()) * share <= L;
+}
+
+// The lanes whose looks are so much later than those of others that they are better continued in a block of their own: a pass
+// of few lanes takes a quarter of the time, and moving lanes as long as a pass.
+template <int L>
+Lanes<L> later_lanes(const Certified<L>& c, const Lanes<L>& open) {
+    int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
+    open.each([&](int lane) {
+        first = std::min(first, c.course[lane].look);
+        last = std::max(last, c.course[lane].look);
+    });
+    Lanes<L> later;
+    if (4 * (last - first) <= last + 4) return later;
+    open.each([&](int lane) { later[lane] = c.course[lane].look > first; });
+    return are_few<L>(later, 4) ? later : Lanes<L>();
+}
+
+// Settles the open lanes, whose bound per node holds and whose looks are planned. A lane's result does not depend on other
+// lanes; only the block in which it is computed does.
+template <int L>
+Status settle(Certified<L>& c, Lanes<L> open, bool may_part) {
+    Lanes<L> apart;
+    while (open.any() && !(may_part && are_few<L>(open, 2))) {
+        const Lanes<L> later = may_part ? later_lanes<L>(c, open) : Lanes<L>();
+        later.each([&](int lane) { apart[lane] = true, open[lane] = false; });
+        if (!later.any() && !refine_lists<L>(c, open)) return Status::out_of_memory;
     }
-    c.finish(finished);
-    while (open.any() && !are_few(open))
-        if (!refine_lists<L>(c, open)) return Status::out_of_memory;
-    for (int lane = 0; lane < L; ++lane) apart[lane] = apart[lane] || open[lane];
+    open.each([&](int lane) { apart[lane] = true; });
     return apart.any() ? settle_apart<L>(c, apart) : Status::ok;
 }
 
@@ -218,14 +193,23 @@ Status settle_moved(const PprGraph& graph, PprQueries queries, const Outputs& ou
     return settle<L>(c, open, false);
 }
 
-// Copies some lanes of a state to a state of `width` lanes with the rows of `stored`; its other lanes become 0.
+// Copies some lanes of x^ and of the correction to states of `width` lanes with the rows of `stored`; their other lanes become
+// 0.
 template <int L>
-void move_lanes(const PprBlock<L>& block, const float* from, const int* lanes, int count, const PprGraph& stored,
-                int width, float* to) {
+void move_lanes(const PprBlock<L>& block, const int* lanes, int count, const PprGraph& stored, int width, float* x,
+                float* correction) {
+    const auto move = [&](const float* from, float* to) {
+        for (int i = 0; i < count; ++i) to[i] = from[lanes[i]];
+        std::fill(to + count, to + width, 0.0f);
+    };
     parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
-        float* const moved = to + row_of_node(stored, node_of_row(block.graph, row)) * width;
-        for (int i = 0; i < count; ++i) moved[i] = from[row * L + lanes[i]];
-        std::fill(moved + count, moved + width, 0.0f);
+        const int64_t moved = row_of_node(stored, node_of_row(block.graph, row)) * width;
+        for (int line = 0; line < L; line += 16) {
+            prefetch_beyond(block.result + row * L + line, 16 * L * int64_t{sizeof(float)});
+            prefetch_beyond(block.correction + row * L + line, 16 * L * int64_t{sizeof(float)});
+        }
+        move(block.result + row * L, x + moved);
+        move(block.correction + row * L, correction + moved);
     });
 }
 
@@ -264,8 +248,7 @@ Status settle_apart(Certified<L>& c, const Lanes<L>& open) {
     float* at = states;  // all states are moved first, because the new blocks use the memory of this one
     each_block([&](int first, int some, int width, int64_t size) {
         const PprGraph& stored = width > PPR_FEW_LANES ? graph : few;
-        move_lanes<L>(block, block.result, lanes + first, some, stored, width, at);
-        move_lanes<L>(block, block.correction, lanes + first, some, stored, width, at + size);
+        move_lanes<L>(block, lanes + first, some, stored, width, at, at + size);
         at += 2 * size;
     });
     at = states;

@@ -1,4 +1,4 @@
-// Error bounds of single nodes from their neighbours one step away, then two; the passes between are those of ppr_f32.cu.
+// Error bounds of single nodes from their neighbours; the pass that averages them is that of ppr_f32.cu.
 // Contract: hopfuse/ppr.h, LOCAL BOUNDS; kernels/cpu/ppr_local.h gives the same bits. L queries are stored side by side:
 // state[node][lane].
 #include "ppr_scales.h"
@@ -37,10 +37,8 @@ using namespace hopfuse;
 //
 // ppr_local_scale_lL: the largest 1 / degree per lane.
 //   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 48. Bytes: 8 N.
-// ppr_local_start_lL: writes |a - b| to `local`, or |a| if b is null.
+// ppr_local_start_lL: writes |a - b| to `local`.
 //   Unit: an entry of the state; a thread. Registers: <= 32. Bytes: 12 N L.
-// ppr_local_step_lL: adds the average of each node's neighbours to `local`.
-//   Unit: an entry of the state; a thread. Registers: <= 64. Bytes: 12 N L, and 4 N L of node weights.
 // ppr_local_largest_lL: the largest value per lane, divided by node weights if there are any.
 //   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 48. Bytes: 4 N L, and 4 N L of node weights.
 #define HOPFUSE_LOCAL(L)                                                                                    \
@@ -53,17 +51,7 @@ using namespace hopfuse;
     extern "C" __global__ void __launch_bounds__(256)                                                       \
         ppr_local_start_l##L(int64_t num_nodes, const float* a, const float* b, float* local) {             \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                     \
-        if (at < num_nodes * L) local[at] = fabsf(b == nullptr ? a[at] : a[at] - b[at]);                    \
-    }                                                                                                       \
-    extern "C" __global__ void __launch_bounds__(256) ppr_local_step_l##L(                                  \
-        int64_t num_nodes, const float* average, const float* attraction, const int64_t* longest_row,       \
-        const double* largest_scale, const double* largest_inverse, const double* damping, float* local) {  \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                     \
-        if (at >= num_nodes * L) return;                                                                    \
-        const int lane = static_cast<int>(at % L);                                                          \
-        PassLoss loss = ppr_pass_loss(longest_row[lane], largest_scale[lane], largest_inverse[lane]);       \
-        if (attraction != nullptr) loss.least = loss.least * static_cast<double>(attraction[at]);           \
-        local[at] = ppr_local_above(local[at], average[at], loss, damping[lane]);                           \
+        if (at < num_nodes * L) local[at] = fabsf(a[at] - b[at]);                                           \
     }                                                                                                       \
     extern "C" __global__ void __launch_bounds__(256) ppr_local_largest_l##L(                               \
         const float* state, const float* attraction, int64_t num_nodes, const JoinRoom join, double* out) { \

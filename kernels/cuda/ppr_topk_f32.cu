@@ -315,14 +315,13 @@ struct Turn {
 struct ErrorArguments {
     const double* measured;  // (2, L)
     const double* damping;   // (L,) and so on
-    const double *slack, *residual, *bound, *per_degree;
+    const double *bound, *per_degree;
     int32_t refined;
     int32_t lanes;  // L
 
-    __device__ NodeError of(int lane, bool has_locals) const {
+    __device__ NodeError of(int lane) const {
         if (measured != nullptr) return forecast_error(static_cast<float>(measured[lanes + lane]), damping[lane]);
         if (refined != 0) return ppr_refined_error(per_degree[lane]);
-        if (has_locals) return ppr_local_error(per_degree[lane], slack[lane]);
         return ppr_final_error(bound[lane], per_degree[lane]);
     }
 };
@@ -407,7 +406,7 @@ HOPFUSE_DEVICE void rank(const RankArguments& a, RankShared* shared) {
     for (int64_t i = threadIdx.x; i < found && i < LISTED_AT_ONCE; i += blockDim.x) shared->listed[i] = list.listed(i);
     __syncthreads();
     if (threadIdx.x != 0) return;
-    const NodeError error = a.error.of(lane, a.list.locals != nullptr);
+    const NodeError error = a.error.of(lane);
     const SharedList hits = {list, shared->listed};
     const ListProof proof = prove_list(hits, k, found, c.count, is_all, error_to_outlast(error), a.list.order != 0);
     a.proofs.put(lane, error, proof, found);

@@ -38,7 +38,7 @@ def walks_of(graph: hf.Graph) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("damping", [0.2, 0.5, 0.85])
 def test_a_local_bound_is_that_of_float64(damping: float) -> None:
-    """Of x^ as it stands: no less than the formula, and hardly more."""
+    """After one pass of refinement: no less than the formulas, and hardly more."""
     rng = np.random.default_rng(1)
     graph, restart = passages_graph(rng), entity_restarts(rng, 64)
     scored = hf.ppr(graph, restart, damping=damping)
@@ -49,28 +49,30 @@ def test_a_local_bound_is_that_of_float64(damping: float) -> None:
     for b, row in enumerate(restart):
         s[b, list(row)] = np.array(list(row.values())) / sum(row.values())
     x = scored.scores.astype(np.float64)
-    rho = np.abs(damping * x @ p + (1 - damping) * s - x) / np.where(degree > 0, degree, 1.0)
-    near = rho @ p.T
-    beyond = near @ p.T
-    ends = damping / (1 - damping)
+    per = np.where(degree > 0, degree, 1.0)
+    rho = (damping * x @ p + (1 - damping) * s - x) / per
+    gap = np.abs(damping * rho @ p.T)  # rho after one pass of refinement
+    refined, ends = x + per * rho, damping / (1 - damping)
     bounds = {
-        1: rho + ends * near.max(axis=1, keepdims=True),
-        2: rho + damping * near + damping * ends * beyond.max(axis=1, keepdims=True),
+        1: np.broadcast_to(gap.max(axis=1, keepdims=True) / (1 - damping), gap.shape),
+        2: gap + ends * (gap @ p.T).max(axis=1, keepdims=True),
     }
-    tried = 0
+    tried = {1: 0, 2: 0}
     for k in (5, 20, 35, 50):
         hits = hf.ppr_topk(graph, restart, k, candidates=np.arange(300), damping=damping)
-        for steps, bound in bounds.items():
+        for passes, bound in bounds.items():
             # Of other passes than x^ stands after this is not the bound.
-            for b in np.flatnonzero(hits.proven & (hits.iterations == scored.iterations + steps)):
+            for b in np.flatnonzero(hits.proven & (hits.iterations == scored.iterations + passes)):
                 ids = hits.ids[b, : hits.counts[b]]
-                local = bound[b, ids] * degree[ids]
+                scores = hits.scores[b, : hits.counts[b]].astype(np.float64)
+                if not (np.abs(scores - refined[b, ids]) <= 2.0**-24 * scores).all():
+                    continue
+                local = bound[b, ids] * degree[ids] + 2.0**-24 * scores
                 told = hits.score_bounds[b, : hits.counts[b]].astype(np.float64)
-                assert (hits.scores[b, : hits.counts[b]] == scored.scores[b, ids]).all()
-                assert (told >= np.minimum(local, scored.bound[b]) * (1 - 1e-6)).all()  # the L1 bound where it is less
-                assert (told <= local * (1 + 1e-4)).all()
-                tried += 1
-    assert tried
+                assert (told >= np.minimum(local, hits.bound[b]) * (1 - 1e-6)).all()  # the L1 bound where it is less
+                assert (told <= local * (1 + 1e-3) + 1e-12 * degree[ids]).all()
+                tried[passes] += 1
+    assert all(tried.values()), tried
 
 
 def chain() -> hf.Graph:

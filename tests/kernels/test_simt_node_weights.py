@@ -104,8 +104,8 @@ def test_lists_that_need_more_passes_have_the_cpus_bits(runtime: Any, prove: str
     assert prove == "set" or {"ppr_refine_measure", "ppr_refine_end", "ppr_local_largest"} <= kernels
 
 
-def test_two_steps_around_light_nodes_have_the_cpus_bits(runtime: Any) -> None:
-    """Sets that two steps prove: what underflows is divided by a node's weight."""
+def test_bounds_around_light_nodes_have_the_cpus_bits(runtime: Any) -> None:
+    """Sets that local bounds prove: what underflows is divided by a node's weight."""
     for seed in range(2):
         rng = np.random.default_rng(seed)
         graph = random_graph(rng, 140, 560, hub=7)
@@ -115,7 +115,7 @@ def test_two_steps_around_light_nodes_have_the_cpus_bits(runtime: Any) -> None:
         for k in (60, 80, 100):
             expected = hf.ppr_topk(graph, restart, k, backend="cpu", **options)
             assert_alike(hf.ppr_topk(graph, restart, k, backend="simt", **options), expected, f"{seed}, k={k}")
-    assert any(kernel.startswith("ppr_local_step") for kernel, _, _ in runtime.launches)
+    assert any(kernel.startswith("ppr_local_largest") for kernel, _, _ in runtime.launches)
 
 
 def test_factors_that_float32_rounds_as_subnormal_numbers_have_no_local_bounds_there_either(runtime: Any) -> None:

@@ -69,7 +69,8 @@
 //   first walked until the float32 residual suggests that its k hits are proven (ppr_proof.h). This is tried after a pass in
 //   the middle of the walk, then after as many further passes (at most 8) as the error still needs, both rounded up to a
 //   multiple of PPR_TRY_EVERY. Such an iterate is neither clamped nor normalised: its own residual bounds its error.
-//   The float64 certificate of x^, including LOCAL BOUNDS, decides; a query that it rejects is solved to tol.
+//   The float64 certificate of x^ and its REFINEMENT decide; a query that these reject, with a bound above tol, is solved to
+//   tol.
 //   A gap must be at least twice the sum of the two nodes' errors, which include PPR_WAVERS of each score, so that a later
 //   iterate, or the rounding of a refined one, keeps the order.
 //   Without prove_order only the set of the hits is proven: each of them is above all other nodes. They are listed by the
@@ -83,34 +84,30 @@
 // LOCAL BOUNDS  Let rho = D^-1 r. Since D^-1 P' D = P for the symmetric operator, D^-1 (x* - x^) = sum_t d^t P^t rho. P has no
 //   negative entry, and no row of it sums to more than 1, so P^t |rho| <= max(P^j |rho|) for t >= j, and
 //     |x*_v - x^_v| / deg_v <= sum_{t < j} d^t (P^t |rho|)_v + d^j / (1 - d) max_u (P^j |rho|)_u
-//   for any j; j = 0 is the bound per node of the certificate. The residuals that float32 leaves are concentrated at a few
-//   nodes (restarts and hubs), so one average over neighbours removes most of the maximum. A list that the certificate
-//   leaves unproven is tried again with j = 1 if its errors are less than 8 (a set: 64) times too large, and with j = 2 if
-//   they are then less than 4 times too large; max_iter counts each as a pass.
-//   In float32: |rho_v| <= |fl(r_v / deg_v)| PPR_NEAR + rest, where the rest depends on v's own score (ppr_local_error) or,
-//   for other nodes, on the largest (ppr_rest_of_rho). P is applied by a pass as above with d = 1, without restart and
-//   previous iterate: z_v = fl(g_v S_v). All terms are at least 0, so the computed sum of a row is at least the exact one
-//   times 1 - k u, with k the roundings on its longest chain (ppr_pass_loss), except for products that underflow, which lose
-//   at most half of float32's smallest number per entry, times g_v <= the largest 1 / deg. An upper bound of the exact
-//   average (ppr_average_above) is used from there: of the maximum, together with the rests of other nodes
-//   (ppr_local_bound), and for j = 2 of the sum at each node, rounded up (ppr_local_above).
-//   With node weights, the state of such a pass is a_v rho_v, from fl(r_v / D_v), and it writes a_v (P rho)_v; losses by
-//   underflow are divided by a_v and by D_v. Local bounds are not used for a query in which factors of rows are subnormal in
+//   for any j; j = 0 is the bound per node of a certificate, and j = 1 the local one. Residuals are concentrated at a few nodes
+//   (restarts and hubs), so one average over neighbours removes most of the maximum.
+//   P is applied in float32 by a pass as above with d = 1, without restart and previous iterate: z_v = fl(g_v S_v). All terms
+//   are at least 0, so the computed sum of a row is at least the exact one times 1 - k u, with k the roundings on its longest
+//   chain (ppr_pass_loss), except for products that underflow, which lose at most half of float32's smallest number per entry,
+//   times g_v <= the largest 1 / deg. An upper bound of the exact average (ppr_average_above) is used from there, together with
+//   what |rho| may exceed its float32 form by (ppr_local_bound).
+//   With node weights, the state of such a pass is a_v rho_v, and its results are a_v (P rho)_v; losses by underflow are
+//   divided by a_v and by D_v. Local bounds and refinement are not used for a query in which factors of rows are subnormal in
 //   float32.
 //
 // REFINEMENT  With stop_when_proven, a list that is still unproven although its bound per node holds gets one step of
 //   iterative refinement (Wilkinson 1963), unless max_iter forbids the passes. With r the float64 residual of x^:
-//     b_v = fl(r_v / deg_v); y from passes as above with restart b in every row, y- = 0, y = b
+//     b_v = fl(r_v / deg_v); y from passes as above with restart b in every row, y- = 0, y = b, and omega = 1 in the first
+//     pass, after which Chebyshev's recurrence starts: b is mostly rounding errors of single nodes, which an average removes
 //     t_v = fma(y_v, deg_v, x^_v) in float64, h_v = fl(t_v)
-//   y is examined after the passes given by ppr_next_look: enough for as many powers of seven as the error needs, at first at
-//   most 49 and in total 10^5; if two passes or fewer would remain, y is examined after the last. One more pass measures
-//   z - y as in STOP. By linearity the residual of x^ + D y is
+//   y is examined after the passes given by ppr_next_look, which counts one more pass. This one measures z - y as in STOP. If
+//   errors are less than 8 (a set: 64) times too large, it is the only one, for y = b. By linearity the residual of x^ + D y is
 //     D^-1 r(x^ + D y) = D^-1 r(x^) + d P y - y = z - y + (rounding of z: k u (P |y|)_v + underflow) + (D^-1 r(x^) - b)
 //   So max |z - y| plus a bound of the parentheses (ppr_corrected_rest) gives the bound per node of x^ + D y, and R, with
 //   grains of 2^-50, plus the same for the sum (ppr_corrected_residual) gives ||r||_1. Rounding to h adds PPR_ROUNDED h_v to
 //   the former and sum |t_v - h_v| to the L1 bound; the reported residual is ||r||_1 + (1 + d) sum |t_v - h_v|, which that of
-//   h cannot exceed. The list is ranked again by h. If it is still unproven, a local bound with j = 1 over |z - y| is tried
-//   under the conditions of LOCAL BOUNDS, which takes another pass. If it is proven, or more passes cannot prove it, h is
+//   h cannot exceed. The list is ranked again by h. If it is still unproven, but errors are less than 8 times too large, the
+//   local bound of |z - y| is tried, which takes another pass. If the list is proven, or more passes cannot prove it, h is
 //   returned; otherwise y continues to the next examination.
 //
 // TIES      top-k: higher score, then lower id; nodes with score 0 are not hits.

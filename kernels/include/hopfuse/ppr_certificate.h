@@ -55,21 +55,13 @@ HOPFUSE_FN NodeError ppr_final_error(double bound, double per_degree) {
 // ---- Local bounds: hopfuse/ppr.h, LOCAL BOUNDS -----------------------------------------------------------------------
 
 constexpr double PPR_MOST_RHO = 1e38;  // with a bound per node below this, |rho| does not overflow float32
-constexpr int PPR_LOCAL_STEPS = 2;     // the most passes over |rho|
 
-// Whether a list whose errors must shrink by this factor may be proven by one more step; the first gains more than the
-// second. A list that needs more is refined, as an order far from proven eventually needs; few sets do.
-HOPFUSE_FN bool ppr_may_step(int steps, double shortfall, bool order) {
-    const double gain = steps > 0 ? 4.0 : order ? 8.0 : 64.0;
-    return steps < PPR_LOCAL_STEPS && shortfall < gain;
-}
-
-// A rounded float32 number times this, plus PPR_LEAST, is an upper bound of the exact one; it covers four roundings.
-constexpr float PPR_UP = 1.0f + 2.384185791015625e-7f;
+// Whether a list whose errors must shrink by this factor may be proven by local bounds.
+HOPFUSE_FN bool ppr_may_look_around(double shortfall) { return shortfall < 8.0; }
 
 constexpr double PPR_UNIT32 = 5.9604644775390625e-8;  // float32's unit roundoff
 
-// |rho_v| <= near_v PPR_NEAR + rest, with near_v its float32 approximation: a difference, or fl(r_v / deg_v).
+// |rho_v| <= near_v PPR_NEAR + rest, with near_v = |z_v - y_v|, or fl(|r_v| / deg_v).
 constexpr double PPR_NEAR = 1.0 + 16.0 * PPR_UNIT32;
 
 // What a float32 pass over numbers >= 0 may lose of an average: a share of it, and `least` by underflow.
@@ -107,34 +99,12 @@ HOPFUSE_FN double ppr_rest_of_rho(float restart, double per_degree, double slack
     return (2.0 * slack * (exact + per_degree) + loss.least) * (1.0 + 1e-6);
 }
 
-// What nodes more than `steps` steps away add to a node's error, divided by its degree, from the largest P^steps |rho| as
-// computed by that many passes.
-HOPFUSE_FN double ppr_beyond(double largest, int steps, PassLoss loss, double damping) {
-    double above = largest, factor = 1.0 / (1.0 - damping);
-    for (int step = 0; step < steps; ++step) {
-        above = ppr_average_above(above, loss);
-        factor = factor * damping;
-    }
-    return damping == 0.0 ? 0.0 : above * factor * (1.0 + 8.0 * PPR_UNIT);
-}
-
-// What other nodes add to a node's error, divided by its degree: those beyond `steps`, and the rests of rho.
-HOPFUSE_FN double ppr_local_bound(double largest, double rest, int steps, PassLoss loss, double damping) {
-    const double beyond = ppr_beyond(largest, steps, loss, damping) * PPR_NEAR;
-    return (rest * (damping / (1.0 - damping)) + beyond) * (1.0 + 8.0 * PPR_UNIT) + loss.least;
-}
-
-// The error of a node of x^ by that bound, apart from its own near_v, which is added separately; it includes the float64
-// rounding of its own rho.
-HOPFUSE_FN NodeError ppr_local_error(double bound, double slack) {
-    return NodeError{bound, 0.0, 2.0 * slack * (1.0 + 1e-6)};
-}
-
-// An upper bound of local + d (P near)_v, which adds the nodes one step away.
-HOPFUSE_FN float ppr_local_above(float local, float average, PassLoss loss, double damping) {
-    const double near = damping * ppr_average_above(static_cast<double>(average), loss);
-    const double own = (static_cast<double>(local) + near) * (1.0 + 4.0 * PPR_UNIT);
-    return static_cast<float>(own) * PPR_UP + static_cast<float>(PPR_LEAST);
+// A node's error, divided by its degree, without its own near_v: from other nodes, whose largest average of near_u is
+// `largest` as computed by a pass, and from the rests of rho.
+HOPFUSE_FN double ppr_local_bound(double largest, double rest, PassLoss loss, double damping) {
+    const double factor = damping / (1.0 - damping);
+    const double beyond = damping == 0.0 ? 0.0 : ppr_average_above(largest, loss) * factor * PPR_NEAR;
+    return (rest * (1.0 + factor) + beyond) * (1.0 + 16.0 * PPR_UNIT) + loss.least;
 }
 
 // ---- Refinement: hopfuse/ppr.h, REFINEMENT --------------------------------------------------------------------------

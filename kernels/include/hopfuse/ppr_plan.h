@@ -60,16 +60,17 @@ HOPFUSE_FN int64_t ppr_refining_passes(double damping, double gain) {
     return passes < static_cast<double>(PPR_MOST_PASSES - 1) ? static_cast<int64_t>(passes) + 1 : PPR_MOST_PASSES;
 }
 
-// The pass of a refinement after which its iterate is next examined, for a list whose errors are still `shortfall` times too
-// large; `done` is the previous one (0: none). In powers of seven, so that lanes of a block are examined together. 0: no
-// further pass helps.
-HOPFUSE_FN int64_t ppr_next_look(double damping, int64_t done, double shortfall) {
-    constexpr double step = 7.0, first = step * step, most = 1e5;
-    const int64_t last = ppr_refining_passes(damping, most);
+// The passes of a refinement, including the measured one, after which its iterate is next examined, for a list whose errors
+// are still `shortfall` times too large; `done` are those of the previous examination (0: none). In few steps, so that lanes
+// of a block are examined together. 0: no further pass helps.
+HOPFUSE_FN int64_t ppr_next_look(double damping, int64_t done, double shortfall, bool order) {
+    constexpr double step = 7.0, most = 1e5;
+    const int64_t last = 1 + ppr_refining_passes(damping, most);
     if (done >= last || (done > 0 && !(shortfall < most))) return 0;
-    double gain = step;
-    while (gain < shortfall && gain < (done == 0 ? first : most)) gain = gain * step;
-    const int64_t next = done + ppr_refining_passes(damping, gain);
+    if (done == 0 && shortfall < (order ? 8.0 : 64.0)) return 1;  // few sets need more
+    const int64_t passes = ppr_refining_passes(damping, step);
+    if (done == 0) return 1 + (passes > 2 ? passes : 2);
+    const int64_t next = shortfall < step ? done + passes : last;
     return next < last - 2 ? next : last;  // an examination costs more than two passes
 }
 

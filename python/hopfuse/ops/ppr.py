@@ -176,8 +176,9 @@ def ppr_topk(
     stop : {"proven", "tol"}
         "proven" stops a query as soon as the set and order of its hits are proven to be those of the exact scores. A
         query that is not proven runs to ``tol``. Then, if a bound per node holds (an undirected graph with ``joint``,
-        no restart at a node without edges) and ``max_iter`` permits, it tries tighter bounds from the neighbourhoods of
-        nodes and one step of iterative refinement (Wilkinson 1963); with both, a list takes about half as long again.
+        no restart at a node without edges) and ``max_iter`` permits, it gets one step of iterative refinement
+        (Wilkinson 1963) and tighter bounds from the neighbourhoods of nodes. A list of 10 then takes about as long as
+        :func:`ppr`, a set of 100 half as long again, and an order of 100 twice as long.
         Nodes with the same edges tie exactly and are proven to; other ties remain unproven. The ids of a smaller k are
         a prefix of those of a larger k. Scores of a query that stopped early differ from the exact ones by at most
         ``score_bounds``. :func:`capture` requires "tol".

@@ -289,8 +289,7 @@ TURN = ArgumentStruct(
 )  # fmt: skip
 NODE_ERROR = ArgumentStruct(
     "ErrorArguments", "ppr_topk_f32.cu",
-    measured="c*f8", damping="c*f8", slack="c*f8", residual="c*f8", bound="c*f8", per_degree="c*f8", refined="i4",
-    lanes="i4",
+    measured="c*f8", damping="c*f8", bound="c*f8", per_degree="c*f8", refined="i4", lanes="i4",
 )  # fmt: skip
 PROOFS = ArgumentStruct(
     "Proofs", "ppr_topk_f32.cu",

@@ -158,11 +158,11 @@ class _Solved(NamedTuple):
         if read is None:  # a dry run, which only counts the memory
             room(block)
             return np.zeros(rows.size, np.bool_)
-        falls_back = read.by_proof & ~(read.certificate.bound <= block.queries.tol)
         passes = read.passes + read.polished + 1
-        settling = Settling(search, self.certifier, read.certificate, rows, answers, passes, falls_back)
+        settling = Settling(search, self.certifier, read.certificate, rows, answers, passes)
         settling.settle()
-        return (falls_back & ~settling.proven)[: rows.size]
+        is_met = block.runtime.download(answers.converged)[rows] != 0
+        return np.asarray(read.by_proof[: rows.size] & ~settling.proven[: rows.size] & ~is_met)
 
 
 class _Read(NamedTuple):

@@ -1,4 +1,4 @@
-"""Settle lists that the certificate of x^ leaves unproven, by local bounds and refinement.
+"""Settle lists that the certificate of x^ leaves unproven, by refinement and local bounds.
 
 See LOCAL BOUNDS and REFINEMENT in kernels/include/hopfuse/ppr.h; kernels/cpu/ppr_settle.h makes the same decisions.
 """
@@ -39,18 +39,17 @@ class Settling:
         rows: NDArray[np.int64],
         answers: Answers,
         passes: NDArray[np.int64],
-        falls_back: Lanes,
     ) -> None:
         self.search, self.certifier, self.block = search, certifier, certifier.block
         self.certificate, self.answers = certificate, answers
         self.rows = np.full(self.block.lanes, -1, np.int64)
         self.rows[: rows.size] = rows
-        self.passes, self.falls_back = passes, falls_back
+        self.passes = passes
         self.look = np.zeros(self.block.lanes, np.int64)
         self._read_shortfall()
 
     def settle(self) -> None:
-        """Prove lists where possible, and write them; lanes that ``falls_back`` marks are not refined."""
+        """Prove lists where possible, and write them."""
         lanes_open = (self.rows >= 0) & ~self.proven & (self.certificate.per_degree < _native.PPR_MOST_RHO)
         lanes_open &= ~self._read_weights()
         if not lanes_open.any():
@@ -63,16 +62,9 @@ class Settling:
         self.longest = np.ascontiguousarray(np.broadcast_to(longest, self.block.lanes))
         self.x, self.free = (self.block.odd, self.block.even) if last_pass[0] % 2 else (self.block.even, self.block.odd)
         self._read_rest()
-        looks = lanes_open & self._may_look(0)
-        if looks.any():
-            self._look_around(lanes_open, looks)
-        for lane in np.flatnonzero(lanes_open).tolist():
-            self.look[lane] = self._next_look(lane)
-        self.passes += self.look
-        lanes_open &= self.look > 0
-        counted = self.look.copy()
+        more = self._plan_looks(lanes_open)
         while lanes_open.any():
-            counted = self._refine(lanes_open, counted)
+            more = self._refine(lanes_open, more)
 
     def _read_weights(self) -> Lanes:
         """Read the largest 1 / node weight; return lanes in which the factor of a row's sum may underflow."""
@@ -96,18 +88,18 @@ class Settling:
         most = self.block.queries.max_iter
         return most == 0 or int(self.passes[lane]) + more <= most
 
-    def _may_look(self, steps: int) -> Lanes:
-        """Return lanes whose lists may be proven by one more step around the nodes."""
-        lanes, order = range(self.block.lanes), self.search.prove_order
-        may = [_native.ppr_may_step(steps, float(self.shortfall[i]), order) and self._allows(i, 1) for i in lanes]
-        return np.array(may, np.bool_)
-
-    def _next_look(self, lane: int) -> int:
-        done = int(self.look[lane])
-        following = _native.ppr_next_look(float(self.block.damping[lane]), done, float(self.shortfall[lane]))
-        may = not self.falls_back[lane] and _native.ppr_may_correct(int(self.longest[lane]))
-        more = following - done + (done == 0)
-        return following if may and following > 0 and self._allows(lane, more) else 0
+    def _plan_looks(self, lanes_open: Lanes) -> NDArray[np.int64]:
+        """Plan the next look of open lanes; return its passes. Those that no pass helps are no longer open."""
+        more = np.zeros(self.block.lanes, np.int64)
+        for lane in np.flatnonzero(lanes_open).tolist():
+            done, known = int(self.look[lane]), (float(self.block.damping[lane]), float(self.shortfall[lane]))
+            following = _native.ppr_next_look(known[0], done, known[1], self.search.prove_order)
+            may = following > 0 and _native.ppr_may_correct(int(self.longest[lane]))
+            lanes_open[lane] = may and self._allows(lane, following - done)
+            if lanes_open[lane]:
+                more[lane], self.look[lane] = following - done, following
+        self.passes += more
+        return more
 
     def _write(
         self, lanes: Lanes, certificate: Certificate, passes: NDArray[np.int64], **how: DeviceArray | None
@@ -133,40 +125,14 @@ class Settling:
         given = zip(*(column.tolist() for column in columns), strict=True)
         self.rest = np.array([_native.ppr_rest_of_rho(*own) for own in given])
 
-    def _look_around(self, lanes_open: Lanes, looking: Lanes) -> None:
-        block, runtime, certifier = self.block, self.block.runtime, self.certifier
-        local, average, following = self.free, self.free, self.other
-        block.launch_states("ppr_local_start", [block.nodes, certifier.correction, None, local])
-        steps = 0
-        looking = looking.copy()
-        while looking.any():
-            if steps > 0:
-                losses = map(runtime.upload, (self.longest, self.scale, self.inverse))
-                near = [average, block.attraction, *losses, block.d_damping, local]
-                block.launch_states("ppr_local_step", [block.nodes, *near])
-            steps += 1
-            found = self._step(self.certificate, self.rest, steps, average, following)
-            average, following = following, self.spare
-            self.passes += looking
-            self._write(looking, found, np.ones(block.lanes, np.int64), local=local)
-            ends = self.proven | ~self._may_look(steps)
-            for lane in np.flatnonzero(looking & ends).tolist():
-                lanes_open[lane] = not self.proven[lane] and self._next_look(lane) > 0
-            looking &= ~ends
-
-    def _step(
-        self,
-        certificate: Certificate,
-        rest: NDArray[np.float64],
-        steps: int,
-        average: DeviceArray,
-        following: DeviceArray,
+    def _look_around(
+        self, certificate: Certificate, rest: NDArray[np.float64], gap: DeviceArray, averages: DeviceArray
     ) -> Certificate:
-        """Write P ``average``; return the certificate with the error that other nodes add after ``steps`` steps."""
-        self._average(average, following)
-        known = (self._largest(following), rest, self.longest, self.scale, self.inverse, self.block.damping)
+        """Write P ``gap``; return the certificate with the error that other nodes add to a node's own."""
+        self._average(gap, averages)
+        known = (self._largest(averages), rest, self.longest, self.scale, self.inverse, self.block.damping)
         columns = (column.tolist() for column in known)
-        found = [_native.ppr_local_bound(most, more, steps, *own) for most, more, *own in zip(*columns, strict=True)]
+        found = [_native.ppr_local_bound(*own) for own in zip(*columns, strict=True)]
         return Certificate(certificate.residual, certificate.bound, np.array(found))
 
     def _largest(self, state: DeviceArray) -> NDArray[np.float64]:
@@ -203,10 +169,10 @@ class Settling:
 
     # ---- Refinement ------------------------------------------------------------------------------------------------
 
-    def _refine(self, lanes_open: Lanes, counted: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Refine open lanes and write their lists, then try one step around their nodes.
+    def _refine(self, lanes_open: Lanes, more: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Refine open lanes by ``more`` passes and write their lists, also by local bounds.
 
-        Lanes that may gain from further passes stay open; return the passes already counted for them.
+        Lanes that may gain from further passes stay open; return the passes of their next look.
         """
         block = self.block
         is_open = block.runtime.upload(lanes_open.astype(np.int32))
@@ -229,23 +195,19 @@ class Settling:
             refined.residual[lane] = residual + (1.0 + d) * rounding
             refined.bound[lane] = _native.ppr_bound(residual, slack, missed, d) + rounding
             refined.per_degree[lane] = _native.ppr_node_bound(True, rho, slack, d)
-        self.passes += lanes_open
-        self._write(lanes_open, refined, counted + 1, refined=self.spare)
-        looking = lanes_open & ~self.proven & self._may_look(0)
+        self._write(lanes_open, refined, more, refined=self.spare)
+        lanes_open &= ~self.proven
+        allowed = [
+            _native.ppr_may_look_around(shortfall) and self._allows(lane, 1)
+            for lane, shortfall in enumerate(self.shortfall.tolist())
+        ]
+        looking = lanes_open & np.array(allowed)
         if looking.any():
-            found = self._step(refined, rest, 1, gap, self.other)
-            found.per_degree += rest
+            found = self._look_around(refined, rest, gap, self.other)
             self.passes += looking
             self._write(looking, found, np.ones(block.lanes, np.int64), refined=self.spare, local=gap)
-        more = np.zeros(block.lanes, np.int64)
-        for lane in np.flatnonzero(lanes_open).tolist():
-            following = 0 if self.proven[lane] else self._next_look(lane)
-            lanes_open[lane] = following > 0
-            if following > 0:
-                more[lane] = following - self.look[lane] - 1
-                self.look[lane] = following
-        self.passes += more
-        return more
+            lanes_open &= ~self.proven
+        return self._plan_looks(lanes_open)
 
     def _solve(self, lanes_open: Lanes) -> tuple[NDArray[np.float64], DeviceArray]:
         """Solve for the correction of x^ into the spare state.
@@ -264,11 +226,13 @@ class Settling:
         walk.launch_states("ppr_start", start)
         look = np.where(lanes_open, self.look, 0)
         last = int(look.max())
-        passes = Passes(walk, block.damping32, runtime.upload(block.omega(last)), self.partial)
-        for number in range(1, last + 1):
-            passes.run(number, walking=runtime.upload((look >= number).astype(np.int32)))
-            goes_on = runtime.upload((look != number).astype(np.int32))
-            if (look == number).any():
+        omega = np.concatenate([np.ones((1, block.lanes), np.float32), block.omega(last)])
+        passes = Passes(walk, block.damping32, runtime.upload(omega), self.partial)
+        for number in range(last):  # passes before the one that is measured
+            if number > 0:
+                passes.run(number, walking=runtime.upload((look > number).astype(np.int32)))
+            if (look == number + 1).any():
+                goes_on = runtime.upload((look != number + 1).astype(np.int32))
                 block.launch_states("ppr_keep", [walk.buffers(number)[1], self.spare, goes_on, block.nodes])
         walk.walking = runtime.upload(lanes_open.astype(np.int32))
         walk.even, walk.odd = self.spare, self.free

@@ -117,8 +117,8 @@ class TopkSearch:
         iterate = block.iterate if refined is None else ITERATE(even=refined, odd=None, last_pass=None)
         turn = TURN(rows=there["rows"], walking=None, next_try=None, number=0)
         error = NODE_ERROR(
-            measured=None, damping=block.d_damping, slack=block.slack, residual=residual, bound=bound,
-            per_degree=per_degree, refined=refined is not None, lanes=block.lanes,
+            measured=None, damping=block.d_damping, bound=bound, per_degree=per_degree, refined=refined is not None,
+            lanes=block.lanes,
         )  # fmt: skip
         candidates = self.candidates_of(block, iterate, final=True)
         ranks, outside = self.ranking(block, candidates, turn, error, local)
@@ -201,8 +201,7 @@ class Attempts:
         self._search, self._block = search, block
         self._turn = TURN(rows=None, walking=block.walking, next_try=block.next_try, number=0)
         error = NODE_ERROR(
-            measured=measured, damping=block.d_damping, slack=None, residual=None, bound=None, per_degree=None,
-            refined=False, lanes=block.lanes,
+            measured=measured, damping=block.d_damping, bound=None, per_degree=None, refined=False, lanes=block.lanes,
         )  # fmt: skip
         iterate = ITERATE(even=block.odd, odd=None, last_pass=None)
         candidates = search.candidates_of(block, iterate, final=False)
