@@ -87,8 +87,8 @@ class Nodes(NamedTuple):
     barriers: int
 
 
-#: As tests/kernels/test_capture.py counts them, with a launch for each pass or one for the walk.
-PASS_BY_PASS, WALK_AT_ONCE = Nodes(50, 42, 0), Nodes(16, 8, 27)
+#: As tests/kernels/test_capture.py counts them, with launches for each pass or one for all of them.
+PASS_BY_PASS, WALK_AT_ONCE, PASS_LAUNCHES = Nodes(50, 42, 0), Nodes(17, 9, 26), 2
 COPIES, CLEARS = 0, 0
 #: Graph nodes that a filter adds: ppr_mask, counts of long rows (2), ppr_degrees, the volume (2), three clears.
 FILTER_NODES = 9
@@ -131,8 +131,15 @@ def l2_speedup(card: Card) -> float:
 
 
 def nodes(size: Size, card: Card, lanes: int) -> Nodes:
-    """Return the nodes of a search, as backends/cuda/ppr_passes.py launches it: at once if both states fit in L2."""
-    return WALK_AT_ONCE if 2 * 4 * lanes * size.nodes <= card.l2 * 2**20 else PASS_BY_PASS
+    """Return the nodes of a search, as backends/cuda/ppr_passes.py launches it.
+
+    If both states fit in L2, all passes but the first ones, which read few rows, are one launch.
+    """
+    if 2 * 4 * lanes * size.nodes > card.l2 * 2**20:
+        return PASS_BY_PASS
+    launches, of_block, barriers = WALK_AT_ONCE
+    early = PASS_LAUNCHES * len(early_passes(size, lanes))
+    return Nodes(launches + early, of_block + early, barriers - early)
 
 
 def splits(candidates: int, lanes: int) -> int:
@@ -153,7 +160,7 @@ def parts(size: Size, card: Card) -> dict[str, float]:
     rate, state = BANDWIDTH_SHARE * card.bandwidth * 1e9, 4.0 * size.nodes * lanes
     entries, gathers = size.stored * 8 + size.nodes * 20, gather_bytes(size, card, lanes, 4)
     one = entries + 2 * state + gathers
-    early = early_passes(size, lanes) if launched is PASS_BY_PASS else []
+    early = early_passes(size, lanes)
     walk = (PASSES - len(early)) * one + sum(early_bytes(size, lanes, shares, gathers) for shares in early)
     walk += MEASURED * state
     joins = blocks * THREADS_PER_NODE * size.nodes
@@ -378,10 +385,11 @@ These tables use the upper end of every formula: {share:.0%} of the published ba
 grid barrier that the emulator counts in a recorded search, which has {copies} copies and {clears} clears. The queries
 are walked in blocks of 4, 8, 16 or 32, whichever takes the least time by bytes (the state of a small block may fit in
 half of the L2, whose bandwidth is taken as 16 bytes in a cycle of a multiprocessor). A search has {launches} launches,
-and {block} more for each further block; where a walk runs at once (below), {one_launches}, {one_block} and, for each
-block, {barriers} grid barriers.
-*walk*: where passes are launched, the first ones, at most {early}, read the entries' nodes and, of the state, only rows
-that may be nonzero: {seeds} seeds a query, and with each pass as many times more as an entry leads to.
+and {block} more for each further block. Where many passes are one launch (below), it has {one_launches}, {one_block}
+more for each further block, and {barriers} grid barriers in each block; each of the first passes has {launches_of_pass}
+launches in place of {launches_of_pass} barriers.
+*walk*: the first passes, at most {early}, read the entries' nodes and, of the state, only rows that may be nonzero:
+{seeds} seeds a query, and with each pass as many times more as an entry leads to.
 *certificate* is a pass with {entry} float64 instruction for each entry, {entry_lane} for each entry and lane,
 {node_lane} for each node and lane and {thread} for each thread; measured passes have {pass_thread} for each thread.
 Conversions from and to float32, and sums over nodes, are made of other instructions. *selection*
@@ -396,9 +404,10 @@ of its tables. *a hub adds*, to each pass and to the certificate, a chain of
 WALK_TEXT = """
 ### Walks in one launch
 
-If both states of a block of lanes fit in the L2, one cooperative launch (`ppr_walk_lL`) runs the start and all passes
-of a walk, with grid barriers between them, and ends with the last lane. A recorded search then has {one_launches} nodes
-instead of {launches}. **It has run on the emulator only**, with and without sanitizers. Walks with weights of edge
+If both states of a block of lanes fit in the L2, one cooperative launch (`ppr_walk_lL`) runs all passes of a walk but
+the first ones, which read few rows, with grid barriers between them, and ends with the last lane. A recorded search
+then has {one_launches} nodes instead of {launches}, and {launches_of_pass} more for each of the first passes, of which
+there are at most {early}. **It has run on the emulator only**, with and without sanitizers. Walks with weights of edge
 types, and those that stop when a list is proven, are launched pass by pass: their kernels would take longer to compile,
 and proofs have launches of their own between passes. The first use of a GPU compares such a walk with the CPU's; if it
 fails or differs, walks are launched pass by pass, and `backend_info()["backends"]["cuda"]["cooperative"]` is False.
@@ -447,6 +456,7 @@ def render() -> str:
         look=LOOK_CYCLES, threads=LOOK_THREADS, splits=SPLIT_BLOCKS, hub=HUB, segment=SEGMENT,
         cycles=ENTRY_CYCLES, entry=ENTRY_DOUBLES, entry_lane=ENTRY_LANE_DOUBLES, node_lane=NODE_LANE_DOUBLES,
         thread=CERTIFICATE_THREAD_DOUBLES, pass_thread=PASS_THREAD_DOUBLES, seeds=SEEDS, early=MOST_EARLY,
+        launches_of_pass=PASS_LAUNCHES,
     )  # fmt: skip
     sections.append(text.rstrip("\n"))
     for size in PART_SIZES:
@@ -467,8 +477,9 @@ def render() -> str:
 
 def _walk_text() -> str:
     before, now = (1e6 * NODE_SECONDS * (of.launches + of.barriers) for of in (PASS_BY_PASS, WALK_AT_ONCE))
-    recorded = (PASS_BY_PASS.of_block - WALK_AT_ONCE.of_block) // 2  # a pass has two launches
+    recorded = (PASS_BY_PASS.of_block - WALK_AT_ONCE.of_block + 1) // PASS_LAUNCHES
     return WALK_TEXT.format(
+        early=MOST_EARLY, launches_of_pass=PASS_LAUNCHES,
         launches=PASS_BY_PASS.launches, one_launches=WALK_AT_ONCE.launches, node=NODE_SECONDS * 1e6, seconds=before,
         one_seconds=now, saved=before - now, dead=recorded - PASSES,
     )  # fmt: skip

@@ -97,13 +97,13 @@ struct EarlySegmentArguments {
     NonzeroRows nonzero;
 };
 
-// All passes of a walk.
+// The rest of a walk.
 struct WalkArguments {
     PassArguments
-        passes;  // its step is the first pass, with `omega` of all passes and `measured` of those that are measured
+        passes;  // its step is the first of them, with `omega` of all and `measured` of those that are measured
     int64_t num_segments;
     int64_t first_measured, last;
-    float* state;       // that the first pass reads
+    float* state;       // that the first of them reads
     unsigned* barrier;  // of grid_barrier
 };
 
@@ -214,15 +214,7 @@ HOPFUSE_DEVICE void sum_segment(const DeviceRows& rows, const LongRows& r, const
     partial[at] = segment_sum<L, Kind>(rows, state, r.begin[segment], r.end[segment], lane);
 }
 
-// The start of a walk, for entry `at` of a state: current = b, next (the iterate before) = 0.
-template <int L>
-HOPFUSE_DEVICE void start_entry(const RowSet& set, const float* restart, int64_t at, float* current, float* next) {
-    const int64_t row = at / L;
-    current[at] = set.holds(row) ? restart[set.index(row) * L + at % L] : 0.0f;
-    next[at] = 0.0f;
-}
-
-// Starts a walk, and runs its passes until no lane walks. Called by all blocks of a cooperative launch.
+// Runs passes until no lane walks. Called by all blocks of a cooperative launch.
 template <int L, int Kind>
 HOPFUSE_DEVICE void walk(const WalkArguments& a, JoinShared* shared) {
     const PassArguments& t = a.passes;
@@ -231,11 +223,8 @@ HOPFUSE_DEVICE void walk(const WalkArguments& a, JoinShared* shared) {
     Step step = t.step;
     float *current = a.state, *next = step.next;
     HOPFUSE_ROLLED
-    for (int64_t at = first; at < t.num_nodes * L; at += threads)
-        start_entry<L>(t.restart_rows, t.restart, at, current, next);
-    HOPFUSE_ROLLED
     for (; step.number <= a.last; ++step.number) {
-        grid_barrier(a.barrier);
+        if (step.number > t.step.number) grid_barrier(a.barrier);
         if (*t.decision.left == 0) return;
         step.current = current, step.next = next;
         if (a.num_segments > 0) {
@@ -366,10 +355,10 @@ using namespace hopfuse;
         end_pass<L>(a, a.step, own, shared);                                        \
     }
 
-// ppr_walk_lL: the start and all passes of a walk on a graph without edge types, in one cooperative launch, with grid
-// barriers between them; the passes after the end of the last lane are left out.
+// ppr_walk_lL: passes of a walk on a graph without edge types, to its end, in one cooperative launch, with grid barriers
+// between them; the passes after the end of the last lane are left out.
 //   Unit: a row and a lane; a thread, of as many blocks as run at once. Block: 256.
-//   Shared memory: 2056 bytes. Registers: <= 64 (occupancy 50 %). Bytes: those of ppr_start and of each pass, from L2.
+//   Shared memory: 2056 bytes. Registers: <= 64 (occupancy 50 %). Bytes: those of each pass, from L2.
 #define HOPFUSE_WALK(L)                                                                         \
     extern "C" __global__ void __launch_bounds__(256, 4) ppr_walk_l##L(const WalkArguments a) { \
         HOPFUSE_DYNAMIC_SHARED(JoinShared, shared);                                             \
@@ -390,7 +379,10 @@ using namespace hopfuse;
     extern "C" __global__ void __launch_bounds__(256)                                                             \
         ppr_start_l##L(int64_t num_nodes, const RowSet set, const float* restart, float* current, float* next) {  \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                           \
-        if (at < num_nodes * L) start_entry<L>(set, restart, at, current, next);                                  \
+        if (at >= num_nodes * L) return;                                                                          \
+        const int64_t row = at / L;                                                                               \
+        current[at] = set.holds(row) ? restart[set.index(row) * L + at % L] : 0.0f;                               \
+        next[at] = 0.0f;                                                                                          \
     }                                                                                                             \
     extern "C" __global__ void __launch_bounds__(256, 4) ppr_early_segments_l##L(const EarlySegmentArguments a) { \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                           \

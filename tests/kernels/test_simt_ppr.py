@@ -211,7 +211,7 @@ def launched(runtime: Any) -> Counter[str]:
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_a_walk_takes_one_launch(runtime: Any, masked: bool) -> None:
+def test_a_walk_ends_in_one_launch(runtime: Any, masked: bool) -> None:
     rng = np.random.default_rng(6)
     graph, restart = random_graph(rng, 190, 700, hub=3), random_restart(rng, 190, 4)
     allowed = rng.random(190) < 0.9
@@ -220,8 +220,8 @@ def test_a_walk_takes_one_launch(runtime: Any, masked: bool) -> None:
     found, expected = (hf.ppr(graph, restart, backend=name, **options) for name in ("simt", "cpu"))
     assert_equal(found, expected, ("scores", *EVIDENCE), "one launch")
     kinds = launched(runtime)
-    assert kinds["ppr_walk"] == 1
-    assert not kinds.keys() & {"ppr_start", "ppr_pass_weighted", "ppr_segments_weighted"}
+    assert (kinds["ppr_start"], kinds["ppr_early"], kinds["ppr_walk"]) == (1, 2, 1)
+    assert not kinds.keys() & {"ppr_pass_weighted", "ppr_segments_weighted"}
 
 
 def test_a_thread_of_a_walk_in_one_launch_sums_many_rows(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:

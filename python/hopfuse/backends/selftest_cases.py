@@ -103,7 +103,7 @@ def quick_cases() -> Iterator[Case]:
 
 def walk_case() -> Case:
     """Return a walk that a device can run in one launch of many blocks."""
-    return ppr_case("ppr in one launch", BATCHES[0], weighted=True, tol=0.3, nodes_in_all=1 << 11)
+    return ppr_case("ppr in one launch", BATCHES[0], weighted=True, tol=0.3, nodes_in_all=1 << 13)
 
 
 def every_case() -> Iterator[Case]:

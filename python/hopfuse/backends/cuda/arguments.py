@@ -216,7 +216,7 @@ PASS = ArgumentStruct(
     restart="c*f4", factor="c*f4", attraction="c*f4", scale64="c*f8", damping="c*f4", accelerates="c*i4",
     degree="c*f4", anchor="c*f8", join=JOIN_ROOM, decision=DECISION, step=STEP,
 )  # fmt: skip
-ALL_PASSES = ArgumentStruct(
+REST_OF_WALK = ArgumentStruct(
     "WalkArguments", "ppr_f32.cu",
     passes=PASS, num_segments="i8", first_measured="i8", last="i8", state="*f4", barrier="*u4",
 )  # fmt: skip

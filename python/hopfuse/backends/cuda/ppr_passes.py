@@ -7,12 +7,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from .arguments import (
-    ALL_PASSES,
     DECISION,
     EARLY_PASS,
     EARLY_SEGMENTS,
     NONZERO_ROWS,
     PASS,
+    REST_OF_WALK,
     ROWS,
     SEGMENTS,
     STEP,
@@ -25,7 +25,7 @@ LOOK = 4  # passes between checks of whether any lane is still walking
 MOST_EARLY = 4  # the most passes that are run as if most of the state were 0
 SPARSE = 4  # which is so if it has this many times as many rows as may be nonzero
 KINDS = ("plain", "weighted", "untyped", "typed", "per_type")  # in the order of EdgeKind
-#: Kinds of edges that the kernel for whole walks takes.
+#: Kinds of edges that the kernel for many passes takes.
 UNTYPED = ("plain", "weighted")
 
 
@@ -126,24 +126,26 @@ class Passes:
         own = self._passes.replace(step=self._steps[number % 2].replace(number=number, omega=omega))
         block.launch_tiles("ppr_early", [EARLY_PASS(walk=own, nonzero=rows, before=before, reached=reached)])
 
-    def run_all(self, first_measured: int, last: int, measured: DeviceArray) -> bool:
-        """Run the start and all passes of the walk in one launch; return False if that is not possible or worthwhile.
+    def run_rest(self, number: int, first_measured: int, last: int, measured: DeviceArray) -> bool:
+        """Run the passes from ``number`` on in one launch; return False if that is not possible or worthwhile.
 
-        Passes are measured from ``first_measured`` on, and may then end lanes.
+        They are measured from ``first_measured`` on, and may then end lanes.
         """
         block, kernel = self._block, f"ppr_walk_l{self._block.lanes}"
         blocks = self._blocks_at_once(kernel)
         if blocks:
-            step = self._steps[1].replace(measured=measured, ends=True)
-            arguments = ALL_PASSES(
+            omega = None if self._omega is None else self._omega[number - 1 :]
+            step = self._steps[number % 2].replace(number=number, omega=omega, measured=measured, ends=True)
+            arguments = REST_OF_WALK(
                 passes=self._passes.replace(step=step), num_segments=block.graph.num_segments,
-                first_measured=first_measured, last=last, state=block.even, barrier=block.join.barrier,
+                first_measured=first_measured, last=last, state=block.even if number % 2 else block.odd,
+                barrier=block.join.barrier,
             )  # fmt: skip
             block.runtime.launch(kernel, blocks, THREADS, [arguments], JOIN_SHARED, cooperative=True)
         return blocks > 0
 
     def _blocks_at_once(self, kernel: str) -> int:
-        """Return the blocks for a whole walk, which wait for each other after each pass; 0 if passes are launched.
+        """Return the blocks for the rest of a walk, which wait for each other after each pass; 0: not in one launch.
 
         If the states do not fit in L2, a pass takes much longer than a launch, and blocks that begin as others end
         share its work better.
@@ -166,18 +168,17 @@ def walk(block: PprBlock, proof: Proof | None = None) -> None:
     most, first_measured = _span(block, proof)
     omega = runtime.upload(block.omega(most)) if block.symmetric else None
     passes, measured = Passes(block, block.damping32, omega, block.segment_sums()), block.measured_of_lanes()
-    if proof is None and passes.run_all(first_measured, most, measured):
-        return
     block.launch_states("ppr_start", [block.nodes, block.restart_set(), block.restart32, block.even, block.odd])
     attempts = None if proof is None else proof.attempts(block, measured)
-    early = min(first_measured - 1, _early_passes(block))
+    early = min(first_measured - 1, most, _early_passes(block))
     reached = runtime.empty((MOST_EARLY, max(1, block.graph.num_tiles)), np.uint64)
     before, nonzero = None, block.restart_rows[0]
-    for number in range(1, most + 1):
-        if number <= early:
-            passes.run_early(number, before, nonzero, reached[number - 1])
-            before, nonzero = nonzero, reached[number - 1]
-            continue
+    for number in range(1, early + 1):
+        passes.run_early(number, before, nonzero, reached[number - 1])
+        before, nonzero = nonzero, reached[number - 1]
+    if proof is None and passes.run_rest(early + 1, first_measured, most, measured):
+        return
+    for number in range(early + 1, most + 1):
         if number < first_measured:
             passes.run(number)
             continue
