@@ -1,5 +1,5 @@
 // What kernels around a walk do with float64 numbers besides multiplying them: conversions from and to float32, and exact sums,
-// by integers, because a GPU that games run on has one float64 unit for 32 or 64 others, and it converts, too. Results are
+// by integers, because consumer GPUs have one float64 unit for 32 or 64 float32 units, which also does conversions. Results are
 // those of float64 instructions. Device code only.
 #pragma once
 

@@ -60,10 +60,12 @@ def test_synonyms_need_an_encoder_and_join_similar_names(openie, tmp_path):
 
 def test_lines_of_openie_need_their_passages(tmp_path):
     passages, file = tmp_path / "passages.jsonl", tmp_path / "openie.jsonl"
-    write_jsonl(passages, [{"id": 0, "title": "T", "text": "Ada wrote notes."}])
-    write_jsonl(file, [{"id": 0, "entities": ["Ada"], "triples": [["Ada", "wrote", "notes"]]}])
+    write_jsonl(passages, [{"_id": "a", "title": "T", "text": "Ada wrote notes.", "metadata": {"year": 1843}}])
+    write_jsonl(file, [{"id": "a", "entities": ["Ada"], "triples": [["Ada", "wrote", "notes"]]}])
     hopfuse("build", passages, "--from", file, "--out", tmp_path / "index")
-    assert list(Index.open(tmp_path / "index").entity_names) == ["Ada", "notes"]
+    index = Index.open(tmp_path / "index")
+    assert (list(index.passage_ids), list(index.titles), index.metadata.row(0)) == (["a"], ["T"], {"year": 1843})
+    assert list(index.entity_names) == ["Ada", "notes"]
     assert "give the passages' file PASSAGES, too" in refused("build", "--from", file, "--out", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 

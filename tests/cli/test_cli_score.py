@@ -103,7 +103,7 @@ def test_an_encoder_reads_the_texts(files, tmp_path):
     build = ["build", files / "passages.jsonl", "--edges", files / "edges.tsv"]
     hopfuse(*build, "--entities", files / "entities.tsv", "--encoder", "wordllama:64", "--out", tmp_path / "index")
     asked = {"text": "Who thought about machines?"}
-    write_jsonl(tmp_path / "queries.jsonl", [asked, {"_id": "as BEIR names it", **asked}])
+    write_jsonl(tmp_path / "queries.jsonl", [asked, {"id": None, "_id": "as BEIR names it", **asked}])
     inputs = [tmp_path / "index", "--queries", tmp_path / "queries.jsonl", "--encoder", "wordllama:64"]
     hopfuse("score", *inputs, "--out", tmp_path / "out.jsonl")
     rows = read_jsonl(tmp_path / "out.jsonl")

@@ -52,12 +52,18 @@ def test_lines_and_their_passages(tmp_path: Path) -> None:
         (1, "T1", ()),
         (2, "T2", ("E2",)),
     ]
+    (tmp_path / "passages.tsv").write_text("_id\ttext\na\tAda.\n", encoding="utf-8")
+    facts = lines(tmp_path / "openie.jsonl", [{"id": "a", "entities": ["Ada"], "triples": []}])
+    for given in (tmp_path / "passages.tsv", [{"_id": "a", "text": "Ada."}]):
+        (one,) = read_openie(facts, given)
+        assert (one.id, one.title, one.text, one.entities) == ("a", "", "Ada.", ("Ada",))
 
 
 def test_bad_openie_files_are_refused_by_file_and_line(tmp_path: Path) -> None:
     passages = lines(tmp_path / "passages.jsonl", [{"id": 0, "text": "t"}])
     good = {"id": 0, "entities": [], "triples": []}
-    twice = lines(tmp_path / "twice.jsonl", [{"id": 0, "text": "t"}, {"id": "0", "text": "u"}])
+    twice = lines(tmp_path / "twice.jsonl", [{"id": 0, "text": "t"}, {"id": 0, "text": "u"}])
+    mixed = lines(tmp_path / "mixed.jsonl", [{"id": 0, "text": "t"}, {"id": "0", "text": "u"}])
     cases: list[tuple[Path, Path | None, str]] = [
         (tmp_path / "absent.json", None, "there is no file"),
         (hipporag(tmp_path / "a.json", document(passage=None)), None, r"docs\[0\]"),
@@ -73,12 +79,15 @@ def test_bad_openie_files_are_refused_by_file_and_line(tmp_path: Path) -> None:
         (
             lines(tmp_path / "c.jsonl", [good, {"id": 9, "entities": [], "triples": []}]),
             passages,
-            "which no passage in",
+            "has the id '9', which no passage has",
         ),
         (lines(tmp_path / "d.jsonl", [{"id": 0}]), passages, "line 1 is not a JSON object"),
         (lines(tmp_path / "e.jsonl", [{**good, "entities": [3]}]), passages, "must be strings"),
         (lines(tmp_path / "f.jsonl", [{**good, "triples": 3}]), passages, "line 1"),
-        (lines(tmp_path / "g.jsonl", [good]), twice, "two passages have the id '0'"),
+        (lines(tmp_path / "g.jsonl", [good]), twice, r"twice\.jsonl, line 2: id 0 is also that of .*line 1"),
+        (lines(tmp_path / "g.jsonl", [good]), mixed, "ids are all strings or all integers"),
+        (lines(tmp_path / "g.jsonl", [good]), lines(tmp_path / "no.jsonl", [{"id": 0}]), "line 1 has no 'text'"),
+        (lines(tmp_path / "g.jsonl", [good]), tmp_path / "absent.jsonl", "passages: there is no file"),
     ]
     for file, beside, message in cases:
         with pytest.raises((InputError, FormatError), match=message):
@@ -127,6 +136,8 @@ def test_n_triples(tmp_path: Path) -> None:
         ("a.org", "p", "x"),
         ("a b", "p", "\U0001f600"),
     ]
+    file.write_bytes(b"# a comment\r<a> <b> <c> .\r\n<d> <e> <f> .")
+    assert read_triples(file) == [("a", "b", "c"), ("d", "e", "f")]
     for line in ("<a> <b> <c>", "<a> <b> .", '"a" <b> <c> .', "<a b> <c> <d> .", "<a> _:b <c> .", '<a> <b> "\\q" .'):
         file.write_text(f"<a> <b> <c> .\n{line}\n", encoding="utf-8")
         with pytest.raises(InputError, match="line 2 is not an N-Triples statement"):

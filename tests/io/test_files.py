@@ -7,7 +7,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from hopfuse.io.files import create_exclusively, write_whole
+from hopfuse.errors import InputError
+from hopfuse.io.files import create_exclusively, read_text, write_whole
 
 
 def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -74,3 +75,22 @@ def test_writers_of_one_name_do_not_mix(tmp_path: Path) -> None:
         thread.join()
     assert path.read_bytes() in {letter * 50_000 for letter in (b"a", b"b", b"c", b"d")}
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_text_is_read_as_it_is_from_files_and_pipes(tmp_path: Path) -> None:
+    text = "\ufeffa\rb\r\nc\n"
+    (tmp_path / "file").write_bytes(text.encode())
+    assert read_text(tmp_path / "file", "--nodes") == "a\rb\r\nc\n"
+    pipe, end = os.pipe()
+    try:
+        os.write(end, text.encode())
+        os.close(end)
+        assert read_text(Path(f"/dev/fd/{pipe}"), "--nodes") == "a\rb\r\nc\n"
+    finally:
+        os.close(pipe)
+    for path in (tmp_path, tmp_path / "none", tmp_path / "file" / "none"):
+        with pytest.raises(InputError, match="--nodes: there is no file"):
+            read_text(path, "--nodes")
+    (tmp_path / "file").write_bytes(b"\xe9")
+    with pytest.raises(InputError, match=r"--nodes: .*file cannot be read as UTF-8 text"):
+        read_text(tmp_path / "file", "--nodes")

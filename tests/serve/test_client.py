@@ -170,13 +170,16 @@ def test_bad_vectors(ask):
 
 
 class Busy(BaseHTTPRequestHandler):
-    """Answers the statuses of a list, one after another."""
+    """Answers the statuses of a list, one after another; None: no answer."""
 
-    statuses: list[int]
+    statuses: list[int | None]
 
     def do_POST(self):
         self.rfile.read(int(self.headers["content-length"]))
         status = self.statuses.pop(0)
+        if status is None:
+            self.rfile.read(1)  # until the client leaves
+            return
         answer = b'{"results": [{"hits": []}], "seq": 0, "timings": {}}' if status == 200 else b'{"error": "?"}'
         self.send_response(status)
         if status == 429:
@@ -189,7 +192,8 @@ class Busy(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_busy_server_is_asked_again_and_other_answers_are_errors():
+def test_a_busy_server_is_asked_again_and_other_answers_are_errors(monkeypatch):
+    monkeypatch.setattr(steps, "GRACE", 0.0)
     with HTTPServer(("127.0.0.1", 0), Busy) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
@@ -200,7 +204,12 @@ def test_a_busy_server_is_asked_again_and_other_answers_are_errors():
                 assert client.search(["x"]).hits == [[]]
             assert Busy.statuses == []
             Busy.statuses = [504]
-            with Client(url) as client, pytest.raises(EndpointError, match=rf"{url} .* within the timeout of 10 s: "):
+            expected = rf"{url} answered 504 with a timeout of 1000 s: .*\?"
+            with Client(url, timeout=1000) as client, pytest.raises(EndpointError, match=expected):
+                client.search(["x"])
+            Busy.statuses = [429, None]  # the message has the given timeout, not what the first request left of it
+            expected = rf"{url} did not answer within the timeout of 0.3 s: ReadTimeout"
+            with Client(url, timeout=0.3) as client, pytest.raises(EndpointError, match=expected):
                 client.search(["x"])
         finally:
             server.shutdown()

@@ -21,12 +21,16 @@ GRACE = 1.0
 
 @dataclass(frozen=True)
 class Send:
-    """A request to answer within so many seconds; the generator is sent (status, headers, body)."""
+    """A request; the generator is sent (status, headers, body).
+
+    It is to be answered within ``seconds``, which are left of the caller's ``timeout``.
+    """
 
     method: str
     path: str
     body: bytes | None
     seconds: float
+    timeout: float
     kind: str = JSON
 
     @property
@@ -160,7 +164,7 @@ class Requests:
 
     def indexes(self) -> Steps:
         """List the indexes; return the description of each."""
-        status, _, content = yield Send("GET", "/v1/indexes", None, self._timeout)
+        status, _, content = yield Send("GET", "/v1/indexes", None, self._timeout, self._timeout)
         if status != 200:
             raise self._error(status, content)
         return json.loads(content)["indexes"]
@@ -168,13 +172,13 @@ class Requests:
     def lost(self, sent: Send, error: Exception, *, late: bool) -> EndpointError:
         """Return the error for a request without a response."""
         if late:
-            return self._late(sent.seconds, f"{type(error).__name__}; is hopfuse serve running there?")
+            return self._late(sent.timeout, f"{type(error).__name__}; is hopfuse serve running there?")
         return EndpointError(
             f"{self.url} did not answer: {error or type(error).__name__}; is hopfuse serve running there?"
         )
 
     def _late(self, seconds: float, reason: str) -> EndpointError:
-        return EndpointError(f"{self.url} did not answer within the timeout of {seconds:.3g} s: {reason}")
+        return EndpointError(f"{self.url} did not answer within the timeout of {seconds:g} s: {reason}")
 
     def _answered(self, method: str, path: str, stated: dict[str, Any] | None, timeout: float | None) -> Steps:
         """Send JSON, or no body; return the JSON of the response."""
@@ -197,11 +201,11 @@ class Requests:
             if left <= 0:
                 raise self._late(seconds, "give a larger one")
             body = None if make is None else make({"timeout_ms": max(1, int(1000 * left))})
-            status, headers, content = yield Send(method, path, body, left, kind)
+            status, headers, content = yield Send(method, path, body, left, seconds, kind)
             if status == 200:
                 return content
             if status == 504:
-                raise self._late(seconds, _message(content))
+                raise EndpointError(f"{self.url} answered 504 with a timeout of {seconds:g} s: {_message(content)}")
             wait = headers.get("retry-after", "")
             if status not in (429, 503) or not wait.isdecimal() or time.monotonic() + int(wait) >= end:
                 raise self._error(status, content)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..index.build import PASSAGES
+from ..index.contents import PassageId
 from ..io.files import existing_file
 from ..io.json_lines import json_objects, parse_json
+from ..io.readers import read_table
+from ..io.tables import Table, row_ids, texts
 from .extraction import Extraction, well_formed
 
 
-def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None = None) -> list[Extraction]:
+def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extraction]:
     """Read extractions from an OpenIE file.
 
     Parameters
@@ -22,9 +26,9 @@ def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None 
         ``.json``: HippoRAG's published format, {"docs": [{"idx", "passage", "extracted_entities",
         "extracted_triples"}, ...]}; if a passage has several lines, the first one is its title.
         ``.jsonl``: a line {"id", "entities", "triples"} for each passage of the other file.
-    passages : str or path, optional
-        For ``.jsonl``: lines of {"id", "title", "text"}, ``title`` optional. A passage without a line in ``path`` has
-        no entities.
+    passages : path, Arrow table or iterable of mappings, optional
+        For ``.jsonl``: rows of ``text`` and, optionally, ``id`` and ``title``, as for :meth:`hopfuse.Index.build`. A
+        passage without a line in ``path`` has no entities.
 
     Returns
     -------
@@ -38,7 +42,9 @@ def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None 
         A file that does not exist or is not as above, an id that occurs twice, or an id that no passage has. The
         message names the file and the line or document.
     FormatError
-        A line is not an object with these keys.
+        A line of ``path`` is not an object with these keys.
+    MissingExtraError
+        Passages are an Arrow table or a Parquet file and pyarrow is not installed.
 
     References
     ----------
@@ -66,8 +72,8 @@ def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None 
     if suffix != ".jsonl":
         raise InputError(f"{file} has the suffix {file.suffix!r}; allowed: .json (HippoRAG's format), .jsonl")
     if passages is None:
-        raise InputError(f"{file.name} needs passages=, a .jsonl file of id, title and text")
-    return _joined(file, existing_file(Path(passages), "passages"))
+        raise InputError(f"{file.name} needs passages=, rows of id, title and text")
+    return _joined(file, read_table(passages, PASSAGES))
 
 
 def _documents(file: Path) -> list[Extraction]:
@@ -93,24 +99,24 @@ def _documents(file: Path) -> list[Extraction]:
     return found
 
 
-def _joined(file: Path, passages: Path) -> list[Extraction]:
+def _joined(file: Path, passages: Table) -> list[Extraction]:
     extracted: dict[str, Mapping[str, Any]] = {}
     for line, row in json_objects(file, ("id", "entities", "triples")):
         if extracted.setdefault(str(row["id"]), row) is not row:
             raise InputError(f"{file}, line {line}: id {row['id']!r} is there already; it must be distinct")
+    ids: Sequence[PassageId] = row_ids(passages)
+    columns = zip(ids, texts(passages, "title", default=""), texts(passages, "text"), strict=True)
     found = []
-    for line, row in json_objects(passages, ("id", "text")):
-        read = extracted.get(str(row["id"]), {"entities": (), "triples": ()})
+    for at, (id, title, text) in enumerate(columns):
+        read = extracted.get(str(id), {"entities": (), "triples": ()})
         try:
             triples, malformed = well_formed(read["triples"])
-            names = _names(read["entities"])
-            found.append(Extraction(row["id"], row.get("title", ""), row["text"], names, triples, malformed))
+            found.append(Extraction(id, title, text, _names(read["entities"]), triples, malformed))
         except (TypeError, InputError) as error:
-            raise InputError(f"{passages}, line {line}, with its entities and triples in {file}: {error}") from None
-    _distinct(found, passages)
-    unknown = sorted(set(extracted) - {str(extraction.id) for extraction in found})
+            raise InputError(f"{passages.where(at)}, with its entities and triples in {file}: {error}") from None
+    unknown = sorted(set(extracted) - set(map(str, ids)))
     if unknown:
-        raise InputError(f"{file} has the id {unknown[0]!r}, which no passage in {passages} has")
+        raise InputError(f"{file} has the id {unknown[0]!r}, which no passage has")
     return found
 
 

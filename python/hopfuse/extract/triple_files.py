@@ -25,6 +25,7 @@ _IRI = rf"<((?:[^\x00-\x20<>\"{{}}|^`\\]|{_CODE})*)>"
 _LITERAL = rf"\"((?:[^\"\\\n\r]|\\[tbnrf\"'\\]|{_CODE})*)\"(?:\^\^<[^>]*>|@[A-Za-z]+(?:-[A-Za-z0-9]+)*)?"
 _BLANK = r"_:([^\s<>\"]*[^\s<>\".])"
 _STATEMENT = re.compile(rf"\s*(?:{_IRI}|{_BLANK})\s*{_IRI}\s*(?:{_IRI}|{_BLANK}|{_LITERAL})\s*\.\s*(?:#.*)?")
+_END_OF_LINE = re.compile(r"\r\n?|\n")
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[tbnrf\"'\\])")
 _CONTROL = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
@@ -97,7 +98,7 @@ def described(triples: Iterable[Triple]) -> list[Extraction]:
 
 def _n_triples(file: Path) -> list[Triple]:
     found = []
-    for number, line in enumerate(read_text(file, "triples").split("\n"), 1):
+    for number, line in enumerate(_END_OF_LINE.split(read_text(file, "triples")), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         where, match = f"{file}, line {number}", _STATEMENT.fullmatch(line)

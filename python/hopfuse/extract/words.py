@@ -113,7 +113,7 @@ class WordReader:
         """How words are read, as an index stores it."""
         return self._info
 
-    def read(self, passages: Any, *, progress: Progress | None = None) -> WordExtractions:
+    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
         """Return the words in the title and text of each passage.
 
         Parameters
@@ -139,7 +139,7 @@ class WordReader:
         ]
         return self.add(rows, progress=progress)
 
-    def add(self, extractions: Iterable[Extraction], *, progress: Progress | None = None) -> WordExtractions:
+    def add(self, extractions: Iterable[Extraction], *, progress: Progress | None = None) -> list[Extraction]:
         """Return extractions of another reader with the words of their passages added.
 
         Examples

@@ -79,9 +79,14 @@ def sync_directory(directory: Path) -> None:
 
 
 def read_text(path: Path, what: str) -> str:
-    """Return the text of a UTF-8 file, without a byte-order mark; ``what`` names the option or argument in errors."""
+    """Return the text of a UTF-8 file or pipe, with its ends of lines and without a byte-order mark.
+
+    ``what`` names the option or argument in errors.
+    """
     try:
-        return existing_file(path, what).read_text(encoding="utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        raise _no_file(path, what) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{what}: {path} cannot be read as UTF-8 text: {error}") from None
 
@@ -89,5 +94,9 @@ def read_text(path: Path, what: str) -> str:
 def existing_file(path: Path, what: str) -> Path:
     """Return the path if it is a file; ``what`` names the option or argument in errors."""
     if not path.is_file():
-        raise InputError(f"{what}: there is no file {str(path)!r}")
+        raise _no_file(path, what)
     return path
+
+
+def _no_file(path: Path, what: str) -> InputError:
+    return InputError(f"{what}: there is no file {str(path)!r}")

@@ -187,7 +187,8 @@ def opened(path: Path) -> Any:
 def _query(row: Any, number: int, where: str) -> Query:
     if not isinstance(row, dict):
         raise InputError(f"{where} is a {type(row).__name__}; a query is an object with id, text and entities")
-    id, entities, vector = row.get("id", row.get("_id")), row.get("entities"), row.get("vector")
+    id, entities, vector = row.get("id"), row.get("entities"), row.get("vector")
+    id = row.get("_id") if id is None else id
     texts = [row[key] for key in TEXT_KEYS if row.get(key) is not None]
     if id is not None and (isinstance(id, bool) or not isinstance(id, (str, int))):
         raise InputError(f"{where} has the id {id!r}; an id is a string or an integer")

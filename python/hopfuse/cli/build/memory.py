@@ -57,7 +57,7 @@ def read_memory(
         check_labels(synonyms, SpacyReader().labels if "spacy" in reading["readers"] else ())
     words = make_word_reader(reading)
     if source is not None:
-        found = _read(source, path)
+        found = _read(source, passages)
     else:
         assert passages is not None
         plain = Index.build(passages=passages, **options)  # refuses vectors that do not fit, before anything is read
@@ -100,7 +100,7 @@ def index_of_memory(memory: Memory, encoder: Encoder | None, synonyms: Bounds | 
     return index
 
 
-def _read(source: Path, passages: Path | None) -> list[Extraction]:
+def _read(source: Path, passages: Table | None) -> list[Extraction]:
     suffix = source.suffix.lower()
     if suffix == ".jsonl" and passages is None:
         raise InputError(f"--from {source.name} has facts by passage id; give the passages' file PASSAGES, too")

@@ -36,7 +36,7 @@ def read_nodes(path: Path) -> Nodes:
     passages = 0
     entities: list[str] = []
     for node, line in enumerate(lines):
-        fields = line.split("\t")
+        fields = line.removesuffix("\r").split("\t")
         if len(fields) != 3 or fields[0] != str(node) or fields[1] not in KINDS:
             raise InputError(
                 f"{path}, line {node + 1} is {line[:80]!r}; it must be {node}, {' or '.join(KINDS)} and a name, "
