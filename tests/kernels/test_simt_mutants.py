@@ -144,10 +144,10 @@ def proofs(runtime: SimtRuntime, backend: str) -> None:
 
 
 def walks(runtime: SimtRuntime, backend: str) -> None:
-    """Walks of two blocks in one launch, with rows of several segments that both blocks sum."""
+    """Passes after the first two, by two blocks of one launch, with rows of several segments that both blocks sum."""
     graph = random_graph(np.random.default_rng(7), 150, 300, hub=3)
     restart = [{3: 1.0, 64: 0.01}, {9: 1.0}]
-    options: dict[str, Any] = {"damping": 0.5, "max_iter": 3}
+    options: dict[str, Any] = {"damping": 0.5, "max_iter": 5}
     made = hf.ppr(graph, restart, backend=backend, **options)
     assert_right(made, hf.ppr(graph, restart, backend="cpu", **options), ("scores", *PPR_RESULT[-3:]))
     assert any(kernel.startswith("ppr_walk") for kernel, _, _ in runtime.launches)
