@@ -99,8 +99,7 @@ struct EarlySegmentArguments {
 
 // The rest of a walk.
 struct WalkArguments {
-    PassArguments
-        passes;  // its step is the first of them, with `omega` of all and `measured` of those that are measured
+    PassArguments passes;  // with the first step; its `omega` is that of all, its `measured` that of measured ones
     int64_t num_segments;
     int64_t first_measured, last;
     float* state;       // that the first of them reads
@@ -298,7 +297,7 @@ HOPFUSE_DEVICE void early_pass(const EarlyPassArguments& a, unsigned long long* 
     if (threadIdx.x == 0) a.reached[blockIdx.x] = *reached;
 }
 
-// Sums a segment of a row longer than one, for entry `at` of `partial`.
+// sum_segment of a state with few nonzero rows.
 template <int L>
 HOPFUSE_DEVICE void early_segment(const EarlySegmentArguments& a, int64_t at) {
     const SegmentArguments& t = a.walk;

@@ -92,8 +92,9 @@ class Settling:
         """Plan the next look of open lanes; return its passes. Those that no pass helps are no longer open."""
         more = np.zeros(self.block.lanes, np.int64)
         for lane in np.flatnonzero(lanes_open).tolist():
-            done, known = int(self.look[lane]), (float(self.block.damping[lane]), float(self.shortfall[lane]))
-            following = _native.ppr_next_look(known[0], done, known[1], self.search.prove_order)
+            done, shortfall = int(self.look[lane]), float(self.shortfall[lane])
+            damping = float(self.block.damping[lane])
+            following = _native.ppr_next_look(damping, done, shortfall, self.search.prove_order)
             may = following > 0 and _native.ppr_may_correct(int(self.longest[lane]))
             lanes_open[lane] = may and self._allows(lane, following - done)
             if lanes_open[lane]:
