@@ -505,7 +505,7 @@ class _Function:
                 assert argument.size == 1
                 assert code == f"s{argument.nbytes}"
                 given.append(argument.tobytes())
-                touches += _touches(argument)
+                touches += _touches(argument.view(argument.dtype.metadata["struct"]))
                 continue
             is_array = isinstance(argument, FakeArray)
             assert ("*" in code) == (is_array or type(argument) is np.uint64)

@@ -29,6 +29,8 @@ class ArgumentStruct:
     def __init__(self, name: str, file: str, /, **fields: str | ArgumentStruct) -> None:
         self.name, self.file, self.fields = name, file, fields
         self.dtype = np.dtype([(field, _dtype(kind)) for field, kind in fields.items()], align=True)
+        #: The same bytes without fields, which NumPy would describe to CuPy in Python at every launch.
+        self.bytes_dtype = np.dtype(f"V{self.dtype.itemsize}", metadata={"struct": self.dtype})
         #: By field: the offset, the format of the value, and the dtypes to which a pointer may point.
         self.places: dict[str, _Place] = {}
         places, whole, size = self.dtype.fields, "=", 0
@@ -124,13 +126,13 @@ class Arguments:
                 yield field, offset, value
 
     def packed(self, address: Callable[[DeviceArray], int]) -> NDArray[Any]:
-        """Return the struct as a zero-dimensional array, with the addresses of its arrays; raise OverflowError.
+        """Return the struct as a zero-dimensional array of bytes, with its arrays' addresses; raise OverflowError.
 
         The array is the same in every call, so ``address`` must be too.
         """
         if self._array is None:
             try:
-                self._array = np.ndarray((), self.struct.dtype, self._packed(address))
+                self._array = np.ndarray((), self.struct.bytes_dtype, self._packed(address))
             except struct.error as error:
                 raise OverflowError(f"{self.struct.name} has a value that does not fit: {error}") from error
         return self._array

@@ -32,10 +32,10 @@ def dlpack_device_of(array: Any) -> tuple[int, int] | None:
 
 
 def is_device_array(array: Any) -> bool:
-    if interface_of(array) is not None:
+    device = dlpack_device_of(array)  # first, because torch makes __cuda_array_interface__ slowly
+    if device is not None and device[0] not in _ON_HOST:
         return True
-    device = dlpack_device_of(array)
-    return device is not None and device[0] not in _ON_HOST
+    return interface_of(array) is not None
 
 
 def adopt(cupy: Any, device: int, array: Any) -> Any:
@@ -104,11 +104,13 @@ def _check_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, i
 
 def export(cupy: Any, array: Any, like: Any) -> Any:
     """Return the device array in the library of ``like``, or as a CuPy array if that library cannot import it."""
-    if isinstance(like, cupy.ndarray) or not is_device_array(like):
+    if isinstance(like, cupy.ndarray):
         return array
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(like, torch.Tensor):
-        return torch.from_dlpack(array)
+        return torch.from_dlpack(array) if like.is_cuda else array
+    if not is_device_array(like):
+        return array
     try:
         namespace = like.__array_namespace__()
     except (AttributeError, TypeError, ValueError):

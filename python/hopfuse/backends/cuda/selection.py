@@ -29,7 +29,9 @@ class Sizes:
     scored_at_once : int
         For up to this many queries, rows of 16 bits are all scored canonically: a matrix product would take longer.
     split_rows, split_blocks : int
-        With few queries, a tile is split among up to ``split_blocks`` blocks of at least ``split_rows`` rows.
+        A tile is split among up to ``split_blocks`` blocks of at least ``split_rows`` rows.
+    merged_keys : int
+        The most keys that the lists of these blocks have in all, since one block merges them.
     widest : int
         The most candidates of a query that a block keeps in shared memory; at most 2048.
     sort_chunk : int
@@ -43,14 +45,15 @@ class Sizes:
     batch: int = 512
     scored_at_once: int = 4
     split_rows: int = 1 << 10
-    split_blocks: int = 264
+    split_blocks: int = 1056
+    merged_keys: int = 1 << 14
     widest: int = 1 << 11
     sort_chunk: int = 1 << 12
     sort_keys: int = 1 << 25
 
-    def splits(self, queries: int, columns: int) -> int:
+    def splits(self, queries: int, columns: int, width: int) -> int:
         """Return the number of blocks that share a query's tile."""
-        return max(1, min(self.split_blocks // queries, columns // self.split_rows))
+        return max(1, min(self.split_blocks // queries, columns // self.split_rows, self.merged_keys // width))
 
     def sort_length(self, k: int, rows: int) -> int:
         """Return the number of keys of a query sorted together: its best k and a tile."""
@@ -171,7 +174,7 @@ class Selection:
         """Select tile by tile, with running lists."""
         columns = max(1, min(max(self.sizes.tile_rows, self.sizes.tile_scores // self.queries), rows))
         keys = self.runtime.empty(self.queries * columns, np.uint64)
-        lists = Lists(self.runtime, self.queries, self.sizes.splits(self.queries, columns), self.k)
+        lists = Lists(self.runtime, self.queries, self.sizes.splits(self.queries, columns, self.k), self.k)
         for first, count in tiles(rows, columns):
             make_keys(first, count, key_columns(keys, columns, 0, columns))
             lists.keep(keys, columns)
