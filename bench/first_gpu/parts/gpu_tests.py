@@ -17,7 +17,7 @@ from ..report import ROOT
 from ..sizes import Sizes
 
 #: Processes that share the tests, if pytest-xdist is installed; each takes some memory of the GPU.
-PROCESSES = 8
+PROCESSES = 12
 #: Elements of a JUnit file for a test that did not pass.
 FAULTS = ("failure", "error")
 
