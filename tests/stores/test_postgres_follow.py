@@ -279,6 +279,21 @@ def test_a_lost_connection_is_opened_again(database, index, server):
     assert_equal(index, url)
 
 
+def test_a_step_says_that_its_connection_is_lost_and_the_next_one_opens_another(database, index, server):
+    url, connection = database
+    with follower(index, url) as following:
+        assert following.step() is None
+        add_chunk(connection, 200)
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = "
+            "current_database()"
+        )
+        with pytest.raises(TransientError, match=r"is unavailable: .*try again later"):
+            following.step()
+        assert following.step() is not None
+    assert_equal(index, url)
+
+
 def test_a_slot_that_another_reader_holds_is_waited_for(database, index, slot):
     from psycopg import pq
 

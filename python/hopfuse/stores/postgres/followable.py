@@ -11,7 +11,7 @@ from pathlib import Path
 from ...errors import InputError, StoreError
 from ...index import Index
 from ..applying import KnownRows
-from .connection import connect
+from .connection import connect, database_errors
 from .pgoutput import position_of, position_text
 from .queries import describe
 from .slot import Slot, check_followable, shape_of
@@ -84,7 +84,8 @@ def followed(source: PostgresSource, slot: str, build: Callable[[PostgresSource]
         created = Slot(connection, source.url, slot)
         position = created.create(tables)
         try:
-            shape = shape_of(lambda query: connection.execute(query).fetchone() or (), tables)
+            with database_errors(source.url, f"--slot {slot}"):
+                shape = shape_of(lambda query: connection.execute(query).fetchone() or (), tables)
             index = build(source)
             KnownRows(index)
             yield index.with_source(State(slot, position, source.queries, shape).text(position, shape))

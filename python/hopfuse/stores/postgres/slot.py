@@ -98,7 +98,8 @@ class Slot:
 
     def end(self) -> int:
         """Return the end of the server's log; every commit that is visible now is before it."""
-        return position_of(self._row("SELECT pg_current_wal_insert_lsn()::text")[0])
+        with database_errors(self._url, f"slot {self.name}"):
+            return position_of(self._row("SELECT pg_current_wal_insert_lsn()::text")[0])
 
     def messages(self, until: int) -> Iterator[bytes]:
         """Yield the messages of the slot up to a position, without advancing it."""
