@@ -135,7 +135,7 @@ def test_added_passages_are_found_as_by_the_library(url, folder):
 def test_ids_are_refused_or_replaced(url):
     refused = post(url, passages=[{"id": "new", "text": "t"}, {"id": "p3", "text": "t"}])
     assert refused.status_code == 400
-    message = "passages[1]: a passage has the id 'p3' already; give another id, or the option 'replace' to replace"
+    message = "passages[1]: a passage has the id 'p3' already; give another id, or replace=True (--replace) to replace"
     assert message in refused.json()["error"]["message"]
     again = {"passages": [{"id": "p3", "text": "Anew."}, {"id": "new", "text": "New."}], "replace": True}
     assert [post(url, **again).json()["seq"] for _ in range(2)] == [1, 2]

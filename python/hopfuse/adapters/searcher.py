@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from ..client import AsyncClient, Client
 from ..encoders import Encoder, WordLlamaEncoder
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError
 from ..extract import QuestionMatcher
 from ..index import Index, Where, where
-from ..lexical import BM25, FTS5
+from ..lexical import BM25, FTS5, words_of
 from ..recipes import RECIPES, AllowScope, Hit, Recipe
 
 #: Questions in a request to a server: its ``limits.queries`` by default.
@@ -224,15 +224,9 @@ def _own_encoder(index: Index) -> Encoder | None:
 
 def _words(index: Index) -> BM25 | FTS5 | None:
     """Return the index's own BM25; without one, and if guided-walk is not possible, a leg over its texts."""
-    if index.lexical is not None:
-        return BM25(index.lexical)
-    if not RECIPES["guided-walk"].missing(index):
+    if index.lexical is None and not RECIPES["guided-walk"].missing(index):
         return None
-    texts = index.texts_to_index()
-    try:
-        return BM25.build(texts)
-    except MissingExtraError:
-        return FTS5.build(texts)
+    return words_of(index)
 
 
 def _filters(allow: Any, count: int) -> Any:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from .. import Index
 from ..encoders import Encoder
-from ..errors import InputError, MissingExtraError
-from ..lexical import BM25, FTS5
+from ..errors import InputError
+from ..lexical import BM25, FTS5, leg_of, words_of
 from ..llm import ChatEndpoint
 from ..recipes import RECIPES, AllowScope, Policy, PolicyRAG, Recipe
 from .config_options import option_files, read_config
@@ -291,43 +291,6 @@ def lexical_leg(name: str, index: Index, config: Any, kind: str | None) -> BM25 
         return words_of(index)
     kind = kind or ("auto" if name == "hybrid-rrf" else "none")
     return None if kind == "none" else words_of(index, kind)
-
-
-def words_of(index: Index, kind: str | None = None) -> BM25 | FTS5:
-    """Return the lexical leg over an index's passages.
-
-    Parameters
-    ----------
-    index : Index
-    kind : {"auto", "bm25", "fts5"}, optional
-        By default the index's own BM25; without one, BM25 over titles and texts, or SQLite's FTS5 if the packages of
-        BM25 are not installed.
-
-    Raises
-    ------
-    MissingExtraError
-        BM25 is required, by name or by the index, and its packages are not installed.
-
-    Examples
-    --------
-    >>> import hopfuse as hf
-    >>> words_of(hf.Index.build(passages=[{"text": "A river."}, {"text": "The sea."}]), "fts5")
-    FTS5(passages=2)
-    """
-    if index.lexical is not None and kind != "fts5":
-        return BM25(index.lexical)
-    return leg_of(index.texts_to_index(), kind)
-
-
-def leg_of(texts: Sequence[str], kind: str | None = None) -> BM25 | FTS5:
-    """Return a lexical leg over texts."""
-    if kind != "fts5":
-        try:
-            return BM25.build(texts)
-        except MissingExtraError:
-            if kind == "bm25":
-                raise
-    return FTS5.build(texts)
 
 
 # ---- Where questions' vectors come from, and which options a recipe reads --------------------------------------------

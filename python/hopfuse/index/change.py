@@ -15,7 +15,7 @@ from .additions import ReadPassages, check_read
 from .batch import LEAST_WEIGHT, MOST_WEIGHT
 from .change_batch import BatchBuilder, ChangeRows
 from .change_rows import EDGE_KEYS, End, alias_pairs, end_of, fact_rows, listed, passage_arrays
-from .contents import Contents, PassageId
+from .contents import Contents, PassageId, check_not_empty
 from .filters import Where
 from .names import Names
 
@@ -75,11 +75,14 @@ class Change:
         Raises
         ------
         InputError
-            Rows without ids, vectors that are missing or cannot be scored. Without ``replace``, an id that exists is
+            Rows without ids, vectors that are missing or cannot be scored, or a passage without title and text whose
+            vector the encoder is to make. Without ``replace``, an id that exists is
             refused at the commit.
         """
         part = passage_arrays(passages)
         if part["ids"]:
+            if vectors is None and self._base.corpus is not None and self._encoder is not None:
+                check_not_empty(part["texts"], part["ids"])
             own = self._vectors(vectors, "passage.vectors", part["texts"], len(part["ids"]))
             self._rows.passages.append(part if own is None else part | {"passage.vectors": own})
             self._rows.replaced += part["ids"] if replace else []

@@ -44,6 +44,23 @@ def text_to_index(title: str, text: str) -> str:
     return f"{title}\n{text}" if title else text
 
 
+def check_not_empty(texts: Sequence[str], ids: Sequence[Any]) -> None:
+    """Refuse a passage without words, which an encoder has no vector for; ``texts`` are title and text together."""
+    for at, text in enumerate(texts):
+        if not text.strip():
+            raise InputError(
+                f"the passage {ids[at]!r} (row {at}) has neither a title nor a text, and an encoder makes its vector "
+                "from these; give it one, or leave the passage out"
+            )
+
+
+def passage_vectors(encoder: Any, texts: Sequence[str], ids: Sequence[Any]) -> NDArray[np.float32]:
+    """Return an encoder's vectors of passages, each of which must have words."""
+    check_not_empty(texts, ids)
+    vectors: NDArray[np.float32] = encoder.encode_passages(list(texts))
+    return vectors
+
+
 T = TypeVar("T")
 
 

@@ -17,7 +17,7 @@ from ..io.source import Source
 from ..types import EdgeStatements, Facts, TermMatrix
 from ..types.corpus import Metric, Storage
 from .columns import string_arrays
-from .contents import Contents, PassageId
+from .contents import Contents, PassageId, passage_vectors
 from .encoder import EncoderInfo
 from .files import write_file
 from .format import Settings
@@ -224,7 +224,8 @@ class Index(Contents):
         Raises
         ------
         InputError
-            Texts, ids or titles that are not as above, or an encoder that cannot encode them.
+            Texts, ids or titles that are not as above, an encoder that cannot encode them, or a passage without words
+            for it.
 
         Examples
         --------
@@ -242,7 +243,8 @@ class Index(Contents):
         from ..encoders import as_encoder
 
         whole = as_encoder(encoder)
-        return index.with_vectors(whole.encode_passages(index.texts_to_index()), encoder=whole)
+        made = passage_vectors(whole, index.texts_to_index(), index.passage_ids)
+        return index.with_vectors(made, encoder=whole)
 
     @overload
     @classmethod

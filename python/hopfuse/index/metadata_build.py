@@ -199,11 +199,9 @@ def _converted(name: str, column: _Values, where: Callable[[int], str]) -> _Valu
 
 def _refuse(name: str, kind: str, value: Any, where: str, allowed: str) -> NoReturn:
     found = type_of(value)
-    other = f", or build the index with metadata_types={{{name!r}: {found!r}}}" if found else ""
-    if found == "float64" and kind == "int64":
-        other = f", or build the index with metadata_types={{{name!r}: 'float64'}}"
-    elif found == kind:
-        other = ""
+    other = ""
+    if found is not None and found != kind:
+        other = f", or build the index with metadata_types={{{name!r}: {found!r}}} (--metadata-type {name}={found})"
     raise InputError(
         f"{where} has metadata[{name!r}] = {value!r:.80}, and the column is {kind}; it must be {allowed}: "
         f"convert it{other}"

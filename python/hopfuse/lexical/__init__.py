@@ -7,5 +7,6 @@ as those that :meth:`hopfuse.Index.texts_to_index` returns. May import the publi
 from ._tokenizer import Tokenizer, listed_stopwords, snowball_stemmer
 from .bm25 import BM25
 from .fts5 import FTS5
+from .legs import leg_of, words_of
 
-__all__ = ["BM25", "FTS5", "Tokenizer", "listed_stopwords", "snowball_stemmer"]
+__all__ = ["BM25", "FTS5", "Tokenizer", "leg_of", "listed_stopwords", "snowball_stemmer", "words_of"]

@@ -48,7 +48,7 @@ def default(
         return GuidedWalk(index, **collaborators)
     if index.corpus is None and index.graph is None and lexical is None:
         raise InputError(
-            "the index has only texts, and lexical= is not given: build the index with vectors= (and graph=), or pass "
-            "lexical=, such as hopfuse.lexical.FTS5.build(index.texts)"
+            "the index has only texts, and lexical= is not given: pass lexical=hopfuse.lexical.words_of(index), or "
+            "build the index with an encoder's vectors (and a graph)"
         )
     return HybridRRF(index, **collaborators)

@@ -330,6 +330,9 @@ def _vectors(
                 f"{field}[{without[0]}].vector",
                 f"is missing, and the server has no encoder for {snapshot.name}; give it",
             )
+        empty = next((at for at in without if not texts[at].strip()), None)
+        if empty is not None:
+            raise invalid(f"{field}[{empty}]", "has no words for the encoder; give it some, or a vector")
         encoded = snapshot.encoder.encode_passages([texts[at] for at in without])
         for at, made in zip(without, encoded, strict=True):
             vectors[at] = made

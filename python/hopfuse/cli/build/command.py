@@ -15,6 +15,7 @@ from ...encoders import Encoder
 from ...errors import InputError
 from ...extract.extraction import ORDERED
 from ...index.build import PASSAGES
+from ...index.contents import passage_vectors
 from ...index.generations import POINTER
 from ...io.readers import read_table
 from ...io.tables import Table
@@ -230,7 +231,8 @@ def _index_of_tables(
     if encoder is not None:
         plain = Index.build(passages=passages, entities=entities)
         if vectors["vectors"] is None:
-            vectors |= {"vectors": encoder.encode_passages(plain.texts_to_index()), "encoder": encoder}
+            made = passage_vectors(encoder, plain.texts_to_index(), plain.passage_ids)
+            vectors |= {"vectors": made, "encoder": encoder}
         if vectors["entity_vectors"] is None and plain.num_entities:
             vectors["entity_vectors"] = encoder.encode_passages(list(plain.entity_names))
     index = Index.build(

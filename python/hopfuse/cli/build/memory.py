@@ -24,6 +24,7 @@ from ...extract import (
     read_triples,
     similar_pairs,
 )
+from ...index.contents import passage_vectors, text_to_index
 from ...io.tables import Table
 from ..console import note
 from .sources import FACT_READERS, make_word_reader, read_passages, reading_bar
@@ -93,8 +94,8 @@ def index_of_memory(memory: Memory, encoder: Encoder | None, synonyms: Bounds | 
         np.concatenate([short, similar[fresh]]), np.concatenate([np.ones(len(short)), similarities[fresh]]).tolist()
     )
     if options["vectors"] is None:
-        rows = [{"title": title, "text": text} for title, text in zip(memory.titles, memory.texts, strict=True)]
-        options |= {"vectors": encoder.encode_passages(Index.build(passages=rows).texts_to_index()), "encoder": encoder}
+        texts = [text_to_index(title, text) for title, text in zip(memory.titles, memory.texts, strict=True)]
+        options |= {"vectors": passage_vectors(encoder, texts, memory.ids), "encoder": encoder}
     index = memory.index(graph, entity_vectors=vectors, **options)
     _report(memory, {"abbreviated": len(short), "similar": int(fresh.sum())})
     return index

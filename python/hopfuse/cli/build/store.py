@@ -9,6 +9,7 @@ from typing import Any
 from ... import Index
 from ..._validation import counted
 from ...errors import InputError
+from ...index.contents import passage_vectors
 from ...stores import Source, open_source
 from ..filters import read_types
 from ..options import make_encoder
@@ -59,7 +60,7 @@ def save_store(
         if index.dim is not None:
             raise InputError("--encoder is given, but the store's passages have vectors; leave it out")
         model = make_encoder(encoder)
-        return index.with_vectors(model.encode_passages(index.texts_to_index()), encoder=model)
+        return index.with_vectors(passage_vectors(model, index.texts_to_index(), index.passage_ids), encoder=model)
 
     if given["slot"] is None:
         save(build(source))

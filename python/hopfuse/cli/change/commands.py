@@ -16,6 +16,7 @@ from ..._validation import counted
 from ...encoders import Encoder
 from ...errors import InputError
 from ...extract.extraction import ORDERED
+from ...index.contents import check_not_empty, text_to_index
 from ...io.npy import read_npy
 from ...io.readers import read_table
 from ...report import printable
@@ -69,6 +70,9 @@ def add(
         )
     if given is not None:
         Corpus.from_array(given, metric=index.metric)  # refuses a bad row by its number
+    elif index.dim is not None and "id" in table.columns:
+        texts = [text_to_index(row.get("title") or "", row.get("text") or "") for row in rows]
+        check_not_empty(texts, table.columns["id"])
     joined = edges_between(rows, batch) if reader.reads and {"id", "document"} <= set(table.columns) else {}
     with Index.open(directory, writable=True, encoder=model) as live, progress_bar() as progress:
         task = progress.add_task("Replacing passages" if replace else "Adding passages", total=len(rows))

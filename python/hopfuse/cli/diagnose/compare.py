@@ -16,13 +16,14 @@ from ...encoders import Encoder
 from ...errors import InputError
 from ...evaluate import PassageNames, parse_metric, read_run
 from ...io.queries import count_queries
+from ...lexical import words_of
 from ...report import Table, printable, table
 from ..about.info import machine
 from ..evaluate.inputs import gaps, named_files, qrels_files
 from ..evaluate.questions import judged_questions
 from ..files import check_outputs, strict_json, write_all
 from ..options import DIRECTORY, FILE, case_option, encoder_for, encoder_option, index_argument
-from ..recipes import LEGS, threads_option, words_of
+from ..recipes import LEGS, threads_option
 from ..run.queries import QueryInputs
 
 METRICS = "recall@2,recall@5,recall@10,last_hop@5,last_hop@10,full_support@10,mrr,ndcg@10"

@@ -56,7 +56,7 @@ class QueryInputs:
         if self._own:
             return np.stack([query.vector for query in queries if query.vector is not None])
         assert self.encoder is not None
-        texts = [text_of(q, "to be encoded", _INSTEAD) for q in queries]
+        texts = [text_to_encode(q, _INSTEAD) for q in queries]
         return self.encoder.encode_queries(spelled(texts, entities, self._index) if entities else texts)
 
     def entities(self, queries: list[Query]) -> list[Sequence[str | int | Match]]:
@@ -78,6 +78,15 @@ def text_of(query: Query, purpose: str, instead: str = "", *, place: str = "") -
         where = f"{place}: " if place else ""
         raise InputError(f"{where}query {query.id!r} has no text {purpose}; give it 'text'{instead}")
     return query.text
+
+
+def text_to_encode(query: Query, instead: str = "", *, place: str = "") -> str:
+    """Return a query's text for an encoder; refuse one without words, which has no vector."""
+    text = text_of(query, "to be encoded", instead, place=place)
+    if not text.strip():
+        where = f"{place}: " if place else ""
+        raise InputError(f"{where}the text of query {query.id!r} is empty; give it words{instead}, or leave it out")
+    return text
 
 
 def _read_vectors(path: Path, rows: int) -> NDArray[Any]:

@@ -12,9 +12,10 @@ import click
 from ... import Index
 from ...errors import InputError, MissingExtraError
 from ...extract import QuestionMatcher
+from ...lexical import words_of
 from ...recipes import RECIPES
 from ..options import FILE, encoder_for, encoder_option
-from ..recipes import LEGS, threads_option, words_of
+from ..recipes import LEGS, threads_option
 
 if TYPE_CHECKING:
     from ...serve import Collaborators, IndexConfig, ServeConfig

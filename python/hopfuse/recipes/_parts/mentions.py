@@ -44,7 +44,9 @@ def question_mentions(
     """Return the given names, entity numbers or matches of each question, or the matcher's."""
     if entities is None:
         if queries is None or matcher is None:
-            raise InputError("search needs entities=, or queries= and a recipe with a matcher")
+            raise InputError(
+                "search needs entities=, or queries= and a recipe with matcher=hopfuse.extract.QuestionMatcher(index)"
+            )
         return [[_read(mention) for mention in row] for row in matcher.match(list(queries))]
     rows = entities if isinstance(entities, Sequence) and not isinstance(entities, str) else [None]
     if any(isinstance(row, str) or not isinstance(row, Iterable) for row in rows):

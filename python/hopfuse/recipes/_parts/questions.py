@@ -23,9 +23,18 @@ MIN_SEED_WIDTH = 8
 
 def check_texts(queries: Any) -> None:
     """Refuse anything but a sequence of strings."""
-    several = isinstance(queries, Sequence | np.ndarray) and not isinstance(queries, str)
-    if not several or not all(isinstance(q, str) for q in queries):
-        raise InputError("queries must be a sequence of strings; for one question pass [question]")
+    if isinstance(queries, str) or not isinstance(queries, Sequence | np.ndarray):
+        raise InputError(f"queries is a {type(queries).__name__}; it must be a list of strings: [question]")
+    for at, text in enumerate(queries):
+        if not isinstance(text, str):
+            raise InputError(f"question {at} is a {type(text).__name__}; it must be a string")
+
+
+def check_not_empty(queries: Sequence[str]) -> None:
+    """Refuse a question without words, which an encoder has no vector for."""
+    for at, text in enumerate(queries):
+        if not text.strip():
+            raise InputError(f"question {at} is empty, so it has no vector; give it words, or leave it out")
 
 
 def index_encoder(encoder: Any, index: Index) -> Encoder | None:
@@ -54,6 +63,7 @@ def question_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vec
     if vectors is None:
         if queries is None or encoder is None:
             raise InputError("search needs vectors=, or queries= and a recipe with an encoder")
+        check_not_empty(queries)
         vectors = encoder.encode_queries(list(queries))
     array = np.atleast_2d(to_numpy(vectors, "vectors"))
     if queries is not None and len(queries) != len(array):

@@ -327,7 +327,7 @@ class PolicyRAG(FrozenRecipe):
         known = self._known
         compared = known.entities is not None or known.fact_vectors is not None
         needed = compared or (self.config.reads_vectors and vectors is None)
-        own = self.encoder.encode_queries(list(queries)) if needed and self.encoder is not None else None
+        own = question_vectors(self.encoder, queries, None) if needed and self.encoder is not None else None
         if corpus is None or not self.config.reads_vectors:
             return own, None
         return own, question_vectors(None, queries, own if vectors is None else vectors)

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...errors import InputError, StoreError
 from ...index import Index, LiveIndex
+from ...index.contents import passage_vectors
 from ..applying import KnownRows, apply_changes
 from ..touched import Changes, Touched
 from .changed_rows import condition_of, note_rows
@@ -233,7 +234,8 @@ class PostgresFollower:
                 raise InputError(
                     "the index has vectors of an encoder, and its tables have none; give encoder= (--encoder)"
                 )
-            index = index.with_vectors(self._encoder.encode_passages(index.texts_to_index()), encoder=old.encoder)
+            made = passage_vectors(self._encoder, index.texts_to_index(), index.passage_ids)
+            index = index.with_vectors(made, encoder=old.encoder)
         if old.lexical is not None:
             from ...lexical import BM25
 
