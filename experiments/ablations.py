@@ -26,7 +26,7 @@ from hopfuse.extract import Gazetteer
 from bench.markdown import table
 
 from . import side_by_side
-from .folders import asked, load_index
+from .folders import add_data_option, asked, load_index
 
 FOLDERS = ("hotpotqa", "musique-openie")
 CANDIDATES = (10, 20)  # facts for the gate
@@ -194,7 +194,7 @@ questions.
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.ablations", description=__doc__)
-    parser.add_argument("--data", type=Path, default=side_by_side.ROOT.parent / "shared" / "data")
+    add_data_option(parser)
     args = parser.parse_args()
     if not any((args.data / name).is_dir() for name in FOLDERS):
         parser.error(f"{args.data} has none of the folders {', '.join(FOLDERS)}; give --data")

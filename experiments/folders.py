@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,14 @@ import hopfuse as hf
 import numpy as np
 from hopfuse.encoders import Encoder
 from hopfuse.lexical import BM25
+
+#: The folder that contains the question folders, unless ``--data`` is given.
+DATA = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+
+
+def add_data_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--data``, the folder that contains the question folders."""
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of question folders [default: HOPFUSE_DATA]")
 
 
 def read_tsv(path: Path) -> Iterator[list[str]]:

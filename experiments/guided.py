@@ -27,7 +27,7 @@ from bench.markdown import table
 from examples.atlas import build_atlas
 from examples.atlas.data import atlas_data
 
-from .folders import asked, load_index, read_lines
+from .folders import add_data_option, asked, load_index, read_lines
 from .side_by_side import ROOT
 from .similarity import vectors_of
 
@@ -279,7 +279,7 @@ WordLlama's.
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.guided", description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
+    add_data_option(parser)
     parser.add_argument(
         "--newcomers", action="store_true", help="only the atlas's questions; keep the folders' results"
     )

@@ -29,6 +29,8 @@ from numpy.typing import NDArray
 from bench.machine import commit, machine
 from bench.markdown import table
 
+from .folders import add_data_option
+
 METRICS = ("recall@10", "hit@10", "mrr", "ndcg@10")
 HOPS = (1, 2, 3)
 SPEED = Path(__file__).parent / "results" / "metaqa-speed.json"
@@ -236,9 +238,8 @@ this section.
 
 
 def main() -> None:
-    root = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(prog="python -m experiments.metaqa", description=__doc__)
-    parser.add_argument("--data", type=Path, default=root.parent / "shared" / "data", help="folder that has metaqa")
+    add_data_option(parser)
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="questions of each number of hops")
     parser.add_argument("--speed", action="store_true", help=f"time batches of 32, and write {SPEED.name}")
     args = parser.parse_args()

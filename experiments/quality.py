@@ -18,7 +18,7 @@ from hopfuse.lexical import BM25, FTS5
 from bench.markdown import table
 
 from . import guided, metaqa, side_by_side, similarity, tuned
-from .folders import asked, load_index, questions_of
+from .folders import add_data_option, asked, load_index, questions_of
 
 METRICS = ("recall@5", "last_hop@5", "last_hop@10", "full_support@10", "mrr", "ndcg@10")
 HYBRID, CONVEX, POLICY = "hybrid rrf", "hybrid convex", "policy rag"
@@ -160,10 +160,10 @@ is very strong, it is ahead of the walk by itself by 4.9 points with words and b
 graph are missing: it runs on any of the three. The graph of `SpacyReader` is as good as the folder's on hotpotqa, and
 better on the other two. Without extracted entities, a graph of words (`hopfuse build --reader words`) needs no model
 beyond the encoder: without BM25, `GuidedWalk` is one point behind the folder's graph on hotpotqa, and far behind on the
-other two. BM25 adds nothing there, and costs eight points on 2wiki-dev300. Use `PolicyRAG` if people need to edit the
-rules, and every step must be explained. `TripleHybrid` ranks entities, not passages. `HybridRRF` with
-`fusion="convex"`, which is not the default, is behind RRF everywhere, and behind the walk on all sets but hotpotqa.
-[Research](guides/research.md) has the command for a single set.
+other two. Over such a graph, BM25 helps on hotpotqa by one point, and costs eight on 2wiki-dev300. Use `PolicyRAG` if
+people need to edit the rules, and every step must be explained. `TripleHybrid` ranks entities, not passages.
+`HybridRRF` with `fusion="convex"`, which is not the default, is behind RRF over the folders' graphs, and behind the
+walk there on all sets but hotpotqa. [Research](guides/research.md) has the command for a single set.
 
 """
 
@@ -197,7 +197,7 @@ Metrics of the last hop count the questions whose hop order is known.
 def main() -> None:
     root = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(prog="python -m experiments.quality", description=__doc__)
-    parser.add_argument("--data", type=Path, default=root.parent / "shared" / "data", help="folder of question folders")
+    add_data_option(parser)
     parser.add_argument("--out", type=Path, default=root / "docs" / "quality.md")
     args = parser.parse_args()
     absent = [name for name in FOLDERS if not (args.data / name).is_dir()]

@@ -27,7 +27,7 @@ from scipy import sparse
 
 from bench.markdown import table
 
-from .folders import read_lines, read_tsv
+from .folders import add_data_option, read_lines, read_tsv
 from .walks import guided_walk, potentials
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -406,7 +406,7 @@ These data have no conversations: `sequence` edges are tested on written example
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.readers", description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
+    add_data_option(parser)
     parser.add_argument("--cache", type=Path, help="folder to cache spaCy's results in")
     parser.add_argument("--only", action="append", metavar="ARM", help="measure this graph, keep the other results")
     parser.add_argument("--page-only", action="store_true", help="only write the page, from recorded results")

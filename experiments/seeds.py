@@ -26,8 +26,7 @@ from bench.markdown import table
 from examples.atlas import build_atlas
 from examples.atlas.data import atlas_data
 
-from . import side_by_side
-from .folders import asked, read_lines, read_tsv
+from .folders import add_data_option, asked, read_lines, read_tsv
 from .seed_questions import MANNERS, seed_questions
 
 FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300")
@@ -133,7 +132,7 @@ def matchers_of(index: hf.Index) -> Mapping[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.seeds", description=__doc__)
-    parser.add_argument("--data", type=Path, default=side_by_side.ROOT.parent / "shared" / "data")
+    add_data_option(parser)
     parser.add_argument("--half", choices=SPLITS, default="all", help="by the MD5 hash of a question's id, or its text")
     args = parser.parse_args()
     rows = atlas_rows(args.half)

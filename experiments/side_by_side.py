@@ -27,6 +27,7 @@ from bench.machine import commit
 from bench.markdown import table
 
 from . import metaqa_files
+from .folders import add_data_option
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "experiments" / "results" / "side-by-side.json"
@@ -158,7 +159,7 @@ def section(results: Path = RESULTS) -> str:
             _means(rows),
             _LOSSES,
             table(["set", "graph", "recipe", "best leg", "difference", "95 %"], losses),
-            *([f"Left out: {'; '.join(left)}.\n"] if left else []),
+            *([f"Left out of some graphs: {'; '.join(left)}.\n"] if left else []),
         ]
     )
 
@@ -184,11 +185,11 @@ def _losses(name: str, graph: str, found: Mapping[str, Any]) -> list[list[str]]:
     return made
 
 
-_HEAD = """Written by `python -m experiments.side_by_side`, which builds indexes with `hopfuse build` and runs
+_HEAD = """Measured by `python -m experiments.side_by_side`, which builds indexes with `hopfuse build` and runs
 `hopfuse compare` on them, with every leg and every recipe's defaults. Figures are percentages over the test halves
 (by the MD5 hash of a question's id: {sizes} questions). Defaults were chosen on the other halves. However, those of
 GuidedWalk, PhaseGraph and PolicyRAG were chosen after figures of the test halves had been seen two or three times, so
-a new set should confirm them. Metrics of the last hop are shares of its passages, over the questions whose hop order
+a new set should confirm those. Metrics of the last hop are shares of its passages, over the questions whose hop order
 is known. *graph* is the folder's own, with the question entities of the folder, or that of `hopfuse build --reader`,
 with names found in the questions. Passages and questions have the folders' all-MiniLM-L6-v2 vectors, entities and
 facts WordLlama's. metaqa has only WordLlama's vectors, a passage about each entity with the first facts that name it,
@@ -213,18 +214,19 @@ than the other and has the same weight. `hybrid-convex` is an option, not a defa
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.side_by_side", description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
+    add_data_option(parser)
     parser.add_argument("--set", dest="sets", action="append", choices=FOLDERS, help="only this set; may be repeated")
     parser.add_argument(
         "--graph", dest="graphs", action="append", choices=GRAPHS, help="only this graph; may be repeated"
     )
     parser.add_argument("--work", type=Path, help="folder that keeps the indexes; existing ones are reused")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="file of results, to which these are added")
     args = parser.parse_args()
     sets: Sequence[str] = args.sets or FOLDERS
     for name in sets:
         if not (args.data / name).is_dir():
             parser.error(f"{args.data} has no folder {name}; give --data")
-    numbers = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    numbers = json.loads(args.out.read_text(encoding="utf-8")) if args.out.exists() else {}
     rows = []
     for name in sets:
         for graph in args.graphs or GRAPHS:
@@ -234,8 +236,8 @@ def main() -> None:
                     work.mkdir(parents=True, exist_ok=True)
                     numbers.setdefault(name, {})[graph] = run(args.data / name, graph, work)
                     rows += _rows(name, graph, numbers[name][graph])
-                RESULTS.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
-    print(f"\nThe test half, as in docs/quality.md:\n\n{_means(rows)}")
+                args.out.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+    print(f"\nThe test half, as in docs/quality.md:\n\n{_means(rows)}\nWrote {args.out}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 
 from bench.markdown import table
 
-from .folders import read_lines, read_tsv
+from .folders import add_data_option, read_lines, read_tsv
 from .walks import guided_walk, potentials
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -258,7 +258,7 @@ places change no bit, and a single passage far above all others does not change 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.similarity", description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
+    add_data_option(parser)
     args = parser.parse_args()
     encoder = WordLlamaEncoder()
     measured: dict[str, dict[str, Measured]] = {}

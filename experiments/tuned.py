@@ -27,7 +27,7 @@ from hopfuse.recipes import GuidedWalk, PhaseGraphConfig, Policy
 
 from bench.markdown import table
 
-from .folders import asked, load_index, questions_of
+from .folders import add_data_option, asked, load_index, questions_of
 from .side_by_side import ROOT
 
 RESULTS = ROOT / "experiments" / "results" / "tuned.json"
@@ -374,7 +374,7 @@ lexical list in the hits, too. Its options without words are the same; they were
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.tuned", description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
+    add_data_option(parser)
     parser.add_argument("--recipe", action="append", choices=tuple(GRIDS), help="only this one; may be repeated")
     args = parser.parse_args()
     absent = [name for name in FOLDERS if not (args.data / name).is_dir()]

@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.machine import ROOT
 
+from ..folders import add_data_option
 from ..quality import FOLDERS
 
 RESULTS = ROOT / "experiments" / "results" / "fusion.json"
@@ -19,7 +20,7 @@ DIGITS = 6
 
 def add_data(parser: argparse.ArgumentParser) -> None:
     """Add the option ``--data``."""
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of question folders")
+    add_data_option(parser)
 
 
 def folders_of(data: Path, parser: argparse.ArgumentParser) -> list[Path]:

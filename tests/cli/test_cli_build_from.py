@@ -43,6 +43,15 @@ def test_openie_becomes_an_index(openie, tmp_path):
     assert index.facts.passages.tolist() == [0, 1]
 
 
+def test_a_folder_with_openie_results_alone_is_named(openie, tmp_path):
+    folder = tmp_path / "outputs"
+    folder.mkdir()
+    openie.rename(folder / "openie_results_ner_model.json")
+    line = refused("build", "--from", folder, "--out", tmp_path / "index")
+    assert "has HippoRAG's openie_results_ner_model.json, but no folder of a model with vectors" in line
+    assert hopfuse("build", "--from", folder / "openie_results_ner_model.json", "--out", tmp_path / "index")
+
+
 def test_synonyms_need_an_encoder_and_join_similar_names(openie, tmp_path):
     pytest.importorskip("wordllama")
     args = ("build", "--from", openie, "--encoder", "wordllama:64", "--synonyms", "0.99", "--lexical")

@@ -155,5 +155,5 @@ def test_names_are_read_by_the_reader_that_is_named(tmp_path, capsys, output_of,
     write_jsonl(tmp_path / "new.jsonl", [{"id": "c", "text": "Ada met Byron."}])
     with pytest.raises(SystemExit):
         hf.cli.main(["add", str(tmp_path / "index"), str(new)])
-    assert "The index has 2 entities, but none are read from these passages: see --reader" in capsys.readouterr().err
+    assert "The index has 2 entities, but none is read from these passages: see --reader" in capsys.readouterr().err
     assert hf.Index.open(tmp_path / "index").passage_frequency.tolist() == [2, 1]

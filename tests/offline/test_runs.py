@@ -54,12 +54,13 @@ def test_what_is_there_is_not_made_again(whole) -> None:
     assert run(whole.path, open_broken).parts == 0, "nothing is scored where nothing is missing"
 
 
-def test_a_worker_that_is_killed_is_replaced(whole, planned, tmp_path) -> None:
+def test_a_worker_that_is_killed_is_replaced(whole, planned, tmp_path, caplog) -> None:
     deaths = tmp_path / "deaths"
     deaths.mkdir()
     folder = planned("dying", folder=str(deaths), times=2, row=20)
     made = run(folder.path, open_dying, workers=2)
     assert (made.parts, made.replaced) == (10, 2)
+    assert [line.endswith("with exit code -9; another replaces it") for line in caplog.messages] == [True, True]
     out = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     merge(folder.path, out[0])
     merge(whole.path, out[1])

@@ -134,13 +134,22 @@ def test_the_command_makes_a_key_for_the_configuration():
     assert tomllib.loads(done.stdout)["keys"]["team"]["rights"] == ["read"]
 
 
+def test_every_name_that_is_allowed_makes_a_valid_configuration():
+    make = [sys.executable, "-m", "hopfuse", "serve", "key"]
+    done = subprocess.run([*make, "a.b"], capture_output=True, text=True)
+    assert list(tomllib.loads(done.stdout)["keys"]) == ["a.b"]
+    done = subprocess.run([*make, 'a"b'], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the name of the key is 'a\"b'; a name has 1 to 64 of A-Z" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("key", "says"),
     [
         ({"sha256": "0"}, "sha256"),
         ({"sha256": "0" * 64, "rights": ["root"]}, "rights"),
         ({"sha256": "0" * 64, "indexes": ["nope"]}, "there are: cities"),
-        ({"sha256": "0" * 64, "filter": {"nope": 1}}, "nope"),
+        ({"sha256": "0" * 64, "filter": {"nope": 1}}, "the filter of the key 'team': there is no column 'nope'"),
     ],
 )
 def test_a_wrong_key_is_refused_before_anything_listens(path, key, says):

@@ -11,7 +11,7 @@ ONE = '[indexes.wiki]\npath = "there"\n'
         ("port = ", "not valid TOML"),
         ("", "missing required field `indexes`"),
         ("[indexes]\n", "no index"),
-        (ONE + "paths = 1\n", "wrong at `indexes[...]`: object contains unknown field `paths`; allowed: path, recipe"),
+        (ONE + "paths = 1\n", "wrong at `indexes.wiki`: object contains unknown field `paths`; allowed: path, recipe"),
         ("port = 70000\n" + ONE, "`port`"),
         ("port = true\n" + ONE, "`port`"),
         (ONE + "[limits]\nk = 0\n", "`limits.k`"),
@@ -24,6 +24,11 @@ ONE = '[indexes.wiki]\npath = "there"\n'
         ),
         ('[indexes."a b"]\npath = "x"\n', "matching regex"),
         ('host = "0.0.0.0"\n' + ONE, "others can reach"),
+        (
+            ONE + f'[keys.a]\nsha256 = "{"0" * 64}"\n[keys.b]\nsha256 = "{"0" * 64}"\nrights = ["reed"]\n',
+            "wrong at `keys.b.rights[0]`: invalid enum value 'reed'; allowed: read, write, admin",
+        ),
+        (ONE + '[log]\nformat = "xml"\n', "wrong at `log.format`: invalid enum value 'xml'; allowed: plain, json"),
     ],
 )
 def test_a_wrong_configuration_is_refused_by_key(text, says):

@@ -58,7 +58,10 @@ class Folder:
         try:
             text = (self.path / PLAN).read_bytes()
         except OSError:
-            raise InputError(f"{self.path} holds no plan; hopfuse score plan makes one") from None
+            raise InputError(
+                f"{self.path} holds no plan; hopfuse score plan makes one (hopfuse score alone keeps only its result, "
+                "and checks it with --verify N before it removes the parts)"
+            ) from None
         return Plan.from_json(text, str(self.path / PLAN))
 
     @cached_property
@@ -235,8 +238,8 @@ class Folder:
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"part {number} of {self.path} cannot be written: {error.strerror}; free disk space and run again: the "
-                "finished parts stay",
+                f"part {number} of {self.path} cannot be written: {error.strerror}; make room or allow it, and run "
+                "again: the finished parts stay",
             ) from error
 
     def remove(self) -> None:

@@ -85,8 +85,8 @@ def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> Merged:
             except OSError as error:
                 raise OSError(
                     error.errno,
-                    f"{out} cannot be written: {error.strerror or error}; free disk space and merge again: the parts "
-                    "stay",
+                    f"{out} cannot be written: {error.strerror or error}; make room or choose another place, and merge "
+                    "again: the parts stay",
                 ) from error
     return Merged(sum(one.rows for one in found), sum(one.empty for one in found), len(found))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -19,6 +20,8 @@ from .. import errors
 from ..errors import HopfuseError
 from .folder import Folder
 from .scoring import OpenScorer, PartMaker
+
+_log = logging.getLogger(__name__)
 
 #: Deaths of workers at the same part, or before their first part, after which a run fails.
 MOST_DEATHS = 5
@@ -99,6 +102,8 @@ class Workers:
         self._deaths[worker.part] += 1
         if worker.part is not None:
             waiting.appendleft(worker.part)
+        at = "before its first part" if worker.part is None else f"at part {worker.part}"
+        _log.warning("a worker died %s, with exit code %s; another replaces it", at, worker.process.exitcode)
         if self._deaths[worker.part] >= MOST_DEATHS:
             where = "before their first part" if worker.part is None else f"at part {worker.part}"
             raise HopfuseError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import tomllib
 from collections.abc import Mapping
 from itertools import permutations
@@ -15,7 +16,8 @@ from ..errors import InputError
 from ..io.files import read_text
 from .errors import with_names
 
-Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+NAME = re.compile(r"^[A-Za-z0-9_.-]{1,64}$")
+Name = Annotated[str, msgspec.Meta(pattern=NAME.pattern)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
 
@@ -184,6 +186,18 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 _TABLES = {"indexes": IndexConfig, "keys": KeyConfig, "limits": Limits, "log": LogConfig}
 
 
+def _named(found: Mapping[str, Any], place: str) -> str:
+    """Return a place with the name of the index or key that is wrong, which msgspec leaves out."""
+    table, _, rest = place.partition("[...]")
+    if rest is not None and table in ("indexes", "keys"):
+        for name, given in found[table].items():
+            try:
+                msgspec.convert(given, _TABLES[table])
+            except msgspec.ValidationError:
+                return f"{table}.{name}{rest}"
+    return place
+
+
 class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole configuration.
 
@@ -257,13 +271,17 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             found = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"the configuration is not valid TOML: {error}") from None
+        found |= changes or {}
         try:
-            config = msgspec.convert({**found, **(changes or {})}, cls)
+            config = msgspec.convert(found, cls)
         except msgspec.ValidationError as error:
             message, _, where = str(error).partition(" - at `$")
             place = where.rstrip("`").lstrip(".")
-            said = with_names(message, _TABLES.get(place.partition("[")[0], cls))
-            raise InputError(f"the configuration is wrong{f' at `{place}`' if place else ''}: {said}") from None
+            kind = _TABLES.get(place.partition("[")[0].partition(".")[0], cls)
+            said = with_names(message, kind, place)
+            raise InputError(
+                f"the configuration is wrong{f' at `{_named(found, place)}`' if place else ''}: {said}"
+            ) from None
         return config.check()
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 
 class RefusalError(Exception):
@@ -36,11 +36,26 @@ class RefusalError(Exception):
         return {"error": error if self.field is None else {**error, "field": self.field}}
 
 
-def with_names(message: str, body: type | None) -> str:
-    """Return msgspec's message, in lower case; of an unknown field with the names that the type has."""
+def with_names(message: str, body: type | None, place: str = "") -> str:
+    """Return msgspec's message, in lower case, with what is allowed: the type's fields, or the values of a field.
+
+    ``place`` ends with the field's name, such as ``keys[...].rights[0]``.
+    """
     names: tuple[str, ...] = getattr(body, "__struct_fields__", ())
-    allowed = f"; allowed: {', '.join(names)}" if names and "contains unknown field" in message else ""
+    if "nvalid enum value" in message:
+        field = place.rpartition(".")[2].partition("[")[0]
+        names = _literals(get_type_hints(body).get(field)) if field in names else ()
+    elif "contains unknown field" not in message:
+        names = ()
+    allowed = f"; allowed: {', '.join(names)}" if names else ""
     return f"{message[:1].lower()}{message[1:]}{allowed}"
+
+
+def _literals(kind: Any) -> tuple[str, ...]:
+    """Return the strings that a type allows."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    return next((found for inner in get_args(kind) if (found := _literals(inner))), ())
 
 
 def invalid(field: str, message: str) -> RefusalError:

@@ -190,7 +190,12 @@ class Snapshot:
         InputError
             The key's filter names a column that the index does not have.
         """
-        return None if principal.where is None else self.index.mask(principal.where)
+        if principal.where is None:
+            return None
+        try:
+            return self.index.mask(principal.where)
+        except InputError as error:
+            raise InputError(f"the filter of the key {principal.name!r}: {error}") from None
 
     def rows(self, allow: Sequence[Any] | Mapping[str, Any] | None, principal: Principal, field: str) -> Any:
         """Return the ascending rows allowed by a query's own filter and its key's; None for all.

@@ -27,7 +27,7 @@ from ..console import note
 from ..filters import read_types
 from ..options import DIRECTORY, FILE, encoder_option, make_encoder
 from .conflicts import check_conflicts, save_with_conflicts
-from .hipporag import check_folder, index_of_folder, is_folder
+from .hipporag import check_folder, index_of_folder, is_folder, refuse_results_alone
 from .memory import index_of_memory, read_bounds, read_memory
 from .sources import FACT_READERS, check_reader, read_aliases, read_nodes, reader_options
 from .store import check_files, check_store, save_store
@@ -152,6 +152,7 @@ def build(
         _save(index_of_folder(origin, synonyms, given), lexical, out)
         return
     if origin is not None and is_place(origin):
+        refuse_results_alone(origin)
         check_store(passages, synonyms, conflicts, given)
         check_directory(out, overwrite)
         save_store(origin, encoder, given, out, lambda index: _save(index, lexical, out))

@@ -12,7 +12,17 @@ from ...errors import InputError
 from .memory import read_bounds
 from .store import FILE_OPTIONS, QUERY_OPTIONS
 
-__all__ = ["check_folder", "index_of_folder", "is_folder"]
+__all__ = ["check_folder", "index_of_folder", "is_folder", "refuse_results_alone"]
+
+
+def refuse_results_alone(folder: str) -> None:
+    """Refuse a folder that has HippoRAG's OpenIE results, but no vectors of a model."""
+    found = sorted(Path(folder).glob("openie_results_ner_*.json")) if Path(folder).is_dir() else []
+    if found:
+        raise InputError(
+            f"{folder} has HippoRAG's {found[0].name}, but no folder of a model with vectors; let HippoRAG index "
+            f"first, or give the file: --from {found[0]} --encoder ..."
+        )
 
 
 def check_folder(passages: Path | None, conflicts: Path | None, encoder: str | None, given: Mapping[str, Any]) -> None:

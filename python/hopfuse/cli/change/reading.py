@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ... import Index
+from ..._validation import counted
 from ...errors import InputError
 from ...extract import Extraction, Memory, WordReader, build_memory
 from ..build.sources import check_reader, make_fact_reader
@@ -27,7 +28,7 @@ class PassageReader:
                 "index with --reader"
             )
         if names and index.graph is not None and not given["readers"]:
-            note(f"The index has {names:,} entities, but none are read from these passages: see --reader")
+            note(f"The index has {counted(names, 'entity')}, but none is read from these passages: see --reader")
         self._facts = make_fact_reader(given) if given["readers"] else None
         self._words = None if index.words is None else WordReader.like(index.words)
 

@@ -27,7 +27,7 @@ from .scorer import EXTRAS, open_scorer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-folder_argument = click.argument("folder", type=DIRECTORY)
+folder_argument = click.argument("folder", type=click.Path(path_type=Path))
 chunk_option = click.option(
     "--chunk", type=click.IntRange(min=1), default=256, show_default=True, help="Queries per search."
 )
@@ -202,7 +202,7 @@ def score(
     type=click.Choice(("jsonl", "parquet")),
     default="jsonl",
     show_default=True,
-    help="Format of the parts; either can be merged into any format of --out.",
+    help="Format of the parts: .jsonl is merged from jsonl, .parquet from parquet, the others from either.",
 )
 def plan(directory: Path, queries: Path, folder: Path, kind: str, part_rows: int | None, **options: Any) -> None:
     """Check all rows, and write a plan that any number of processes can run."""
@@ -322,7 +322,12 @@ def _made(folder: Folder, parts: Sequence[int], opening: Any, runner: Callable[.
             done = True
             bar.advance(task, rows)
 
-        return runner(folder.path, opening, progress=progress, **how)
+        try:
+            return runner(folder.path, opening, progress=progress, **how)
+        except KeyboardInterrupt:
+            if folder.path.exists():
+                note("Stopped. The finished parts are kept: the same command goes on from them")
+            raise
 
 
 def _verified(folder: Folder, opening: Any, sample: int, threads: int | None, chunk: int) -> list[int]:
@@ -349,9 +354,9 @@ def _summary(made: Made, merged: Merged, out: Path, seconds: float) -> str:
     kept = merged.parts - made.parts
     parts = counted(merged.parts, "part") + (f", {kept:,} of them kept from before" if kept else "")
     workers = f"; replaced {counted(made.replaced, 'worker')} that died" if made.replaced else ""
-    empty = counted(merged.empty, "query")
+    empty, place = counted(merged.empty, "query"), "standard output" if out == STDOUT else out
     return (
-        f"Scored {counted(merged.rows, 'query')} into {out}{_rate(made, seconds)}: {parts}; {empty} without a "
+        f"Scored {counted(merged.rows, 'query')} into {place}{_rate(made, seconds)}: {parts}; {empty} without a "
         f"hit{workers}; at most {_peak() / 1e6:,.0f} MB of memory in a process"
     )
 
