@@ -188,8 +188,8 @@ _TABLES = {"indexes": IndexConfig, "keys": KeyConfig, "limits": Limits, "log": L
 
 def _named(found: Mapping[str, Any], place: str) -> str:
     """Return a place with the name of the index or key that is wrong, which msgspec leaves out."""
-    table, _, rest = place.partition("[...]")
-    if rest is not None and table in ("indexes", "keys"):
+    table, named, rest = place.partition("[...]")
+    if named:
         for name, given in found[table].items():
             try:
                 msgspec.convert(given, _TABLES[table])
