@@ -16,12 +16,12 @@ from hopfuse.encoders import Encoder
 from hopfuse.lexical import BM25
 
 #: The folder that contains the question folders, unless ``--data`` is given.
-DATA = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("HOPFUSE_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
 
 def add_data_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--data``, the folder that contains the question folders."""
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of question folders [default: HOPFUSE_DATA]")
+    parser.add_argument("--data", type=Path, default=DATA, help=f"folder of question folders [default: {DATA}]")
 
 
 def read_tsv(path: Path) -> Iterator[list[str]]:

@@ -226,6 +226,8 @@ def main() -> None:
     for name in sets:
         if not (args.data / name).is_dir():
             parser.error(f"{args.data} has no folder {name}; give --data")
+    if not args.out.resolve().parent.is_dir():
+        parser.error(f"--out is {args.out}, whose folder does not exist")
     numbers = json.loads(args.out.read_text(encoding="utf-8")) if args.out.exists() else {}
     rows = []
     for name in sets:

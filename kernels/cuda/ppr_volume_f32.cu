@@ -17,9 +17,11 @@ HOPFUSE_DEVICE double volume_term(const Scales& scales, int64_t row, int lane) {
 template <int L>
 HOPFUSE_DEVICE Measured volume_of_tile(const Scales& scales, const double* anchor, const TileRange& rows, int lane) {
     double sum = 0.0, largest = 0.0;
+    const bool counts = anchor == nullptr;
+    const double grain = counts ? 0.0 : anchor[lane];
     for (int64_t row = rows.first; row < rows.last; ++row) {
         const double term = volume_term<L>(scales, row, lane);
-        sum = sum + (anchor == nullptr ? (term > 0.0 ? 1.0 : 0.0) : to_grain(term, anchor[lane]));
+        sum = sum + (counts ? (term > 0.0 ? 1.0 : 0.0) : to_grain(term, grain));
         largest = term > largest ? term : largest;
     }
     return Measured{sum, largest};

@@ -85,7 +85,7 @@ def test_labels_of_the_reader_have_bounds_of_their_own(tmp_path):
     args = ("build", passages, "--reader", "spacy", "--encoder", "wordllama:64", "--out", tmp_path / "index")
 
     def joined(bounds):
-        hopfuse(*args, "--synonyms", bounds)
+        hopfuse(*args, "--overwrite", "--synonyms", bounds)
         return Index.open(tmp_path / "index").info()["graph"]["edge_types"].get("synonym", 0)
 
     everything, least = similar_pairs(vectors, 0.0), {"PERSON": 0.0, "*": 1.0}

@@ -72,7 +72,7 @@ def test_ids_may_be_integers(folder, output_of, refused_here):
         (["add", "index", "again.jsonl", "--vectors", "new.npy"], "again.jsonl, line 1: a passage"),
         (
             ["add", "index", "again.jsonl", "--vectors", "new.npy"],
-            "give another id, or replace=True (--replace) to replace",
+            "give another id, or replace the passage: replace=True",
         ),
         (["delete", "index", "p9"], "no passage with the id 'p9' in the index"),
     ],

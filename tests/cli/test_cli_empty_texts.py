@@ -12,16 +12,20 @@ from cli.cli_files import write_jsonl
 from hopfuse.errors import InputError
 from hopfuse.recipes import HybridRRF
 
-pytest.importorskip("wordllama", reason="the command line's encoder is WordLlama (extra demo)")
-
-ROWS = [{"id": "a", "text": "A river."}, {"id": "b", "text": " \n"}, {"id": "c", "title": "Sea", "text": ""}]
-NO_WORDS = "the passage 'b' (row 1) has neither a title nor a text, and an encoder makes its vector from these"
+ROWS = [{"id": "a", "text": "A river."}, {"id": "b", "text": ""}, {"id": "c", "title": "Sea", "text": ""}]
+NO_WORDS = "the passage 'b' has words in neither its title nor its text, so the encoder has no vector for it"
+CLI = "the command line's encoder is WordLlama (extra demo)"
 
 
 class Lengths:
-    """Encodes a text as its length and 1, so that empty texts have vectors too."""
+    """Encodes a text as its length and 1; refuses texts without words if ``strict``."""
+
+    def __init__(self, strict: bool = True) -> None:
+        self._strict = strict
 
     def encode_queries(self, texts: list[str]) -> Any:
+        if self._strict and not all(text.strip() for text in texts):
+            raise InputError("a text is empty")
         return np.array([[len(text), 1] for text in texts], np.float32)
 
     encode_passages = encode_queries
@@ -33,6 +37,7 @@ def test_a_passage_without_words_is_named() -> None:
     assert NO_WORDS in str(refused.value)
     assert hf.Index.from_texts([ROWS[0], ROWS[2]], encoder=Lengths()).num_passages == 2  # a title is enough
     assert hf.Index.from_texts(ROWS).num_passages == 3  # nothing is encoded
+    assert hf.Index.from_texts(ROWS, encoder=Lengths(strict=False)).vectors[1].tolist() == [0.0, 1.0]
 
 
 def test_a_change_with_a_passage_without_words_is_refused_before_anything_is_added(tmp_path: Path) -> None:
@@ -40,17 +45,20 @@ def test_a_change_with_a_passage_without_words_is_refused_before_anything_is_add
     with hf.Index.open(tmp_path / "index", writable=True, encoder=Lengths()) as live:
         with pytest.raises(InputError) as refused, live.change() as change:
             change.add_passages([{"id": "d", "text": "The sea."}, {"id": "e", "text": ""}])
-        assert "the passage 'e' (row 1)" in str(refused.value)
+        assert "the passage 'e' has words in neither" in str(refused.value)
         assert live.refresh().num_passages == 1
 
 
 def test_the_command_line_names_it_too(tmp_path: Path, output_of: Any, refused_here: Any) -> None:
+    pytest.importorskip("wordllama", reason=CLI)
     rows = write_jsonl(tmp_path / "rows.jsonl", ROWS)
     out = ("--encoder", "wordllama", "--out", tmp_path / "index")
     assert NO_WORDS in refused_here("build", rows, *out)
     assert NO_WORDS in refused_here("build", rows, "--reader", "words", *out)
     output_of("build", write_jsonl(tmp_path / "some.jsonl", [{"id": "z", "text": "The sea."}]), *out)
     assert NO_WORDS in refused_here("add", tmp_path / "index", rows, "--batch", 1)
+    odd = write_jsonl(tmp_path / "odd.jsonl", [{"id": "d", "text": 5}])
+    assert f"{odd}, line 1 has text = '5'; it must be a string" in refused_here("add", tmp_path / "index", odd)
     assert hf.Index.open(tmp_path / "index").num_passages == 1
 
 
@@ -58,18 +66,20 @@ def test_the_command_line_names_it_too(tmp_path: Path, output_of: Any, refused_h
 def test_a_question_without_words_is_named(text: str) -> None:
     index = hf.Index.from_texts(ROWS[:1], encoder=Lengths())
     recipe = HybridRRF(index, encoder=Lengths())
-    with pytest.raises(InputError, match="question 1 is empty, so it has no vector; give it words, or leave it out"):
+    with pytest.raises(InputError, match="question 1 is empty, and the encoder has no vector for it; give it words"):
         recipe.search(["What river?", text])
+    assert len(HybridRRF(index, encoder=Lengths(strict=False)).search(["What river?", text])) == 2
     assert len(recipe.search(["What river?", text], vectors=[[1.0, 0.0], [0.0, 1.0]])) == 2
-    with pytest.raises(InputError, match="question 1 is a int; it must be a string"):
+    with pytest.raises(InputError, match="question 1 has the type int; it must be a string"):
         recipe.search(["What river?", 5])  # type: ignore[list-item]
 
 
 def test_a_query_without_words_is_named_before_any_is_scored(tmp_path: Path, refused_here: Any) -> None:
+    pytest.importorskip("wordllama", reason=CLI)
     hf.Index.from_texts(ROWS[:1], encoder=hf.encoders.WordLlamaEncoder()).save(tmp_path / "index")
-    queries = write_jsonl(tmp_path / "queries.jsonl", [{"text": "What river?"}] * 300 + [{"id": "q", "text": "  "}])
+    queries = write_jsonl(tmp_path / "queries.jsonl", [{"text": "What river?"}] * 300 + [{"id": "q", "text": ""}])
     line = refused_here("score", tmp_path / "index", "--queries", queries, "--out", tmp_path / "out.jsonl")
-    assert f"{queries}, line 301: the text of query 'q' is empty; give it words" in line
+    assert f"{queries}, line 301: the text of query 'q' is empty, and the encoder has no vector for it" in line
     assert not list(tmp_path.glob("out*"))
 
 
@@ -79,3 +89,5 @@ def test_only_texts_can_be_searched_by_their_words() -> None:
         hf.recipes.default(index)
     found = hf.recipes.default(index, lexical=hf.lexical.words_of(index)).search(["river?", ""], k=1)
     assert [[hit.id for hit in row] for row in found] == [["a"], []]
+    with pytest.raises(InputError, match="kind is 'fts'; allowed: auto, bm25, fts5"):
+        hf.lexical.words_of(index, "fts")

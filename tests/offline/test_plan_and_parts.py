@@ -95,7 +95,7 @@ def test_unknown_kinds_are_refused() -> None:
 
 
 def test_a_folder_without_a_plan_says_so(tmp_path) -> None:
-    with pytest.raises(InputError, match="holds no plan; hopfuse score plan makes one"):
+    with pytest.raises(InputError, match=r"is not the folder of a run: it has no plan\.json"):
         assert Folder(tmp_path).plan
 
 

@@ -260,14 +260,14 @@ def test_invalid_input_is_refused(case: Case) -> None:
         hf.recipes.HybridRRF(case.index(), lexical=None)
     recipe = case.recipe(exact_bonus=1.0)
     asked: list[tuple[dict[str, Any], str]] = [
-        ({"queries": "one"}, "sequence of strings"),
+        ({"queries": "one"}, "must be a list of strings"),
         ({"queries": None}, "needs queries="),
         ({"vectors": None}, "needs vectors="),
         ({"entities": None}, "needs entities="),
         ({"entities": [[1]]}, "1 row for 6 queries"),
         ({"entities": 5}, "sequence of sequences"),
         ({"entities": [None] * 6}, "sequence of sequences"),
-        ({"queries": (q for q in case.questions)}, "sequence of strings"),
+        ({"queries": (q for q in case.questions)}, "must be a list of strings"),
         ({"vectors": case.asked[:2]}, "6 queries with 2 vectors"),
         ({"k": -1}, "k is -1"),
     ]

@@ -234,7 +234,7 @@ def test_bad_options_are_refused_at_once(index: hf.Index, options: dict[str, Any
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ({"queries": "one question"}, "sequence of strings"),
+        ({"queries": "one question"}, "must be a list of strings"),
         ({"vectors": np.ones((2, DIM)), "entities": [["Entity 1"]]}, "1 row for 2 queries"),
         ({"vectors": np.ones((1, DIM)), "entities": ["Entity 1"]}, "sequence of sequences"),
         ({"vectors": np.ones((1, DIM)), "entities": [[99]]}, "mentions entity 99"),

@@ -112,7 +112,7 @@ def test_titles_change_what_the_page_says(name: str) -> None:
     questions = encoder.encode_queries(list(qrels.questions))
     whole = hf.Index.from_texts(passages, encoder=encoder)
     plain = hf.Index.from_texts([row["text"] for row in passages], encoder=encoder)
-    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "results" / "titles.md").read_text(encoding="utf-8")
     for index, read in ((plain, "texts"), (whole, "titles and texts")):
         hits = hf.dense_topk(questions, index.corpus, 10)
         values = recall(hits, qrels, 5), recall(hits, qrels, 10), last_hop(hits, qrels, 5)

@@ -64,7 +64,7 @@ def test_the_default_is_the_best_that_the_index_can_run() -> None:
         assert isinstance(hf.recipes.default(hf.Index.build(passages=passages, **parts)), HybridRRF)
     alone = hf.Index.build(passages=passages)
     assert isinstance(hf.recipes.default(alone, lexical=words), HybridRRF)
-    with pytest.raises(InputError, match=r"build the index with vectors= \(and graph=\), or pass lexical="):
+    with pytest.raises(InputError, match=r"pass lexical=hopfuse\.lexical\.words_of\(index\), or build the index with"):
         hf.recipes.default(alone)
 
 

@@ -341,8 +341,8 @@ def test_bad_input_is_refused(case: Case) -> None:
         with pytest.raises(InputError, match=message):
             hf.recipes.TripleHybrid(**({"index": case.index} | change))
     asked: list[tuple[dict[str, Any], str]] = [
-        ({"queries": "one"}, "sequence of strings"),
-        ({"queries": None}, "sequence of strings"),
+        ({"queries": "one"}, "must be a list of strings"),
+        ({"queries": None}, "must be a list of strings"),
         ({"vectors": None}, "needs vectors=, or queries= and a recipe with an encoder"),
         ({"vectors": case.asked[:2]}, "5 queries with 2 vectors"),
         ({"entities": [[]] * 5}, "leave it out"),

@@ -22,7 +22,7 @@ ONE = '[indexes.wiki]\npath = "there"\n'
             ONE + "[limits]\nspeed = 1\n",
             "wrong at `limits`: object contains unknown field `speed`; allowed: body",
         ),
-        ('[indexes."a b"]\npath = "x"\n', "matching regex"),
+        ('[indexes."a b"]\npath = "x"\n', "a name 'a b' in indexes; a name has 1 to 64 of A-Z"),
         ('host = "0.0.0.0"\n' + ONE, "others can reach"),
         (
             ONE + f'[keys.a]\nsha256 = "{"0" * 64}"\n[keys.b]\nsha256 = "{"0" * 64}"\nrights = ["reed"]\n',

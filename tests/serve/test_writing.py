@@ -135,7 +135,7 @@ def test_added_passages_are_found_as_by_the_library(url, folder):
 def test_ids_are_refused_or_replaced(url):
     refused = post(url, passages=[{"id": "new", "text": "t"}, {"id": "p3", "text": "t"}])
     assert refused.status_code == 400
-    message = "passages[1]: a passage has the id 'p3' already; give another id, or replace=True (--replace) to replace"
+    message = "passages[1]: a passage has the id 'p3' already; give another id, or replace the passage: replace=True"
     assert message in refused.json()["error"]["message"]
     again = {"passages": [{"id": "p3", "text": "Anew."}, {"id": "new", "text": "New."}], "replace": True}
     assert [post(url, **again).json()["seq"] for _ in range(2)] == [1, 2]
@@ -281,7 +281,8 @@ def test_rights_and_the_values_that_a_filter_sets_and_checks(keyed, folder):
     assert post(url, key["a"], **one).json() == {"seq": 1}
     assert hf.Index.open(folder).metadata.row(12) == {"tenant": "a"}
     other = {"id": "m", "text": "t", "metadata": {"tenant": "b"}}
-    assert "'m' is not one that this change may add" in post(url, key["a"], passages=[other]).json()["error"]["message"]
+    refused = post(url, key["a"], passages=[other]).json()["error"]["message"]
+    assert "this change may not add the passage 'm': where(tenant='a') does not allow it" in refused
     late = {"id": "m", "text": "t"}
     assert post(url, key["late"], passages=[late]).status_code == 400
     assert post(url, key["late"], passages=[late | {"metadata": {"number": 101}}]).json() == {"seq": 2}
@@ -393,7 +394,7 @@ def test_a_change_that_is_late_or_too_much_is_refused(folder, disk):
         try:
             late = post(url, passages=[{"id": "n0", "text": "t"}], timeout_ms=50)
             assert late.status_code == 504
-            assert "the change may yet be made" in late.json()["error"]["message"]
+            assert "it may still be committed" in late.json()["error"]["message"]
             second = pool.submit(post, url, passages=[{"id": "n1", "text": "t"}])
             while waiting(url) < 2:
                 pass

@@ -210,6 +210,18 @@ class _FittedEncoder:
         raise InputError(f"encoder is a {type(self._encoder).__name__} without {' or '.join(names)}; give it one")
 
 
+def first_unencodable(encode: Callable[[list[str]], Any], texts: Sequence[str]) -> int | None:
+    """Return the number of the first text without words, unless ``encode`` has a vector for it; else None."""
+    at = next((at for at, text in enumerate(texts) if not text.strip()), None)
+    if at is None:
+        return None
+    try:
+        encode([texts[at]])
+    except ValueError:  # of any library; hopfuse's InputError is one
+        return at
+    return None
+
+
 def model_name(model: Any) -> str | None:
     """Return the name under which sentence-transformers loaded a model, or None if it is not known."""
     card = getattr(model, "model_card_data", None)

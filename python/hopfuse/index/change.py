@@ -15,7 +15,7 @@ from .additions import ReadPassages, check_read
 from .batch import LEAST_WEIGHT, MOST_WEIGHT
 from .change_batch import BatchBuilder, ChangeRows
 from .change_rows import EDGE_KEYS, End, alias_pairs, end_of, fact_rows, listed, passage_arrays
-from .contents import Contents, PassageId, check_not_empty
+from .contents import Contents, PassageId, check_encodable
 from .filters import Where
 from .names import Names
 
@@ -82,7 +82,7 @@ class Change:
         part = passage_arrays(passages)
         if part["ids"]:
             if vectors is None and self._base.corpus is not None and self._encoder is not None:
-                check_not_empty(part["texts"], part["ids"])
+                check_encodable(self._encoder, part["texts"], part["ids"])
             own = self._vectors(vectors, "passage.vectors", part["texts"], len(part["ids"]))
             self._rows.passages.append(part if own is None else part | {"passage.vectors": own})
             self._rows.replaced += part["ids"] if replace else []

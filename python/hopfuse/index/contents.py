@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..encoders.protocol import first_unencodable
 from ..errors import FormatError, InputError
 from ..types import Corpus, EdgeStatements, Facts, Graph, TermMatrix
 from ..types.corpus import Metric, Storage
@@ -44,19 +45,19 @@ def text_to_index(title: str, text: str) -> str:
     return f"{title}\n{text}" if title else text
 
 
-def check_not_empty(texts: Sequence[str], ids: Sequence[Any]) -> None:
-    """Refuse a passage without words, which an encoder has no vector for; ``texts`` are title and text together."""
-    for at, text in enumerate(texts):
-        if not text.strip():
-            raise InputError(
-                f"the passage {ids[at]!r} (row {at}) has neither a title nor a text, and an encoder makes its vector "
-                "from these; give it one, or leave the passage out"
-            )
+def check_encodable(encoder: Any, texts: Sequence[str], ids: Sequence[Any]) -> None:
+    """Refuse a passage whose title and text, ``texts``, have no words, unless the encoder has a vector for it."""
+    at = first_unencodable(encoder.encode_passages, texts)
+    if at is not None:
+        raise InputError(
+            f"the passage {ids[at]!r} has words in neither its title nor its text, so the encoder has no vector for "
+            "it; give it some, or leave the passage out"
+        )
 
 
 def passage_vectors(encoder: Any, texts: Sequence[str], ids: Sequence[Any]) -> NDArray[np.float32]:
-    """Return an encoder's vectors of passages, each of which must have words."""
-    check_not_empty(texts, ids)
+    """Return an encoder's vectors of passages, which :func:`check_encodable` checks before any is made."""
+    check_encodable(encoder, texts, ids)
     vectors: NDArray[np.float32] = encoder.encode_passages(list(texts))
     return vectors
 

@@ -122,8 +122,8 @@ class Names:
             slot = self._passages.get(id)
             if slot is not None and slot not in gone:
                 raise InputError(
-                    f"{where(at)}: a passage has the id {id!r} already; give another id, or replace=True (--replace) "
-                    "to replace the passage"
+                    f"{where(at)}: a passage has the id {id!r} already; give another id, or replace the "
+                    "passage: replace=True, or --replace if the index has all ids of the file"
                 )
 
     def has_entity(self, name: str, gone: Collection[int] = ()) -> bool:

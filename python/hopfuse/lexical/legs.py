@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..errors import MissingExtraError
+from ..errors import InputError, MissingExtraError
 from ..types import TermMatrix
 from .bm25 import BM25
 from .fts5 import FTS5
@@ -32,6 +32,8 @@ def words_of(index: _Texts, kind: str | None = None) -> BM25 | FTS5:
 
     Raises
     ------
+    InputError
+        Another kind.
     MissingExtraError
         BM25 is required, by name or by the index, and its packages are not installed.
 
@@ -41,7 +43,7 @@ def words_of(index: _Texts, kind: str | None = None) -> BM25 | FTS5:
     >>> hf.lexical.words_of(hf.Index.build(passages=[{"text": "A river."}, {"text": "The sea."}]), "fts5")
     FTS5(passages=2)
     """
-    if index.lexical is not None and kind != "fts5":
+    if index.lexical is not None and kind in (None, "auto", "bm25"):
         return BM25(index.lexical)
     return leg_of(index.texts_to_index(), kind)
 
@@ -55,6 +57,8 @@ def leg_of(texts: Sequence[str], kind: str | None = None) -> BM25 | FTS5:
     >>> hf.lexical.leg_of(["A river.", "The sea."], "fts5").search(["sea"], k=1).ids
     array([[1]])
     """
+    if kind not in (None, "auto", "bm25", "fts5"):
+        raise InputError(f"kind is {kind!r}; allowed: auto, bm25, fts5")
     if kind != "fts5":
         try:
             return BM25.build(texts)

@@ -59,8 +59,8 @@ class Folder:
             text = (self.path / PLAN).read_bytes()
         except OSError:
             raise InputError(
-                f"{self.path} holds no plan; hopfuse score plan makes one (hopfuse score alone keeps only its result, "
-                "and checks it with --verify N before it removes the parts)"
+                f"{self.path} is not the folder of a run: it has no {PLAN}. hopfuse score plan makes such a folder; "
+                "hopfuse score removes its own once the result is complete"
             ) from None
         return Plan.from_json(text, str(self.path / PLAN))
 
@@ -238,8 +238,8 @@ class Folder:
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"part {number} of {self.path} cannot be written: {error.strerror}; make room or allow it, and run "
-                "again: the finished parts stay",
+                f"part {number} of {self.path} cannot be written: {error.strerror}; make room or give write "
+                "permission, and run again: the finished parts stay",
             ) from error
 
     def remove(self) -> None:

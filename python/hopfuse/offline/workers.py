@@ -82,6 +82,7 @@ class Workers:
             workers.remove(worker)
             self._bury(worker, waiting)
             if waiting:
+                _log.warning("a worker died with exit code %s; another replaces it", worker.process.exitcode)
                 workers.append(self._started())
             return None
         if kind == "failed":
@@ -102,8 +103,6 @@ class Workers:
         self._deaths[worker.part] += 1
         if worker.part is not None:
             waiting.appendleft(worker.part)
-        at = "before its first part" if worker.part is None else f"at part {worker.part}"
-        _log.warning("a worker died %s, with exit code %s; another replaces it", at, worker.process.exitcode)
         if self._deaths[worker.part] >= MOST_DEATHS:
             where = "before their first part" if worker.part is None else f"at part {worker.part}"
             raise HopfuseError(

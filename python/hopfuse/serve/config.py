@@ -194,7 +194,7 @@ def _named(found: Mapping[str, Any], place: str) -> str:
             try:
                 msgspec.convert(given, _TABLES[table])
             except msgspec.ValidationError:
-                return f"{table}.{name}{rest}"
+                return f'{table}."{name}"{rest}' if "." in name else f"{table}.{name}{rest}"
     return place
 
 
@@ -272,6 +272,14 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"the configuration is not valid TOML: {error}") from None
         found |= changes or {}
+        for table in ("indexes", "keys"):
+            given = found.get(table)
+            wrong = [name for name in given if not NAME.fullmatch(name)] if isinstance(given, dict) else []
+            if wrong:
+                raise InputError(
+                    f"the configuration has a name {wrong[0]!r} in {table}; a name has 1 to 64 of A-Z, a-z, 0-9, _, - "
+                    "and ."
+                )
         try:
             config = msgspec.convert(found, cls)
         except msgspec.ValidationError as error:
@@ -279,9 +287,8 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             place = where.rstrip("`").lstrip(".")
             kind = _TABLES.get(place.partition("[")[0].partition(".")[0], cls)
             said = with_names(message, kind, place)
-            raise InputError(
-                f"the configuration is wrong{f' at `{_named(found, place)}`' if place else ''}: {said}"
-            ) from None
+            shown = f" at `{_named(found, place)}`" if place else ""
+            raise InputError(f"the configuration is wrong{shown}: {said}") from None
         return config.check()
 
     @classmethod

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
 from .config import Limits
 from .errors import RefusalError, invalid, with_names
 from .keys import Principal
-from .schema import EdgeIn, EndKind, EntityIn, Field, Outline, PassageIn, PassagesRequest, QueryIn, SearchRequest
+from .schema import EdgeIn, EntityIn, Outline, PassageIn, PassagesRequest, QueryIn, SearchRequest
 from .searches import Search
 from .service import Service
 from .snapshots import Query, Snapshot
@@ -80,9 +80,8 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         field = where.rstrip("`").lstrip(".") or None
         shown = f"{field}: " if field else "the body: "
         part = (field or "").partition("[")[0]
-        said = with_names(message, _PARTS.get(part) if part else decoder.type)
-        if message.startswith("Invalid enum value"):
-            said += f"; allowed: {', '.join(get_args(Field if part == 'fields' else EndKind))}"
+        whole = decoder.type if not part or message.startswith("Invalid enum value") else None
+        said = with_names(message, _PARTS.get(part, whole), field or "")
         raise RefusalError(400, "invalid", shown + said, field=field) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RefusalError(

@@ -42,7 +42,7 @@ def with_names(message: str, body: type | None, place: str = "") -> str:
     ``place`` ends with the field's name, such as ``keys[...].rights[0]``.
     """
     names: tuple[str, ...] = getattr(body, "__struct_fields__", ())
-    if "nvalid enum value" in message:
+    if message.startswith("Invalid enum value"):
         field = place.rpartition(".")[2].partition("[")[0]
         names = _literals(get_type_hints(body).get(field)) if field in names else ()
     elif "contains unknown field" not in message:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import Index, LiveIndex
+from ..encoders.protocol import first_unencodable
 from ..errors import InputError
 from ..extract import Memory, WordReader, build_memory
 from ..index.change import Change
@@ -330,10 +331,11 @@ def _vectors(
                 f"{field}[{without[0]}].vector",
                 f"is missing, and the server has no encoder for {snapshot.name}; give it",
             )
-        empty = next((at for at in without if not texts[at].strip()), None)
+        asked = [texts[at] for at in without]
+        empty = first_unencodable(snapshot.encoder.encode_passages, asked)
         if empty is not None:
-            raise invalid(f"{field}[{empty}]", "has no words for the encoder; give it some, or a vector")
-        encoded = snapshot.encoder.encode_passages([texts[at] for at in without])
+            raise invalid(f"{field}[{without[empty]}]", "has no words for the encoder; give it some, or a vector")
+        encoded = snapshot.encoder.encode_passages(asked)
         for at, made in zip(without, encoded, strict=True):
             vectors[at] = made
     return np.stack([one for one in vectors if one is not None])

@@ -19,6 +19,7 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle
 from ...encoders.protocol import checked_vectors
 from ...errors import InputError
 from ...index import Index
+from ...index.contents import passage_vectors
 from ...recipes import Hit
 from ..searcher import Searcher, as_searcher
 
@@ -201,7 +202,7 @@ def _states(chunk: Any, triplet: Triplet) -> bool:
 
 def _vectors(chunks: list[Any], encoder: Any) -> Any:
     if any(node.embedding is None for node in chunks):
-        return encoder.encode_passages([node.text for node in chunks])
+        return passage_vectors(encoder, [node.text for node in chunks], [node.id for node in chunks])
     return checked_vectors(
         np.array([node.embedding for node in chunks]), len(chunks), encoder.dim, normalize=encoder.normalize
     )

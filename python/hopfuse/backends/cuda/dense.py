@@ -164,7 +164,7 @@ class _Search:
         """Write the hits and status of each query, and the number of candidates scored."""
         tile_rows = self._tile_rows(queries.count)
         scores = self.runtime.empty(queries.count * tile_rows, np.float32)
-        splits = self.sizes.splits(queries.count, tile_rows, self.width)
+        splits = self.sizes.splits(queries.count, tile_rows)
         lists = Lists(self.runtime, queries.count, splits, self.width)
         mask_of = self._tile_masks(queries, tile_rows)
         for first, rows in tiles(self.corpus.rows, tile_rows):

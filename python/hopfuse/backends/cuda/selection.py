@@ -28,10 +28,9 @@ class Sizes:
         Queries searched together.
     scored_at_once : int
         For up to this many queries, rows of 16 bits are all scored canonically: a matrix product would take longer.
-    split_rows, split_blocks : int
-        A tile is split among up to ``split_blocks`` blocks of at least ``split_rows`` rows.
-    merged_keys : int
-        The most keys that the lists of these blocks have in all, since one block merges them.
+    split_rows, split_blocks, most_splits : int
+        Queries' tiles are split among up to ``split_blocks`` blocks of at least ``split_rows`` rows; one tile among at
+        most ``most_splits``, whose lists one block merges.
     widest : int
         The most candidates of a query that a block keeps in shared memory; at most 2048.
     sort_chunk : int
@@ -46,14 +45,14 @@ class Sizes:
     scored_at_once: int = 4
     split_rows: int = 1 << 10
     split_blocks: int = 1056
-    merged_keys: int = 1 << 14
+    most_splits: int = 264
     widest: int = 1 << 11
     sort_chunk: int = 1 << 12
     sort_keys: int = 1 << 25
 
-    def splits(self, queries: int, columns: int, width: int) -> int:
+    def splits(self, queries: int, columns: int) -> int:
         """Return the number of blocks that share a query's tile."""
-        return max(1, min(self.split_blocks // queries, columns // self.split_rows, self.merged_keys // width))
+        return max(1, min(self.split_blocks // queries, columns // self.split_rows, self.most_splits))
 
     def sort_length(self, k: int, rows: int) -> int:
         """Return the number of keys of a query sorted together: its best k and a tile."""
@@ -174,7 +173,7 @@ class Selection:
         """Select tile by tile, with running lists."""
         columns = max(1, min(max(self.sizes.tile_rows, self.sizes.tile_scores // self.queries), rows))
         keys = self.runtime.empty(self.queries * columns, np.uint64)
-        lists = Lists(self.runtime, self.queries, self.sizes.splits(self.queries, columns, self.k), self.k)
+        lists = Lists(self.runtime, self.queries, self.sizes.splits(self.queries, columns), self.k)
         for first, count in tiles(rows, columns):
             make_keys(first, count, key_columns(keys, columns, 0, columns))
             lists.keep(keys, columns)

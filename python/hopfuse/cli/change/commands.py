@@ -16,7 +16,7 @@ from ..._validation import counted
 from ...encoders import Encoder
 from ...errors import InputError
 from ...extract.extraction import ORDERED
-from ...index.contents import check_not_empty, text_to_index
+from ...index.contents import check_encodable, text_to_index
 from ...io.npy import read_npy
 from ...io.readers import read_table
 from ...report import printable
@@ -70,9 +70,8 @@ def add(
         )
     if given is not None:
         Corpus.from_array(given, metric=index.metric)  # refuses a bad row by its number
-    elif index.dim is not None and "id" in table.columns:
-        texts = [text_to_index(row.get("title") or "", row.get("text") or "") for row in rows]
-        check_not_empty(texts, table.columns["id"])
+    elif index.dim is not None and model is not None:
+        _check_words(model, rows)
     joined = edges_between(rows, batch) if reader.reads and {"id", "document"} <= set(table.columns) else {}
     with Index.open(directory, writable=True, encoder=model) as live, progress_bar() as progress:
         task = progress.add_task("Replacing passages" if replace else "Adding passages", total=len(rows))
@@ -92,6 +91,16 @@ def add(
             progress.update(task, completed=first + len(rows[part]))
         seq = live.refresh().seq
     note(f"{counted(len(rows), 'passage')} {'replaced' if replace else 'added'}; the index is at seq {seq}")
+
+
+def _check_words(encoder: Encoder, rows: Sequence[dict[str, Any]]) -> None:
+    """Refuse a passage without words before any is added; rows that are not of strings are refused as they are read."""
+    known = [row for row in rows if isinstance(row.get("text"), str) and isinstance(row.get("title") or "", str)]
+    check_encodable(
+        encoder,
+        [text_to_index(row.get("title") or "", row["text"]) for row in known],
+        [row.get("id") for row in known],
+    )
 
 
 def _encoder(index: Index, name: str | None, vectors: Path | None, *, names_are_read: bool) -> Encoder | None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ... import Index
 from ..._validation import counted
 from ...encoders import Encoder
+from ...encoders.protocol import first_unencodable
 from ...errors import InputError
 from ...extract import Match, QuestionMatcher
 from ...io.npy import read_npy
@@ -56,8 +57,17 @@ class QueryInputs:
         if self._own:
             return np.stack([query.vector for query in queries if query.vector is not None])
         assert self.encoder is not None
-        texts = [text_to_encode(q, _INSTEAD) for q in queries]
+        texts = [text_of(q, "to be encoded", _INSTEAD) for q in queries]
         return self.encoder.encode_queries(spelled(texts, entities, self._index) if entities else texts)
+
+    def check_text(self, query: Query, instead: str, where: str) -> None:
+        """Refuse a query without a text that can be encoded."""
+        assert self.encoder is not None
+        if first_unencodable(self.encoder.encode_queries, [text_of(query, "to be encoded", instead, place=where)]) == 0:
+            raise InputError(
+                f"{where}: the text of query {query.id!r} is empty, and the encoder has no vector for it; give it "
+                f"words{instead}, or leave it out"
+            )
 
     def entities(self, queries: list[Query]) -> list[Sequence[str | int | Match]]:
         """Return the entities of each query, as given or found in its text."""
@@ -78,15 +88,6 @@ def text_of(query: Query, purpose: str, instead: str = "", *, place: str = "") -
         where = f"{place}: " if place else ""
         raise InputError(f"{where}query {query.id!r} has no text {purpose}; give it 'text'{instead}")
     return query.text
-
-
-def text_to_encode(query: Query, instead: str = "", *, place: str = "") -> str:
-    """Return a query's text for an encoder; refuse one without words, which has no vector."""
-    text = text_of(query, "to be encoded", instead, place=place)
-    if not text.strip():
-        where = f"{place}: " if place else ""
-        raise InputError(f"{where}the text of query {query.id!r} is empty; give it words{instead}, or leave it out")
-    return text
 
 
 def _read_vectors(path: Path, rows: int) -> NDArray[Any]:

@@ -184,7 +184,8 @@ def score(
         )
         folder.create(plan, path if queries == STDIN else None)
         opening = (lambda plan, threads: scorer) if alone else open_scorer
-        made = _made(folder, range(plan.num_parts), opening, runner, alone=True)
+        again = f"the same command{' without --restart' if restart else ''}" if out != STDOUT else ""
+        made = _made(folder, range(plan.num_parts), opening, runner, goes_on=again, alone=True)
         if sample:
             _verified(folder, lambda plan, threads: scorer, sample, threads, chunk)
         merged = merge(folder.path, out)
@@ -225,7 +226,8 @@ def run_command(folder: Path, shard: str, **engine: Any) -> None:
     """
     place, (number, shares), start = Folder(folder), _shard(shard), time.monotonic()
     parts = range(number - 1, place.plan.num_parts, shares)
-    made = _made(place, parts, open_scorer, _runner(**engine), shard=(number, shares), alone=False)
+    how = {"shard": (number, shares), "alone": False}
+    made = _made(place, parts, open_scorer, _runner(**engine), goes_on="the same command", **how)
     note(f"Made {counted(made.parts, 'part')} of {counted(made.rows, 'query')}{_rate(made, time.monotonic() - start)}")
 
 
@@ -306,7 +308,10 @@ def _runner(
     return partial(ray.run, actors=workers, address=address, num_gpus=num_gpus or 0, copy_index=copy_index, chunk=chunk)
 
 
-def _made(folder: Folder, parts: Sequence[int], opening: Any, runner: Callable[..., Made], **how: Any) -> Made:
+def _made(
+    folder: Folder, parts: Sequence[int], opening: Any, runner: Callable[..., Made], *, goes_on: str, **how: Any
+) -> Made:
+    """Make parts; ``goes_on`` is the command that continues after an interruption, empty if nothing is kept."""
     plan = folder.plan
     total = sum(end - first for first, end in map(plan.row_range, parts))
     recipe = plan.scoring["recipe"]
@@ -325,8 +330,8 @@ def _made(folder: Folder, parts: Sequence[int], opening: Any, runner: Callable[.
         try:
             return runner(folder.path, opening, progress=progress, **how)
         except KeyboardInterrupt:
-            if folder.path.exists():
-                note("Stopped. The finished parts are kept: the same command goes on from them")
+            if goes_on:
+                note(f"Stopped. The finished parts are kept: {goes_on} goes on from them")
             raise
 
 

@@ -20,7 +20,7 @@ from ...offline.parts import Row
 from ...offline.plan import open_index
 from ..options import encoder_for
 from ..recipes import bind, check_given, language_model
-from .queries import QueryInputs, text_of, text_to_encode
+from .queries import QueryInputs, text_of
 
 #: The values of ``--with``.
 EXTRAS = ("title", "text", "metadata", "legs")
@@ -120,7 +120,7 @@ class QueryScorer:
         if needs.vectors and self._own:
             self._check_own(query.vector, where)
         elif needs.vectors and self._given is None:
-            text_to_encode(query, instead, place=where)
+            self._inputs.check_text(query, instead, where)
         if needs.entities and query.entities is None:
             text_of(query, "to find names in", instead, place=where)
         for entity in query.entities or () if needs.entities else ():

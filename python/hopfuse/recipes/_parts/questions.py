@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..._arrays.convert import to_numpy
 from ..._validation import counted
 from ...encoders import Encoder, as_encoder
+from ...encoders.protocol import first_unencodable
 from ...errors import InputError
 from ...index import Index
 from ...types import Seeds
@@ -27,14 +28,7 @@ def check_texts(queries: Any) -> None:
         raise InputError(f"queries is a {type(queries).__name__}; it must be a list of strings: [question]")
     for at, text in enumerate(queries):
         if not isinstance(text, str):
-            raise InputError(f"question {at} is a {type(text).__name__}; it must be a string")
-
-
-def check_not_empty(queries: Sequence[str]) -> None:
-    """Refuse a question without words, which an encoder has no vector for."""
-    for at, text in enumerate(queries):
-        if not text.strip():
-            raise InputError(f"question {at} is empty, so it has no vector; give it words, or leave it out")
+            raise InputError(f"question {at} has the type {type(text).__name__}; it must be a string")
 
 
 def index_encoder(encoder: Any, index: Index) -> Encoder | None:
@@ -63,7 +57,11 @@ def question_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vec
     if vectors is None:
         if queries is None or encoder is None:
             raise InputError("search needs vectors=, or queries= and a recipe with an encoder")
-        check_not_empty(queries)
+        empty = first_unencodable(encoder.encode_queries, queries)
+        if empty is not None:
+            raise InputError(
+                f"question {empty} is empty, and the encoder has no vector for it; give it words, or leave it out"
+            )
         vectors = encoder.encode_queries(list(queries))
     array = np.atleast_2d(to_numpy(vectors, "vectors"))
     if queries is not None and len(queries) != len(array):
