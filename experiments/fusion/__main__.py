@@ -12,8 +12,9 @@ from pathlib import Path
 
 from hopfuse.encoders import WordLlamaEncoder
 
+from ..folders import add_data_option
 from .design import answer
-from .files import PAGE, RERANKING, RESULTS, add_data, folders_of, read_results, write_results
+from .files import PAGE, RERANKING, RESULTS, folders_of, read_results, write_results
 from .legs import open_legs
 from .page import render
 from .questions import questions
@@ -21,7 +22,7 @@ from .questions import questions
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.fusion", description=__doc__)
-    add_data(parser)
+    add_data_option(parser)
     parser.add_argument("--results", type=Path, default=RESULTS, help="file of the results")
     parser.add_argument("--out", type=Path, default=PAGE, help="file of the page")
     parser.add_argument("--page-only", action="store_true", help="only write the page, from recorded results")

@@ -9,18 +9,12 @@ from typing import Any
 
 from bench.machine import ROOT
 
-from ..folders import add_data_option
 from ..quality import FOLDERS
 
 RESULTS = ROOT / "experiments" / "results" / "fusion.json"
 RERANKING = ROOT / "experiments" / "results" / "reranking.json"
 PAGE = ROOT / "docs" / "experiments.md"
 DIGITS = 6
-
-
-def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add the option ``--data``."""
-    add_data_option(parser)
 
 
 def folders_of(data: Path, parser: argparse.ArgumentParser) -> list[Path]:

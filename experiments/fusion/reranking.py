@@ -18,9 +18,10 @@ from pathlib import Path
 import hopfuse as hf
 from hopfuse.encoders import CrossEncoderReranker, Reranker, WordLlamaEncoder, rerank
 
+from ..folders import add_data_option
 from .arms import POOLS
 from .design import METRICS, Arm, Halves, Question, answer
-from .files import RERANKING, add_data, folders_of, write_results
+from .files import RERANKING, folders_of, write_results
 from .legs import Legs, open_legs
 from .nanoranker import ABOUT, NanoRanker
 
@@ -60,7 +61,7 @@ def reranked(halves: Mapping[str, Halves], reranker: Reranker) -> dict[str, Halv
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.fusion.reranking", description=__doc__)
-    add_data(parser)
+    add_data_option(parser)
     stage = parser.add_mutually_exclusive_group(required=True)
     stage.add_argument("--model", type=Path, help="folder of a saved CrossEncoder with one output")
     stage.add_argument("--nanoranker", action="store_true", help="use the model of the package nanoranker")

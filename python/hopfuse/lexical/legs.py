@@ -12,7 +12,7 @@ from .fts5 import FTS5
 
 
 class _Texts(Protocol):
-    """What is read of an index."""
+    """Give what a lexical leg is made from: the texts, and BM25's matrix if there is one."""
 
     @property
     def lexical(self) -> TermMatrix | None: ...

@@ -16,8 +16,8 @@ from ..errors import InputError
 from ..io.files import read_text
 from .errors import with_names
 
-NAME = re.compile(r"^[A-Za-z0-9_.-]{1,64}$")
-Name = Annotated[str, msgspec.Meta(pattern=NAME.pattern)]
+_NAME = re.compile(r"^[A-Za-z0-9_.-]{1,64}$")
+Name = Annotated[str, msgspec.Meta(pattern=_NAME.pattern)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
 
@@ -186,6 +186,23 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 _TABLES = {"indexes": IndexConfig, "keys": KeyConfig, "limits": Limits, "log": LogConfig}
 
 
+def check_name(name: str, said: str) -> None:
+    """Refuse a name that an index or a key cannot have; ``said`` begins the message."""
+    if not _NAME.fullmatch(name):
+        raise InputError(f"{said}; a name has 1 to 64 of A-Z, a-z, 0-9, _, - and .")
+
+
+def table_of(kind: str, name: str) -> str:
+    """Return the TOML table of an index or a key, such as ``keys.team``.
+
+    Examples
+    --------
+    >>> table_of("keys", "team"), table_of("keys", "a.b")
+    ('keys.team', 'keys."a.b"')
+    """
+    return f'{kind}."{name}"' if "." in name else f"{kind}.{name}"
+
+
 def _named(found: Mapping[str, Any], place: str) -> str:
     """Return a place with the name of the index or key that is wrong, which msgspec leaves out."""
     table, named, rest = place.partition("[...]")
@@ -194,7 +211,7 @@ def _named(found: Mapping[str, Any], place: str) -> str:
             try:
                 msgspec.convert(given, _TABLES[table])
             except msgspec.ValidationError:
-                return f'{table}."{name}"{rest}' if "." in name else f"{table}.{name}{rest}"
+                return f"{table_of(table, name)}{rest}"
     return place
 
 
@@ -273,13 +290,8 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise InputError(f"the configuration is not valid TOML: {error}") from None
         found |= changes or {}
         for table in ("indexes", "keys"):
-            given = found.get(table)
-            wrong = [name for name in given if not NAME.fullmatch(name)] if isinstance(given, dict) else []
-            if wrong:
-                raise InputError(
-                    f"the configuration has a name {wrong[0]!r} in {table}; a name has 1 to 64 of A-Z, a-z, 0-9, _, - "
-                    "and ."
-                )
+            for name in found[table] if isinstance(found.get(table), dict) else ():
+                check_name(name, f"the configuration has a name {name!r} in {table}")
         try:
             config = msgspec.convert(found, cls)
         except msgspec.ValidationError as error:

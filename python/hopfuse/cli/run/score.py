@@ -226,8 +226,9 @@ def run_command(folder: Path, shard: str, **engine: Any) -> None:
     """
     place, (number, shares), start = Folder(folder), _shard(shard), time.monotonic()
     parts = range(number - 1, place.plan.num_parts, shares)
-    how = {"shard": (number, shares), "alone": False}
-    made = _made(place, parts, open_scorer, _runner(**engine), goes_on="the same command", **how)
+    runner = _runner(**engine)
+    again = "the same command"
+    made = _made(place, parts, open_scorer, runner, goes_on=again, shard=(number, shares), alone=False)
     note(f"Made {counted(made.parts, 'part')} of {counted(made.rows, 'query')}{_rate(made, time.monotonic() - start)}")
 
 

@@ -99,16 +99,14 @@ def read_config(
 def _print_key(names: Sequence[str]) -> None:
     """Make and print a key; to serve a folder called ``key``, give it as ``./key``."""
     from ...serve import new_key
-    from ...serve.config import NAME
+    from ...serve.config import check_name, table_of
 
     if len(names) != 1:
         raise InputError("serve key makes a key for one caller: hopfuse serve key NAME")
-    if not NAME.fullmatch(names[0]):
-        raise InputError(f"the name of the key is {names[0]!r}; a name has 1 to 64 of A-Z, a-z, 0-9, _, - and .")
+    check_name(names[0], f"the name of the key is {names[0]!r}")
     key, digest = new_key()
     click.echo(f"The key, which is not stored: {key}", err=True)  # so that ">> serve.toml" does not store it either
-    table = f'"{names[0]}"' if "." in names[0] else names[0]
-    click.echo(f'[keys.{table}]\nsha256 = "{digest}"\nrights = ["read"]')
+    click.echo(f'[{table_of("keys", names[0])}]\nsha256 = "{digest}"\nrights = ["read"]')
 
 
 def _named(given: Sequence[str]) -> dict[str, str]:

@@ -75,13 +75,12 @@ class Slot:
         StoreError
             The slot or the publication is gone, or the server removed log that the slot needs.
         """
-        with database_errors(self._url, f"slot {self.name}"):
-            found = self._rows(
-                "SELECT confirmed_flush_lsn::text, coalesce(wal_status, '') FROM pg_replication_slots "
-                "WHERE slot_name = %s AND database = current_database() AND plugin = 'pgoutput'",
-                self.name,
-            )
-            published = self._rows("SELECT 1 FROM pg_publication WHERE pubname = %s", self.name)
+        found = self._rows(
+            "SELECT confirmed_flush_lsn::text, coalesce(wal_status, '') FROM pg_replication_slots "
+            "WHERE slot_name = %s AND database = current_database() AND plugin = 'pgoutput'",
+            self.name,
+        )
+        published = self._rows("SELECT 1 FROM pg_publication WHERE pubname = %s", self.name)
         if not found or not published:
             what = "slot" if not found else "publication"
             raise StoreError(
@@ -98,8 +97,7 @@ class Slot:
 
     def end(self) -> int:
         """Return the end of the server's log; every commit that is visible now is before it."""
-        with database_errors(self._url, f"slot {self.name}"):
-            return position_of(self._row("SELECT pg_current_wal_insert_lsn()::text")[0])
+        return position_of(self._row("SELECT pg_current_wal_insert_lsn()::text")[0])
 
     def messages(self, until: int) -> Iterator[bytes]:
         """Yield the messages of the slot up to a position, without advancing it."""
@@ -132,7 +130,8 @@ class Slot:
             time.sleep(0.005)
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        return list(self._connection.execute(query, values or None).fetchall())
+        with database_errors(self._url, f"slot {self.name}"):
+            return list(self._connection.execute(query, values or None).fetchall())
 
     def _row(self, query: str) -> tuple[Any, ...]:
         return self._rows(query)[0]
