@@ -8,6 +8,7 @@ allowed. Its sentence is made from them where it is shown, so that each interfac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from string import Formatter
 from typing import Any
 
@@ -57,6 +58,8 @@ CODES: Mapping[str, str] = {
 }
 #: The longest representation of a value in a sentence, in characters.
 _LONGEST = 300
+#: The most entries of a list that is a value of an error's data.
+_MOST = 30
 
 
 class _Sentence(Formatter):
@@ -78,7 +81,8 @@ class _Sentence(Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> Any:
         if format_spec == "@":
-            return self._other(value) if isinstance(value, str) else ", ".join(map(self._other, value))
+            *first, last = map(self._other, (value,) if isinstance(value, str) else value)
+            return f"{', '.join(first)} or {last}" if first else last
         return super().format_field(value, format_spec)
 
 
@@ -102,8 +106,8 @@ class HopfuseError(Exception):
         The argument, option or field that the error is about, with the place in it: ``"k"``, ``"restart[3]"``.
     sentence : str
         What was given, what is allowed, and the fix, as a template of :meth:`str.format`. ``{field}`` is the field and
-        ``{@reader}`` another argument, both as the interface names them; ``{other:@}`` names the argument or arguments
-        that a value names. Other names are in ``values``.
+        ``{@reader}`` another argument, both as the interface names them; ``{other:@}`` names the argument that a value
+        names, or one of several: ``a, b or c``. Other names are in ``values``.
     **values : object
         What the sentence shows. ``given`` and ``allowed``, if present, are the value given and the values allowed.
 
@@ -158,17 +162,50 @@ class HopfuseError(Exception):
     def __str__(self) -> str:
         return self.sentence()
 
-    def at(self, place: object, field: str | None = None) -> HopfuseError:
-        """Return this error with the place where it happened before its sentence, and optionally another field."""
-        copy = _restored(type(self), self.code, field or self.field, self.template, self.values, self.places)
-        copy.places = (str(place), *self.places)
-        return copy
+    def data(self, name: Callable[[str], str] | None = None) -> dict[str, Any]:
+        """Return the error as plain values, as the command line prints it for programs and the server sends it.
+
+        Parameters
+        ----------
+        name : callable, optional
+            As for :meth:`sentence`, which the message is.
+
+        Returns
+        -------
+        dict
+            ``class``, ``code``, ``field``, ``message``, ``values`` and ``places``.
+        """
+        return {
+            "class": type(self).__name__,
+            "code": self.code,
+            "field": self.field,
+            "message": self.sentence(name),
+            "values": {key: _plain(value) for key, value in self.values.items()},
+            "places": list(self.places),
+        }
+
+    def at(self, place: object = None, field: str | None = None) -> HopfuseError:
+        """Return this error with the place where it happened before its sentence, or with another field, or both."""
+        places = self.places if place is None else (str(place), *self.places)
+        return _restored(type(self), self.code, field or self.field, self.template, self.values, places)
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = {
             name: value if isinstance(value, _PLAIN) else _Shown(repr(value)) for name, value in self.values.items()
         }
         return _restored, (type(self), self.code, self.field, self.template, kept, self.places)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; one that JSON does not know, or that is long, as text."""
+    if getattr(value, "ndim", None) == 0:  # a NumPy scalar
+        value = value.item()
+    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value)):
+        return value
+    if isinstance(value, (list, tuple)) and len(value) <= _MOST:
+        return [_plain(one) for one in value]
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 #: The values that a pickled error keeps as they are.
@@ -240,5 +277,13 @@ class MissingExtraError(HopfuseError, ImportError):
             extra=extra,
             purpose=purpose,
         )
-        self.package = package
-        self.extra = extra
+
+    @property
+    def package(self) -> str:
+        """The package that is missing."""
+        return str(self.values["package"])
+
+    @property
+    def extra(self) -> str:
+        """The extra of hopfuse that installs it."""
+        return str(self.values["extra"])

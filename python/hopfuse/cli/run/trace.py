@@ -14,7 +14,7 @@ from ...errors import InputError
 from ...recipes import Hit
 from ...report import policy_page, printable
 from ..console import json_text
-from ..files import check_outputs, write_all
+from ..files import check_outputs, check_suffix, write_all
 from ..options import FILE
 from ..recipes import read_files
 from .search import ask, question_options
@@ -52,13 +52,12 @@ def _with_texts(traced: Mapping[str, Any], found: Sequence[Hit]) -> Mapping[str,
 
 
 def _check_out(out: Path, options: Mapping[str, Any], *, overwrite: bool) -> None:
-    if out.suffix not in (".json", ".html"):
-        raise InputError("syntax", "out", "{field} is {given!r}; its suffix must be .json or .html", given=out.name)
+    check_suffix(out, "out", (".json", ".html"))
     if out.suffix == ".html" and options["recipe"] != "policy-rag":
         raise InputError(
-            "UNSORTED",
+            "unsupported",
             "out",
             "{field} is {given!r}, but only {@recipe} policy-rag has pages; give a .json",
             given=out.name,
         )
-    check_outputs({"--out": out}, {"--vectors": options["vectors"], **read_files(options)}, overwrite=overwrite)
+    check_outputs({"out": out}, {"vectors": options["vectors"], **read_files(options)}, overwrite=overwrite)
