@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from ..errors import InputError
 
@@ -42,14 +43,16 @@ class Names:
     """
 
     def __init__(self, app: click.Group, words: Sequence[str]) -> None:
-        command, given = _parsed(app, words)
+        command, given, values = _parsed(app, words)
         shown = {str(one.name): _spelling(one) for one in command.params}
         own = {field_of(one): _spelling(one) for one in command.params}
         self._shown = {**own, **shown}  # the argument PASSAGES of build, not its option --passages
         self._shown |= {name: shown[other] for name, other in OTHER_NAMES.items() if other in shown} | self._shown
         self._settings = {
-            one.partition("=")[0]: option for name, option in SETTINGS.items() for one in given.get(name) or ()
+            one.partition("=")[0]: option for name, option in SETTINGS.items() for one in values.get(name) or ()
         }
+        for name in given:  # --alpha, though there is an --option alpha, too
+            self._settings.pop(name, None)
 
     def __call__(self, field: str) -> str:
         """Return what the command calls a field; one that it does not have is returned as it is."""
@@ -59,13 +62,18 @@ class Names:
         return self._shown.get(name, name) + field[len(name) :]
 
 
-def _parsed(app: click.Group, words: Sequence[str]) -> tuple[click.Command, Mapping[str, Any]]:
-    """Return the command that the words name, or the group itself, and the parameters that can be parsed."""
+def _parsed(app: click.Group, words: Sequence[str]) -> tuple[click.Command, set[str], Mapping[str, Any]]:
+    """Return the command that the words name, or the group itself, the parameters given, and the values of all."""
     command = app.commands.get(words[0]) if words else None
     if command is None:
-        return app, {}
+        return app, set(), {}
     context = command.make_context(words[0], list(words[1:]), resilient_parsing=True)
-    return context.command, context.params
+    return context.command, given_parameters(context), context.params
+
+
+def given_parameters(context: click.Context) -> set[str]:
+    """Return the names of the parameters that are given on the command line."""
+    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 def _spelling(one: click.Parameter) -> str:

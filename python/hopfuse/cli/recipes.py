@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import click
 import numpy as np
-from click.core import ParameterSource
 from numpy.typing import NDArray
 
 from .. import Index
@@ -23,6 +22,7 @@ from ..recipes import RECIPES, AllowScope, Policy, PolicyRAG, Recipe
 from .checks import Rule, check_rules, stated
 from .config_options import option_files, read_config
 from .filters import read_filter
+from .naming import given_parameters
 from .options import ENDPOINT_OPTIONS, FILE, check_dim, endpoint_options, make_endpoint
 from .run.policy import read_policy
 
@@ -348,8 +348,7 @@ def check_names(bound: BoundRecipe) -> None:
     """Refuse options about names in questions if the recipe reads none."""
     context = click.get_current_context()
     for option in ("entities", "case_sensitive"):
-        given = option in context.params and context.get_parameter_source(option) is ParameterSource.COMMANDLINE
-        if given and not bound.recipe.needs.entities:
+        if option in given_parameters(context) and not bound.recipe.needs.entities:
             raise unread(option, bound.name)
 
 

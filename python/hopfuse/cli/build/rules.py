@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..._validation import counted
+from ..._validation import check_needs, counted
 from ...errors import InputError
 from ..checks import Rule, check_rules, stated
 from ..options import ENDPOINT_OPTIONS
@@ -22,7 +22,6 @@ TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
 READER_NEEDS: tuple[Rule, ...] = (
     *((name, "reader words", "the only reader that uses it") for name in ("language", "tagger")),
     *((name, "reader endpoint", "the only reader that uses it") for name in ("model", *ENDPOINT_OPTIONS, "prompts")),
-    ("reader endpoint", "model", "the name of a language model at the endpoint"),
 )
 NEEDS: tuple[Rule, ...] = (
     ("passage_query", "from a database", "which it queries"),
@@ -51,7 +50,11 @@ def check_reader(given: Mapping[str, Any]) -> None:
     """Refuse two readers of facts, options of a reader that is not used, and an endpoint without a model."""
     if set(given["reader"]) >= FACT_READERS:
         raise InputError("conflict", "reader", "{field} is both spacy and endpoint, which both find facts; choose one")
-    check_rules(_with_readers(given), READER_NEEDS)
+    known = _with_readers(given)
+    check_rules(known, READER_NEEDS)
+    check_needs(
+        "reader", stated(known, "reader endpoint"), "model", given["model"], "the language model at the endpoint"
+    )
 
 
 def check_files(given: Mapping[str, Any]) -> None:

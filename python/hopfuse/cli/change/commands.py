@@ -87,7 +87,7 @@ def add(
                     if first // batch in joined:
                         change.add_edges(joined[first // batch])
             except InputError as error:
-                raise error.at(f"after {counted(first, 'passage')} added") from None
+                raise error.at(f"after {counted(first, 'passage')} added" if first else None) from None
             progress.update(task, completed=first + len(rows[part]))
         seq = live.refresh().seq
     note(f"{counted(len(rows), 'passage')} {'replaced' if replace else 'added'}; the index is at seq {seq}")

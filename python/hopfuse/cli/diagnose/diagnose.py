@@ -81,7 +81,7 @@ def diagnose(
     each size. With --stability, each question is paraphrased, and an entity in it is called by another of its names;
     the recipe's first K passages are compared with those of the original question.
     """
-    given = {"vectors": vectors, "encoder": encoder, "stability": stable, "policy": policy}
+    given: dict[str, Any] = {"vectors": vectors, "encoder": encoder, "stability": stable, "policy": policy}
     given["stability policy-rag"] = "policy-rag" in stable
     check_rules(given, NEEDS, EXCLUDES)
     index = Index.open(directory)

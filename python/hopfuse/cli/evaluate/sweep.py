@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 import numpy as np
-from click.core import ParameterSource
 
 from ... import fusion
 from ..._validation import check_choice
@@ -30,7 +29,7 @@ from ...evaluate.sweep import Options, options_text
 from ...recipes import RECIPES
 from ...report import sweep_tables
 from ..checks import check_rules
-from ..naming import field_of
+from ..naming import field_of, given_parameters
 from ..options import FILE, encoder_option
 from ..recipes import LEGS
 from .grid import option_grid, words
@@ -125,7 +124,8 @@ def sweep_command(
 def _check_kind(of_sets: bool) -> None:
     """Refuse options of runs if ``--sets`` is given, and options of sets if it is not."""
     context = click.get_current_context()
-    given = {field_of(one): True for one in context.command.params if _is_given(context, one)}
+    names = given_parameters(context)
+    given = {field_of(one): True for one in context.command.params if one.name in names}
     if of_sets:
         others = [name for name in given if name not in (*OF_SETS, *OF_BOTH)]
         check_rules(given, excludes=[(name, "sets", "which does not read it") for name in others])
@@ -134,10 +134,6 @@ def _check_kind(of_sets: bool) -> None:
     for field in ("qrels", "run"):
         if field not in given:
             raise InputError("missing", field, "{field} is missing; give {@qrels} and two or more {@run}, or {@sets}")
-
-
-def _is_given(context: click.Context, one: click.Parameter) -> bool:
-    return context.get_parameter_source(str(one.name)) is ParameterSource.COMMANDLINE
 
 
 def _sweep_runs(
