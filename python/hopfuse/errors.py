@@ -22,6 +22,7 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "StoreError",
+    "error_of",
 ]
 
 #: What the code of an error means.
@@ -33,23 +34,33 @@ CODES: Mapping[str, str] = {
     "connection": "a service or database cannot be reached, or closed the connection",
     "damaged": "a file does not follow its format",
     "dtype": "an array has a dtype that is not allowed",
+    "disk": "the disk accepts no change",
     "duplicate": "something that must be given once is given twice",
     "empty": "a text is blank, or a collection has no entries",
     "exists": "the output exists already",
     "failed": "an operation began and failed",
     "finite": "a number is NaN or infinite, or too large for the arithmetic",
+    "forbidden": "a key or a service does not allow the call",
+    "gone": "the caller has left",
     "length": "two arguments must have the same number of entries",
     "limit": "a stated limit is exceeded",
     "memory": "there is too little free memory",
+    "method": "the route has no such method",
     "missing": "an argument, a part or a file that is needed is absent",
     "missing_extra": "an optional dependency is not installed",
     "order": "entries are not in the order that is needed",
+    "overloaded": "too much is waiting; the call may be repeated later",
     "range": "a number is outside the allowed range",
+    "read_only": "changes are not accepted here",
     "reply": "a service gave an unusable answer",
     "shape": "an array has a shape or a memory layout that is not allowed",
+    "slow": "a request did not arrive in time",
     "syntax": "a text or a file cannot be parsed",
+    "timeout": "the time of a call has passed",
+    "too_large": "a request has more bytes than are allowed",
     "type": "a value has a type that is not allowed",
-    "unavailable": "a backend, a device or a kernel variant cannot run here",
+    "unauthorized": "a key is missing or unknown",
+    "unavailable": "a backend, a device, a kernel variant or a server cannot run here, or not yet",
     "unknown": "a name or an id that does not exist",
     "unsupported": "the combination is valid, but not supported",
     "unused": "an argument is given that would not be used",
@@ -224,6 +235,22 @@ def _restored(
     HopfuseError.__init__(error, code, field, template, **values)
     error.places = places
     return error
+
+
+def error_of(data: Mapping[str, Any]) -> HopfuseError:
+    """Return the error that :meth:`HopfuseError.data` describes; an unknown class becomes a :class:`HopfuseError`.
+
+    Examples
+    --------
+    >>> said = InputError("range", "k", "{field} is {given}; it must be at least 0", given=-1).data()
+    >>> error = error_of(said)
+    >>> type(error).__name__, error.code, error.field, error.given, str(error)
+    ('InputError', 'range', 'k', -1, 'k is -1; it must be at least 0')
+    """
+    kind = globals().get(str(data["class"]))
+    known = kind if isinstance(kind, type) and issubclass(kind, HopfuseError) else HopfuseError
+    values = {**data.get("values", {}), "message": str(data["message"])}
+    return _restored(known, str(data["code"]), data.get("field"), "{message}", values, ())
 
 
 class InputError(HopfuseError, ValueError):

@@ -105,7 +105,7 @@ def _print_key(names: Sequence[str]) -> None:
 
     if len(names) != 1:
         raise InputError("syntax", "indexes", "hopfuse serve key NAME makes a key for one caller; give one NAME")
-    check_name(names[0], f"the name of the key is {names[0]!r}")
+    check_name(names[0], "indexes")
     key, digest = new_key()
     click.echo(f"The key, which is not stored: {key}", err=True)  # so that ">> serve.toml" does not store it either
     click.echo(f'[{table_of("keys", names[0])}]\nsha256 = "{digest}"\nrights = ["read"]')
