@@ -28,10 +28,10 @@ def counted(number: int, noun: str) -> str:
 
     Examples
     --------
-    >>> counted(1, "passage"), counted(1200, "query")
-    ('1 passage', '1,200 queries')
+    >>> counted(1, "passage"), counted(1200, "query"), counted(2, "vertex")
+    ('1 passage', '1,200 queries', '2 vertices')
     """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun[:-2]}ices" if noun.endswith("ex") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
 
 
@@ -142,14 +142,19 @@ def check_text(value: Any, field: str) -> str:
 def check_type(value: Any, field: str, kind: type | tuple[type, ...], allowed: str) -> Any:
     """Return a value of one of the types; ``allowed`` names them with an article: ``"a Graph"``."""
     if not isinstance(value, kind):
-        raise InputError(
-            "type",
-            field,
-            "{field} is of the type {given}; it must be {allowed}",
-            given=type(value).__name__,
-            allowed=allowed,
-        )
+        raise wrong_type(value, field, allowed)
     return value
+
+
+def wrong_type(value: Any, field: str, allowed: str) -> InputError:
+    """Return the error for a value of a wrong type, as :func:`check_type` raises it."""
+    return InputError(
+        "type",
+        field,
+        "{field} is of the type {given}; it must be {allowed}",
+        given=type(value).__name__,
+        allowed=allowed,
+    )
 
 
 def checked_texts(texts: Iterable[str], field: str = "texts") -> list[str]:
