@@ -6,7 +6,7 @@ A check takes the value and the name of its argument, returns the value in its o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,11 @@ def counted(number: int, noun: str) -> str:
     >>> counted(1, "passage"), counted(1200, "query"), counted(2, "vertex")
     ('1 passage', '1,200 queries', '2 vertices')
     """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun[:-2]}ices" if noun.endswith("ex") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
+    return f"{number:,} {noun if number == 1 else _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun[:-2]}ices" if noun.endswith("ex") else f"{noun}s"
 
 
 # ---- One value -------------------------------------------------------------------------------------------------------
@@ -172,6 +175,31 @@ def checked_texts(texts: Iterable[str], field: str = "texts") -> list[str]:
         if not isinstance(text, str):
             check_type(text, f"{field}[{at}]", str, "a string")
     return listed
+
+
+def check_list(values: Any, field: str, noun: str, *, least: int = 1) -> list[Any]:
+    """Return values as a list of at least ``least``; a string or a mapping is no list of anything."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise wrong_type(values, field, f"a list of {_plural(noun)}")
+    listed = list(values)
+    if least:
+        check_some(listed, field, noun)
+    return listed
+
+
+def check_some(values: Collection[Any], field: str, noun: str) -> None:
+    """Raise if a collection is empty; ``noun`` is what it holds."""
+    if not values:
+        raise InputError("empty", field, "{field} is empty; give at least one {allowed}", allowed=noun)
+
+
+def check_distinct(values: Iterable[Any], field: str) -> None:
+    """Raise if a value occurs twice."""
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise InputError("duplicate", field, "{field} has {given!r} twice; give it once", given=value)
+        seen.add(value)
 
 
 def check_threads(threads: Any) -> int | None:

@@ -158,9 +158,12 @@ class HopfuseError(Exception):
     def __str__(self) -> str:
         return self.sentence()
 
-    def at(self, place: object, field: str | None = None) -> HopfuseError:
-        """Return this error with the place where it happened before its sentence, and optionally another field."""
-        copy = _restored(type(self), self.code, field or self.field, self.template, self.values, self.places)
+    def at(self, place: object, field: str | None = None, kind: type[HopfuseError] | None = None) -> HopfuseError:
+        """Return this error with the place where it happened before its sentence.
+
+        Optionally it is about another field, or of another class: a :class:`FormatError` for what a file has.
+        """
+        copy = _restored(kind or type(self), self.code, field or self.field, self.template, self.values, self.places)
         copy.places = (str(place), *self.places)
         return copy
 

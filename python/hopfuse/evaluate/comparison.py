@@ -110,17 +110,17 @@ def compare(values: NDArray[np.float64], baseline: NDArray[np.float64], *, binar
         raise InputError(
             "shape",
             "values",
-            "{field} have shape {shape} and the baseline {shape_2}; give one per query",
-            shape=values.shape,
-            shape_2=baseline.shape,
+            "{field} has the shape {given}, and {@baseline} the shape {allowed}; give one number for each query",
+            given=values.shape,
+            allowed=baseline.shape,
         )
     defined = ~(np.isnan(values) | np.isnan(baseline))
     ours, theirs = values[defined], baseline[defined]
     if binary and not (np.isin(ours, (0, 1)).all() and np.isin(theirs, (0, 1)).all()):
         raise InputError(
-            "UNSORTED",
+            "range",
             "values",
-            "{field} must be 0 or 1 if binary=True, as those of hit@k; give binary=False for others",
+            "{field} has others than 0 and 1, and binary=True is for those, as of hit@k; give binary=False",
         )
     if ours.size == 0:
         return Comparison(0, 0, 0, 0, float("nan"), None, None, 0.0, 1.0, 1.0)
