@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -54,6 +54,19 @@ def check_temperature(value: Any) -> float:
 def check_epsilon(value: Any) -> None:
     if not is_positive_float32(value):
         raise InputError("type", None, "epsilon is {given!r}; it must be a float32 number above 0", given=value)
+
+
+def refuse_options(options: Iterable[str], chosen: Any) -> None:
+    """Raise if options are given beside an object that has its own."""
+    names = sorted(options)
+    if names:
+        raise InputError(
+            "conflict",
+            names[0],
+            "{names:@} cannot be given beside {given!r}, which has its own options; set them there",
+            names=names,
+            given=chosen,
+        )
 
 
 def per_list(value: Any, num_lists: int, name: str) -> NDArray[np.float32]:
