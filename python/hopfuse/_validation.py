@@ -112,6 +112,13 @@ def check_number(
     return float(value)
 
 
+def check_auto(value: Any, field: str, **limits: Any) -> float | None:
+    """Return an option as a number within its limits (those of :func:`check_number`), or None for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    return check_number(value, field, instead="'auto'", **limits)
+
+
 def _range(low: float | None, high: float | None, above: float | None, below: float | None) -> str:
     if high is None and below is None:
         return f", at least {low:g}" if low is not None else f" above {above:g}" if above is not None else ""
