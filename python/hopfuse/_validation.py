@@ -148,6 +148,13 @@ def check_flag(value: Any, field: str) -> bool:
     return value
 
 
+def check_id(value: Any, field: str) -> str | int:
+    """Return a name or a number that stands for something; neither a bool nor a NumPy number."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise wrong_type(value, field, "a string or an integer")
+    return value
+
+
 def check_text(value: Any, field: str) -> str:
     """Return a string that is not blank."""
     if not isinstance(value, str) or not value.strip():
@@ -208,7 +215,7 @@ def check_list(values: Any, field: str, noun: str, *, least: int = 1) -> list[An
 
 def check_some(values: Collection[Any], field: str, noun: str) -> None:
     """Raise if a collection is empty; ``noun`` is what it holds."""
-    if not values:
+    if not len(values):
         raise InputError("empty", field, "{field} is empty; give at least one {allowed}", allowed=noun)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_choice, check_excludes, check_length, check_number, is_whole, wrong_type
+from .._validation import check_choice, check_excludes, check_length, check_weights, is_whole, wrong_type
 from ..errors import InputError
 from ..ops.ppr import ppr
 from ..types import Graph
@@ -445,10 +445,7 @@ def _weights(elements: Any, given: Any, name: str, noun: str) -> NDArray[np.floa
     except (TypeError, ValueError) as error:
         raise InputError("type", name, "{field} must be one list of numbers: {error}", error=error) from error
     check_length(size, name, len(elements), noun)
-    fits = np.isfinite(values) & (values >= 0)
-    if not fits.all():
-        wrong = int(np.argmin(fits))
-        check_number(float(values[wrong]), f"{name}[{wrong}]", low=0)
+    check_weights(values, name)
     return values
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_shape
 from ..errors import InputError
 from .resampling import bootstrap_interval, randomisation_test
 from .significance import detectable_difference, detectable_mean_difference, discordant_odds_ratio, mcnemar_exact
@@ -106,14 +107,7 @@ def compare(values: NDArray[np.float64], baseline: NDArray[np.float64], *, binar
     >>> c.wins, c.losses, c.both, c.neither, c.p_value
     (1, 0, 1, 1, 1.0)
     """
-    if values.shape != baseline.shape:
-        raise InputError(
-            "shape",
-            "values",
-            "{field} has the shape {given}, and {@baseline} the shape {allowed}; give one number for each query",
-            given=values.shape,
-            allowed=baseline.shape,
-        )
+    check_shape(values.shape, "values", baseline.shape, reason="one number for each query, as baseline has")
     defined = ~(np.isnan(values) | np.isnan(baseline))
     ours, theirs = values[defined], baseline[defined]
     if binary and not (np.isin(ours, (0, 1)).all() and np.isin(theirs, (0, 1)).all()):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import check_shape
 from ..errors import InputError
 from .evaluation import Estimate
 from .sweep import Options, Sweep, Trial, as_number, is_number, plain_options
@@ -142,14 +143,7 @@ class Grid:
                 )
         cells = np.array(values, np.float64)
         shape = (axes["y"].size, axes["x"].size)
-        if cells.shape != shape:
-            raise InputError(
-                "shape",
-                "values",
-                "{field} has the shape {given}; it must be {allowed}: a row for each y, a column for each x",
-                given=cells.shape,
-                allowed=shape,
-            )
+        check_shape(cells.shape, "values", shape, reason="a row for each y, a column for each x")
         if np.isinf(cells).any() or np.isnan(cells).all():
             raise InputError(
                 "finite",

@@ -7,7 +7,7 @@ from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
-from .._validation import check_list, wrong_type
+from .._validation import check_id, check_list, wrong_type
 from ..errors import FormatError
 from ..io.json_lines import json_objects
 
@@ -43,9 +43,7 @@ class PassageNames:
         self._names: list[str] = []
         self._titles: dict[str, str] = {}
         for at, name in enumerate(check_list(names, "names", "name", least=0)):
-            if isinstance(name, bool) or not isinstance(name, str | int):
-                raise wrong_type(name, f"names[{at}]", "a string or an integer")
-            self.number(str(name))
+            self.number(str(check_id(name, f"names[{at}]")))
 
     def number(self, name: str) -> int:
         """Return the passage's number; a new name gets the next one."""

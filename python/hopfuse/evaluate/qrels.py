@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_distinct, check_length, check_list, check_whole, checked_texts
+from .._validation import check_distinct, check_ids, check_length, check_list, check_whole, checked_texts
 from ..errors import FormatError, InputError
 from ..io.json_lines import json_objects
 from ..io.qrels import read_qrels_file
@@ -289,7 +289,7 @@ def _grades(grades: Any, gold: Passages) -> tuple[int, ...]:
 
 def _passages(field: str, values: Any) -> Passages:
     found = check_list(values, field, "passage id", least=0)
-    passages = tuple(check_whole(value, f"{field}[{at}]", least=0) for at, value in enumerate(found))
+    passages = tuple(check_whole(value, f"{field}[{at}]", 2**63 - 1, least=0) for at, value in enumerate(found))
     check_distinct(passages, field)
     return passages
 
@@ -373,12 +373,5 @@ def query_rows(rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_], coun
             given=rows,
             allowed=f"positions of queries, or a mask of shape ({count},)",
         )
-    if given.size and not (given.min() >= 0 and given.max() < count):
-        raise InputError(
-            "range",
-            "rows",
-            "{field} has {given}; allowed: {allowed}",
-            given=int(given.min() if given.min() < 0 else given.max()),
-            allowed=f"0 .. {count - 1}",
-        )
+    check_ids(given, "rows", count)
     return given.astype(np.int64)

@@ -7,16 +7,8 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_whole, counted
+from .._validation import check_number, check_whole, counted
 from ..errors import InputError
-
-
-def check_probability(value: float, field: str) -> None:
-    """Refuse a probability that is not strictly between 0 and 1."""
-    if not 0 < value < 1:
-        raise InputError(
-            "range", field, "{field} is {given}; it must be {allowed}", given=value, allowed="above 0 and below 1"
-        )
 
 
 def finite_values(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -151,7 +143,7 @@ def bootstrap_interval(
     >>> f"{low:.3f} .. {high:.3f}"
     '0.040 .. 0.155'
     """
-    check_probability(confidence, "confidence")
+    check_number(confidence, "confidence", above=0, below=1)
     check_whole(resamples, "resamples")
     distinct, counts = np.unique(finite_values("values", values), return_counts=True)
     means = np.empty(resamples)

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import check_number, check_whole
 from ..errors import InputError, MissingExtraError
-from .resampling import check_probability
 
 _DEVIATIONS = 8
 _HALVINGS = 17  # to 1e-5 of a difference
@@ -105,7 +104,7 @@ def wilson_interval(successes: int, n: int, *, confidence: float = 0.95) -> tupl
     """
     check_whole(n, "n")
     check_whole(successes, "successes", n, least=0)
-    check_probability(confidence, "confidence")
+    check_number(confidence, "confidence", above=0, below=1)
     low, high = _stats().binomtest(int(successes), int(n)).proportion_ci(confidence, method="wilson")
     return (0.0 if successes == 0 else float(low)), (1.0 if successes == n else float(high))
 
@@ -149,7 +148,7 @@ def discordant_odds_ratio(wins: int, losses: int, *, confidence: float = 0.95) -
     '2.5 (1.05 .. 6.56)'
     """
     _check_counts(wins, losses)
-    check_probability(confidence, "confidence")
+    check_number(confidence, "confidence", above=0, below=1)
     if wins + losses == 0:
         return nan, 0.0, inf
     low, high = _stats().binomtest(int(wins), int(wins + losses)).proportion_ci(confidence, method="exact")
@@ -290,7 +289,7 @@ def detectable_difference(n: int, discordant: float, *, power: float = 0.8, sign
     True
     """
     check_number(discordant, "discordant", low=0, high=1)
-    check_probability(power, "power")
+    check_number(power, "power", above=0, below=1)
     power_of = _power(n, discordant, significance)
     if discordant == 0 or power_of(discordant) < power:
         return None
@@ -332,7 +331,7 @@ def detectable_mean_difference(n: int, deviation: float, *, power: float = 0.8, 
     0.065
     """
     _check_test(n, significance)
-    check_probability(power, "power")
+    check_number(power, "power", above=0, below=1)
     check_number(deviation, "deviation", low=0)
     z = _stats().norm.ppf([1 - significance / 2, power])
     return float(z.sum()) * deviation / sqrt(n)
@@ -369,4 +368,4 @@ def _check_counts(wins: int, losses: int) -> None:
 
 def _check_test(n: int, significance: float) -> None:
     check_whole(n, "n")
-    check_probability(significance, "significance")
+    check_number(significance, "significance", above=0, below=1)
