@@ -7,6 +7,7 @@ A check takes the value and the name of its argument, returns the value in its o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,18 @@ def check_choice(value: Any, field: str, choices: Iterable[str]) -> str:
             "choice", field, "{field} is {given!r}; allowed: {allowed}", given=value, allowed=", ".join(allowed)
         )
     return value
+
+
+def check_suffix(path: Path, field: str, *allowed: str) -> None:
+    """Raise unless a file's name ends with one of the suffixes, in small or capital letters."""
+    if path.suffix.lower() not in allowed:
+        raise InputError(
+            "choice",
+            field,
+            "{field} is {given!r}; its suffix must be one of {allowed}",
+            given=str(path),
+            allowed=", ".join(allowed),
+        )
 
 
 def check_flag(value: Any, field: str) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, to_numpy
-from .._validation import check_choice, is_whole
+from .._validation import check_choice, check_number, is_whole
 from ..errors import InputError
 from ..fusion import (
     ISR,
@@ -30,7 +30,6 @@ from ..fusion import (
     Linear,
     LogISR,
 )
-from ..fusion.base import is_finite_float32
 from ..ops.fusion import fuse as fuse_lists
 from ..types import Hits
 from ..types.hits import PAD_SCORE
@@ -394,18 +393,7 @@ def _options(convention: Convention, name: str, given: Mapping[str, Any]) -> dic
     if convention.method is RRF:
         k = options.get("rank_constant", convention.constant)
         least = 1 - convention.first_rank
-        if not is_finite_float32(k) or k < least:
-            raise InputError(
-                "range",
-                "rank_constant",
-                "{field} is {given!r}; {method} counts ranks from {first}, so it must be a finite float32 number, at "
-                "least {allowed}",
-                given=k,
-                allowed=least,
-                method=name,
-                first=convention.first_rank,
-            )
-        options["rank_constant"] = float(k) - (1 - convention.first_rank)
+        options["rank_constant"] = check_number(k, "rank_constant", low=least, float32=True) - least
     return options
 
 
