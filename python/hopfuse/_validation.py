@@ -364,5 +364,9 @@ def check_names(names: Iterable[str], field: str, known: Iterable[str]) -> None:
     for name in names:
         if name not in there:
             raise InputError(
-                "unknown", field, "{field} has {given!r}; allowed: {allowed}", given=name, allowed=", ".join(there)
+                "unknown",
+                field,
+                "{field} has {given!r}; allowed: {allowed}",
+                given=name,
+                allowed=", ".join(there) or "none",
             )
