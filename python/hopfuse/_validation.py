@@ -161,14 +161,19 @@ def check_text(value: Any, field: str) -> str:
 def check_type(value: Any, field: str, kind: type | tuple[type, ...], allowed: str) -> Any:
     """Return a value of one of the types; ``allowed`` names them with an article: ``"a Graph"``."""
     if not isinstance(value, kind):
-        raise InputError(
-            "type",
-            field,
-            "{field} is of the type {given}; it must be {allowed}",
-            given=type(value).__name__,
-            allowed=allowed,
-        )
+        raise wrong_type(value, field, allowed)
     return value
+
+
+def wrong_type(value: Any, field: str, allowed: str) -> InputError:
+    """Return the error for a value of a wrong type, as :func:`check_type` raises it."""
+    return InputError(
+        "type",
+        field,
+        "{field} is of the type {given}; it must be {allowed}",
+        given=type(value).__name__,
+        allowed=allowed,
+    )
 
 
 def checked_texts(texts: Iterable[str], field: str = "texts") -> list[str]:
@@ -311,5 +316,5 @@ def check_names(names: Iterable[str], field: str, known: Iterable[str]) -> None:
     for name in names:
         if name not in there:
             raise InputError(
-                "unknown", field, "{field} has {given!r}; allowed: {allowed}", given=name, allowed=", ".join(there)
+                "unknown", field, "{field} has {given!r}; allowed: {allowed}", given=name, allowed=", ".join(there) or "none"
             )
