@@ -6,7 +6,7 @@ A check takes the value and the name of its argument, returns the value in its o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -199,37 +199,27 @@ def wrong_type(value: Any, field: str, allowed: str) -> InputError:
     )
 
 
+def check_list(value: Any, field: str, allowed: str = "a list") -> list[Any]:
+    """Return any iterable as a list; raise for a string or a mapping, whose entries would be characters or keys."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise wrong_type(value, field, allowed)
+    return list(value)
+
+
 def checked_texts(texts: Iterable[str], field: str = "texts") -> list[str]:
     """Return the texts as a list; raise if ``texts`` is a single string or has an entry that is not a string."""
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise InputError(
-            "type",
-            field,
-            "{field} is one {given}; pass {allowed}",
-            given=type(texts).__name__,
-            allowed="a list of strings: [text]",
-        )
-    listed = list(texts)
+    listed = check_list(texts, field, "a list of strings")
     for at, text in enumerate(listed):
         if not isinstance(text, str):
             check_type(text, f"{field}[{at}]", str, "a string")
     return listed
 
 
-def check_list(values: Any, field: str, noun: str, *, least: int = 1) -> list[Any]:
-    """Return values as a list of at least ``least``; a string or a mapping is no list of anything."""
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise wrong_type(values, field, f"a list of {_plural(noun)}")
-    listed = list(values)
-    if least:
-        check_some(listed, field, noun)
-    return listed
-
-
-def check_some(values: Collection[Any], field: str, noun: str) -> None:
-    """Raise if a collection is empty; ``noun`` is what it holds."""
+def check_some(values: Any, field: str, noun: str) -> Any:
+    """Return a collection that is not empty; ``noun`` is what it holds."""
     if not len(values):
         raise InputError("empty", field, "{field} is empty; give at least one {allowed}", allowed=noun)
+    return values
 
 
 def check_distinct(values: Iterable[Any], field: str) -> None:

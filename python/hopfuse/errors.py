@@ -158,14 +158,26 @@ class HopfuseError(Exception):
     def __str__(self) -> str:
         return self.sentence()
 
-    def at(self, place: object, field: str | None = None, kind: type[HopfuseError] | None = None) -> HopfuseError:
-        """Return this error with the place where it happened before its sentence.
-
-        Optionally it is about another field, or of another class: a :class:`FormatError` for what a file has.
-        """
-        copy = _restored(kind or type(self), self.code, field or self.field, self.template, self.values, self.places)
+    def at(self, place: object, field: str | None = None) -> HopfuseError:
+        """Return this error with the place where it happened before its sentence, and optionally another field."""
+        copy = _restored(type(self), self.code, field or self.field, self.template, self.values, self.places)
         copy.places = (str(place), *self.places)
         return copy
+
+    def about(
+        self, field: str | None = None, *, kind: type[HopfuseError] | None = None, code: str | None = None
+    ) -> HopfuseError:
+        """Return this error with another field, class or code, such as a FormatError for what a file holds.
+
+        Examples
+        --------
+        >>> error = InputError("shape", "X", "{field} has no columns")
+        >>> error.about("vectors"), error.about(kind=FormatError, code="damaged").code
+        (InputError('shape', 'vectors', '{field} has no columns'), 'damaged')
+        """
+        return _restored(
+            kind or type(self), code or self.code, field or self.field, self.template, self.values, self.places
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = {

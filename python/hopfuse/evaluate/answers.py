@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._validation import check_length, check_list, check_type
+from .._validation import check_length, check_list, check_some, check_type
 from ..errors import InputError
 from ..types import Hits
 from .metrics import Values, relevance
@@ -122,7 +122,7 @@ def answer_values(score: Callable[[str, Sequence[str]], float], answers: Sequenc
 
 
 def _best(score: Callable[[str, str], float], answer: str, accepted: Sequence[str]) -> float:
-    accepted = check_list(accepted, "accepted", "accepted answer")
+    accepted = check_some(check_list(accepted, "accepted", "a list of strings"), "accepted", "accepted answer")
     given = normalise_answer(answer)
     return max(score(given, normalise_answer(right)) for right in accepted)
 

@@ -309,7 +309,8 @@ def evaluate(
 
 def _checked(runs: Mapping[str, Hits | Run], metrics: Sequence[str], baseline: str | None) -> list[Metric]:
     check_some(runs, "runs", "name and its hits")
-    check_distinct(check_list(metrics, "metrics", "name"), "metrics")
+    names = check_some(check_list(metrics, "metrics", "a list of names"), "metrics", "name")
+    check_distinct(names, "metrics")
     chosen = [parse_metric(name) for name in metrics]
     if baseline is not None:
         check_choice(baseline, "baseline", runs)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import fusion
-from .._validation import check_choice, check_list
+from .._validation import check_choice, check_list, check_some
 from ..errors import InputError
 from ..types import Hits
 from .runs import Run
@@ -124,9 +124,9 @@ def fusion_trials(
     {'method': 'rrf', 'alpha': 0.7}
     {'method': 'boltzmann', 'alpha': 0.5, 'temperature': 'auto'}
     """
-    methods = check_list(methods, "methods", "fusion method")
+    methods = check_some(check_list(methods, "methods", "a list of fusion methods"), "methods", "fusion method")
     for name, values in grid.items():
-        check_list(values, f"grid[{name!r}]", "value")
+        check_some(check_list(values, f"grid[{name!r}]"), f"grid[{name!r}]", "value")
     found = {method: _usable(method, grid, legs) for method in methods}
     usable = {method: own for method, own in found.items() if own is not None}
     cannot = [method for method, own in found.items() if own is None]

@@ -42,7 +42,7 @@ class PassageNames:
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         self._titles: dict[str, str] = {}
-        for at, name in enumerate(check_list(names, "names", "name", least=0)):
+        for at, name in enumerate(check_list(names, "names", "a list of names")):
             self.number(str(check_id(name, f"names[{at}]")))
 
     def number(self, name: str) -> int:
@@ -146,5 +146,5 @@ def _string(row: Mapping[str, Any], key: str, where: str) -> str:
     if value is None and key == "title":
         return ""
     if not isinstance(value, str):
-        raise wrong_type(value, key, "a string").at(where, kind=FormatError)
+        raise wrong_type(value, key, "a string").about(kind=FormatError).at(where)
     return value

@@ -178,7 +178,7 @@ class Qrels:
         try:
             return cls.from_records(records)
         except InputError as error:
-            raise error.at(path, kind=FormatError) from None
+            raise error.about(kind=FormatError).at(path) from None
 
     def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Qrels:
         """Return the judgements of some queries, in the order of ``rows`` (positions, or a mask of shape (B,)).
@@ -256,11 +256,11 @@ def _of_query(
     """Return the gold passages of a query, those of each hop and of the last hop, the grades and the answers."""
     try:
         right = _passages("gold", gold)
-        by_hop = tuple(_passages(f"hops[{at}]", hop) for at, hop in enumerate(check_list(hops, "hops", "hop", least=0)))
+        by_hop = tuple(_passages(f"hops[{at}]", hop) for at, hop in enumerate(check_list(hops, "hops")))
         last = _passages("last_hop", last_hop)
         for field, passages in (*((f"hops[{at}]", hop) for at, hop in enumerate(by_hop)), ("last_hop", last)):
             _check_gold(field, passages, right)
-        texts = checked_texts(check_list(answers, "answers", "string", least=0), "answers")
+        texts = checked_texts(answers, "answers")
         return right, by_hop, last, _grades(grades, right), tuple(texts)
     except InputError as error:
         raise error.at(f"query {name!r}") from None
@@ -282,13 +282,13 @@ def _grades(grades: Any, gold: Passages) -> tuple[int, ...]:
     """Return the grades of the gold passages, at least 1; all 1 if none are given."""
     if grades is None:
         return (1,) * len(gold)
-    values = check_list(grades, "grades", "grade", least=0)
+    values = check_list(grades, "grades", "a list of integers")
     check_length(len(values), "grades", len(gold), "gold passage")
     return tuple(check_whole(value, f"grades[{at}]") for at, value in enumerate(values))
 
 
 def _passages(field: str, values: Any) -> Passages:
-    found = check_list(values, field, "passage id", least=0)
+    found = check_list(values, field, "a list of passage ids")
     passages = tuple(check_whole(value, f"{field}[{at}]", 2**63 - 1, least=0) for at, value in enumerate(found))
     check_distinct(passages, field)
     return passages
@@ -355,7 +355,7 @@ def read_qrels(path: str | PathLike[str], names: PassageNames, *, split: str = "
         try:
             Qrels.from_records([row])
         except InputError as error:
-            raise error.at(where, kind=FormatError) from None
+            raise error.about(kind=FormatError).at(where) from None
         rows.append(row)
     return Qrels.from_records(rows)
 

@@ -297,7 +297,7 @@ def trials_of(grid: Mapping[str, Sequence[Any]] | Sequence[Options]) -> list[dic
     if not isinstance(grid, Mapping):
         return _distinct([plain_options(options) for options in grid])
     for name, values in grid.items():
-        check_list(values, f"grid[{name!r}]", "value")
+        check_some(check_list(values, f"grid[{name!r}]"), f"grid[{name!r}]", "value")
     each = [_distinct([plain(value) for value in values]) for values in grid.values()]
     return [dict(zip(grid, values, strict=True)) for values in product(*each)]
 

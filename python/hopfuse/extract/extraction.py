@@ -111,8 +111,8 @@ class Extraction:
     def _check(self) -> None:
         for name in ("title", "text"):
             check_type(getattr(self, name), name, str, "a string")
-        for name, noun in (("entities", "name"), ("triples", "triple"), ("labels", "label"), ("links", "link")):
-            object.__setattr__(self, name, tuple(check_list(getattr(self, name), name, noun, least=0)))
+        for name, noun in (("entities", "names"), ("triples", "triples"), ("labels", "labels"), ("links", "links")):
+            object.__setattr__(self, name, tuple(check_list(getattr(self, name), name, f"a list of {noun}")))
         checked_texts(self.entities, "entities")
         checked_texts(self.labels, "labels")
         if self.labels:
@@ -144,7 +144,7 @@ def is_triple(row: Any) -> bool:
 
 def well_formed(rows: Iterable[Any]) -> tuple[tuple[Triple, ...], int]:
     """Return the valid triples in a language model's rows, and the number of other rows."""
-    listed = check_list(rows, "triples", "triple", least=0)
+    listed = check_list(rows, "triples", "a list of triples")
     kept = tuple((row[0].strip(), row[1].strip(), row[2].strip()) for row in listed if is_triple(row))
     return kept, len(listed) - len(kept)
 

@@ -140,5 +140,5 @@ def _joined(file: Path, passages: Table) -> list[Extraction]:
 
 def _names(entities: Any) -> tuple[str, ...]:
     """Return names without empty ones, which language models sometimes write."""
-    listed = check_list(entities, "entities", "name", least=0)
+    listed = check_list(entities, "entities", "a list of names")
     return tuple(name for name in listed if not isinstance(name, str) or name.strip())

@@ -165,10 +165,12 @@ class SpacyReader:
 
 
 def _checked_links(links: Any) -> tuple[str, ...]:
-    for link in check_list(links, "links", "type of link", least=0):
+    for link in check_list(links, "links", "a list of types of links"):
         check_choice(link, "links", LINKS)
     return tuple(name for name in LINKS if name in links)
 
 
 def _dropped(drop: Any, known: frozenset[str]) -> frozenset[str]:
-    return frozenset(check_choice(label, "drop", sorted(known)) for label in check_list(drop, "drop", "label", least=0))
+    return frozenset(
+        check_choice(label, "drop", sorted(known)) for label in check_list(drop, "drop", "a list of labels")
+    )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
-from .._validation import check_length, check_type, check_whole
+from .._validation import check_length, check_type, check_whole, wrong_type
 from ..backends import automatic
 from ..backends.core_results import check_leaves, flatten
 from ..backends.placement import device_for, device_of, recordings
@@ -162,13 +162,7 @@ def capture(
            [3]])
     """
     if not callable(core):
-        raise InputError(
-            "type",
-            "core",
-            "{field} is of the type {given}; it must be {allowed}",
-            given=type(core).__name__,
-            allowed="a function of arrays",
-        )
+        raise wrong_type(core, "core", "a function of arrays")
     device_of(backend)  # raises now if the backend is unavailable
     return Captured(core, shapes, backend)
 

@@ -11,12 +11,21 @@ from numpy.typing import NDArray
 from .. import fusion as methods
 from .._arrays.convert import same_library, to_numpy
 from .._threads import thread_count
-from .._validation import check_k, check_length, check_number, check_real, check_shape, check_type, check_weights
+from .._validation import (
+    FLOAT32_MAX,
+    check_k,
+    check_length,
+    check_number,
+    check_real,
+    check_shape,
+    check_type,
+    check_weights,
+)
 from ..backends import resolve
 from ..backends.calls import FuseCall
 from ..backends.placement import device_for
 from ..errors import InputError
-from ..fusion.base import FLOAT32_MAX, refuse_options
+from ..fusion.base import refuse_options
 from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name
 from ..types import Hits
 from ._captured import refuse_per_query
