@@ -6,7 +6,8 @@ A check takes the value and the name of its argument, returns the value in its o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ MAX_THREADS = 1024
 #: The accepted types of a whole number and of a real number. ``bool`` is an ``int`` and is refused separately.
 WHOLE = (int, np.integer)
 REAL = (int, float, np.integer, np.floating)
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+FLOAT64_MAX = float(np.finfo(np.float64).max)
 
 
 def counted(number: int, noun: str) -> str:
@@ -28,11 +31,14 @@ def counted(number: int, noun: str) -> str:
 
     Examples
     --------
-    >>> counted(1, "passage"), counted(1200, "query")
-    ('1 passage', '1,200 queries')
+    >>> counted(1, "passage"), counted(1200, "query"), counted(2, "vertex")
+    ('1 passage', '1,200 queries', '2 vertices')
     """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
+    return f"{number:,} {noun if number == 1 else _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun[:-2]}ices" if noun.endswith("ex") else f"{noun}s"
 
 
 # ---- One value -------------------------------------------------------------------------------------------------------
@@ -54,11 +60,11 @@ def is_real(number: Any) -> bool:
     return True
 
 
-def check_k(k: Any) -> int:
-    """Return k as an int; it is at least 0 and may exceed the length of any list."""
+def check_k(k: Any, field: str = "k") -> int:
+    """Return a number of hits as an int; it is at least 0 and may exceed the length of any list."""
     if not is_whole(k) or k < 0:
         raise InputError(
-            "range", "k", "{field} is {given!r}; it must be {allowed}", given=k, allowed="a whole number, at least 0"
+            "range", field, "{field} is {given!r}; it must be {allowed}", given=k, allowed="a whole number, at least 0"
         )
     return int(k)
 
@@ -82,12 +88,21 @@ def check_number(
     *,
     low: float | None = None,
     high: float | None = None,
+    above: float | None = None,
     below: float | None = None,
+    float32: bool = False,
+    instead: str = "",
 ) -> float:
-    """Return a finite number within its range as a float; ``below`` must hold in float32 too."""
-    right = is_real(value) and bool(np.isfinite(float(value)))
+    """Return a finite number within its range as a float.
+
+    ``above`` and ``below`` exclude the bound, ``below`` also after rounding to float32. With ``float32``, the number
+    must be finite in float32, and ``above`` holds after rounding. ``instead`` names what the caller takes too:
+    ``"'auto'"``.
+    """
+    right = is_real(value) and bool(abs(float(value)) <= (FLOAT32_MAX if float32 else FLOAT64_MAX))
     right = right and (low is None or value >= low) and (high is None or value <= high)
     with np.errstate(over="ignore"):  # float32 overflows to infinity
+        right = right and (above is None or bool((np.float32(value) if float32 else value) > above))
         right = right and (below is None or bool(np.float32(value) < below))
     if not right:
         raise InputError(
@@ -95,15 +110,23 @@ def check_number(
             field,
             "{field} is {given!r}; it must be {allowed}",
             given=value,
-            allowed=f"one finite number{_range(low, high, below)}",
+            allowed=f"{instead and f'{instead} or '}one finite {'float32 ' if float32 else ''}number"
+            f"{_range(low, high, above, below)}",
         )
     return float(value)
 
 
-def _range(low: float | None, high: float | None, below: float | None) -> str:
+def check_auto(value: Any, field: str, **limits: Any) -> float | None:
+    """Return an option as a number within its limits (those of :func:`check_number`), or None for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    return check_number(value, field, instead="'auto'", **limits)
+
+
+def _range(low: float | None, high: float | None, above: float | None, below: float | None) -> str:
     if high is None and below is None:
-        return "" if low is None else f", at least {low:g}"
-    least = "(-inf" if low is None else f"[{low:g}"
+        return f", at least {low:g}" if low is not None else f" above {above:g}" if above is not None else ""
+    least = f"[{low:g}" if low is not None else f"({above:g}" if above is not None else "(-inf"
     return f" in {least}, {below:g})" if below is not None else f" in {least}, {high:g}]"
 
 
@@ -117,12 +140,31 @@ def check_choice(value: Any, field: str, choices: Iterable[str]) -> str:
     return value
 
 
+def check_suffix(path: Path, field: str, *allowed: str) -> None:
+    """Raise unless a file's name ends with one of the suffixes, in small or capital letters."""
+    if path.suffix.lower() not in allowed:
+        raise InputError(
+            "choice",
+            field,
+            "{field} is {given!r}; its suffix must be one of {allowed}",
+            given=str(path),
+            allowed=", ".join(allowed),
+        )
+
+
 def check_flag(value: Any, field: str) -> bool:
     """Return True or False."""
     if not isinstance(value, bool):
         raise InputError(
             "type", field, "{field} is {given!r}; it must be {allowed}", given=value, allowed="True or False"
         )
+    return value
+
+
+def check_id(value: Any, field: str) -> str | int:
+    """Return a name or a number that stands for something; neither a bool nor a NumPy number."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise wrong_type(value, field, "a string or an integer")
     return value
 
 
@@ -142,31 +184,51 @@ def check_text(value: Any, field: str) -> str:
 def check_type(value: Any, field: str, kind: type | tuple[type, ...], allowed: str) -> Any:
     """Return a value of one of the types; ``allowed`` names them with an article: ``"a Graph"``."""
     if not isinstance(value, kind):
-        raise InputError(
-            "type",
-            field,
-            "{field} is of the type {given}; it must be {allowed}",
-            given=type(value).__name__,
-            allowed=allowed,
-        )
+        raise wrong_type(value, field, allowed)
     return value
+
+
+def wrong_type(value: Any, field: str, allowed: str) -> InputError:
+    """Return the error for a value of a wrong type, as :func:`check_type` raises it."""
+    return InputError(
+        "type",
+        field,
+        "{field} is of the type {given}; it must be {allowed}",
+        given=type(value).__name__,
+        allowed=allowed,
+    )
+
+
+def check_list(value: Any, field: str, allowed: str = "a list") -> list[Any]:
+    """Return any iterable as a list; raise for a string or a mapping, whose entries would be characters or keys."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise wrong_type(value, field, allowed)
+    return list(value)
 
 
 def checked_texts(texts: Iterable[str], field: str = "texts") -> list[str]:
     """Return the texts as a list; raise if ``texts`` is a single string or has an entry that is not a string."""
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise InputError(
-            "type",
-            field,
-            "{field} is one {given}; pass {allowed}",
-            given=type(texts).__name__,
-            allowed="a list of strings: [text]",
-        )
-    listed = list(texts)
+    listed = check_list(texts, field, "a list of strings")
     for at, text in enumerate(listed):
         if not isinstance(text, str):
             check_type(text, f"{field}[{at}]", str, "a string")
     return listed
+
+
+def check_some(values: Any, field: str, noun: str) -> Any:
+    """Return a collection that is not empty; ``noun`` is what it holds."""
+    if not len(values):
+        raise InputError("empty", field, "{field} is empty; give at least one {allowed}", allowed=noun)
+    return values
+
+
+def check_distinct(values: Iterable[Any], field: str) -> None:
+    """Raise if a value occurs twice."""
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise InputError("duplicate", field, "{field} has {given!r} twice; give it once", given=value)
+        seen.add(value)
 
 
 def check_threads(threads: Any) -> int | None:
@@ -177,15 +239,72 @@ def check_threads(threads: Any) -> int | None:
 # ---- Arrays ----------------------------------------------------------------------------------------------------------
 
 
+def check_dtype(array: Any, field: str, kinds: str, allowed: str) -> None:
+    """Raise unless the dtype is of these kinds; an empty array may have any."""
+    if array.dtype.kind not in kinds and 0 not in array.shape:
+        raise InputError(
+            "dtype", field, "{field} has the dtype {given}; it must hold {allowed}", given=array.dtype, allowed=allowed
+        )
+
+
 def check_real(array: NDArray[Any], field: str) -> None:
     """Raise unless the dtype is real."""
-    if array.dtype.kind not in "fiub":
+    check_dtype(array, field, "fiub", "real numbers")
+
+
+def check_shape(shape: Iterable[int], field: str, *allowed: tuple[int | str, ...], reason: str = "") -> None:
+    """Raise unless a shape is one of those allowed, in which a string such as ``"B"`` stands for any number."""
+    given = tuple(shape)
+    if not any(len(one) == len(given) and all(map(_fits, given, one)) for one in allowed):
         raise InputError(
-            "dtype",
+            "shape",
             field,
-            "{field} has the dtype {given}; it must hold {allowed}",
-            given=array.dtype,
-            allowed="real numbers",
+            "{field} has the shape {given}; it must be {allowed}{reason}",
+            given=given,
+            allowed=" or ".join(f"({', '.join(map(str, one))}{',' * (len(one) == 1)})" for one in allowed),
+            reason=reason and f": {reason}",
+        )
+
+
+def _fits(size: int, allowed: int | str) -> bool:
+    return isinstance(allowed, str) or size == allowed
+
+
+def check_ids(ids: NDArray[Any], field: str, size: int) -> None:
+    """Raise unless all ids are in 0 .. size - 1."""
+    if ids.size and (ids.min() < 0 or ids.max() >= size):
+        wrong = ids[(ids < 0) | (ids >= size)].flat[0]
+        raise InputError(
+            "unknown", field, "{field} has the id {given}; allowed: {allowed}", given=wrong, allowed=f"0 .. {size - 1}"
+        )
+
+
+def check_weights(weights: NDArray[Any], field: str, *, float32: bool = False) -> None:
+    """Raise unless all numbers are at least 0 and finite, with ``float32`` after rounding to it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        right = np.isfinite(weights.astype(np.float32) if float32 else weights) & (weights >= 0)
+    if np.count_nonzero(right) < right.size:
+        at = tuple(map(int, np.argwhere(~right)[0]))
+        raise InputError(
+            "range",
+            f"{field}[{', '.join(map(str, at))}]" if at else field,
+            "{field} is {given}; it must be finite{precision} and at least 0",
+            given=float(weights[at]),
+            precision=" in float32" if float32 else "",
+        )
+
+
+def check_bytes(count: float, what: str, limit: int, fix: str) -> None:
+    """Raise if a result of ``count`` bytes exceeds its limit; ``fix`` says what to do instead."""
+    if count > limit:
+        raise InputError(
+            "limit",
+            None,
+            "{what} would take {given:.1f} GiB, more than {allowed:g} GiB; {fix}",
+            what=what,
+            given=count / 2**30,
+            allowed=limit / 2**30,
+            fix=fix,
         )
 
 
@@ -238,5 +357,9 @@ def check_names(names: Iterable[str], field: str, known: Iterable[str]) -> None:
     for name in names:
         if name not in there:
             raise InputError(
-                "unknown", field, "{field} has {given!r}; allowed: {allowed}", given=name, allowed=", ".join(there)
+                "unknown",
+                field,
+                "{field} has {given!r}; allowed: {allowed}",
+                given=name,
+                allowed=", ".join(there) or "none",
             )

@@ -200,6 +200,21 @@ class HopfuseError(Exception):
         places = self.places if place is None else (str(place), *self.places)
         return _restored(type(self), self.code, field or self.field, self.template, self.values, places)
 
+    def about(
+        self, field: str | None = None, *, kind: type[HopfuseError] | None = None, code: str | None = None
+    ) -> HopfuseError:
+        """Return this error with another field, class or code, such as a FormatError for what a file holds.
+
+        Examples
+        --------
+        >>> error = InputError("shape", "X", "{field} has no columns")
+        >>> error.about("vectors"), error.about(kind=FormatError, code="damaged").code
+        (InputError('shape', 'vectors', '{field} has no columns'), 'damaged')
+        """
+        return _restored(
+            kind or type(self), code or self.code, field or self.field, self.template, self.values, self.places
+        )
+
     def __reduce__(self) -> tuple[Any, ...]:
         kept = {
             name: value if isinstance(value, _PLAIN) else _Shown(repr(value)) for name, value in self.values.items()

@@ -44,7 +44,7 @@ def refused(code: str, **environment: str) -> str:
 class Altered:
     """The CPU backend with one bit of one op's answers changed."""
 
-    unusable_reason = device = None
+    unusable = device = None
 
     def __init__(self, op: str) -> None:
         self.op = op

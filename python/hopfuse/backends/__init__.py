@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..errors import BackendError, InputError
+from .._validation import check_choice
+from ..errors import BackendError
 from . import cpu
 from .calls import Backend
 from .first_use import FirstUse, no_cupy
@@ -67,20 +68,13 @@ def _names() -> tuple[str, ...]:
 
 def _named(backend: str) -> str:
     """Check a ``backend=`` argument and return the backend's name."""
-    if not isinstance(backend, str) or backend not in ("auto", *_names()):
-        raise InputError(
-            "choice",
-            "backend",
-            "{field} is {given!r}; allowed: {allowed}",
-            given=backend,
-            allowed=", ".join(("auto", *_names())),
-        )
+    check_choice(backend, "backend", ("auto", *_names()))
     return automatic() if backend == "auto" else backend
 
 
 def _usable(backend: Backend) -> Backend:
-    if backend.unusable_reason is not None:
-        raise BackendError("UNSORTED", None, "{message}", message=backend.unusable_reason)
+    if backend.unusable is not None:
+        raise backend.unusable.with_traceback(None)
     return backend
 
 
@@ -89,7 +83,7 @@ def automatic() -> str:
     name = os.environ.get("HOPFUSE_BACKEND", "") or "auto"
     if name != "auto" and name not in _names():
         raise BackendError(
-            "unavailable",
+            "choice",
             None,
             "HOPFUSE_BACKEND is {given!r}; allowed: {allowed}, or leave it unset",
             given=name,

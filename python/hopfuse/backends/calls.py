@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.rows import entries_of, indptr_of_counts
+from ..errors import BackendError
 from ..types import Corpus, Graph, Incidence, LabelSets
 from .node_weights import NodeWeights
 
 #: Suffixes of the names of dense kernels, by the precision of the vectors.
 DENSE_SUFFIXES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
-#: The error of a query whose projection overflows.
-SUM_BEYOND = "query {row} has a sum beyond float32; scale its scores down"
 
 #: An array on the host or on a device.
 Array = Any
@@ -304,7 +303,7 @@ class ProjectCall(NamedTuple):
 class Backend(Protocol):
     """The ops of a backend; results are where the arrays of the call are. The module :mod:`.cpu` implements it."""
 
-    unusable_reason: str | None
+    unusable: BackendError | None
 
     @property
     def device(self) -> Any:

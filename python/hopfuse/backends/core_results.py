@@ -25,9 +25,9 @@ def check_leaves(leaves: list[Any], batch: int) -> None:
         if tuple(leaf.shape[:1]) != (batch,):
             raise InputError(
                 "shape",
-                None,
-                "the core returned an array of shape {shape} for {batch} queries; each array must have the "
-                "batch as its first axis",
+                "core",
+                "{field} returned an array of the shape {shape} for {batch} queries; the batch must be the first axis "
+                "of each array",
                 shape=tuple(leaf.shape),
                 batch=batch,
             )
@@ -51,7 +51,8 @@ def _walk(part: Any, leaves: list[Any]) -> Rebuild:
         return next
     raise InputError(
         "type",
-        None,
-        "the core must return Hits or arrays, or tuples, lists or dicts of them; got {kind}",
-        kind=type(part).__name__,
+        "core",
+        "{field} returned the type {given}; it must return {allowed}",
+        given=type(part).__name__,
+        allowed="Hits or arrays, or tuples, lists or dicts of them",
     )

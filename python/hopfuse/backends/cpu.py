@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from .. import _native
 from .._arrays import codes
 from .._threads import thread_count
-from ..errors import InputError
+from ..errors import BackendError
 from ..types import Corpus, Graph
 from ..types.continued_corpus import ContinuedCorpus
 from . import cpu_continued
 from .calls import (
     DENSE_SUFFIXES,
-    SUM_BEYOND,
     CalibrateCall,
     DenseCall,
     DiceCall,
@@ -35,20 +34,25 @@ from .cpu_boost import boost_weights as boost_weights
 from .cpu_graph import graph_view, threads_used
 from .cpu_seeds import add_entity_seeds as add_entity_seeds
 from .cpu_seeds import add_passage_seeds as add_passage_seeds
+from .faults import raise_fault
 
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
 
 _last: dict[str, dict[str, Any]] = {}
 
 
-def _choose_isa() -> str | None:
-    """Apply HOPFUSE_ISA; return an error message if it is invalid."""
+def _choose_isa() -> BackendError | None:
+    """Apply HOPFUSE_ISA; return an error if it is invalid."""
     wanted = os.environ.get("HOPFUSE_ISA", "")
     if not wanted or _native.use_isa(wanted):
         return None
-    return (
-        f"HOPFUSE_ISA is {wanted!r}, but this machine runs {', '.join(_native.runnable_isas())} "
-        f"(built: {', '.join(_native.built_isas())}); unset it or choose one of those"
+    return BackendError(
+        "unavailable",
+        None,
+        "HOPFUSE_ISA is {given!r}, but this machine runs {allowed} (built: {built}); unset it or choose one of those",
+        given=wanted,
+        allowed=", ".join(_native.runnable_isas()),
+        built=", ".join(_native.built_isas()),
     )
 
 
@@ -63,7 +67,7 @@ def _warn_of_refused() -> None:
         )
 
 
-unusable_reason: str | None = _choose_isa()
+unusable: BackendError | None = _choose_isa()
 _warn_of_refused()
 
 #: The CPU takes only arrays on the host.
@@ -91,7 +95,7 @@ def explain() -> dict[str, Any]:
         "threads": thread_count(None),
         "idle_workspace_bytes": _native.idle_workspace_bytes(),
         "last_calls": {op: _summed(call) for op, call in _last.items()},
-        "error": unusable_reason,
+        "error": None if unusable is None else str(unusable),
     }
 
 
@@ -347,6 +351,4 @@ def _projection(call: ProjectCall) -> dict[str, Any]:
 
 def _finish_projection(call: ProjectCall, status: NDArray[np.int32]) -> None:
     _record("project_f32", call.threads, queries=status.size, rows=call.incidence.num_rows)
-    wrong = np.flatnonzero(status < 0)
-    if wrong.size:
-        raise InputError("UNSORTED", None, "{message}", message=SUM_BEYOND.format(row=wrong[0]))
+    raise_fault(status)

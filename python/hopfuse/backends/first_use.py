@@ -22,23 +22,17 @@ INSTALL = (
 )
 
 
-#: The error in a process forked from one that had used the device.
-FORKED = (
-    "backend {name!r} cannot be used here: this process was forked from one that used it, and CUDA does not survive a "
-    "fork. Start workers with the method 'spawn' (multiprocessing.get_context('spawn'), "
-    "DataLoader(multiprocessing_context='spawn'), gunicorn without --preload), or use backend='cpu'"
-)
-
-
-def no_cupy() -> str | None:
-    """Return an error message if CuPy is not installed, without importing it. A namespace package does not count."""
+def no_cupy() -> BackendError | None:
+    """Return an error if CuPy is not installed, without importing it. A namespace package does not count."""
     try:
         found = find_spec("cupy")
     except ValueError:  # a module in sys.modules without a spec
         found = None
     if found is not None and found.origin is not None:
         return None
-    return f"backend='cuda' needs CuPy, which is not installed; {INSTALL}"
+    return BackendError(
+        "unavailable", "backend", "backend='cuda' needs CuPy, which is not installed; {install}", install=INSTALL
+    )
 
 
 class FirstUse(Generic[B]):
@@ -48,7 +42,7 @@ class FirstUse(Generic[B]):
     ----------
     name : str
     impossible : callable
-        Returns why the backend cannot exist here, or None, without importing anything.
+        Returns the error if the backend cannot exist here, or None, without importing anything.
     make : callable
         Returns the backend, or raises BackendError.
     differs : callable
@@ -58,7 +52,7 @@ class FirstUse(Generic[B]):
     def __init__(
         self,
         name: str,
-        impossible: Callable[[], str | None],
+        impossible: Callable[[], BackendError | None],
         make: Callable[[], B],
         differs: Callable[[B], str | None],
     ) -> None:
@@ -67,7 +61,7 @@ class FirstUse(Generic[B]):
         self._lock = threading.RLock()
         self._began_in: int | None = None  # id of the process that made it, or tried to
         self._made: B | None = None
-        self._unusable: str | None = None
+        self._unusable: BackendError | None = None
         self._tested = False
         self._is_usable: bool | None = None
         self._short_until = 0.0  # after a self-test without room, when the next may be
@@ -85,9 +79,10 @@ class FirstUse(Generic[B]):
                     try:
                         self._made = self._make()
                     except Exception as error:  # a broken installation must not break calls on the CPU
-                        self._unusable = _message(error)
-            if self._made is None:
-                raise BackendError("UNSORTED", None, "{message}", message=str(self._unusable))
+                        self._unusable = self._translated(error)
+            if self._unusable is not None:
+                raise self._unusable.with_traceback(None)
+            assert self._made is not None
             return self._made
 
     def tested(self) -> B:
@@ -101,14 +96,15 @@ class FirstUse(Generic[B]):
                 except DeviceMemoryError:  # once there is room, the next call tests it
                     raise
                 except Exception as error:
-                    self._difference = f"its self-test failed: {_message(error)}"
+                    said = str(error) if isinstance(error, BackendError) else f"{type(error).__name__}: {error}"
+                    self._difference = f"its self-test failed: {said}"
                 self._tested = True
             if self._difference is not None:
                 raise BackendError(
-                    "unavailable",
-                    None,
-                    "backend {name!r} is not used: {difference}",
-                    name=self.name,
+                    "failed",
+                    "backend",
+                    "{field} {given!r} is not used: {difference}",
+                    given=self.name,
                     difference=self._difference,
                 )
             return backend
@@ -119,15 +115,36 @@ class FirstUse(Generic[B]):
 
     def _refuse_fork(self) -> None:
         if self._is_forked():
-            raise BackendError("UNSORTED", None, "{message}", message=FORKED.format(name=self.name))
+            raise self._forked()
+
+    def _forked(self) -> BackendError:
+        return BackendError(
+            "unavailable",
+            "backend",
+            "{field} {given!r} cannot be used here: this process was forked from one that used it, and CUDA does not "
+            "survive a fork. Start workers with the method 'spawn' (multiprocessing.get_context('spawn'), "
+            "DataLoader(multiprocessing_context='spawn'), gunicorn without --preload), or use backend='cpu'",
+            given=self.name,
+        )
+
+    def _translated(self, error: Exception) -> BackendError:
+        if isinstance(error, BackendError):
+            return error
+        return BackendError(
+            "failed",
+            "backend",
+            "{field} {given!r} cannot be used: {kind}: {error}",
+            given=self.name,
+            kind=type(error).__name__,
+            error=error,
+        )
 
     def is_usable(self) -> bool:
         """Return whether ``backend="auto"`` may use it; warn once if results differ or the process was forked."""
         if self._is_forked():
             if self._warned_in != os.getpid():
                 self._warned_in = os.getpid()
-                reason = FORKED.format(name=self.name)
-                warnings.warn(f"{reason}. backend='auto' uses the CPU", RuntimeWarning, stacklevel=5)
+                warnings.warn(f"{self._forked()}. backend='auto' uses the CPU", RuntimeWarning, stacklevel=5)
             return False
         if self._is_usable is None and time.monotonic() >= self._short_until:
             with self._lock:
@@ -151,7 +168,7 @@ class FirstUse(Generic[B]):
     def explain(self) -> dict[str, Any]:
         """Return the backend's own description, with the reason if it is not used."""
         if self._is_forked():
-            return {"error": FORKED.format(name=self.name)}
+            return {"error": str(self._forked())}
         reason = self._error()
         error = None if reason is None else str(reason)
         made: Any = self._made
@@ -160,7 +177,3 @@ class FirstUse(Generic[B]):
         except BackendError as failure:  # the device failed after the test
             about, error = {}, str(failure)
         return {**about, "error": error}
-
-
-def _message(error: Exception) -> str:
-    return str(error) if isinstance(error, BackendError) else f"{type(error).__name__}: {error}"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..errors import InputError
 from ..types import Graph
+from .faults import no_node_weight
 from .restarts import Restart
 
 LEAST_NODE_WEIGHT = _native.PPR_LEAST_WEIGHT
@@ -110,16 +111,12 @@ def order_weights(
         return made
     fault, row, at = wrong
     if fault == _native.NODE_WEIGHT_ALL_ZERO:
-        raise InputError(
-            "zero", None, "node_weights row {row} is all zero; leave the query out, or give it weights above 0", row=row
-        )
+        raise no_node_weight(row)
     raise InputError(
         "range",
-        None,
-        "node_weights row {row}, column {at} is {given}; weights must be finite and at least 0",
-        row=row,
-        at=at,
-        given=given[row, at],
+        f"node_weights[{row}, {at}]",
+        "{field} is {given}; weights must be finite and at least 0",
+        given=float(given[row, at]),
     )
 
 
@@ -133,12 +130,11 @@ def _check_seeds(graph: Graph, weights: NodeWeights, column: NDArray[np.int32], 
         return
     at = int(np.argmin(weight))
     raise InputError(
-        "UNSORTED",
-        None,
-        "restart row {row} has seed {node_of}, whose node weight is 0 (a weight below 2^-100 of the "
-        "largest counts as 0); drop the seed or raise the weight",
-        row=row[at],
-        node_of=graph.node_of[rows.node[at]],
+        "conflict",
+        f"restart[{row[at]}]",
+        "{field} has the seed {node}, whose weight in {@node_weights} is 0 (one below 2^-100 of the largest counts as "
+        "0); drop the seed or raise the weight",
+        node=int(graph.node_of[rows.node[at]]),
     )
 
 

@@ -29,10 +29,10 @@ def device_for(backend: str, array: Any, name: str) -> DeviceOps | None:
             return device
     reads = "reads arrays on the host" if device_of(backend) is None else "cannot read it"
     raise InputError(
-        "unknown",
+        "conflict",
         name,
-        "{field} is on a device ({kind}), and {@backend}{backend!r} {reads}; move it to the host, or "
-        "use backend='cuda' (hopfuse.backend_info() says why it is not available)",
+        "{field} is on a device ({kind}), and {@backend}{backend!r} {reads}; move it to the host, or use "
+        "backend='cuda' (hopfuse.backend_info() says why it is not available)",
         kind=type(array).__name__,
         backend=backend,
         reads=reads,

@@ -45,20 +45,39 @@ def order_restart(graph: Graph, given: GivenRestart, may_be_empty: bool) -> Rest
     rows = Restart(np.empty(indptr.size, np.int64), np.empty(node.size, np.int32), np.empty(node.size))
     wrong = _native.read_restarts(indptr, node, value, graph.internal_of, may_be_empty, *rows)
     if wrong is not None:
-        raise InputError("UNSORTED", None, "{message}", message=_message(graph, given, *wrong))
+        raise _refused(graph, given, *wrong)
     held = int(rows.indptr[-1])
     return rows if held == node.size else Restart(rows.indptr, rows.node[:held], rows.value[:held])
 
 
-def _message(graph: Graph, given: GivenRestart, fault: int, at: int) -> str:
+def _refused(graph: Graph, given: GivenRestart, fault: int, at: int) -> InputError:
     if fault == _native.RESTART_EMPTY_ROW:
-        return (
-            f"restart row {at} is all zero; a query needs at least one seed with weight > 0 "
-            "(leave such queries out of the batch, or use ppr_topk with empty='skip')"
+        return InputError(
+            "zero",
+            f"restart[{at}]",
+            "{field} is all zero; a query needs at least one seed with weight > 0 (leave such queries out of the "
+            "batch, or use ppr_topk with empty='skip')",
         )
     if fault == _native.RESTART_SUM_BEYOND:
-        return f"the sum of restart row {at} overflows float64; scale it down"
-    row, node = int(np.searchsorted(given.indptr, at, side="right")) - 1, given.node[at]
+        return InputError("finite", f"restart[{at}]", "{field} has a sum that overflows float64; scale it down")
+    row, node = int(np.searchsorted(given.indptr, at, side="right")) - 1, int(given.node[at])
     if fault == _native.RESTART_OUTSIDE:
-        return f"restart row {row} has seed {node}, which is outside the graph (ids are 0 .. {graph.num_nodes - 1})"
-    return f"restart row {row} has weight {given.value[at]} at node {node}; weights must be finite and at least 0"
+        return outside(graph, row, node)
+    return InputError(
+        "range",
+        f"restart[{row}]",
+        "{field} has the weight {given} at node {node}; weights must be finite and at least 0",
+        given=float(given.value[at]),
+        node=node,
+    )
+
+
+def outside(graph: Graph, row: int, node: int) -> InputError:
+    """Return the error of a seed that is not a node of the graph."""
+    return InputError(
+        "unknown",
+        f"restart[{row}]",
+        "{field} has the seed {given}, which is outside the graph; nodes are {allowed}",
+        given=node,
+        allowed=f"0 .. {graph.num_nodes - 1}",
+    )

@@ -10,8 +10,9 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
+from .._validation import check_choice
 from ..errors import InputError
-from .base import FusionMethod
+from .base import FusionMethod, refuse_options
 from .boltzmann import Boltzmann
 from .borda import Borda
 from .calibration import Calibration
@@ -102,37 +103,21 @@ def resolve(method: str | FusionMethod, options: dict[str, Any]) -> FusionMethod
     RRF(rank_constant=10.0)
     """
     if isinstance(method, FusionMethod):
-        if options:
-            raise InputError(
-                "UNSORTED",
-                "options",
-                "{field} {options} are given with {method!r}; set them on that object instead",
-                options=sorted(options),
-                method=method,
-            )
+        refuse_options(options, method)
         return method
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(
-            "choice",
-            None,
-            "fusion method is {given!r}; allowed: {allowed}",
-            given=method,
-            allowed=", ".join(sorted(METHODS)),
-        )
+    check_choice(method, "method", METHODS)
     if not options:
         return _by_default(method)
     allowed = {f.name for f in fields(METHODS[method])}  # type: ignore[arg-type]
-    unknown = sorted(set(options) - allowed)
-    if unknown:
-        has = ", ".join(sorted(allowed)) or "none"
-        raise InputError(
-            "unknown",
-            None,
-            "fusion method {method!r} has no option {names}; its options: {has}",
-            method=method,
-            names=", ".join(map(repr, unknown)),
-            has=has,
-        )
+    for name in options:
+        if name not in allowed:
+            raise InputError(
+                "unknown",
+                name,
+                "{field} is not an option of fusion method {method!r}; allowed: {allowed}",
+                method=method,
+                allowed=", ".join(sorted(allowed)) or "none",
+            )
     return METHODS[method](**options)
 
 

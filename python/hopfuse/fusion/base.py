@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import REAL
+from .._validation import check_auto, check_length, check_number
 from ..errors import InputError
-
-FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 #: Calibrations that give no negative values for scores that are at least 0.
 NONNEGATIVE = (
@@ -29,35 +27,30 @@ NONNEGATIVE = (
 )
 
 
-def is_finite_float32(value: Any) -> bool:
-    """Return whether a value is a real number, not a bool, that float32 can hold."""
-    number = isinstance(value, REAL) and not isinstance(value, bool)
-    return number and bool(abs(value) <= FLOAT32_MAX)  # also correct for an int of any size
-
-
-def is_positive_float32(value: Any) -> bool:
-    """Return whether a value is a real number above 0, not a bool, that float32 can hold."""
-    return is_finite_float32(value) and bool(np.float32(value) > 0)
-
-
 def check_temperature(value: Any) -> float:
     """Check a temperature and return it as kernels read it: 0 means "auto"."""
-    if isinstance(value, str) and value == "auto":
-        return 0.0
-    if not is_positive_float32(value):
-        raise InputError(
-            "UNSORTED", None, "temperature is {given!r}; it must be 'auto' or a float32 number above 0", given=value
-        )
-    return float(value)
+    return check_auto(value, "temperature", above=0, float32=True) or 0.0
 
 
 def check_epsilon(value: Any) -> None:
-    if not is_positive_float32(value):
-        raise InputError("type", None, "epsilon is {given!r}; it must be a float32 number above 0", given=value)
+    check_number(value, "epsilon", above=0, float32=True)
 
 
-def per_list(value: Any, num_lists: int, name: str) -> NDArray[np.float32]:
-    """Return one number for all lists, or one per list, as an array of shape (L,).
+def refuse_options(options: Iterable[str], chosen: Any) -> None:
+    """Raise if options are given beside an object that has its own."""
+    names = sorted(options)
+    if names:
+        raise InputError(
+            "conflict",
+            names[0],
+            "{names:@} cannot be given beside {given!r}, which has its own options; set them there",
+            names=names,
+            given=chosen,
+        )
+
+
+def per_list(value: Any, num_lists: int, name: str, **limits: Any) -> NDArray[np.float32]:
+    """Return one number for all lists, or one per list, as an array of shape (L,); ``limits`` as in ``check_number``.
 
     Examples
     --------
@@ -65,15 +58,11 @@ def per_list(value: Any, num_lists: int, name: str) -> NDArray[np.float32]:
     >>> per_list(0.5, 2, "q"), per_list((1.0, 2.0), 2, "q")
     (array([0.5, 0.5], dtype=float32), array([1., 2.], dtype=float32))
     """
-    numbers = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
-    if not all(is_finite_float32(number) for number in numbers) or len(numbers) not in (1, num_lists):
-        raise InputError(
-            "length",
-            name,
-            "{field} is {given!r}; it must be a finite float32 number, or {num_lists} of them, one per list",
-            given=value,
-            num_lists=num_lists,
-        )
+    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+        return np.full(num_lists, check_number(value, name, float32=True, **limits), np.float32)
+    if len(value) != 1:
+        check_length(len(value), name, num_lists, "list")
+    numbers = [check_number(number, f"{name}[{at}]", float32=True, **limits) for at, number in enumerate(value)]
     return np.full(num_lists, numbers, np.float32)
 
 

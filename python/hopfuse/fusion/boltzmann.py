@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ..errors import InputError
-from .base import NONNEGATIVE, FusionMethod, KernelOptions, check_temperature, is_finite_float32
+from .._validation import check_number
+from .base import NONNEGATIVE, FusionMethod, KernelOptions, check_temperature
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +44,7 @@ class Boltzmann(FusionMethod):
 
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
-        if not is_finite_float32(self.wasserstein) or self.wasserstein < 0:
-            raise InputError(
-                "range",
-                "wasserstein",
-                "{field} is {given!r}; it must be a finite float32 number, at least 0",
-                given=self.wasserstein,
-            )
+        check_number(self.wasserstein, "wasserstein", low=0, float32=True)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         return {"temperature": check_temperature(self.temperature), "wasserstein": self.wasserstein}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ..errors import InputError
+from .._validation import check_choice
 from .base import KernelOptions, UnitWeights
 
 
@@ -37,10 +37,7 @@ class Borda(UnitWeights):
     calibrations: ClassVar[tuple[str, ...] | None] = ()
 
     def __post_init__(self) -> None:
-        if self.missing not in ("mean", "zero"):
-            raise InputError(
-                "UNSORTED", "missing", "{field} is {given!r}; it must be 'mean' or 'zero'", given=self.missing
-            )
+        check_choice(self.missing, "missing", ("mean", "zero"))
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         return {"missing": self.missing == "mean"}

@@ -10,8 +10,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from .._validation import check_choice, check_number
 from ..errors import InputError
-from .base import KeepsKernelOptions, KernelOptions, is_finite_float32, is_positive_float32, per_list
+from .base import KeepsKernelOptions, KernelOptions, per_list
 
 CalibrationName = Literal[
     "pit",
@@ -30,6 +31,13 @@ CalibrationName = Literal[
 Ties = Literal["strict", "weak", "mean", "rank"]
 CALIBRATIONS: tuple[str, ...] = get_args(CalibrationName)
 TIES: tuple[str, ...] = get_args(Ties)
+#: The calibration that has an option; ``single`` and ``equal`` are options of all.
+_OPTION_OF = {
+    "ties": "pit",
+    "lower": "theoretical_min_max",
+    "upper": "theoretical_min_max",
+    "temperature": "softmax",
+}
 
 
 @dataclass(frozen=True)
@@ -77,77 +85,33 @@ class Calibration(KeepsKernelOptions):
     temperature: float | None = None
 
     def __post_init__(self) -> None:
-        if self.method not in CALIBRATIONS:
-            raise InputError(
-                "choice",
-                None,
-                "calibration is {given!r}; allowed: {allowed}",
-                given=self.method,
-                allowed=", ".join(CALIBRATIONS),
-            )
-        self._check_ties()
+        check_choice(self.method, "calibration", CALIBRATIONS)
+        for name, of in _OPTION_OF.items():
+            if getattr(self, name) is not None and self.method != of:
+                raise InputError(
+                    "unused",
+                    name,
+                    "{field} is given, but calibration {method!r} has no such option; {of!r} has",
+                    method=self.method,
+                    of=of,
+                )
         for name in ("single", "equal"):
-            value = getattr(self, name)
-            if value is not None and not is_finite_float32(value):
-                raise InputError("type", name, "{field} is {given!r}; it must be a finite float32 number", given=value)
-        self._check_bounds()
-        self._check_temperature()
-
-    def _check_ties(self) -> None:
-        if self.ties is None:
-            return
-        if self.method != "pit":
-            raise InputError(
-                "UNSORTED",
-                None,
-                "ties={ties!r} with calibration {method!r}; only 'pit' has this option",
-                ties=self.ties,
-                method=self.method,
-            )
-        if self.ties not in TIES:
-            raise InputError(
-                "choice", "ties", "{field} is {given!r}; allowed: {allowed}", given=self.ties, allowed=", ".join(TIES)
-            )
-
-    def _check_bounds(self) -> None:
+            if getattr(self, name) is not None:
+                check_number(getattr(self, name), name, float32=True)
+        if self.ties is not None:
+            check_choice(self.ties, "ties", TIES)
+        if self.temperature is not None:
+            check_number(self.temperature, "temperature", above=0, float32=True)
         for name in ("lower", "upper"):
             value = getattr(self, name)
             if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
                 object.__setattr__(self, name, tuple(value))
-            if value is not None and self.method != "theoretical_min_max":
-                raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{name}={value!r} with calibration {method!r}; only 'theoretical_min_max' has this option",
-                    name=name,
-                    value=value,
-                    method=self.method,
-                )
         if self.method == "theoretical_min_max" and self.lower is None:
             raise InputError(
                 "missing",
-                None,
-                "calibration 'theoretical_min_max' needs {@lower}, the lowest score that the scorer can give "
-                "(-1 for cosine, 0 for BM25)",
-            )
-
-    def _check_temperature(self) -> None:
-        if self.temperature is None:
-            return
-        if self.method != "softmax":
-            raise InputError(
-                "UNSORTED",
-                None,
-                "temperature={temperature!r} with calibration {method!r}; only 'softmax' has this option",
-                temperature=self.temperature,
-                method=self.method,
-            )
-        if not is_positive_float32(self.temperature):
-            raise InputError(
-                "type",
-                "temperature",
-                "{field} of softmax is {given!r}; it must be a float32 number above 0",
-                given=self.temperature,
+                "lower",
+                "calibration 'theoretical_min_max' needs {field}, the lowest score that the scorer can give (-1 for "
+                "cosine, 0 for BM25)",
             )
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
@@ -158,9 +122,9 @@ class Calibration(KeepsKernelOptions):
         )
         if np.count_nonzero(lower >= upper):  # False for NaN
             raise InputError(
-                "UNSORTED",
+                "order",
                 "lower",
-                "{field} is {given!r} and upper {upper!r}; lower must be below upper in float32, for each list",
+                "{field} is {given!r}; it must be below {@upper}{upper!r} in float32, for each list",
                 given=self.lower,
                 upper=self.upper,
             )

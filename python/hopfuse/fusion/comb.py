@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._validation import check_number
 from ..errors import InputError
-from .base import FusionMethod, KernelOptions, UnitWeights, is_finite_float32
+from .base import FusionMethod, KernelOptions, UnitWeights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +56,7 @@ class CombMNZ(UnitWeights):
     default_calibration: ClassVar[str] = "min_max"
 
     def __post_init__(self) -> None:
-        if not is_finite_float32(self.gamma) or not -16 <= self.gamma <= 16:
-            raise InputError(
-                "range", "gamma", "{field} is {given!r}; it must be a number in [-16, 16]", given=self.gamma
-            )
+        check_number(self.gamma, "gamma", low=-16, high=16)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         held = np.arange(1, num_lists + 1, dtype=np.float64)
@@ -66,9 +64,9 @@ class CombMNZ(UnitWeights):
             factors = np.concatenate([[0.0], held**self.gamma]).astype(np.float32)
         if not np.isfinite(factors).all():
             raise InputError(
-                "UNSORTED",
+                "finite",
                 "gamma",
-                "{field} is {given!r}; {num_lists} to that power overflows float32: use a smaller gamma",
+                "{field} is {given!r}; {num_lists} to that power overflows float32: use a smaller one",
                 given=self.gamma,
                 num_lists=num_lists,
             )

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from .._validation import check_auto
 from ..errors import InputError
-from .base import NONNEGATIVE, FusionMethod, KernelOptions, check_epsilon, is_finite_float32
+from .base import NONNEGATIVE, FusionMethod, KernelOptions
 
 #: exp(-LARGEST_EXPONENT) is a normal float32.
 LARGEST_EXPONENT = 87.0
@@ -49,14 +50,8 @@ class Gumbel(FusionMethod):
     weighted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.theta, str) and self.theta == "auto":
-            pass
-        elif not is_finite_float32(self.theta) or not 1 <= self.theta <= 100:
-            raise InputError(
-                "range", "theta", "{field} is {given!r}; it must be 'auto' or a number in [1, 100]", given=self.theta
-            )
-        if self.epsilon != "auto":
-            check_epsilon(self.epsilon)
+        check_auto(self.theta, "theta", low=1, high=100, float32=True)
+        check_auto(self.epsilon, "epsilon", above=0, float32=True)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         theta = 0.0 if self.theta == "auto" else self.theta

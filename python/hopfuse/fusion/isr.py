@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..errors import InputError
-from .base import KernelOptions, UnitWeights, is_finite_float32
+from .._validation import check_number
+from .base import KernelOptions, UnitWeights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +62,7 @@ class LogISR(UnitWeights):
     calibrations: ClassVar[tuple[str, ...] | None] = ()
 
     def __post_init__(self) -> None:
-        if not is_finite_float32(self.sigma) or not 0 <= self.sigma <= 1:
-            raise InputError("range", "sigma", "{field} is {given!r}; it must be a number in [0, 1]", given=self.sigma)
+        check_number(self.sigma, "sigma", low=0, high=1)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         held = np.arange(1, num_lists + 1, dtype=np.float64)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..errors import InputError
-from .base import FusionMethod, KernelOptions
+from .._validation import check_length, check_type
+from .base import FusionMethod, KernelOptions, per_list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,18 +41,6 @@ class Max(FusionMethod):
     def kernel_options(self, num_lists: int) -> KernelOptions:
         if self.bias is None:
             return {"bias": np.zeros(num_lists, np.float32)}
-        bias: NDArray[np.float32] | None
-        try:
-            with np.errstate(over="ignore"):
-                bias = np.asarray(self.bias, np.float32)
-        except (TypeError, ValueError):
-            bias = None
-        if bias is None or bias.shape != (num_lists,) or not np.isfinite(bias).all():
-            raise InputError(
-                "length",
-                "bias",
-                "{field} is {given!r}; it must be {allowed} finite numbers, one per list",
-                given=self.bias,
-                allowed=num_lists,
-            )
-        return {"bias": bias}
+        check_type(self.bias, "bias", (Sequence, np.ndarray), "a sequence of numbers")
+        check_length(len(self.bias), "bias", num_lists, "list")
+        return {"bias": per_list(self.bias, num_lists, "bias")}

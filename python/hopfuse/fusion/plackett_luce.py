@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from ..errors import InputError
+from .._validation import check_whole
 from .base import FusionMethod, KernelOptions, check_epsilon
 
 
@@ -42,10 +40,7 @@ class PlackettLuce(FusionMethod):
     calibrations: ClassVar[tuple[str, ...] | None] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.steps, int | np.integer) or isinstance(self.steps, bool) or not 1 <= self.steps <= 100:
-            raise InputError(
-                "range", "steps", "{field} is {given!r}; it must be a whole number from 1 to 100", given=self.steps
-            )
+        check_whole(self.steps, "steps", 100)
         check_epsilon(self.epsilon)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:

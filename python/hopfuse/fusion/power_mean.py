@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from .._validation import is_real
 from ..errors import InputError
-from .base import NONNEGATIVE, FusionMethod, KernelOptions, check_epsilon, is_finite_float32
+from .base import NONNEGATIVE, FusionMethod, KernelOptions, check_epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +39,13 @@ class PowerMean(FusionMethod):
     needs_nonnegative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not is_finite_float32(self.p) or not (self.p == 0 or 0.05 <= abs(self.p) <= 100):
+        if not is_real(self.p) or not (self.p == 0 or 0.05 <= abs(self.p) <= 100):
             raise InputError(
-                "UNSORTED", "p", "{field} is {given!r}; it must be 0, or a number with 0.05 <= |p| <= 100", given=self.p
+                "range",
+                "p",
+                "{field} is {given!r}; it must be {allowed}",
+                given=self.p,
+                allowed="0, or a number with 0.05 <= |p| <= 100",
             )
         check_epsilon(self.epsilon)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import is_real
+from .._validation import check_number, check_shape
 from ..errors import InputError
 
 
@@ -55,28 +55,19 @@ class Prior:
                 known = np.asarray(importance, np.float64)
         except (TypeError, ValueError):
             known = np.zeros(())
-        if known.ndim != 1:
-            raise InputError(
-                "shape",
-                None,
-                "prior is {given!r}; importance must be numbers of shape (N,), one per document",
-                given=importance,
-            )
+        check_shape(known.shape, "prior", ("N",), reason="one number per document")
         missing = np.isnan(known)
         wrong = ~(missing | ((known >= 0) & (known <= 1)))
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             raise InputError(
-                "finite",
-                None,
-                "prior has importance {known} for document {at}; it must be in [0, 1], or NaN",
-                known=known[at],
-                at=at,
+                "range",
+                f"prior[{at}]",
+                "{field} is {given}; importance must be {allowed}",
+                given=float(known[at]),
+                allowed="in [0, 1], or NaN",
             )
-        if not is_real(weight) or not 0 <= weight <= 1:
-            raise InputError(
-                "range", "weight", "{field} of the prior is {given!r}; it must be a number in [0, 1]", given=weight
-            )
+        check_number(weight, "weight", low=0, high=1)
         factors = np.where(missing, 1.0, (1.0 - weight) + weight * np.where(missing, 0.0, known)).astype(np.float32)
         factors.flags.writeable = False
         object.__setattr__(self, "factors", factors)

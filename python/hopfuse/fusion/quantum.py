@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ..errors import InputError
-from .base import NONNEGATIVE, KernelOptions, UnitWeights, check_temperature, is_finite_float32
+from .._validation import check_choice, check_number
+from .base import NONNEGATIVE, KernelOptions, UnitWeights, check_temperature
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,14 +46,8 @@ class Quantum(UnitWeights):
 
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
-        if not is_finite_float32(self.theta):
-            raise InputError(
-                "range", "theta", "{field} is {given!r}; it must be a finite number of radians", given=self.theta
-            )
-        if self.form not in ("product", "sqrt"):
-            raise InputError(
-                "UNSORTED", "form", "{field} is {given!r}; it must be 'product' or 'sqrt'", given=self.form
-            )
+        check_number(self.theta, "theta", float32=True)
+        check_choice(self.form, "form", ("product", "sqrt"))
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         root = self.form == "sqrt"

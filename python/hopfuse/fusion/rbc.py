@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..errors import InputError
-from .base import KernelOptions, UnitWeights, is_finite_float32
+from .._validation import check_number
+from .base import KernelOptions, UnitWeights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +37,7 @@ class RBC(UnitWeights):
     calibrations: ClassVar[tuple[str, ...] | None] = ()
 
     def __post_init__(self) -> None:
-        if not is_finite_float32(self.phi) or not 0 < np.float32(self.phi) < 1:
-            raise InputError(
-                "type", "phi", "{field} is {given!r}; it must be a float32 number between 0 and 1", given=self.phi
-            )
+        check_number(self.phi, "phi", above=0, below=1, float32=True)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         return {"log_phi": float(np.log(float(self.phi))), "one_minus_phi": 1.0 - float(self.phi)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..errors import InputError
-from .base import KernelOptions, UnitWeights, is_finite_float32
+from .._validation import check_number
+from .base import KernelOptions, UnitWeights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +36,8 @@ class RRF(UnitWeights):
     calibrations: ClassVar[tuple[str, ...] | None] = ()
 
     def __post_init__(self) -> None:
-        k = self.rank_constant
-        if not is_finite_float32(k) or k < 0:
-            raise InputError(
-                "range",
-                "rank_constant",
-                "{field} is {given!r}; it must be a finite float32 number, at least 0",
-                given=k,
-            )
-        object.__setattr__(self, "rank_constant", float(k))
+        constant = check_number(self.rank_constant, "rank_constant", low=0, float32=True)
+        object.__setattr__(self, "rank_constant", constant)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         return {"rank_constant": self.rank_constant}

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ..errors import InputError
 from .base import NONNEGATIVE, FusionMethod, KernelOptions, check_temperature, per_list
 
 
@@ -49,7 +48,5 @@ class Tsallis(FusionMethod):
             object.__setattr__(self, "q", tuple(self.q))
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
-        q = per_list(self.q, num_lists, "q")
-        if ((q < 0) | (q > 10)).any():
-            raise InputError("range", "q", "{field} is {given!r}; it must be in [0, 10]", given=self.q)
+        q = per_list(self.q, num_lists, "q", low=0, high=10)
         return {"temperature": check_temperature(self.temperature), "q": q}

@@ -34,8 +34,8 @@ def refuse_per_query(name: str) -> None:
     """Raise if an option is given per query inside a captured core, which is replayed for other batches."""
     if in_captured_core():
         raise InputError(
-            "UNSORTED",
+            "unsupported",
             name,
-            "{field} is given per query inside a captured core, which must work for any batch; give one "
-            "value for all queries, or call the op without capture",
+            "{field} is given per query inside a captured core, which must work for any batch; give one value for all "
+            "queries, or call the op without capture",
         )

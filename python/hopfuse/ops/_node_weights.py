@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import to_float64, to_numpy
-from .._validation import check_real
+from .._validation import check_dtype, check_ids, check_needs, check_real, check_shape
 from ..backends.node_weights import NodeWeightCall, NodeWeights, order_weights
 from ..backends.restarts import Restart
 from ..errors import InputError
 from ..types import Graph
+from ._lists import check_device_dtype
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -32,28 +33,15 @@ def read_node_weights(
     allow : array of uint8 (B, N) or (1, N), optional
         By internal node.
     """
+    check_needs("weighted_nodes", weighted_nodes, "node_weights", node_weights, "whose columns they number")
     if node_weights is None:
-        if weighted_nodes is not None:
-            raise InputError(
-                "unused",
-                "weighted_nodes",
-                "{field} are given without node_weights, whose columns they number; pass both",
-            )
         return None
     nodes = _read_nodes(graph, weighted_nodes)
     weights = to_numpy(node_weights, "node_weights")
     check_real(weights, "node_weights")
-    if weights.shape != (rows.batch, nodes.size):
-        columns = "node" if weighted_nodes is None else "entry of weighted_nodes"
-        raise InputError(
-            "shape",
-            "node_weights",
-            "{field} has shape {shape}; it must be ({batch}, {size}): one row per query, one column per {columns}",
-            shape=weights.shape,
-            batch=rows.batch,
-            size=nodes.size,
-            columns=columns,
-        )
+    columns = "node" if weighted_nodes is None else "entry of weighted_nodes"
+    shape = rows.batch, nodes.size
+    check_shape(weights.shape, "node_weights", shape, reason=f"one row per query, one column per {columns}")
     weights = weights if weights.dtype == np.float32 else to_float64(weights)
     return order_weights(graph, np.ascontiguousarray(weights), nodes, rows, allow)
 
@@ -71,17 +59,8 @@ def device_node_weights(
 ) -> NodeWeights:
     """Return the node weights of a batch on a device; the kernels check their values."""
     nodes, weights = _read_nodes(graph, weighted_nodes), device.runtime.adopt(node_weights)
-    if weights.dtype != np.float32 or tuple(weights.shape) != (batch, nodes.size):
-        raise InputError(
-            "shape",
-            "node_weights",
-            "{field} are {dtype}{shape}; on a device they must be float32 of shape ({batch}, {size}): "
-            "convert them there",
-            dtype=weights.dtype,
-            shape=tuple(weights.shape),
-            batch=batch,
-            size=nodes.size,
-        )
+    check_device_dtype(weights, "node_weights")
+    check_shape(weights.shape, "node_weights", (batch, nodes.size))
     return device.order_weights(NodeWeightCall(graph, weights, nodes, per_type, allow, lightest))
 
 
@@ -90,27 +69,14 @@ def _read_nodes(graph: Graph, given: Any) -> NDArray[np.int32]:
     if given is None:
         return graph.internal_of
     nodes = to_numpy(given, "weighted_nodes")
-    if nodes.ndim != 1 or (nodes.dtype.kind not in "iu" and nodes.size):
-        raise InputError(
-            "shape",
-            "weighted_nodes",
-            "{field} is {dtype}{shape}; it must be whole numbers of shape (M,)",
-            dtype=nodes.dtype,
-            shape=nodes.shape,
-        )
+    check_dtype(nodes, "weighted_nodes", "iu", "node ids")
+    check_shape(nodes.shape, "weighted_nodes", ("M",))
     kept = graph.derived.get("weighted_nodes")
     if kept is not None and np.array_equal(kept[0], nodes):
         found: NDArray[np.int32] = kept[1]
         return found
     n = graph.num_nodes
-    if nodes.size and not (nodes.min() >= 0 and nodes.max() < n):
-        raise InputError(
-            "UNSORTED",
-            "weighted_nodes",
-            "{field} has id {nodes}; ids are 0 .. {n}",
-            nodes=nodes[(nodes < 0) | (nodes >= n)][0],
-            n=n - 1,
-        )
+    check_ids(nodes, "weighted_nodes", n)
     nodes = nodes.astype(np.int64, copy=False)
     seen = np.zeros(n, np.bool_)
     seen[nodes] = True
@@ -119,8 +85,8 @@ def _read_nodes(graph: Graph, given: Any) -> NDArray[np.int32]:
         raise InputError(
             "duplicate",
             "weighted_nodes",
-            "{field} has id {ids} more than once; give each node one column",
-            ids=ids[counts > 1][0],
+            "{field} has the id {given} more than once; give each node one column",
+            given=int(ids[counts > 1][0]),
         )
     internal = np.ascontiguousarray(graph.internal_of[nodes], np.int32)
     internal.flags.writeable = False

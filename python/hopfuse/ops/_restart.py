@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import to_float64, to_numpy
 from .._arrays.rows import indptr_of
-from .._validation import WHOLE, check_real
-from ..backends.restarts import GivenRestart, Restart, order_restart
+from .._validation import WHOLE, check_real, check_shape, is_whole
+from ..backends.restarts import GivenRestart, Restart, order_restart, outside
 from ..errors import InputError
 from ..types import Graph, Seeds
 
@@ -37,28 +37,14 @@ def read_restart(graph: Graph, restart: Any, may_be_empty: bool = False) -> Rest
 def _from_dense(graph: Graph, array: NDArray[Any]) -> GivenRestart:
     check_real(array, "restart")
     rows = array if array.ndim == 2 else np.atleast_2d(array)
-    if rows.ndim != 2 or rows.shape[1] != graph.num_nodes:
-        raise InputError(
-            "shape",
-            "restart",
-            "{field} has shape {shape}; it must be ({num_nodes},) or (B, {num_nodes}), a scipy.sparse "
-            "matrix of that shape, or a list of {{node: weight}}",
-            shape=array.shape,
-            num_nodes=graph.num_nodes,
-        )
+    forms = "one row per query; or pass a scipy.sparse matrix of this shape, or a list of {node: weight}"
+    check_shape(rows.shape if array.ndim < 2 else array.shape, "restart", ("B", graph.num_nodes), reason=forms)
     row, node = np.nonzero(rows)  # NaN counts as nonzero, so order_restart refuses it
     return GivenRestart(indptr_of(row, rows.shape[0]), node, to_float64(rows[row, node]))
 
 
 def _from_sparse(graph: Graph, matrix: Any) -> GivenRestart:
-    if len(matrix.shape) != 2 or matrix.shape[1] != graph.num_nodes:
-        raise InputError(
-            "shape",
-            "restart",
-            "{field} has shape {shape}; it must be (B, {num_nodes})",
-            shape=matrix.shape,
-            num_nodes=graph.num_nodes,
-        )
+    check_shape(matrix.shape, "restart", ("B", graph.num_nodes))
     coo = matrix.tocoo()
     if coo is matrix:
         coo = coo.copy()
@@ -85,7 +71,7 @@ def _from_mappings(graph: Graph, rows: Sequence[Mapping[Any, Any]]) -> GivenRest
         with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
             value = np.array([weight for row in rows for weight in row.values()], np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError("UNSORTED", "restart", "{field} weights must be numbers: {error}", error=error) from error
+        raise InputError("type", "restart", "{field} has a weight that is not a number: {error}", error=error) from None
     indptr = np.array([0, *accumulate(map(len, rows))], np.int64)
     return GivenRestart(indptr, np.array(keys, np.int64), value)
 
@@ -93,20 +79,12 @@ def _from_mappings(graph: Graph, rows: Sequence[Mapping[Any, Any]]) -> GivenRest
 def _refuse_key(graph: Graph, rows: Sequence[Mapping[Any, Any]]) -> None:
     for b, row in enumerate(rows):
         for key in row:
-            if isinstance(key, bool) or not isinstance(key, WHOLE):
+            if not is_whole(key):
                 raise InputError(
-                    "range",
-                    "restart",
-                    "{field} row {b} has the seed {key!r}; seeds must be node ids, whole numbers",
-                    b=b,
-                    key=key,
+                    "type",
+                    f"restart[{b}]",
+                    "{field} has the seed {given!r}; seeds must be node ids, whole numbers",
+                    given=key,
                 )
             if not 0 <= key < graph.num_nodes:
-                raise InputError(
-                    "range",
-                    "restart",
-                    "{field} row {b} has seed {key}, which is outside the graph (ids are 0 .. {num_nodes})",
-                    b=b,
-                    key=key,
-                    num_nodes=graph.num_nodes - 1,
-                )
+                raise outside(graph, b, int(key))

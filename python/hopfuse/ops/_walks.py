@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, to_float64, to_numpy
 from .._threads import thread_count
-from .._validation import check_real, is_real
+from .._validation import (
+    check_choice,
+    check_names,
+    check_number,
+    check_real,
+    check_shape,
+    check_type,
+    check_weights,
+    check_whole,
+)
 from ..backends.calls import DeviceSeeds, PprQueries
 from ..backends.node_weights import LEAST_NODE_WEIGHT, NodeWeights
 from ..backends.placement import device_for
@@ -35,12 +44,7 @@ def walk_device(backend: str, restart: Any) -> DeviceOps | None:
     if isinstance(restart, Seeds):
         return device_for(backend, restart.nodes, "restart")
     if is_on_device(restart):
-        raise InputError(
-            "type",
-            "restart",
-            "{field} on a device must be hopfuse.Seeds(nodes, weights), got {kind}; move a dense matrix to the host",
-            kind=type(restart).__name__,
-        )
+        check_type(restart, "restart", Seeds, "hf.Seeds(nodes, weights) on a device; move a dense matrix to the host")
     return None
 
 
@@ -62,20 +66,8 @@ def read_walks(
     graph: Graph, restart: Any, options: WalkOptions, *, may_be_empty: bool = False, device: DeviceOps | None = None
 ) -> PprQueries:
     """Check restarts and options; ``may_be_empty`` allows queries without restart, which get no result."""
-    if not isinstance(graph, Graph):
-        raise InputError(
-            "type",
-            "graph",
-            "{field} must be a Graph, got {kind}; build one with Graph.from_edges or Graph.from_scipy",
-            kind=type(graph).__name__,
-        )
-    if options.edge_type_norm not in ("joint", "per_type"):
-        raise InputError(
-            "choice",
-            "edge_type_norm",
-            "{field} is {given!r}; allowed: 'joint', 'per_type'",
-            given=options.edge_type_norm,
-        )
+    check_type(graph, "graph", Graph, "a Graph, as Graph.from_edges and Graph.from_scipy build it")
+    check_choice(options.edge_type_norm, "edge_type_norm", ("joint", "per_type"))
     seeds = None
     if device is None:
         rows = read_restart(graph, restart, may_be_empty)
@@ -95,7 +87,7 @@ def read_walks(
         edge_type_weights=type_weights,
         per_type=per_type,
         allow=allow,
-        tol=_read_tol(options.tol),
+        tol=check_number(options.tol, "tol", above=0),
         max_iter=_read_max_iter(options.max_iter),
         threads=thread_count(options.threads),
         node_weights=weights,
@@ -132,40 +124,22 @@ def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
     check_real(d, "damping")
     if d.ndim:
         refuse_per_query("damping")
-    if d.shape not in ((), (batch,)):
-        raise InputError(
-            "shape",
-            "damping",
-            "{field} has shape {shape}; it must be one number or one per query, ({batch},)",
-            shape=d.shape,
-            batch=batch,
-        )
+    check_shape(d.shape, "damping", (), (batch,), reason="one number, or one per query")
     d = to_float64(d.reshape(-1))
     bad = ~((d >= 0) & (d.astype(np.float32) < 1))
     if np.count_nonzero(bad):
         raise InputError(
-            "range", "damping", "{field} is {d}; it must be in [0, 1), and below 1 in float32 too", d=d[bad][0]
+            "range",
+            "damping",
+            "{field} is {given}; it must be {allowed}",
+            given=float(d[bad][0]),
+            allowed="in [0, 1), and below 1 in float32 too",
         )
     return np.full(batch, d)
 
 
-def _read_tol(tol: float) -> float:
-    if not is_real(tol) or not 0 < tol < np.inf:
-        raise InputError("range", "tol", "{field} is {given!r}; it must be a finite number above 0", given=tol)
-    return float(tol)
-
-
 def _read_max_iter(max_iter: int | None) -> int:
-    if max_iter is None:
-        return 0
-    if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or not 1 <= max_iter < 2**63:
-        raise InputError(
-            "range",
-            "max_iter",
-            "{field} is {given!r}; it must be a whole number, at least 1 and below 2**63, or None",
-            given=max_iter,
-        )
-    return int(max_iter)
+    return 0 if max_iter is None else check_whole(max_iter, "max_iter", 2**63 - 1)
 
 
 def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -> NDArray[np.float64] | None:
@@ -176,18 +150,9 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
     check_real(eta, "edge_type_weights")
     if eta.ndim == 2:
         refuse_per_query("edge_type_weights")
-    if eta.shape not in ((types,), (batch, types)):
-        raise InputError(
-            "shape",
-            "edge_type_weights",
-            "{field} has shape {shape}; it must be ({types},) or ({batch}, {types})",
-            shape=eta.shape,
-            types=types,
-            batch=batch,
-        )
+    check_shape(eta.shape, "edge_type_weights", (types,), (batch, types))
     eta = to_float64(eta)
-    if not (np.isfinite(eta) & (eta >= 0)).all():
-        raise InputError("range", "edge_type_weights", "{field} are {eta}; they must be finite and at least 0", eta=eta)
+    check_weights(eta, "edge_type_weights")
     eta = np.array(np.broadcast_to(eta, (batch, types)), order="C")
     if per_type:
         total = eta.sum(axis=1)
@@ -195,10 +160,10 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
             row = int(np.flatnonzero(total > 1 + 1e-6)[0])
             raise InputError(
                 "range",
-                "edge_type_weights",
-                "{field} of query {row} sum to {total}; with per_type they may sum to at most 1",
-                row=row,
-                total=total[row],
+                f"edge_type_weights[{row}]",
+                "{field} sums to {given}; with {@edge_type_norm}'per_type' the weights may sum to {allowed}",
+                given=float(total[row]),
+                allowed="at most 1",
             )
         return np.asarray(eta / np.maximum(total, 1.0)[:, None])
     eta = _scaled(eta)
@@ -210,16 +175,7 @@ def _by_name(weights: Any, graph: Graph, per_type: bool) -> Any:
     """Return weights given by name in the order of the graph's edge types; others as they are."""
     if not isinstance(weights, Mapping):
         return weights
-    unknown = [name for name in weights if name not in graph.edge_type_names]
-    if unknown:
-        known = ", ".join(graph.edge_type_names)
-        raise InputError(
-            "unknown",
-            "edge_type_weights",
-            "{field} has the type {unknown!r}; the graph's edge types are {known}",
-            unknown=unknown[0],
-            known=known,
-        )
+    check_names(weights, "edge_type_weights", graph.edge_type_names)
     return [weights.get(name, 0.0 if per_type else 1.0) for name in graph.edge_type_names]
 
 
@@ -232,12 +188,11 @@ def _check_products(graph: Graph, eta: NDArray[np.float64]) -> None:
     if lost.any():
         b, t = map(int, np.argwhere(lost)[0])
         raise InputError(
-            "UNSORTED",
-            "edge_type_weights",
-            "{field} of query {b} make the lightest edge of type {t} weigh {product:.3g}, which float32 "
-            "cannot hold; make the weight 0 or larger, or scale that type's edges",
-            b=b,
-            t=t,
+            "range",
+            f"edge_type_weights[{b}]",
+            "{field} makes the lightest edge of type {type} weigh {product:.3g}, which float32 cannot hold; make the "
+            "weight 0 or larger, or scale the edges of that type",
+            type=t,
             product=product[b, t],
         )
 
@@ -257,12 +212,11 @@ def _check_node_products(lightest: NDArray[np.float64], weights: NodeWeights) ->
         least = weights.least(int(query))
         if lightest[query] * least < tiny:
             raise InputError(
-                "UNSORTED",
-                "node_weights",
-                "{field} of query {query} make the lightest edge weigh {lightest:.3g}, which float32 cannot "
-                "hold; make the least weight 0 or larger, or scale the edges",
-                query=query,
-                lightest=lightest[query] * least,
+                "range",
+                f"node_weights[{query}]",
+                "{field} makes the lightest edge weigh {product:.3g}, which float32 cannot hold; make the least weight "
+                "0 or larger, or scale the edges",
+                product=lightest[query] * least,
             )
 
 
@@ -287,14 +241,13 @@ def _scaled(eta: NDArray[np.float64]) -> NDArray[np.float64]:
         b, t = map(int, np.argwhere(lost)[0])
         raise InputError(
             "range",
-            "edge_type_weights",
-            "{field} of query {b} are {eta} for type {t} and {largest} at most; a weight below "
-            "{smallest_type_weight} times the largest is lost in float32: make it 0 or larger",
-            b=b,
-            eta=eta[b, t],
-            t=t,
-            largest=largest[b],
-            smallest_type_weight=SMALLEST_TYPE_WEIGHT,
+            f"edge_type_weights[{b}]",
+            "{field} is {given} for type {type} and {largest} at most; a weight below {allowed} times the largest is "
+            "lost in float32: make it 0 or larger",
+            given=float(eta[b, t]),
+            type=t,
+            largest=float(largest[b]),
+            allowed=SMALLEST_TYPE_WEIGHT,
         )
     _, exponent = np.frexp(largest)
     return np.asarray(np.ldexp(eta, np.where(largest > 0, 1 - exponent, 0)[:, None]))
@@ -312,10 +265,9 @@ def _read_allow(graph: Graph, allow: Any, rows: Restart) -> NDArray[np.uint8] | 
         at = int(np.flatnonzero(outside)[0])
         query = int(np.searchsorted(rows.indptr, at, side="right")) - 1
         raise InputError(
-            "UNSORTED",
-            "restart",
-            "{field} row {query} has seed {node_of}, which allow excludes; drop the seed or allow the node",
-            query=query,
-            node_of=graph.node_of[rows.node[at]],
+            "conflict",
+            f"restart[{query}]",
+            "{field} has the seed {node}, which {@allow} excludes; drop the seed or allow the node",
+            node=int(graph.node_of[rows.node[at]]),
         )
     return internal

@@ -10,10 +10,10 @@ from .._threads import thread_count
 from ..backends import resolve
 from ..backends.calls import CalibrateCall
 from ..backends.placement import device_for
-from ..errors import InputError
+from ..fusion.base import refuse_options
 from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name
 from ..types import Hits
-from ._lists import device_list, host_list
+from ._lists import check_hits, device_list, host_list
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -125,25 +125,15 @@ def calibrate(
     }
     given = {name: value for name, value in options.items() if value is not None}
     if isinstance(method, Calibration):
-        if given:
-            raise InputError(
-                "UNSORTED",
-                None,
-                "options {given} are given with {method!r}; set them on that object instead",
-                given=sorted(given),
-                method=method,
-            )
+        refuse_options(given, method)
         rule = method
     else:
         rule = by_name(method, given)
     many = [lists] if isinstance(lists, Hits) else lists
-    if not isinstance(many, Sequence) or not all(isinstance(hits, Hits) for hits in many):
-        raise InputError(
-            "type",
-            "lists",
-            "{field} must be Hits or a sequence of Hits, got {kind}; wrap them: hf.Hits(ids, scores)",
-            kind=type(lists).__name__,
-        )
+    if not isinstance(many, Sequence):
+        check_hits(many, "lists")
+    for at, hits in enumerate(many):
+        check_hits(hits, f"lists[{at}]")
     done = []
     for at, hits in enumerate(many):
         one = rule.of_list(at, len(many))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
-from .._validation import is_real
+from .._validation import check_dtype, check_number, check_whole
 from ..errors import FormatError, InputError
 from ..types import Hits
 
@@ -73,15 +73,7 @@ class Calibrator:
     sample_size: int
 
     def __init__(self, *, max_knots: int = 4096) -> None:
-        if isinstance(max_knots, bool) or not isinstance(max_knots, int) or not 2 <= max_knots <= MAX_KNOTS:
-            raise InputError(
-                "range",
-                "max_knots",
-                "{field} is {given!r}; it must be a whole number from 2 to {max_knots:,}",
-                given=max_knots,
-                max_knots=MAX_KNOTS,
-            )
-        self.max_knots = max_knots
+        self.max_knots = check_whole(max_knots, "max_knots", MAX_KNOTS, least=2)
 
     def fit(self, sample: Any) -> Self:
         """Fit to the distribution of a sample of scores, replacing any earlier fit.
@@ -160,8 +152,7 @@ class Calibrator:
         3.0
         """
         self._check_fitted()
-        if not is_real(share) or not 0 <= share <= 1:
-            raise InputError("range", "share", "{field} is {given!r}; it must be a number from 0 to 1", given=share)
+        share = check_number(share, "share", low=0, high=1)
         return float(self.knots[np.searchsorted(self.at_most, share * self.sample_size * (1.0 - 1e-12))])
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -207,12 +198,12 @@ class Calibrator:
         size = os.path.getsize(path)
         if size > MAX_BYTES:
             raise FormatError(
-                "damaged",
+                "limit",
                 None,
-                "{path} has {size:,} bytes; a calibrator has at most {max_bytes:,}",
+                "{path} has {given:,} bytes; a calibrator has at most {allowed:,}",
                 path=path,
-                size=size,
-                max_bytes=MAX_BYTES,
+                given=size,
+                allowed=MAX_BYTES,
             )
         try:
             found = json.loads(Path(path).read_text("utf-8"))
@@ -224,12 +215,12 @@ class Calibrator:
             )
         if found.get("version") != VERSION:
             raise FormatError(
-                "damaged",
+                "version",
                 None,
-                "{path} is of version {get!r}; this hopfuse reads version {version}",
+                "{path} is of version {given!r}; this hopfuse reads version {allowed}",
                 path=path,
-                get=found.get("version"),
-                version=VERSION,
+                given=found.get("version"),
+                allowed=VERSION,
             )
         content: dict[str, Any] = {name: found.get(name) for name in ("sample_size", "knots", "below", "at_most")}
         if found.get("crc32") != _checksum(content):
@@ -240,7 +231,7 @@ class Calibrator:
     def _check_fitted(self) -> None:
         if not hasattr(self, "knots"):
             raise InputError(
-                "UNSORTED", None, "the calibrator is not fitted; call fit(hits) with the lists of some queries first"
+                "missing", None, "the calibrator is not fitted; call fit(hits) with the lists of some queries first"
             )
 
     def _share(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -273,14 +264,13 @@ def _scores_of(sample: Any) -> NDArray[np.float32]:
         found = _finite(to_numpy(many, "sample")).ravel()
     if found.size == 0:
         raise InputError(
-            "unknown", None, "the sample has no scores; pass the lists of some queries: Calibrator().fit(hits)"
+            "empty", "sample", "{field} has no scores; pass the lists of some queries: Calibrator().fit(hits)"
         )
     return np.asarray(found, np.float32)
 
 
 def _finite(scores: NDArray[Any]) -> NDArray[np.float32]:
-    if scores.size and scores.dtype.kind not in "fiu":
-        raise InputError("dtype", "scores", "{field} have dtype {dtype}; they must be real numbers", dtype=scores.dtype)
+    check_dtype(scores, "scores", "fiu", "real numbers")
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = np.asarray(scores, np.float32)
     if not np.isfinite(narrow).all():
@@ -305,9 +295,9 @@ def _verify(path: Any, content: dict[str, Any]) -> None:
         raise FormatError(
             "damaged",
             None,
-            "{path} must hold three lists of 1 to {max_knots:,} numbers, of equal length, and sample_size",
+            "{path} must hold three lists of 1 to {allowed:,} numbers, of equal length, and sample_size",
             path=path,
-            max_knots=MAX_KNOTS,
+            allowed=MAX_KNOTS,
         )
     try:
         knots = np.array(lists[0], np.float32)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
+from .._validation import check_length, check_type, check_whole, wrong_type
 from ..backends import automatic
 from ..backends.core_results import check_leaves, flatten
 from ..backends.placement import device_for, device_of, recordings
@@ -68,15 +69,8 @@ class Captured:
         """Return the core's result for a batch, in NumPy arrays or device arrays, like the arguments."""
         if in_captured_core():  # this core is part of another
             return self._core(*arrays)
-        if len(arrays) != len(self._shapes):
-            raise InputError(
-                "type",
-                None,
-                "got {number} arrays; the core was captured with {number_2}",
-                number=len(arrays),
-                number_2=len(self._shapes),
-            )
-        device = device_for(self._backend, arrays[0], "array 0")
+        check_length(len(arrays), "arrays", len(self._shapes), "captured array")
+        device = device_for(self._backend, arrays[0], "arrays[0]")
         if device is not None:
             with self._lock, device.runtime.on_stream_of(arrays[0]):
                 given = [device.runtime.adopt(array) for array in arrays]
@@ -102,24 +96,14 @@ class Captured:
         batch_sizes : sequence of int
             Each is rounded up to the batch size of a recording.
         """
-        if not isinstance(batch_sizes, Iterable):
-            raise InputError(
-                "type",
-                "batch_sizes",
-                "{field} is {given!r}; it must be a sequence of sizes such as [1, 32]",
-                given=batch_sizes,
-            )
-        for size in batch_sizes:
-            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-                raise InputError(
-                    "range", None, "batch size is {given!r}; it must be a whole number, at least 1", given=size
-                )
+        check_type(batch_sizes, "batch_sizes", Iterable, "a sequence of sizes, such as [1, 32]")
+        sizes = [check_whole(size, f"batch_sizes[{at}]") for at, size in enumerate(batch_sizes)]
         device = device_of(self._backend)
         if device is None:
             return
         with self._lock:
-            for size in batch_sizes:
-                self._of(device).recorded(int(size))
+            for size in sizes:
+                self._of(device).recorded(size)
 
     def _of(self, device: DeviceOps) -> Recordings:
         if device not in self._recordings:
@@ -132,14 +116,10 @@ class Captured:
             if tuple(array.shape) != (*batch, *shape) or array.dtype != dtype:
                 raise InputError(
                     "shape",
-                    "array",
-                    "{field} {at} is {dtype}{shape}; it was captured as {dtype_2} of shape {value}, with the "
-                    "same B for all arrays",
-                    at=at,
-                    dtype=array.dtype,
-                    shape=tuple(array.shape),
-                    dtype_2=np.dtype(dtype),
-                    value=("B", *shape),
+                    f"arrays[{at}]",
+                    "{field} is {given}; it was captured as {allowed}, with the same B for all arrays",
+                    given=f"{array.dtype} of the shape {tuple(array.shape)}",
+                    allowed=f"{np.dtype(dtype)} of the shape {('B', *shape)}",
                 )
 
 
@@ -182,14 +162,14 @@ def capture(
            [3]])
     """
     if not callable(core):
-        raise InputError("type", "core", "{field} must be a function of arrays, got {kind}", kind=type(core).__name__)
+        raise wrong_type(core, "core", "a function of arrays")
     device_of(backend)  # raises now if the backend is unavailable
     return Captured(core, shapes, backend)
 
 
 def _as_type(array: Any, dtype: np.dtype[Any], at: int) -> NDArray[Any]:
     """Convert a host array to the captured dtype if both are of the same kind; others are returned unchanged."""
-    given = to_numpy(array, f"array {at}")
+    given = to_numpy(array, f"arrays[{at}]")
     if given.dtype == dtype or not np.can_cast(given.dtype, dtype, "same_kind"):
         return given
     with np.errstate(over="ignore", invalid="ignore"):
@@ -197,10 +177,9 @@ def _as_type(array: Any, dtype: np.dtype[Any], at: int) -> NDArray[Any]:
     if dtype.kind in "iu" and not (cast == given).all():
         raise InputError(
             "dtype",
-            "array",
-            "{field} {at} holds numbers that do not fit {dtype}, as which it was captured",
-            at=at,
-            dtype=dtype,
+            f"arrays[{at}]",
+            "{field} holds numbers that do not fit {allowed}, as which it was captured",
+            allowed=dtype,
         )
     return cast
 
@@ -208,18 +187,14 @@ def _as_type(array: Any, dtype: np.dtype[Any], at: int) -> NDArray[Any]:
 def _read_shapes(shapes: Any) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
     try:
         read = [(tuple(index(side) for side in shape), np.dtype(dtype)) for shape, dtype in shapes]
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            "length",
-            "shapes",
-            '{field} is {given!r}; it must be a list like [((384,), "float32")], one per array',
-            given=shapes,
-        ) from error
+    except (TypeError, ValueError):
+        read = []
     if not read or any(side < 0 for shape, _ in read for side in shape) or any(d.kind not in "biuf" for _, d in read):
         raise InputError(
-            "range",
+            "type",
             "shapes",
-            "{field} is {given!r}; it must have at least one entry, with numeric dtypes and sizes >= 0",
+            "{field} is {given!r}; it must be {allowed}",
             given=shapes,
+            allowed='a list of a shape and a numeric dtype for each array, such as [((384,), "float32")]',
         )
     return read

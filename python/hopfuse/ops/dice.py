@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
 from .._threads import thread_count
+from .._validation import check_dtype, check_ids, check_shape, check_type
 from ..backends import resolve
 from ..backends.calls import DiceCall
 from ..errors import InputError
@@ -75,13 +76,7 @@ def dice_scores(
     >>> hf.dice_scores(["night"], hf.LabelSets.from_labels(["nacht"]), [0], indptr=[0, 1])
     array([0.25], dtype=float32)
     """
-    if not isinstance(labels, LabelSets):
-        raise InputError(
-            "type",
-            "labels",
-            "{field} must be LabelSets, got {kind}; build them with hf.LabelSets.from_labels(labels)",
-            kind=type(labels).__name__,
-        )
+    check_type(labels, "labels", LabelSets, "LabelSets: hf.LabelSets.from_labels(labels)")
     query_indptr, query_units = labels.sets_of(texts)
     rows = _read_candidates(candidates, len(labels))
     bounds = _read_indptr(indptr, query_indptr.size - 1, rows.shape[0])
@@ -93,36 +88,24 @@ def _read_candidates(candidates: Any, count: int) -> NDArray[np.int32]:
     array = to_numpy(candidates, "candidates")
     if array.ndim == 1:
         array = array[:, None]
-    if array.ndim != 2 or array.shape[1] < 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(
-            "shape",
-            "candidates",
-            "{field} are {dtype}{shape}; they must be label numbers (integers) of shape (Z, P) or (Z,)",
-            dtype=array.dtype,
-            shape=array.shape,
-        )
-    if array.size and (array.min() < 0 or array.max() >= count):
-        wrong = array.min() if array.min() < 0 else array.max()
-        raise InputError(
-            "UNSORTED", "candidates", "{field} has label {wrong}; labels are 0 .. {count}", wrong=wrong, count=count - 1
-        )
+    check_dtype(array, "candidates", "iu", "label numbers")
+    check_shape(array.shape, "candidates", ("Z", "P"), ("Z",))
+    if not array.shape[1]:
+        raise InputError("empty", "candidates", "{field} has no labels; each candidate needs at least one")
+    check_ids(array, "candidates", count)
     return np.ascontiguousarray(array, np.int32)
 
 
 def _read_indptr(indptr: Any, batch: int, count: int) -> NDArray[np.int64]:
     array = to_numpy(indptr, "indptr")
-    if array.shape != (batch + 1,) or array.dtype.kind not in "iu":
-        raise InputError(
-            "shape",
-            "indptr",
-            "{field} is {dtype}{shape}; it must be whole numbers of shape ({batch},)",
-            dtype=array.dtype,
-            shape=array.shape,
-            batch=batch + 1,
-        )
+    check_dtype(array, "indptr", "iu", "whole numbers")
+    check_shape(array.shape, "indptr", (batch + 1,))
     bounds = np.ascontiguousarray(array, np.int64)
     if bounds[0] != 0 or bounds[-1] != count or (bounds[1:] < bounds[:-1]).any():
         raise InputError(
-            "range", "indptr", "{field} must ascend from 0 to {count}, the number of candidates", count=count
+            "order",
+            "indptr",
+            "{field} must ascend from 0 to {allowed}, the number of candidates",
+            allowed=count,
         )
     return bounds

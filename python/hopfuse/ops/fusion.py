@@ -11,16 +11,25 @@ from numpy.typing import NDArray
 from .. import fusion as methods
 from .._arrays.convert import same_library, to_numpy
 from .._threads import thread_count
-from .._validation import WHOLE, check_k, check_real, counted
+from .._validation import (
+    FLOAT32_MAX,
+    check_k,
+    check_length,
+    check_number,
+    check_real,
+    check_shape,
+    check_type,
+    check_weights,
+)
 from ..backends import resolve
 from ..backends.calls import FuseCall
 from ..backends.placement import device_for
 from ..errors import InputError
-from ..fusion.base import FLOAT32_MAX, is_finite_float32
+from ..fusion.base import refuse_options
 from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name
 from ..types import Hits
 from ._captured import refuse_per_query
-from ._lists import device_list, host_list
+from ._lists import check_hits, device_list, host_list
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -105,15 +114,9 @@ def fuse(
     chosen = methods.resolve(method, options)
     _check_lists(lists)
     rule = calibration_for(chosen, calibration, ties=ties, single=single, equal=equal)
-    if not is_finite_float32(consensus) or consensus < 0:
-        raise InputError(
-            "range",
-            "consensus",
-            "{field} is {given!r}; it must be a finite float32 number, at least 0",
-            given=consensus,
-        )
+    consensus = check_number(consensus, "consensus", low=0, float32=True)
     pools = _read_pools(pool, lists)
-    device = device_for(backend, lists[0].ids, "the first list")
+    device = device_for(backend, lists[0].ids, "lists[0]")
     call = FuseCall(
         [] if device is not None else [host_list(hits) for hits in lists],
         method=chosen.kernel,
@@ -142,43 +145,26 @@ def fuse(
 def _fuse_on_device(device: DeviceOps, lists: Sequence[Hits], call: FuseCall, needs_nonnegative: str | None) -> Hits:
     if needs_nonnegative is not None:
         raise InputError(
-            "range",
-            None,
-            "{needs_nonnegative} with calibration {calibration!r} needs scores of at least 0, which are "
-            "checked only on the host: move the lists there, or use another calibration (pit takes any "
-            "scores)",
-            needs_nonnegative=needs_nonnegative,
-            calibration=call.calibration,
+            "unsupported",
+            "calibration",
+            "fusion method {method!r} with {field} {given!r} needs scores of at least 0, which are checked only on the "
+            "host: move the lists there, or use another calibration (pit takes any scores)",
+            method=needs_nonnegative,
+            given=call.calibration,
         )
     with device.runtime.on_stream_of(lists[0].ids):
-        arrays = [device_list(device, hits, f"list {at}") for at, hits in enumerate(lists)]
+        arrays = [device_list(device, hits, f"lists[{at}]") for at, hits in enumerate(lists)]
         hits = device.fuse(call._replace(lists=arrays))
         return Hits.unchecked(**{name: device.runtime.export(array, lists[0].ids) for name, array in hits.items()})
 
 
 def _check_lists(lists: Sequence[Hits]) -> None:
-    if not isinstance(lists, Sequence) or not lists:
-        raise InputError(
-            "range", "lists", "{field} must be a sequence of at least one Hits, as in hf.fuse([dense, graph])"
-        )
+    check_type(lists, "lists", Sequence, "a sequence of Hits: hf.fuse([dense, graph])")
+    if not lists:
+        raise InputError("empty", "lists", "{field} is empty; pass at least one Hits, as in hf.fuse([dense, graph])")
     for at, hits in enumerate(lists):
-        if not isinstance(hits, Hits):
-            raise InputError(
-                "type",
-                None,
-                "list {at} must be Hits, got {kind}; wrap it: hf.Hits(ids, scores)",
-                at=at,
-                kind=type(hits).__name__,
-            )
-        if len(hits) != len(lists[0]):
-            raise InputError(
-                "UNSORTED",
-                None,
-                "list {at} has {count} and list 0 has {number}; they must match",
-                at=at,
-                count=counted(len(hits), "query"),
-                number=len(lists[0]),
-            )
+        check_hits(hits, f"lists[{at}]")
+        check_length(len(hits), f"lists[{at}]", len(lists[0]), "query")
 
 
 def calibration_for(method: methods.FusionMethod, calibration: str | Calibration | None, **options: Any) -> Calibration:
@@ -190,22 +176,14 @@ def calibration_for(method: methods.FusionMethod, calibration: str | Calibration
         A calibration or an option that the method cannot use.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    if isinstance(calibration, Calibration) and given:
-        raise InputError(
-            "UNSORTED",
-            "options",
-            "{field} {given} are given with {calibration!r}; set them on that object instead",
-            given=sorted(given),
-            calibration=calibration,
-        )
+    if isinstance(calibration, Calibration):
+        refuse_options(given, calibration)
     if method.calibrations == () and (calibration is not None or given):
-        named = "a calibration" if calibration is not None else ", ".join(f"{name}=" for name in given)
         raise InputError(
-            "UNSORTED",
-            None,
-            "fusion method {name!r} uses ranks, not scores: {named} would have no effect; omit it",
+            "unused",
+            "calibration" if calibration is not None else next(iter(given)),
+            "{field} is given, but fusion method {name!r} uses ranks, not scores; leave it out",
             name=method.name,
-            named=named,
         )
     if isinstance(calibration, Calibration):
         rule = calibration
@@ -214,10 +192,10 @@ def calibration_for(method: methods.FusionMethod, calibration: str | Calibration
     if method.calibrations and rule.method not in method.calibrations:
         raise InputError(
             "choice",
-            None,
-            "fusion method {name!r} cannot use calibration {method!r}; allowed: {allowed}",
+            "calibration",
+            "{field} is {given!r}, which fusion method {name!r} cannot use; allowed: {allowed}",
+            given=rule.method,
             name=method.name,
-            method=rule.method,
             allowed=", ".join(method.calibrations),
         )
     for name in ("single", "equal"):
@@ -226,9 +204,10 @@ def calibration_for(method: methods.FusionMethod, calibration: str | Calibration
             raise InputError(
                 "range",
                 name,
-                "{field} is {given!r}; fusion method {name!r} needs calibrated scores of at least 0",
+                "{field} is {given!r}; fusion method {method!r} needs calibrated scores of at least {allowed}",
                 given=value,
-                name=method.name,
+                method=method.name,
+                allowed=0,
             )
     return rule
 
@@ -238,27 +217,12 @@ def _read_pools(pool: Any, lists: Sequence[Hits]) -> NDArray[np.int64]:
     pools = [int(hits.ids.shape[1]) for hits in lists]
     if pool is None:
         return np.array(pools, np.int64)
-    many = list(pool) if isinstance(pool, Sequence | np.ndarray) and not isinstance(pool, str) else [pool] * len(lists)
-    if len(many) != len(lists):
-        raise InputError(
-            "length",
-            "pool",
-            "{field} is {given!r}; it must be a whole number, or {number} of them, one per list",
-            given=pool,
-            number=len(lists),
-        )
-    for at, most in enumerate(many):
-        if most is None:
-            continue
-        if not isinstance(most, WHOLE) or isinstance(most, bool) or most < 0:
-            raise InputError(
-                "range",
-                "pool",
-                "{field} of list {at} is {most!r}; it must be a whole number, at least 0, or None for all",
-                at=at,
-                most=most,
-            )
-        pools[at] = min(pools[at], int(most))
+    if isinstance(pool, str) or not isinstance(pool, Sequence | np.ndarray):
+        return np.minimum(pools, check_k(pool, "pool"))
+    check_length(len(pool), "pool", len(lists), "list")
+    for at, most in enumerate(pool):
+        if most is not None:
+            pools[at] = min(pools[at], check_k(most, f"pool[{at}]"))
     return np.array(pools, np.int64)
 
 
@@ -276,10 +240,9 @@ def _check_nonnegative(call: FuseCall, method: str) -> None:
             row = int(np.argwhere(negative)[0][0])
             raise InputError(
                 "range",
-                None,
-                "list {at} has a negative score in row {row}; {method} with calibration {calibration!r} "
+                f"lists[{at}]",
+                "{field} has a negative score in row {row}; fusion method {method!r} with calibration {calibration!r} "
                 "needs scores of at least 0 (calibration='pit' takes any)",
-                at=at,
                 row=row,
                 method=method,
                 calibration=call.calibration,
@@ -290,26 +253,20 @@ def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists:
     if weights is None:
         return method.default_weights(lists)
     if not method.weighted:
-        raise InputError("UNSORTED", None, "fusion method {name!r} takes no weights; omit them", name=method.name)
+        raise InputError(
+            "unused",
+            "weights",
+            "{field} is given, but fusion method {name!r} takes none; leave it out",
+            name=method.name,
+        )
     w = to_numpy(weights, "weights")
     check_real(w, "weights")
     if w.ndim == 2:
         refuse_per_query("weights")
-    if w.shape not in ((lists,), (batch, lists)):
-        raise InputError(
-            "shape",
-            "weights",
-            "{field} have shape {shape}; they must be ({lists},) or ({batch}, {lists})",
-            shape=w.shape,
-            lists=lists,
-            batch=batch,
-        )
-    with np.errstate(over="ignore", invalid="ignore"):
-        w32 = np.ascontiguousarray(w, np.float32)
-        bad = ~((w32 >= 0) & (w32 <= FLOAT32_MAX))
-        large = w32 > FLOAT32_MAX / lists  # only then can the sum overflow float32
-    if np.count_nonzero(bad):
-        raise InputError("range", "weights", "{field} are {w}; they must be finite and at least 0", w=w)
+    check_shape(w.shape, "weights", (lists,), (batch, lists))
+    check_weights(w, "weights", float32=True)
+    w32 = np.ascontiguousarray(w, np.float32)
+    large = w32 > FLOAT32_MAX / lists  # only then can the sum overflow float32
     if np.count_nonzero(large) and not (w32.sum(axis=-1, dtype=np.float64) <= FLOAT32_MAX).all():
-        raise InputError("UNSORTED", "weights", "{field} are {w}; their sum overflows float32: scale them down", w=w)
+        raise InputError("finite", "weights", "{field} sum to more than float32 can hold; scale them down")
     return w32

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .._arrays.convert import same_library
 from .._threads import thread_count
-from .._validation import check_k
+from .._validation import check_k, check_number, check_type, check_whole
 from ..backends import resolve
 from ..backends.calls import IsingCall, IsingModel
 from ..backends.placement import device_for
 from ..errors import InputError
-from ..fusion.base import is_finite_float32, is_positive_float32
 from ..types import Graph, Hits
-from ._lists import device_list, host_list
+from ._lists import check_hits, check_inside, device_list, host_list
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -108,36 +105,23 @@ def ising_rerank(
     >>> hf.ising_rerank(hits, graph, blend=0.25).ids
     array([[0, 1, 3, 2]])
     """
-    if not isinstance(hits, Hits):
-        raise InputError(
-            "type",
-            "hits",
-            "{field} must be Hits, got {kind}; wrap them: hf.Hits(ids, scores)",
-            kind=type(hits).__name__,
-        )
-    if not isinstance(graph, Graph):
-        raise InputError(
-            "type",
-            "graph",
-            "{field} must be a Graph, got {kind}; use index.graph or hf.Graph.from_edges",
-            kind=type(graph).__name__,
-        )
+    check_hits(hits)
+    check_type(graph, "graph", Graph, "a Graph: index.graph, or hf.Graph.from_edges")
     if graph.directed:
         raise InputError(
-            "UNSORTED",
-            None,
-            "the graph is directed, but the coupling of candidates is symmetric; build an undirected "
-            "one: hf.Graph.from_edges(*graph.edges()[:3], num_nodes=graph.num_nodes)",
+            "unsupported",
+            "graph",
+            "{field} is directed, but the coupling of candidates is symmetric; build an undirected one: "
+            "hf.Graph.from_edges(*graph.edges()[:3], num_nodes=graph.num_nodes)",
         )
     width = hits.shape[1]
     if width > MOST_CANDIDATES:
         raise InputError(
-            "range",
-            None,
-            "the lists are {width} wide; at most {most_candidates} candidates can be reranked: pass "
-            "hits.head({most_candidates})",
-            width=width,
-            most_candidates=MOST_CANDIDATES,
+            "limit",
+            "hits",
+            "{field} has {given} columns; at most {allowed} candidates can be reranked: pass hits.head({allowed})",
+            given=width,
+            allowed=MOST_CANDIDATES,
         )
     model = _model(coupling, temperature, relaxation, steps, blend)
     most = width if k is None else min(check_k(k), width)
@@ -145,17 +129,7 @@ def ising_rerank(
     if device is not None:
         return _on_device(device, hits, graph, model, most)
     ids, scores, counts = host_list(hits)
-    outside = (ids >= graph.num_nodes) & (np.arange(width) < counts[:, None])
-    if outside.any():
-        row, at = (int(index) for index in np.argwhere(outside)[0])
-        raise InputError(
-            "range",
-            None,
-            "row {row} has document {ids}, which is outside the graph; its nodes are 0 .. {num_nodes}",
-            row=row,
-            ids=ids[row, at],
-            num_nodes=graph.num_nodes - 1,
-        )
+    check_inside(ids, counts, graph.num_nodes, "the graph's nodes")
     call = IsingCall(graph, (ids, scores, counts), model, most, thread_count(threads))
     best = resolve(backend).ising(call)
     wrap = same_library(hits.ids)
@@ -170,26 +144,10 @@ def _on_device(device: DeviceOps, hits: Hits, graph: Graph, model: IsingModel, k
 
 
 def _model(coupling: Any, temperature: Any, relaxation: Any, steps: Any, blend: Any) -> IsingModel:
-    if not is_finite_float32(coupling) or coupling < 0:
-        raise InputError(
-            "range", "coupling", "{field} is {given!r}; it must be a finite float32 number, at least 0", given=coupling
-        )
-    if not is_positive_float32(temperature):
-        raise InputError(
-            "type", "temperature", "{field} is {given!r}; it must be a finite float32 number above 0", given=temperature
-        )
-    if not is_positive_float32(relaxation) or relaxation > 1:
-        raise InputError(
-            "range", "relaxation", "{field} is {given!r}; it must be a number above 0 and at most 1", given=relaxation
-        )
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MAX_STEPS:
-        raise InputError(
-            "range",
-            "steps",
-            "{field} is {given!r}; it must be a whole number from 0 to {max_steps}",
-            given=steps,
-            max_steps=MAX_STEPS,
-        )
-    if not is_finite_float32(blend) or not 0 <= blend <= 1:
-        raise InputError("range", "blend", "{field} is {given!r}; it must be a number from 0 to 1", given=blend)
-    return IsingModel(float(coupling), float(temperature), float(relaxation), int(steps), float(blend))
+    return IsingModel(
+        check_number(coupling, "coupling", low=0, float32=True),
+        check_number(temperature, "temperature", above=0, float32=True),
+        check_number(relaxation, "relaxation", above=0, high=1, float32=True),
+        check_whole(steps, "steps", MAX_STEPS, least=0),
+        check_number(blend, "blend", low=0, high=1),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._validation import check_whole
+from .._validation import check_type, check_whole
 from ..backends import placement
 from ..errors import InputError
 from ..types import Corpus, Graph, Incidence, LabelSets
@@ -75,12 +75,10 @@ def estimate_device_memory(
     (15400448, 15360000, 4069696)
     """
     if graph is None and corpus is None:
-        raise InputError("missing", None, "estimate_device_memory needs a graph, a corpus or both")
+        raise InputError("missing", "graph", "{field} and {@corpus} are missing; give one of them, or both")
     for name, held, kind in (("graph", graph, Graph), ("corpus", corpus, Corpus)):
-        if held is not None and not isinstance(held, kind):
-            raise InputError(
-                "type", name, "{field} must be a {kind}, got {kind_2}", kind=kind.__name__, kind_2=type(held).__name__
-            )
+        if held is not None:
+            check_type(held, name, kind, f"a {kind.__name__}")
     sizes = {"batch": batch, "k": k, "seeds": seeds}
     numbers = {name: check_whole(number, name, MOST) for name, number in sizes.items()}
     return MemoryEstimate(**placement.estimate(graph, corpus, **numbers), **placement.on_host(corpus))
@@ -101,13 +99,7 @@ def free_device_memory(held: Graph | Corpus | LabelSets | Incidence, *, backend:
     >>> import hopfuse as hf
     >>> hf.free_device_memory(hf.Graph.from_edges([0], [1]))
     """
-    if not isinstance(held, Graph | Corpus | LabelSets | Incidence):
-        raise InputError(
-            "type",
-            "held",
-            "{field} must be a Graph, Corpus, LabelSets or Incidence, got {kind}",
-            kind=type(held).__name__,
-        )
+    check_type(held, "held", (Graph, Corpus, LabelSets, Incidence), "a Graph, Corpus, LabelSets or Incidence")
     device = placement.device_of(backend)
     if device is not None:
         placement.release(device, held)

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, same_library
-from .._validation import check_k
+from .._validation import check_bytes, check_choice, check_k, check_shape, check_type
 from ..backends import resolve
 from ..backends.calls import Evidence, NodeRanking
 from ..errors import InputError
 from ..types import Graph, PprHits, PprResult
 from ._filter import read_filter
+from ._lists import check_device_dtype
 from ._walks import EdgeTypeNorm, WalkOptions, read_walks, walk_device
 
 if TYPE_CHECKING:
@@ -203,12 +204,9 @@ def ppr_topk(
     (array([[1, 2]]), array([ True]))
     """
     k = check_k(k)
-    if stop not in ("proven", "tol"):
-        raise InputError("choice", "stop", "{field} is {given!r}; allowed: 'proven', 'tol'", given=stop)
-    if prove not in ("order", "set"):
-        raise InputError("choice", "prove", "{field} is {given!r}; allowed: 'order', 'set'", given=prove)
-    if empty not in ("error", "skip"):
-        raise InputError("choice", "empty", "{field} is {given!r}; allowed: 'error', 'skip'", given=empty)
+    check_choice(stop, "stop", ("proven", "tol"))
+    check_choice(prove, "prove", ("order", "set"))
+    check_choice(empty, "empty", ("error", "skip"))
     options = WalkOptions(
         damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes, threads
     )
@@ -217,15 +215,18 @@ def ppr_topk(
     if device is not None:
         if device.runtime.fixed and stop != "tol":
             raise InputError(
-                "missing", None, "ppr_topk in a captured core needs stop='tol': a recording cannot stop early"
+                "unsupported",
+                "stop",
+                "{field} is {given!r} in a captured core, which cannot stop early; pass stop='tol'",
+                given=stop,
             )
         rankings = _read_candidates(graph, candidates, len(restart))
         if len(rankings) != 1 or rankings[0].queries is not None:
             raise InputError(
-                "missing",
+                "conflict",
                 "candidates",
-                "{field} are given per query, which needs restart on the host; move it there, or give one "
-                "set for all queries",
+                "{field} is given per query, which needs {@restart} on the host; move it there, or give one set for "
+                "all queries",
             )
         with device.runtime.on_stream_of(restart.nodes):
             queries = read_walks(graph, restart, options, may_be_empty=may_be_empty, device=device)
@@ -311,53 +312,36 @@ def _device_matrix(device: DeviceOps, batch: int, n: int, out: Any) -> Any:
         return device.runtime.empty((batch, n), np.float32)
     if not is_on_device(out):
         raise InputError(
-            "UNSORTED",
+            "conflict",
             "out",
-            "{field} is on the host ({kind}) and restart on a device; pass an array there",
+            "{field} is on the host ({kind}), and {@restart} on a device; pass an array there",
             kind=type(out).__name__,
         )
     array = device.runtime.adopt(out)
-    if array.dtype != np.float32 or tuple(array.shape) != (batch, n):
-        raise InputError(
-            "shape",
-            "out",
-            "{field} is {dtype}{shape}; it must be float32 of shape ({batch}, {n})",
-            dtype=array.dtype,
-            shape=tuple(array.shape),
-            batch=batch,
-            n=n,
-        )
+    check_device_dtype(array, "out")
+    check_shape(array.shape, "out", (batch, n))
     return array
 
 
 def _check_budget(batch: int, n: int) -> None:
-    if 4 * batch * n > SCORES_BUDGET:
-        raise InputError(
-            "limit",
-            "scores",
-            "{field} of {batch} queries x {n} nodes take {batch_2:.1f} GiB, above the limit of "
-            "{scores_budget} GiB; score fewer queries at a time, use ppr_topk, or pass {@out}",
-            batch=batch,
-            n=n,
-            batch_2=4 * batch * n / 2**30,
-            scores_budget=SCORES_BUDGET >> 30,
-        )
+    check_bytes(
+        4 * batch * n,
+        f"scores of {batch} queries x {n} nodes",
+        SCORES_BUDGET,
+        "score fewer queries at a time, use ppr_topk, or pass out=",
+    )
 
 
 def _score_matrix(batch: int, n: int, out: NDArray[np.float32] | None) -> NDArray[np.float32]:
     if out is None:
         _check_budget(batch, n)
         return np.empty((batch, n), np.float32)
-    if not isinstance(out, np.ndarray) or out.dtype != np.float32 or out.shape != (batch, n):
-        given = f"{out.dtype}{out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+    check_type(out, "out", np.ndarray, "a float32 ndarray")
+    if out.dtype != np.float32:
         raise InputError(
-            "shape",
-            "out",
-            "{field} is {given}; it must be a float32 ndarray of shape ({batch}, {n})",
-            given=given,
-            batch=batch,
-            n=n,
+            "dtype", "out", "{field} has the dtype {given}; it must be {allowed}", given=out.dtype, allowed="float32"
         )
+    check_shape(out.shape, "out", (batch, n))
     if not (out.flags.c_contiguous and out.flags.writeable):
         raise InputError("shape", "out", "{field} must be C-contiguous and writeable")
     return out

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import same_library, to_numpy
 from .._threads import thread_count
-from .._validation import check_k, check_real
+from .._validation import check_bytes, check_k, check_real, check_shape, check_type, check_weights
 from ..backends import resolve
 from ..backends.calls import ProjectCall
 from ..backends.placement import device_for
 from ..errors import InputError
 from ..types import Hits, Incidence
+from ._lists import check_device_dtype
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -133,86 +134,45 @@ def project_topk(
 
 
 def _check(incidence: Any) -> Incidence:
-    if not isinstance(incidence, Incidence):
-        raise InputError(
-            "type",
-            "incidence",
-            "{field} must be an Incidence, got {kind}; build one with Incidence.from_pairs",
-            kind=type(incidence).__name__,
-        )
-    return incidence
+    checked: Incidence = check_type(
+        incidence, "incidence", Incidence, "an Incidence, as Incidence.from_pairs builds it"
+    )
+    return checked
 
 
 def _check_size(batch: int, rows: int) -> None:
-    if 4 * batch * rows > SCORES_BUDGET:
-        raise InputError(
-            "limit",
-            "scores",
-            "{field} of {batch} queries x {rows} rows take {batch_2:.1f} GiB, above the limit of "
-            "{scores_budget:.0f} GiB; use project_topk, or smaller batches",
-            batch=batch,
-            rows=rows,
-            batch_2=4 * batch * rows / 2**30,
-            scores_budget=SCORES_BUDGET / 2**30,
-        )
+    what, fix = f"scores of {batch} queries x {rows} rows", "use project_topk, or smaller batches"
+    check_bytes(4 * batch * rows, what, SCORES_BUDGET, fix)
 
 
 def _check_hits_size(batch: int, k: int, rows: int) -> None:
-    if 12 * batch * k > SCORES_BUDGET:
-        raise InputError(
-            "length",
-            None,
-            "hits of {batch} queries with k = {k} take {batch_2:.1f} GiB, above the limit of "
-            "{scores_budget:.0f} GiB; use a smaller k (there are {rows} rows), or smaller batches",
-            batch=batch,
-            k=k,
-            batch_2=12 * batch * k / 2**30,
-            scores_budget=SCORES_BUDGET / 2**30,
-            rows=rows,
-        )
+    what, fix = f"hits of {batch} queries with k = {k}", f"use a smaller k (there are {rows} rows), or smaller batches"
+    check_bytes(12 * batch * k, what, SCORES_BUDGET, fix)
 
 
 def _read_scores(scores: Any, columns: int) -> NDArray[np.float32]:
     array = to_numpy(scores, "scores")
     check_real(array, "scores")
-    if array.ndim not in (1, 2) or array.shape[-1] != columns:
-        raise InputError(
-            "shape",
-            "scores",
-            "{field} have shape {shape}; the incidence needs (B, {columns}) or ({columns},)",
-            shape=array.shape,
-            columns=columns,
-        )
+    check_shape(array.shape, "scores", ("B", columns), (columns,), reason="one column per column of the incidence")
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.ascontiguousarray(np.atleast_2d(array), np.float32)
     for row, own in enumerate(values):  # row by row, because a (B, N) temporary is slow to allocate
         finite = np.isfinite(own)
         if not finite.all():
             column = int(np.argmin(finite))
-            given = np.atleast_2d(array)[row, column]
             raise InputError(
-                "UNSORTED",
-                None,
-                "row {row} has score {given} at column {column}; scores must be finite in float32",
-                row=row,
-                given=given,
-                column=column,
+                "finite",
+                f"scores[{row}, {column}]",
+                "{field} is {given}; scores must be finite in float32",
+                given=np.atleast_2d(array)[row, column],
             )
     return values
 
 
 def _on_device(device: DeviceOps, scores: Any, incidence: Incidence) -> Any:
     values = device.runtime.adopt(scores)
-    if values.dtype != np.float32 or len(values.shape) != 2 or values.shape[1] != incidence.num_columns:
-        raise InputError(
-            "shape",
-            "scores",
-            "{field} are {dtype}{shape}; on a device they must be float32 of shape (B, {num_columns}): "
-            "convert them there",
-            dtype=values.dtype,
-            shape=tuple(values.shape),
-            num_columns=incidence.num_columns,
-        )
+    check_device_dtype(values, "scores")
+    check_shape(values.shape, "scores", ("B", incidence.num_columns))
     return values
 
 
@@ -221,23 +181,6 @@ def _read_scale(scale: Any, incidence: Incidence) -> NDArray[np.float32] | None:
         return None
     array = to_numpy(scale, "scale")
     check_real(array, "scale")
-    if array.shape != (incidence.num_rows,):
-        raise InputError(
-            "shape",
-            "scale",
-            "{field} has shape {shape}; it must be ({num_rows},), one factor per row",
-            shape=array.shape,
-            num_rows=incidence.num_rows,
-        )
-    with np.errstate(over="ignore", invalid="ignore"):
-        factors = np.ascontiguousarray(array, np.float32)
-    bad = np.flatnonzero(~(np.isfinite(factors) & (factors >= 0)))
-    if bad.size:
-        raise InputError(
-            "range",
-            "scale",
-            "{field}[{bad}] is {array}; factors must be finite in float32 and at least 0",
-            bad=bad[0],
-            array=array[bad[0]],
-        )
-    return factors
+    check_shape(array.shape, "scale", (incidence.num_rows,), reason="one factor per row")
+    check_weights(array, "scale", float32=True)
+    return np.ascontiguousarray(array, np.float32)

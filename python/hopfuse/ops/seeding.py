@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
-from .._validation import is_real
+from .._validation import check_dtype, check_length, check_number, check_shape, check_type, check_weights
 from ..backends import cpu
 from ..backends.calls import EntitySeedCall, SeedCall
 from ..backends.placement import device_for
-from ..errors import InputError
 from ..types import Hits, Incidence, Seeds
 from ._captured import refuse_per_query
+from ._lists import check_hits, check_inside
 
 
 def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
@@ -52,17 +52,16 @@ def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
     >>> hf.add_passage_seeds(hf.Seeds([[1, 2]]), hits, 0.5).weights
     array([[0.5  , 0.5  , 0.375, 0.125]])
     """
-    _check_rows("add_passage_seeds", seeds, hits)
-    if not is_real(mass) or not 0 <= mass < np.inf:
-        raise InputError("range", "mass", "{field} is {given!r}; it must be a finite number, at least 0", given=mass)
+    _check_rows(seeds, hits)
+    mass = check_number(mass, "mass", low=0)
     device = device_for("auto", seeds.nodes, "seeds")
     read = to_numpy if device is None else device.adopt
     call = SeedCall(
-        read(seeds.nodes, "nodes of the seeds"),
-        read(seeds.weights, "weights of the seeds"),
-        read(hits.ids, "ids of the hits"),
-        read(hits.scores, "scores of the hits"),
-        read(hits.counts, "counts of the hits"),
+        read(seeds.nodes, "seeds.nodes"),
+        read(seeds.weights, "seeds.weights"),
+        read(hits.ids, "hits.ids"),
+        read(hits.scores, "hits.scores"),
+        read(hits.counts, "hits.counts"),
         float(mass),
         on_device=device is not None,
     )
@@ -122,61 +121,26 @@ def add_entity_seeds(seeds: Seeds, hits: Hits, mentions: Incidence, mass: float,
     array([[0.786, 0.   , 0.214, 0.   ],
            [0.   , 0.6  , 0.4  , 0.   ]])
     """
-    _check_rows("add_entity_seeds", seeds, hits)
-    if not isinstance(mentions, Incidence):
-        raise InputError(
-            "type",
-            "mentions",
-            "{field} must be an Incidence, got {kind}; build one with Incidence.from_graph",
-            kind=type(mentions).__name__,
-        )
-    if not is_real(mass) or not 0 <= mass <= 1:
-        raise InputError("range", "mass", "{field} is {given!r}; it must be a number in [0, 1]", given=mass)
+    _check_rows(seeds, hits)
+    check_type(mentions, "mentions", Incidence, "an Incidence, as Incidence.from_graph builds it")
+    mass = check_number(mass, "mass", low=0, high=1)
     often = _column_counts(mentions) if frequency is None else _read_frequency(frequency, len(seeds), mentions)
     device = device_for("auto", seeds.nodes, "seeds")
     read = to_numpy if device is None else device.adopt
-    ids, counts = read(hits.ids, "ids of the hits"), read(hits.counts, "counts of the hits")
+    ids, counts = read(hits.ids, "hits.ids"), read(hits.counts, "hits.counts")
     call = EntitySeedCall(seeds.nodes, seeds.weights, ids, counts, mentions, often, float(mass))
     if device is None:
-        _check_passages(ids, counts, mentions)
+        check_inside(ids, counts, mentions.num_rows, "the rows of mentions")
         return Seeds(*cpu.add_entity_seeds(call))
     with device.runtime.on_stream_of(seeds.nodes):
-        given = (device.adopt(seeds.nodes, "nodes of the seeds"), device.adopt(seeds.weights, "weights of the seeds"))
+        given = (device.adopt(seeds.nodes, "seeds.nodes"), device.adopt(seeds.weights, "seeds.weights"))
         nodes, weights = device.add_entity_seeds(call._replace(node=given[0], weight=given[1], on_device=True))
         return Seeds(device.runtime.export(nodes, seeds.nodes), device.runtime.export(weights, seeds.nodes))
 
 
-def _check_passages(ids: NDArray[np.int64], counts: NDArray[np.int64], mentions: Incidence) -> None:
-    outside = (ids >= mentions.num_rows) & (np.arange(ids.shape[1]) < counts[:, None])
-    if outside.any():
-        row, at = np.argwhere(outside)[0]
-        raise InputError(
-            "UNSORTED",
-            None,
-            "row {row} of the hits has passage {ids}; mentions has the rows 0 .. {num_rows}",
-            row=row,
-            ids=ids[row, at],
-            num_rows=mentions.num_rows - 1,
-        )
-
-
-def _check_rows(name: str, seeds: Any, hits: Any) -> None:
-    if not isinstance(seeds, Seeds) or not isinstance(hits, Hits):
-        raise InputError(
-            "type",
-            name,
-            "{field} takes Seeds and Hits, got {kind} and {kind_2}",
-            kind=type(seeds).__name__,
-            kind_2=type(hits).__name__,
-        )
-    if len(seeds) != len(hits):
-        raise InputError(
-            "length",
-            "seeds",
-            "{field} have {number} rows and hits {number_2}; both must have one row per query",
-            number=len(seeds),
-            number_2=len(hits),
-        )
+def _check_rows(seeds: Any, hits: Any) -> None:
+    check_type(seeds, "seeds", Seeds, "Seeds: hf.Seeds(nodes, weights)")
+    check_length(len(check_hits(hits)), "hits", len(seeds), "query")
 
 
 def _column_counts(mentions: Incidence) -> NDArray[np.int64]:
@@ -191,21 +155,7 @@ def _read_frequency(given: Any, batch: int, mentions: Incidence) -> NDArray[np.i
     often, columns = to_numpy(given, "frequency"), mentions.num_columns
     if often.ndim == 2:
         refuse_per_query("frequency")
-    if often.dtype.kind not in "iu" or often.shape not in ((columns,), (batch, columns)):
-        raise InputError(
-            "shape",
-            "frequency",
-            "{field} is {dtype}{shape}; it must be whole numbers of shape ({columns},) or ({batch}, {columns})",
-            dtype=often.dtype,
-            shape=often.shape,
-            columns=columns,
-            batch=batch,
-        )
-    if often.size and often.min() < 0:
-        raise InputError(
-            "range",
-            "frequency",
-            "{field} is {min} for a node; it counts passages and must be at least 0",
-            min=often.min(),
-        )
+    check_dtype(often, "frequency", "iu", "whole numbers")
+    check_shape(often.shape, "frequency", (columns,), (batch, columns))
+    check_weights(often, "frequency")
     return often

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .._arrays.convert import same_library
 from .._arrays.norms import first_unscorable
 from .._threads import thread_count
-from .._validation import is_real
+from .._validation import check_bytes, check_number
 from ..backends import resolve
 from ..backends.calls import SimilarityCall
 from ..backends.placement import device_for
@@ -92,7 +92,8 @@ def similarity_weights(
     if not isinstance(corpus, Corpus):
         corpus = Corpus.from_array(corpus, metric="cosine")
     _check_directions(corpus)
-    shape = _within(tau, "tau", TAU_LIMITS), _within(floor, "floor", FLOOR_LIMITS)
+    (low, high), (least, most) = TAU_LIMITS, FLOOR_LIMITS
+    shape = check_number(tau, "tau", low=low, high=high), check_number(floor, "floor", low=least, high=most)
     device = device_for(backend, queries, "queries")
     if device is not None:
         return _on_device(device, queries, corpus, allow, shape)
@@ -122,39 +123,14 @@ def _check_directions(corpus: Corpus) -> None:
         wrong = first_unscorable(corpus.as_float32(rows.start, rows.stop), needs_length=True)
         if wrong is not None:
             raise InputError(
-                "unused",
-                None,
-                "row {start} of the corpus is the zero vector (or vanishes in float32), which has no cosine; "
-                "give that passage another vector, or leave it out of the corpus",
-                start=rows.start + wrong.row,
+                "zero",
+                f"corpus[{rows.start + wrong.row}]",
+                "{field} is the zero vector (or vanishes in float32), which has no cosine; give that passage another "
+                "vector, or leave it out of the corpus",
             )
     corpus.derived["has_directions"] = True
 
 
 def _check_size(batch: int, corpus: Corpus) -> None:
-    size = 4 * batch * corpus.num_vectors
-    if size > WEIGHTS_BUDGET:
-        raise InputError(
-            "limit",
-            None,
-            "{batch} queries by {num_vectors} passages give {size:.1f} GiB of weights, above the limit "
-            "of {weights_budget:.0f} GiB; use smaller batches",
-            batch=batch,
-            num_vectors=corpus.num_vectors,
-            size=size / 2**30,
-            weights_budget=WEIGHTS_BUDGET / 2**30,
-        )
-
-
-def _within(value: Any, name: str, limits: tuple[float, float]) -> float:
-    least, most = limits
-    if not is_real(value) or not least <= float(value) <= most:
-        raise InputError(
-            "type",
-            name,
-            "{field} is {given!r}; it must be a number from {least:g} to {most:g}",
-            given=value,
-            least=least,
-            most=most,
-        )
-    return float(value)
+    what = f"weights of {batch} queries x {corpus.num_vectors} passages"
+    check_bytes(4 * batch * corpus.num_vectors, what, WEIGHTS_BUDGET, "use smaller batches")

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from .._arrays.bfloat16 import bfloat16_bits, bfloat16_to_float32
 from .._arrays.convert import to_numpy
 from .._arrays.norms import first_unscorable
-from .._validation import check_real
+from .._validation import check_real, check_shape
+from ..backends.faults import bad_query, zero_query
 from ..backends.placement import device_for
-from ..errors import InputError
+from ._lists import check_device_dtype
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -62,44 +63,18 @@ def read_queries(queries: Any, dim: int, *, needs_length: bool) -> NDArray[np.fl
     bits = bfloat16_bits(queries, "queries")
     array = to_numpy(queries, "queries") if bits is None else bfloat16_to_float32(bits)
     check_real(array, "queries")
-    if array.ndim not in (1, 2) or array.shape[-1] != dim:
-        raise InputError(
-            "shape",
-            "queries",
-            "{field} have shape {shape}; the corpus needs (B, {dim}) or ({dim},)",
-            shape=array.shape,
-            dim=dim,
-        )
+    check_shape(array.shape, "queries", ("B", dim), (dim,), reason="one vector per query, as long as the corpus's")
     with np.errstate(over="ignore", invalid="ignore"):
         vectors = np.ascontiguousarray(array if array.ndim == 2 else array[None], dtype=np.float32)
     wrong = first_unscorable(vectors, needs_length)
     if wrong is None:
         return vectors
-    if wrong.is_zero:
-        raise InputError(
-            "unused",
-            None,
-            "query {row} is the zero vector (or vanishes in float32), which has no cosine; leave it out",
-            row=wrong.row,
-        )
-    raise InputError(
-        "finite",
-        None,
-        "query {row} has a NaN, an infinite entry, or values too large to score in float32",
-        row=wrong.row,
-    )
+    raise zero_query(wrong.row) if wrong.is_zero else bad_query(wrong.row)
 
 
 def device_queries(device: DeviceOps, queries: Any, dim: int) -> Any:
     """Return queries on a device as float32 (B, d); the kernels check their values."""
     vectors = device.runtime.adopt(queries)
-    if vectors.dtype != np.float32 or len(vectors.shape) != 2 or vectors.shape[1] != dim:
-        raise InputError(
-            "shape",
-            "queries",
-            "{field} are {dtype}{shape}; on a device they must be float32 of shape (B, {dim}): convert them there",
-            dtype=vectors.dtype,
-            shape=tuple(vectors.shape),
-            dim=dim,
-        )
+    check_device_dtype(vectors, "queries")
+    check_shape(vectors.shape, "queries", ("B", dim))
     return vectors

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import InputError
 from ..index import Index
+from ._parts.config import needed
 from ._parts.lexical import LexicalLeg
 from ._parts.mentions import Matcher
 from .guided_walk.core import GuidedWalk
@@ -47,11 +47,9 @@ def default(
     if not GuidedWalk.missing(index):
         return GuidedWalk(index, **collaborators)
     if index.corpus is None and index.graph is None and lexical is None:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "the index has only texts, and {@lexical} is not given: pass "
-            "lexical=hopfuse.lexical.words_of(index), or build the index with an encoder's vectors (and "
-            "a graph)",
+        raise needed(
+            "lexical",
+            "an index of texts alone",
+            "such as hopfuse.lexical.words_of(index); or build it with an encoder's vectors (and a graph)",
         )
     return HybridRRF(index, **collaborators)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
+from ..errors import InputError
 from ..index import Index
 from .results import SearchResult
 
@@ -58,8 +59,8 @@ class Recipe(Protocol):
     config: Any
 
     @classmethod
-    def missing(cls, index: Index, config: Any = None) -> str:
-        """Return a message that says what the index lacks for this recipe, or an empty string."""
+    def missing(cls, index: Index, config: Any = None) -> InputError | None:
+        """Return the error that says what the index lacks for this recipe, or None."""
         ...
 
     @property

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_choice, check_real, check_shape, check_weights, is_whole
 from ..errors import InputError
 from ..types import Graph
 from .ranking import node_mask
@@ -39,66 +40,38 @@ def ppr_inputs(
     weighted_nodes: Any,
 ) -> Inputs:
     """Check every argument, also against the graph and the other arguments."""
-    if edge_type_norm not in EDGE_TYPE_NORMS:
-        raise InputError(
-            "choice",
-            "edge_type_norm",
-            "{field} is {given!r}; allowed: {allowed}",
-            given=edge_type_norm,
-            allowed=", ".join(EDGE_TYPE_NORMS),
-        )
+    check_choice(edge_type_norm, "edge_type_norm", EDGE_TYPE_NORMS)
     s = _restart(restart, graph.num_nodes)
     batch = s.shape[0]
     d = _damping(damping, batch)
     eta = _type_weights(edge_type_weights, edge_type_norm, batch, graph.num_edge_types)
     allowed = node_mask(allow, "allow", batch, graph.num_nodes)
-    outside = (s > 0) & ~allowed
-    if outside.any():
-        row, node = np.argwhere(outside)[0]
-        raise InputError(
-            "UNSORTED",
-            "restart",
-            "{field} row {row} has weight on node {node}, which allow excludes; drop the seed",
-            row=row,
-            node=node,
-        )
     z = _node_weights(graph, node_weights, weighted_nodes, allowed)
-    absent = (s > 0) & (z == 0)
-    if absent.any():
-        row, node = np.argwhere(absent)[0]
-        raise InputError(
-            "UNSORTED",
-            "restart",
-            "{field} row {row} has weight on node {node}, whose node weight is 0; drop the seed",
-            row=row,
-            node=node,
-        )
+    for other, excluded in (("allow", ~allowed), ("node_weights", z == 0)):
+        if ((s > 0) & excluded).any():
+            row, node = map(int, np.argwhere((s > 0) & excluded)[0])
+            raise InputError(
+                "conflict",
+                f"restart[{row}]",
+                "{field} has weight on node {node}, which {other:@} excludes; drop the seed",
+                node=node,
+                other=other,
+            )
     return Inputs(s, d, eta, allowed, z)
 
 
 def _restart(restart: Any, n: int) -> NDArray[np.float64]:
     weights = _restart_weights(restart, n)
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row, node = np.argwhere(bad)[0]
-        raise InputError(
-            "range",
-            "restart",
-            "{field} row {row}, node {node} is {weights}; it must be finite and at least 0",
-            row=row,
-            node=node,
-            weights=weights[row, node],
-        )
+    check_weights(weights, "restart")
     with np.errstate(over="ignore"):
         total = weights.sum(axis=1, keepdims=True)
     bad_rows = np.flatnonzero(~((total > 0) & np.isfinite(total)))
     if bad_rows.size:
         raise InputError(
-            "range",
-            "restart",
-            "{field} row {bad_rows} sums to {total}; give it at least one seed",
-            bad_rows=bad_rows[0],
-            total=total[bad_rows[0], 0],
+            "zero",
+            f"restart[{bad_rows[0]}]",
+            "{field} sums to {given}; give it at least one seed",
+            given=float(total[bad_rows[0], 0]),
         )
     return np.asarray(weights / total)
 
@@ -108,15 +81,14 @@ def _restart_weights(restart: Any, n: int) -> NDArray[np.float64]:
         return _from_mappings(restart, n)
     if hasattr(restart, "tocsr"):
         entries = restart.tocsr().tocoo()
-        _check_shape(entries.shape, n)
+        check_shape(entries.shape, "restart", ("B", n))
         dense = np.zeros(entries.shape, np.float64)
         np.add.at(dense, (entries.row, entries.col), entries.data)
         return dense
     array = np.asarray(restart)
-    if array.dtype.kind not in "fiub":
-        raise InputError("dtype", "restart", "{field} has dtype {dtype}; it must be real numbers", dtype=array.dtype)
+    check_real(array, "restart")
     array = np.atleast_2d(array.astype(np.float64))
-    _check_shape(array.shape, n)
+    check_shape(array.shape, "restart", ("B", n))
     return array
 
 
@@ -124,42 +96,23 @@ def _from_mappings(rows: Any, n: int) -> NDArray[np.float64]:
     dense = np.zeros((len(rows), n), np.float64)
     for b, row in enumerate(rows):
         for node, weight in row.items():
-            if not isinstance(node, (int, np.integer)) or not 0 <= node < n:
+            if not is_whole(node) or not 0 <= node < n:
                 raise InputError(
                     "unknown",
-                    "restart",
-                    "{field} row {b} has node {node!r}; nodes are 0 .. {n}",
-                    b=b,
-                    node=node,
-                    n=n - 1,
+                    f"restart[{b}]",
+                    "{field} has the node {given!r}; nodes are {allowed}",
+                    given=node,
+                    allowed=f"0 .. {n - 1}",
                 )
             dense[b, node] = weight
     return dense
 
 
-def _check_shape(shape: tuple[int, ...], n: int) -> None:
-    if len(shape) != 2 or shape[1] != n:
-        raise InputError(
-            "shape",
-            "restart",
-            "{field} has shape {shape}; it must be ({n},) or (B, {n}) for a graph of {n} nodes",
-            shape=shape,
-            n=n,
-        )
-
-
 def _damping(damping: Any, batch: int) -> NDArray[np.float64]:
     d = np.asarray(damping, np.float64)
-    if d.shape not in ((), (batch,)):
-        raise InputError(
-            "shape",
-            "damping",
-            "{field} has shape {shape}; it must be one number, or {batch}, one per query",
-            shape=d.shape,
-            batch=batch,
-        )
+    check_shape(d.shape, "damping", (), (batch,))
     if not ((d >= 0) & (d < 1)).all():
-        raise InputError("range", "damping", "{field} is {damping}; it must be in [0, 1)", damping=damping)
+        raise InputError("range", "damping", "{field} is {given}; it must be {allowed}", given=d, allowed="in [0, 1)")
     return np.broadcast_to(d, (batch,))
 
 
@@ -167,19 +120,8 @@ def _type_weights(weights: Any, norm: str, batch: int, types: int) -> NDArray[np
     if weights is None:
         return np.full((batch, types), 1.0 if norm == "joint" else 1.0 / types)
     eta = np.asarray(weights, np.float64)
-    if eta.shape not in ((types,), (batch, types)):
-        raise InputError(
-            "shape",
-            "edge_type_weights",
-            "{field} has shape {shape}; it must be ({types},) or ({batch}, {types})",
-            shape=eta.shape,
-            types=types,
-            batch=batch,
-        )
-    if not (np.isfinite(eta) & (eta >= 0)).all():
-        raise InputError(
-            "range", "edge_type_weights", "{field} is {weights}; weights must be finite and at least 0", weights=weights
-        )
+    check_shape(eta.shape, "edge_type_weights", (types,), (batch, types))
+    check_weights(eta, "edge_type_weights")
     eta = np.broadcast_to(eta, (batch, types))
     return eta if norm == "joint" else _at_most_one(eta)
 
@@ -192,34 +134,11 @@ def _node_weights(graph: Graph, given: Any, nodes: Any, allowed: NDArray[np.bool
         return z
     ids = np.arange(n) if nodes is None else np.asarray(nodes, np.int64)
     weights = np.asarray(given)
-    if weights.shape != (batch, ids.size):
-        raise InputError(
-            "shape",
-            "node_weights",
-            "{field} has shape {shape}; it must be ({batch}, {size})",
-            shape=weights.shape,
-            batch=batch,
-            size=ids.size,
-        )
+    check_shape(weights.shape, "node_weights", (batch, ids.size))
     weights = weights.astype(np.float64)
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise InputError(
-            "range",
-            "node_weights",
-            "{field} row {row}, column {column} is {weights}; it must be finite and at least 0",
-            row=row,
-            column=column,
-            weights=weights[row, column],
-        )
+    check_weights(weights, "node_weights")
     if ids.size and not (weights > 0).any(axis=1).all():
-        raise InputError(
-            "zero",
-            "node_weights",
-            "{field} row {flatnonzero} is all zero",
-            flatnonzero=np.flatnonzero(~(weights > 0).any(axis=1))[0],
-        )
+        raise InputError("zero", f"node_weights[{np.flatnonzero(~weights.any(axis=1))[0]}]", "{field} is all zero")
     z[:, ids] = weights
     counted = np.where(allowed & _has_edges(graph), z, 0.0)
     largest = np.where(counted.any(axis=1), counted.max(axis=1, initial=0.0), z.max(axis=1, initial=0.0))
@@ -245,10 +164,10 @@ def _at_most_one(eta: NDArray[np.float64]) -> NDArray[np.float64]:
     if over.size:
         raise InputError(
             "range",
-            "edge_type_weights",
-            "{field} sum to {total} in row {over}; with edge_type_norm='per_type' they may sum to at "
-            "most 1 (the rest returns to the seeds)",
-            total=total[over[0], 0],
-            over=over[0],
+            f"edge_type_weights[{over[0]}]",
+            "{field} sums to {given}; with {@edge_type_norm}'per_type' the weights may sum to {allowed} (the rest "
+            "returns to the seeds)",
+            given=float(total[over[0], 0]),
+            allowed="at most 1",
         )
     return np.asarray(eta / np.maximum(total, 1.0))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_choice, check_number, check_shape
 from ..errors import InputError
 from ..types import Hits
 from .ranking import Ranking
@@ -134,56 +135,40 @@ def calibrate(
 
 def calibration_rule(method: str, options: dict[str, Any]) -> Callable[[Row], Row]:
     """Return the calibration of one non-empty list, as a function, for a method and its options."""
-    if method not in METHODS:
-        raise InputError(
-            "choice",
-            None,
-            "calibration method is {given!r}; allowed: {allowed}",
-            given=method,
-            allowed=", ".join(METHODS),
-        )
-    for name, value in options.items():
+    check_choice(method, "calibration", METHODS)
+    for name in options:
         if _OF[name] != method:
             raise InputError(
-                "unknown",
+                "unused",
                 name,
-                "{field} is {given!r}, but calibration {method!r} has no {name}; {of!r} does",
-                given=value,
+                "{field} is given, but calibration {method!r} has no such option; {of!r} has",
                 method=method,
-                name=name,
                 of=_OF[name],
             )
     if method == "pit":
-        ties = options.get("ties", "strict")
-        if ties not in TIES:
-            raise InputError(
-                "choice", "ties", "{field} is {given!r}; allowed: {allowed}", given=ties, allowed=", ".join(TIES)
-            )
+        ties = check_choice(options.get("ties", "strict"), "ties", TIES)
         return lambda s: _pit(s, ties)
     if method == "theoretical_min_max":
         lower, upper = options.get("lower"), options.get("upper")
         if lower is None or (upper is not None and not lower < upper):
             raise InputError(
-                "UNSORTED",
+                "order",
                 "lower",
-                "{field} is {given!r} and upper {upper!r}; lower must be given and below upper",
+                "{field} is {given!r}; it must be given and below {@upper}{upper!r}",
                 given=lower,
                 upper=upper,
             )
         return lambda s: _theoretical_min_max(s, lower, s.max() if upper is None else upper)
     if method == "softmax":
-        temperature = options.get("temperature", 1.0)
-        if not 0 < temperature < np.inf:
-            raise InputError(
-                "range", "temperature", "{field} is {given!r}; it must be a finite number above 0", given=temperature
-            )
+        temperature = check_number(options.get("temperature", 1.0), "temperature", above=0)
         return lambda s: _softmax(s, temperature)
     return _RULES[method]
 
 
 def _row(rule: Callable[[Row], Row], s: Row) -> Row:
-    if s.ndim != 1 or not np.isfinite(s).all():
-        raise InputError("UNSORTED", None, "a list has the scores {s}; they must be one-dimensional and finite", s=s)
+    check_shape(s.shape, "scores", ("n",))
+    if not np.isfinite(s).all():
+        raise InputError("finite", "scores", "{field} are {given}; they must be finite", given=s)
     return rule(s) if s.size else s.copy()
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import check_k
 from ..errors import InputError
 from ..types import Hits
 from .dense import dense_inputs
-from .ranking import Ranking, best, check_k, node_mask
+from .ranking import Ranking, best, node_mask
 
 LANES = 16
 #: Accumulators that are updated at a time, so that they stay in the cache.
@@ -112,18 +113,20 @@ def _squares(name: str, rows: NDArray[Any], metric: str) -> NDArray[np.float32]:
     """Return canonical squared norms, and raise unless they are finite; then every score is, too."""
     if rows.dtype not in (np.float32, np.float16):
         raise InputError(
-            "dtype", name, "{field} are {dtype}; canonical scores are defined on float32 and float16", dtype=rows.dtype
+            "dtype",
+            name,
+            "{field} has the dtype {given}; canonical scores are defined on {allowed}",
+            given=rows.dtype,
+            allowed="float32 and float16",
         )
     squares = canonical_dot(rows, rows)
     wrong = np.flatnonzero(~np.isfinite(squares) | ((squares == 0) & (metric == "cosine")))
     if wrong.size:
         raise InputError(
-            "UNSORTED",
-            None,
-            "row {wrong} of {name} has the squared norm {squares} in float32; rescale it",
-            wrong=wrong[0],
-            name=name,
-            squares=squares[wrong[0]],
+            "range",
+            f"{name}[{wrong[0]}]",
+            "{field} has the squared norm {given} in float32; rescale it",
+            given=squares[wrong[0]],
         )
     return squares
 

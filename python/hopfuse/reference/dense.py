@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_choice, check_dtype, check_k, check_shape
 from ..errors import InputError
 from ..types import Corpus
-from .ranking import Ranking, best, check_k, node_mask
+from .ranking import Ranking, best, node_mask
 
 METRICS = ("ip", "cosine")
 
@@ -72,31 +73,21 @@ def dense_inputs(queries: Any, corpus: Any, metric: str | None) -> tuple[NDArray
     """Check the inputs; return queries (B, d) and vectors (N, d) in their own dtypes, and the metric."""
     own = corpus.metric if isinstance(corpus, Corpus) else None
     kind = metric or own or "ip"
-    if kind not in METRICS:
-        raise InputError(
-            "choice", "metric", "{field} is {given!r}; allowed: {allowed}", given=metric, allowed=", ".join(METRICS)
-        )
+    check_choice(kind, "metric", METRICS)
     if own is not None and kind != own:
         raise InputError(
-            "UNSORTED",
+            "conflict",
             "metric",
-            "{field} is {given!r}, but the corpus was built for {own!r}; omit metric",
+            "{field} is {given!r}, but the corpus was built for {allowed!r}; omit it",
             given=metric,
-            own=own,
+            allowed=own,
         )
     q = np.atleast_2d(np.asarray(queries))
     x = corpus.as_float32() if isinstance(corpus, Corpus) else np.asarray(corpus)
-    if q.ndim != 2 or x.ndim != 2 or q.shape[1] != x.shape[1] or x.shape[1] < 1:
-        raise InputError(
-            "shape",
-            "queries",
-            "{field} have shape {shape} and vectors {shape_2}; they must be (B, d) and (N, d), d >= 1",
-            shape=q.shape,
-            shape_2=x.shape,
-        )
+    check_shape(x.shape, "vectors", ("N", "d"))
+    check_shape(q.shape, "queries", ("B", x.shape[1]))
     for name, rows in (("queries", q), ("vectors", x)):
-        if rows.dtype.kind not in "fiu":
-            raise InputError("dtype", name, "{field} have dtype {dtype}; they must be real numbers", dtype=rows.dtype)
+        check_dtype(rows, name, "fiu", "real numbers")
         _check_rows(name, rows, kind)
     return q, x, kind
 
@@ -104,21 +95,11 @@ def dense_inputs(queries: Any, corpus: Any, metric: str | None) -> tuple[NDArray
 def _check_rows(name: str, rows: NDArray[Any], metric: str) -> None:
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if bad.size:
-        raise InputError(
-            "finite",
-            None,
-            "row {bad} of {name} holds NaN or infinity; every entry must be finite",
-            bad=bad[0],
-            name=name,
-        )
+        raise InputError("finite", f"{name}[{bad[0]}]", "{field} holds NaN or infinity; every entry must be finite")
     zero = np.flatnonzero(~rows.any(axis=1))
     if metric == "cosine" and zero.size:
         raise InputError(
-            "zero",
-            None,
-            "row {zero} of {name} is the zero vector, which has no cosine; drop it or use metric='ip'",
-            zero=zero[0],
-            name=name,
+            "zero", f"{name}[{zero[0]}]", "{field} is the zero vector, which has no cosine; drop it or use metric='ip'"
         )
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_k
 from ..errors import InputError
 from ..types import Graph
 from .calibration import calibrate
-from .ranking import Ranking, best, check_k
+from .ranking import Ranking, best
 
 
 def ising_rerank(
@@ -85,7 +86,7 @@ def shared_neighbours(graph: Graph, nodes: NDArray[np.int64]) -> NDArray[np.floa
            [0.5  , 0.5  , 0.   ]])
     """
     if graph.directed:
-        raise InputError("missing", None, "the graph is directed; shared neighbours need an undirected one")
+        raise InputError("unsupported", "graph", "{field} is directed; shared neighbours need an undirected one")
     joined = [_neighbours(graph, int(node)) for node in nodes]
     shared = np.zeros((nodes.size, nodes.size))
     for i, mine in enumerate(joined):

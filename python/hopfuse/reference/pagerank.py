@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from .._validation import check_k, check_shape
 from ..types import Graph
 from ._ppr_inputs import Inputs, ppr_inputs
-from .ranking import best, check_k, node_mask
+from .ranking import best, node_mask
 
 NEGLIGIBLE = 1e-17
 
@@ -142,14 +142,7 @@ def ppr_residual(
     """
     inputs = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes)
     given: NDArray[np.float64] = np.atleast_2d(np.asarray(x, np.float64))
-    if given.shape != inputs.restart.shape:
-        raise InputError(
-            "shape",
-            "x",
-            "{field} has shape {shape}; it must be {allowed}, one row per restart",
-            shape=given.shape,
-            allowed=inputs.restart.shape,
-        )
+    check_shape(given.shape, "x", inputs.restart.shape, reason="one row per restart")
     norms = np.zeros(given.shape[0])
     for b in range(norms.size):
         p = _transitions(graph, inputs, b, edge_type_norm)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import check_k
 from ..types import Incidence
-from .ranking import Ranking, best, check_k
+from .ranking import Ranking, best
 
 
 def project(scores: ArrayLike, incidence: Incidence, *, scale: ArrayLike | None = None) -> NDArray[np.float64]:

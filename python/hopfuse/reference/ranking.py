@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from .._validation import check_dtype, check_ids, check_length, check_shape
 
 PAD_ID = -1
 
@@ -64,13 +64,6 @@ def best(ids: NDArray[np.int64], scores: NDArray[np.float64], k: int) -> tuple[N
     return ids[order], scores[order]
 
 
-def check_k(k: Any) -> int:
-    """Return k as an int, at least 0."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
-        raise InputError("range", "k", "{field} is {given!r}; it must be an integer, at least 0", given=k)
-    return int(k)
-
-
 def node_mask(chosen: Any, name: str, batch: int, n: int) -> NDArray[np.bool_]:
     """Return a boolean mask, (batch, n), of the items that each query may return.
 
@@ -83,14 +76,7 @@ def node_mask(chosen: Any, name: str, batch: int, n: int) -> NDArray[np.bool_]:
         return np.ones((batch, n), bool)
     if not _per_query(chosen):
         return np.broadcast_to(_one_mask(chosen, name, n), (batch, n))
-    if len(chosen) != batch:
-        raise InputError(
-            "length",
-            name,
-            "{field} has {number} rows for {batch} queries; pass one per query, or one for all",
-            number=len(chosen),
-            batch=batch,
-        )
+    check_length(len(chosen), name, batch, "query")
     return np.array([_one_mask(row, name, n) for row in chosen], bool).reshape(batch, n)
 
 
@@ -104,24 +90,9 @@ def _one_mask(chosen: Any, name: str, n: int) -> NDArray[np.bool_]:
     array = np.asarray(chosen)
     if array.dtype == bool and array.shape == (n,):
         return array
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(
-            "shape",
-            name,
-            "{field} is {dtype}{shape}; it must be booleans of shape ({n},) or one-dimensional ids",
-            dtype=array.dtype,
-            shape=array.shape,
-            n=n,
-        )
-    if array.size and (int(array.min()) < 0 or int(array.max()) >= n):
-        raise InputError(
-            "UNSORTED",
-            name,
-            "{field} holds ids from {min} to {max}; ids are 0 .. {n}",
-            min=array.min(),
-            max=array.max(),
-            n=n - 1,
-        )
+    check_dtype(array, name, "iu", "ids, or booleans for each node")
+    check_shape(array.shape, name, ("m",))
+    check_ids(array, name, n)
     mask = np.zeros(n, bool)
     mask[array.astype(np.int64)] = True
     return mask

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from ...errors import BackendError
+from .cupy_errors import first_line
 
 _TRANSPOSED, _PLAIN = 1, 0  # cublasOperation_t
 _PEDANTIC = 2  # cublasMath_t
@@ -105,9 +106,9 @@ def load_library() -> ctypes.CDLL:
         raise BackendError(
             "unavailable",
             None,
-            "cuBLAS, which dense_topk needs, cannot be loaded ({splitlines}); install it with: pip "
+            "cuBLAS, which dense_topk needs, cannot be loaded ({error}); install it with: pip "
             "install 'hopfuse[cuda13]', or 'hopfuse[cuda12]' for a driver of CUDA 12",
-            splitlines=str(error).splitlines()[0],
+            error=first_line(error),
         ) from error
 
 
@@ -120,5 +121,5 @@ def _failed(call: str, status: int) -> BackendError:
         else "restart the process, and use backend='cpu' if the error recurs"
     )
     return BackendError(
-        "unavailable", None, "{call} failed with {name} ({status}); {fix}", call=call, name=name, status=status, fix=fix
+        "failed", None, "{call} failed with {name} ({status}); {fix}", call=call, name=name, status=status, fix=fix
     )

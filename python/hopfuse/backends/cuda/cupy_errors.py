@@ -25,6 +25,11 @@ def translated(cupy: Any, what: str) -> Iterator[None]:
         raise failed(what, error) from error
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error of another library says, or its type."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def is_no_memory(error: Exception) -> bool:
     """Return whether an error means out of memory: CuPy's own, cudaMalloc's, or the driver's where it loads kernels."""
     return isinstance(error, MemoryError) or any(name in str(error) for name in ("MemoryAllocation", "OUT_OF_MEMORY"))
@@ -42,7 +47,7 @@ def failed(what: str, error: Exception) -> BackendError:
             advice=ADVICE,
         )
     return BackendError(
-        "unavailable",
+        "failed",
         None,
         "the device failed at {what}, or in work queued before it: {error}. This process can no "
         "longer use the device: restart it, and use backend='cpu' if the error recurs",

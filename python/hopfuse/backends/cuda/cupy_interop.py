@@ -51,7 +51,7 @@ def adopt(cupy: Any, device: int, array: Any) -> Any:
     if found is None or found[0] not in _ON_CUDA:
         where = "on an unknown device" if found is None else f"on the DLPack device {found}"
         raise InputError(
-            "UNSORTED",
+            "type",
             None,
             "the {kind} is {where}; allowed are arrays on the host, or on a CUDA device with "
             "__cuda_array_interface__ or DLPack: copy it to one of these",
@@ -63,10 +63,10 @@ def adopt(cupy: Any, device: int, array: Any) -> Any:
         adopted = cupy.from_dlpack(array)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(
-            "missing",
+            "type",
             None,
-            "the {kind} cannot be exported by DLPack: {error}. It must hold numbers and need no "
-            "gradient; use x.detach() in torch",
+            "the {kind} cannot be exported by DLPack: {error}. It must hold numbers and need no gradient; use "
+            "x.detach() in torch",
             kind=type(array).__name__,
             error=error,
         ) from error
@@ -77,7 +77,7 @@ def adopt(cupy: Any, device: int, array: Any) -> Any:
 def _adopt_interface(cupy: Any, device: int, array: Any, interface: dict[str, Any]) -> Any:
     if interface.get("mask") is not None:
         raise InputError(
-            "unknown", None, "the device array has a mask, which is not supported; fill the masked elements first"
+            "unsupported", None, "the device array has a mask, which is not supported; fill the masked elements first"
         )
     shape, (address, _) = tuple(interface["shape"]), interface["data"]
     dtype = cupy.dtype(interface["typestr"])
@@ -93,12 +93,12 @@ def _adopt_interface(cupy: Any, device: int, array: Any, interface: dict[str, An
 def _check_device(found: int, device: int) -> None:
     if found != device:
         raise InputError(
-            "UNSORTED",
+            "conflict",
             None,
-            "the array is on CUDA device {found}, but hopfuse uses device {device} in this process; copy "
-            "the array there, or start the process with CUDA_VISIBLE_DEVICES={found}",
-            found=found,
-            device=device,
+            "the array is on CUDA device {given}, but hopfuse uses device {allowed} in this process; copy the array "
+            "there, or start the process with CUDA_VISIBLE_DEVICES={given}",
+            given=found,
+            allowed=device,
         )
 
 
@@ -112,7 +112,7 @@ def _check_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, i
             raise InputError(
                 "shape",
                 None,
-                "the device array of shape {shape} has strides {strides}; it must be C-contiguous: use "
+                "the device array of the shape {shape} has the strides {strides}; it must be C-contiguous: use "
                 "cupy.ascontiguousarray(x), or x.contiguous() in torch",
                 shape=shape,
                 strides=strides,

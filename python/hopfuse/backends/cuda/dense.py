@@ -284,11 +284,11 @@ def resident(runtime: Runtime, corpus: Corpus) -> Resident:
     if key not in corpus.derived:
         if corpus.num_vectors > MAX_ROWS:
             raise InputError(
-                "UNSORTED",
-                None,
-                "the corpus has {num_vectors} rows; a device searches up to {max_rows}",
-                num_vectors=corpus.num_vectors,
-                max_rows=MAX_ROWS,
+                "limit",
+                "corpus",
+                "{field} has {given:,} rows; a device searches up to {allowed:,}",
+                given=corpus.num_vectors,
+                allowed=MAX_ROWS,
             )
         suffix = DENSE_SUFFIXES[corpus.precision]
         given = corpus.vectors

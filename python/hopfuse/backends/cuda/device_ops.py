@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InputError
+from ...errors import BackendError, InputError
 from ...types import Corpus, Graph, Incidence
 from ..calls import (
     DENSE_SUFFIXES,
-    SUM_BEYOND,
     Array,
     BoostCall,
     CalibrateCall,
@@ -31,6 +30,7 @@ from ..calls import (
     SeedCall,
     SimilarityCall,
 )
+from ..faults import raise_fault
 from ..node_weights import NodeWeightCall, NodeWeights
 from . import boost, dense, dice, fusion, ising, node_weights, ppr, projection, seeding, similarity
 from .ppr_topk import Answers
@@ -38,31 +38,6 @@ from .residents import residents
 from .runtime import DeviceArray, Runtime
 
 SEED_THREADS = 128
-#: Messages of the statuses in kernels/include/hopfuse/query_status.h.
-FAULTS = {
-    -1: "query {row} has a NaN, an infinite entry, or values too large to score in float32",
-    -2: "query {row} is the zero vector (or vanishes in float32), which has no cosine; leave it out",
-    -3: "seed row {row} has a node outside the graph, or one that allow or a node weight of 0 excludes; -1 is padding",
-    -4: "seed row {row} has a weight that is negative, NaN or infinite, or a sum that overflows float64",
-    -5: "seed row {row} has a node more than once; sum its weights",
-    -6: "seed row {row} has no seed with weight > 0; leave it out of the batch, or pass empty='skip'",
-    -7: "row {row} has a document that is not a node of the graph, a row of the incidence or a column of the weights",
-    -8: SUM_BEYOND,
-    -9: "row {row} has a score that is NaN or infinite; scores must be finite float32 numbers",
-    -10: "node_weights of query {row} make the lightest edge weigh less than float32 can hold; make the least weight 0 "
-    "or larger, or scale the edges",
-    -11: "node_weights row {row} is all zero; leave the query out, or give it weights above 0",
-    -12: "node_weights row {row} has a weight that is negative, NaN or infinite; weights must be finite and at least 0",
-}
-
-
-def raise_fault(status: NDArray[np.int32], first: int = 0) -> None:
-    """Raise the error of the first query that has one; ``first`` is the caller's row of query 0."""
-    bad = np.flatnonzero(status < 0)
-    if bad.size:
-        raise InputError(
-            "UNSORTED", None, "{message}", message=FAULTS[int(status[bad[0]])].format(row=first + int(bad[0]))
-        )
 
 
 class CaptureLog(NamedTuple):
@@ -80,7 +55,7 @@ class DeviceOps:
     read back, its status (kernels/include/hopfuse/query_status.h) goes to :meth:`capture_log`.
     """
 
-    unusable_reason: str | None = None
+    unusable: BackendError | None = None
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -95,7 +70,7 @@ class DeviceOps:
     def explain(self) -> dict[str, Any]:
         """Return the device's entry in :func:`hopfuse.backend_info`."""
         calls = {op: dict(call) for op, call in list(self.last.items())}
-        return {**self.runtime.explain(), "last_calls": calls, "error": self.unusable_reason}
+        return {**self.runtime.explain(), "last_calls": calls, "error": None}
 
     @contextlib.contextmanager
     def capture_log(self) -> Iterator[CaptureLog]:
@@ -110,7 +85,7 @@ class DeviceOps:
         """Return a caller's array without a copy; raise if it is not on this device."""
         if not self.runtime.is_device_array(array):
             raise InputError(
-                "UNSORTED",
+                "conflict",
                 name,
                 "{field} is on the host, but other arrays are on a device; move all of them to one place",
             )

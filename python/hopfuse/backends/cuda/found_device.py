@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors import BackendError
 from ..first_use import INSTALL, no_cupy
+from .cupy_errors import first_line
 from .device_ops import DeviceOps
 from .kernel_cache import KernelCache, cache_folder
 from .kernel_sources import KernelSources, find_sources
@@ -55,16 +56,15 @@ class SelfTestMark:
 def _import_cupy() -> Any:
     missing = no_cupy()
     if missing is not None:
-        raise BackendError("UNSORTED", None, "{message}", message=missing)
+        raise missing
     try:
         return import_module("cupy")
     except ImportError as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise BackendError(
             "unavailable",
-            None,
-            "backend='cuda' needs CuPy, which cannot be imported ({first}); {install}",
-            first=first,
+            "backend",
+            "backend='cuda' needs CuPy, which cannot be imported ({error}); {install}",
+            error=first_line(error),
             install=INSTALL,
         ) from error
 
@@ -72,37 +72,53 @@ def _import_cupy() -> Any:
 def _check_device(cupy: Any) -> None:
     runtime = cupy.cuda.runtime
     if runtime.is_hip:
-        raise BackendError("unavailable", None, "backend='cuda' needs CuPy for CUDA, but the installed one is for ROCm")
+        raise BackendError(
+            "unavailable", "backend", "backend='cuda' needs CuPy for CUDA, but the installed one is for ROCm"
+        )
     try:
         count = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:
-        raise BackendError("UNSORTED", None, "{message}", message=_no_device(runtime, str(error))) from error
+        raise _no_device(runtime, str(error)) from error
     if not count:
-        raise BackendError("UNSORTED", None, "{message}", message=_no_device(runtime, "no devices found"))
+        raise _no_device(runtime, "no devices found")
     device = cupy.cuda.Device()
     if int(device.compute_capability) < MIN_CAPABILITY:
         raise BackendError(
             "unavailable",
-            None,
-            "CUDA device {id} has compute capability {compute_capability}; the kernels need "
-            "{min_capability} (Turing) or later. Choose another with CUDA_VISIBLE_DEVICES, or use "
-            "backend='cpu'",
+            "backend",
+            "CUDA device {id} has compute capability {given}; the kernels need {allowed} (Turing) or later. Choose "
+            "another with CUDA_VISIBLE_DEVICES, or use backend='cpu'",
             id=device.id,
-            compute_capability=int(device.compute_capability) / 10,
-            min_capability=MIN_CAPABILITY / 10,
+            given=int(device.compute_capability) / 10,
+            allowed=MIN_CAPABILITY / 10,
         )
 
 
-def _no_device(runtime: Any, said: str) -> str:
-    driver = int(runtime.driverGetVersion())
+def _no_device(runtime: Any, said: str) -> BackendError:
+    driver, needed = int(runtime.driverGetVersion()) // 1000, int(runtime.runtimeGetVersion()) // 1000
     if not driver:
-        return f"backend='cuda' needs the NVIDIA driver, which was not found ({said}); install it, or use backend='cpu'"
-    if driver // 1000 < runtime.runtimeGetVersion() // 1000:
-        return (
-            f"the driver supports CUDA {driver // 1000}, but the installed CuPy is for CUDA "
-            f"{runtime.runtimeGetVersion() // 1000} ({said}); {INSTALL}"
+        return BackendError(
+            "unavailable",
+            "backend",
+            "backend='cuda' needs the NVIDIA driver, which was not found ({said}); install it, or use backend='cpu'",
+            said=said,
         )
-    return f"no usable CUDA device ({said}); check CUDA_VISIBLE_DEVICES, or use backend='cpu'"
+    if driver < needed:
+        return BackendError(
+            "version",
+            "backend",
+            "the driver supports CUDA {driver}, but the installed CuPy is for CUDA {needed} ({said}); {install}",
+            driver=driver,
+            needed=needed,
+            said=said,
+            install=INSTALL,
+        )
+    return BackendError(
+        "unavailable",
+        "backend",
+        "no usable CUDA device ({said}); check CUDA_VISIBLE_DEVICES, or use backend='cpu'",
+        said=said,
+    )
 
 
 def _version() -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BackendError
+from .cupy_errors import first_line
 
 
 class CupyNvrtc:
@@ -25,9 +26,9 @@ class CupyNvrtc:
                 raise BackendError(
                     "unavailable",
                     None,
-                    "NVRTC, which compiles the kernels, cannot be loaded ({first_line}); install it with: pip "
+                    "NVRTC, which compiles the kernels, cannot be loaded ({error}); install it with: pip "
                     "install 'hopfuse[cuda13]', or 'hopfuse[cuda12]' for a driver of CUDA 12",
-                    first_line=_first_line(error),
+                    error=first_line(error),
                 ) from error
         return self._version
 
@@ -45,7 +46,7 @@ class CupyNvrtc:
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(program)
             raise BackendError(
-                "unavailable",
+                "failed",
                 None,
                 "NVRTC failed to compile {name} for {target}: {error}\n{log}",
                 name=unit.name,
@@ -56,7 +57,3 @@ class CupyNvrtc:
         finally:
             nvrtc.destroyProgram(program)
         return bytes(image)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core_results import Rebuild, check_leaves, flatten
-from .device_ops import DeviceOps, raise_fault
+from ..faults import raise_fault
+from .device_ops import DeviceOps
 from .layout import Layout
 from .recording_memory import RecordingMemory
 from .runtime import DeviceArray, put_rows, take_rows

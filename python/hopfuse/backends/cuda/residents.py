@@ -39,9 +39,10 @@ def require(runtime: Runtime, nbytes: int, what: str) -> None:
     if nbytes > free:
         raise DeviceMemoryError(
             "memory",
-            what,
-            "{field} needs {nbytes:,.1f} MiB on the device, which has {free:,.1f} MiB free: free others "
+            None,
+            "{what} needs {nbytes:,.1f} MiB on the device, which has {free:,.1f} MiB free: free others "
             "(hopfuse.free_device_memory), store vectors as float16 or bfloat16, or use backend='cpu'",
+            what=what,
             nbytes=nbytes / 2**20,
             free=free / 2**20,
         )

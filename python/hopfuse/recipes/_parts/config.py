@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from typing import Any, TypeVar
 
-import numpy as np
-
-from ..._validation import MAX_WHOLE, check_whole, is_real
+from ..._validation import (
+    MAX_WHOLE,
+    check_choice,
+    check_flag,
+    check_needs,
+    check_number,
+    check_text,
+    check_type,
+    check_whole,
+)
 from ...errors import InputError
 
 C = TypeVar("C")
@@ -69,26 +76,18 @@ def make_config(kind: type[C], config: C | None, options: Mapping[str, Any]) -> 
         A config of another class, an option that the class does not have, or a value that it refuses.
     """
     names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-    unknown = sorted(set(options) - set(names))
-    if unknown:
-        raise InputError(
-            "choice",
-            None,
-            "{kind} has no option {unknown!r}; allowed: {allowed}",
-            kind=kind.__name__,
-            unknown=unknown[0],
-            allowed=", ".join(names),
-        )
+    for name in options:
+        if name not in names:
+            raise InputError(
+                "unknown",
+                name,
+                "{field} is not an option of {config}; allowed: {allowed}",
+                config=kind.__name__,
+                allowed=", ".join(names),
+            )
     if config is None:
         return kind(**options)
-    if not isinstance(config, kind):
-        raise InputError(
-            "type",
-            "config",
-            "{field} is a {kind}; give a {kind_2}, or its fields as keyword arguments",
-            kind=type(config).__name__,
-            kind_2=kind.__name__,
-        )
+    check_type(config, "config", kind, f"a {kind.__name__}, or its fields as keyword arguments")
     return replace(config, **options) if options else config  # type: ignore[type-var]
 
 
@@ -103,7 +102,7 @@ def check_options(config: Any, prefix: str = "") -> None:
             continue
         name, kind, low, high = prefix + f.name, f.metadata["type"], f.metadata["low"], f.metadata["high"]
         if kind is bool:
-            checked: Any = check_bool(value, name)
+            checked: Any = check_flag(value, name)
         elif kind is str and f.metadata["choices"] is None:
             checked = check_text(value, name)
         elif kind is str:
@@ -115,77 +114,42 @@ def check_options(config: Any, prefix: str = "") -> None:
         object.__setattr__(config, f.name, checked)
 
 
-def check_number(
-    value: Any, name: str, *, low: float | None = None, high: float | None = None, below: float | None = None
-) -> float:
-    """Return a finite number within its range as a float; ``below`` must hold in float32 too."""
-    allowed = is_real(value) and bool(np.isfinite(float(value)))
-    allowed = allowed and (low is None or value >= low) and (high is None or value <= high)
-    with np.errstate(over="ignore"):  # float32 overflows to infinity
-        allowed = allowed and (below is None or bool(np.float32(value) < below))
-    if not allowed:
-        raise InputError(
-            "range",
-            name,
-            "{field} is {given!r}; it must be one finite number{range}",
-            given=value,
-            range=_range(low, high, below),
-        )
-    return float(value)
+def needed(field: str, what: str, fix: str) -> InputError:
+    """Return the error for an input that something needs."""
+    return InputError("missing", field, "{what} needs {needed:@}, {fix}", what=what, needed=field, fix=fix)
+
+
+def lacking(recipe: str, *parts: str, fix: str = "") -> InputError:
+    """Return the error for an index without parts that a recipe needs, by the names of its attributes."""
+    return InputError(
+        "missing",
+        "index",
+        "{recipe} needs an index with {names}; build one with them{fix}",
+        recipe=recipe,
+        parts=parts,
+        names=" and ".join(_NOUNS[part] for part in parts),
+        fix=fix,
+    )
+
+
+_NOUNS = {"corpus": "vectors", "graph": "a graph", "facts": "facts", "entity_corpus": "vectors of its entities"}
+
+
+def check_unused(field: str, given: Any, reason: str) -> None:
+    """Refuse an input that a search would not use."""
+    if given is not None:
+        raise InputError("unused", field, "{field} is given, and {reason}; leave it out", reason=reason)
+
+
+def check_lexical(leg: Any, options: Mapping[str, Any]) -> None:
+    """Refuse options of a lexical leg, given by name, without one."""
+    for name, value in options.items():
+        check_needs(name, value, "lexical", leg)
 
 
 def check_edge_weights(weights: Any) -> dict[str, float] | None:
     """Return weights by names of edge types, each at least 0."""
     if weights is None:
         return None
-    if not isinstance(weights, Mapping):
-        raise InputError(
-            "type",
-            None,
-            'edge_weights is {given!r}; it must map names of edge types to numbers: {{"synonym": 0.5}}',
-            given=weights,
-        )
+    check_type(weights, "edge_weights", Mapping, 'a mapping of names of edge types to numbers: {"synonym": 0.5}')
     return {name: check_number(weight, f"edge_weights[{name!r}]", low=0) for name, weight in weights.items()}
-
-
-def check_edge_types(weights: Mapping[str, float] | None, names: Sequence[str]) -> None:
-    """Refuse weights of types that a graph does not have."""
-    for name in weights or ():
-        if name not in names:
-            raise InputError(
-                "UNSORTED",
-                None,
-                "edge_weights has the type {name!r}; the graph has {names}",
-                name=name,
-                names=", ".join(names),
-            )
-
-
-def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
-    """Return one of the choices."""
-    if not isinstance(value, str) or value not in choices:
-        raise InputError(
-            "choice", name, "{field} is {given!r}; allowed: {allowed}", given=value, allowed=", ".join(choices)
-        )
-    return value
-
-
-def check_text(value: Any, name: str) -> str:
-    """Return a string that is not blank."""
-    if not isinstance(value, str) or not value.strip():
-        raise InputError("type", name, "{field} is {given!r}; it must be a string that is not blank", given=value)
-    return value
-
-
-def check_bool(value: Any, name: str) -> bool:
-    """Return True or False."""
-    if not isinstance(value, bool):
-        raise InputError("type", name, "{field} is {given!r}; it must be True or False", given=value)
-    return value
-
-
-def _range(low: float | None, high: float | None, below: float | None) -> str:
-    if high is None and below is None:
-        return "" if low is None else f", at least {low:g}"
-    least = "(-inf" if low is None else f"[{low:g}"
-    return f" in {least}, {below:g})" if below is not None else f" in {least}, {high:g}]"

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._validation import check_choice
 from ...index import Index
 from ...index.allow import read_allow
 from ...types import Hits
 from ...types.hits import PAD_ID
 from ..protocol import AllowScope
-from .config import check_choice
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.rows_cache import RowsCache
-from ..._validation import counted
-from ...errors import InputError
+from ..._validation import check_length
 from ...index import Index, IndexPart
 from .filters import View, Views
 from .isolated import Group, in_order, joined_hits, part_of_leg, part_of_matcher
@@ -62,14 +61,8 @@ class FrozenRecipe:
         """
         batch = view.of.size
         for name, rows in given.items():
-            if rows is not None and len(rows) != batch:
-                raise InputError(
-                    "UNSORTED",
-                    name,
-                    "{field} has {count} for {count_2}; give one row per query",
-                    count=counted(len(rows), "row"),
-                    count_2=counted(batch, "query"),
-                )
+            if rows is not None:
+                check_length(len(rows), name, batch, "query")
         found = []
         for number, passages in enumerate(view.passages):
             part = self.index.part(passages)

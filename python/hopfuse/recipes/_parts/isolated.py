@@ -12,7 +12,7 @@ from ...errors import InputError
 from ...index import Index, IndexPart
 from ...types import Hits, Seeds
 from ...types.hits import PAD_ID, PAD_SCORE
-from .mentions import Mention
+from .mentions import Mention, unknown_entity
 
 _PADS = {"ids": PAD_ID, "scores": PAD_SCORE}
 _NUMBERED = {"passage": "passages", "entity": "entities", "fact": "facts", "triple": "facts"}
@@ -71,10 +71,7 @@ class Group:
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             return mention
         if not 0 <= number < self._whole.num_entities:
-            most = self._whole.num_entities - 1
-            raise InputError(
-                "UNSORTED", None, "a query mentions entity {number}; entities are 0 .. {most}", number=number, most=most
-            )
+            raise unknown_entity(int(number), self._whole.num_entities, "entities")
         at = int(np.searchsorted(self.part.entities, number))
         here = at < self.part.entities.size and self.part.entities[at] == number
         if not hasattr(mention, "entity"):
@@ -153,6 +150,19 @@ def in_order(parts: Sequence[tuple[Group, Sequence[Any]]], batch: int) -> list[A
     return placed
 
 
+def _no_part(field: str, kind: str, method: str, what: str, fix: str) -> InputError:
+    return InputError(
+        "unsupported",
+        field,
+        "{field}, a {kind}, has no {method}, so it would {what} outside the allowed passages; give {fix}, or pass "
+        "allow_scope='results'",
+        kind=kind,
+        method=method,
+        what=what,
+        fix=fix,
+    )
+
+
 class UnknownMatcher:
     """Replaces a matcher that has no ``part``, and refuses to match."""
 
@@ -161,12 +171,8 @@ class UnknownMatcher:
 
     def match(self, texts: Sequence[str]) -> Any:
         """Refuse to match."""
-        raise InputError(
-            "range",
-            None,
-            "the matcher, a {name}, has no part(part), so it would match names outside the allowed "
-            "passages; give {@entities}, a matcher such as EntityLinker(index), or allow_scope='results'",
-            name=self._name,
+        raise _no_part(
+            "matcher", self._name, "part(part)", "match names", "entities=, or a matcher such as EntityLinker(index)"
         )
 
 
@@ -182,11 +188,5 @@ def part_of_leg(leg: Any, rows: NDArray[np.int64]) -> Any:
     if leg is None:
         return None
     if not callable(getattr(leg, "part", None)):
-        raise InputError(
-            "unknown",
-            None,
-            "the lexical leg, a {kind}, has no part(rows), so its scores would depend on passages that "
-            "are not allowed; give BM25 or FTS5, which have it, or allow_scope='results'",
-            kind=type(leg).__name__,
-        )
+        raise _no_part("lexical", type(leg).__name__, "part(rows)", "count words", "BM25 or FTS5")
     return leg.part(rows)

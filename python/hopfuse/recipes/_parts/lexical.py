@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._validation import wrong_type
 from ...errors import InputError
 from ...types import Hits
+from .config import check_lexical, needed
 from .filters import only
 from .hits import widened
 
@@ -30,9 +32,7 @@ class LexicalLeg(Protocol):
 def check_leg(leg: Any) -> LexicalLeg | None:
     """Return a lexical leg or None; refuse other objects."""
     if leg is not None and not callable(getattr(leg, "search", None)):
-        raise InputError(
-            "type", None, "lexical is a {kind}; it must have search(questions, k), as BM25 has", kind=type(leg).__name__
-        )
+        raise wrong_type(leg, "lexical", "an object with search(questions, k), such as BM25")
     checked: LexicalLeg | None = leg
     return checked
 
@@ -41,15 +41,7 @@ def lexical_length(
     leg: LexicalLeg | None, *, lexical_weight: float | None, lexical_k: int | None, default: int, num_passages: int
 ) -> int:
     """Return the length of the leg's list, by default ``default``; refuse options without a leg."""
-    options = {"lexical_weight": lexical_weight, "lexical_k": lexical_k}
-    given = [name for name, value in options.items() if value is not None]
-    if leg is None and given:
-        raise InputError(
-            "unused",
-            None,
-            "{names} are given without {@lexical}; give the leg, or leave them out",
-            names=" and ".join(given),
-        )
+    check_lexical(leg, {"lexical_weight": lexical_weight, "lexical_k": lexical_k})
     return min(lexical_k or default, num_passages)
 
 
@@ -67,7 +59,7 @@ def lexical_pool(
     if leg is None:
         return None
     if questions is None:
-        raise InputError("missing", "search", "{field} needs {@queries}, the questions as text, for the lexical leg")
+        raise needed("queries", "the lexical leg", "the questions as text")
     search: Any = leg.search
     if allow is None:
         found = search(list(questions), k)
@@ -77,20 +69,19 @@ def lexical_pool(
         found = search(list(questions), num_passages)
     if not isinstance(found, Hits) or len(found) != len(questions):
         raise InputError(
-            "length",
-            None,
-            "the lexical leg returned {found!r} for {number} questions; it must return Hits, a row for each",
-            found=found,
-            number=len(questions),
+            "reply",
+            "lexical",
+            "{field} returned {given!r}; it must return {allowed}",
+            given=found,
+            allowed=f"Hits, a row for each of {len(questions)} questions",
         )
     if found.ids.size and found.ids.max() >= num_passages:
         raise InputError(
-            "UNSORTED",
-            None,
-            "the lexical leg returned passage {max}; the index has {num_passages}: build the leg from "
-            "the index's texts",
-            max=found.ids.max(),
-            num_passages=num_passages,
+            "reply",
+            "lexical",
+            "{field} returned the passage {given}; passages are {allowed}: build the leg from the texts of the index",
+            given=int(found.ids.max()),
+            allowed=f"0 .. {num_passages - 1}",
         )
     return widened(only(found, allow), k)
 

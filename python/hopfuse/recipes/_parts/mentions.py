@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ..._validation import counted
+from ..._validation import check_length, check_number, check_type, wrong_type
 from ...errors import InputError
+from .config import needed
 
 
 class Matcher(Protocol):
@@ -44,28 +45,16 @@ def question_mentions(
     """Return the given names, entity numbers or matches of each question, or the matcher's."""
     if entities is None:
         if queries is None or matcher is None:
-            raise InputError(
-                "missing",
-                None,
-                "search needs {@entities}, or {@queries} and a recipe with "
-                "matcher=hopfuse.extract.QuestionMatcher(index)",
+            raise needed(
+                "entities", "search", "or queries= and a recipe with matcher=hopfuse.extract.QuestionMatcher(index)"
             )
         return [[_read(mention) for mention in row] for row in matcher.match(list(queries))]
-    rows = entities if isinstance(entities, Sequence) and not isinstance(entities, str) else [None]
-    if any(isinstance(row, str) or not isinstance(row, Iterable) for row in rows):
-        raise InputError(
-            "length",
-            "entities",
-            "{field} must be a sequence of sequences, the mentions of each query: [[name, ...], ...]",
-        )
-    if batch is not None and len(entities) != batch:
-        raise InputError(
-            "UNSORTED",
-            "entities",
-            "{field} has {count} for {count_2}; give one row per query",
-            count=counted(len(entities), "row"),
-            count_2=counted(batch, "query"),
-        )
+    check_type(entities, "entities", Sequence, "the mentions of each query: [[name, ...], ...]")
+    for b, row in enumerate(entities):
+        if isinstance(row, str) or not isinstance(row, Iterable):
+            raise wrong_type(row, f"entities[{b}]", "a list of mentions")
+    if batch is not None:
+        check_length(len(entities), "entities", batch, "query")
     return [[_read(mention) for mention in row] for row in entities]
 
 
@@ -74,11 +63,16 @@ def _read(mention: Any) -> Any:
     if not hasattr(mention, "entity"):
         return mention
     confidence = getattr(mention, "confidence", 1.0)
-    if not 0 < confidence <= 1:
-        raise InputError(
-            "range",
-            None,
-            "a match has the confidence {confidence!r}; it must be above 0 and at most 1",
-            confidence=confidence,
-        )
+    check_number(confidence, "confidence", above=0, high=1)
     return Mention(mention.entity, mention.surface, mention.kind, confidence, getattr(mention, "start", -1))
+
+
+def unknown_entity(number: int, size: int, field: str) -> InputError:
+    """Return the error for an entity number that the index does not have."""
+    return InputError(
+        "unknown",
+        field,
+        "{field} has the entity {given}; entities are {allowed}",
+        given=int(number),
+        allowed=f"0 .. {size - 1}",
+    )

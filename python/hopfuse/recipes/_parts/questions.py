@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.convert import to_numpy
-from ..._validation import counted
+from ..._validation import check_length, checked_texts, wrong_type
 from ...encoders import Encoder, as_encoder
 from ...encoders.protocol import first_unencodable
 from ...errors import InputError
 from ...index import Index
 from ...types import Seeds
+from .config import needed
 from .seeding import Seed
 from .spelling import is_one_case, spelled
 
@@ -24,18 +25,9 @@ MIN_SEED_WIDTH = 8
 
 def check_texts(queries: Any) -> None:
     """Refuse anything but a sequence of strings."""
-    if isinstance(queries, str) or not isinstance(queries, Sequence | np.ndarray):
-        raise InputError(
-            "type",
-            "queries",
-            "{field} is a {kind}; it must be a list of strings: [question]",
-            kind=type(queries).__name__,
-        )
-    for at, text in enumerate(queries):
-        if not isinstance(text, str):
-            raise InputError(
-                "type", None, "question {at} has the type {kind}; it must be a string", at=at, kind=type(text).__name__
-            )
+    if not isinstance(queries, Sequence | np.ndarray):
+        raise wrong_type(queries, "queries", "a list of strings: [question]")
+    checked_texts(queries, "queries")
 
 
 def index_encoder(encoder: Any, index: Index) -> Encoder | None:
@@ -53,12 +45,12 @@ def index_encoder(encoder: Any, index: Index) -> Encoder | None:
         ours, theirs = ((e.name, e.dim, e.normalize) for e in (fitted, built))
         if ours != theirs:
             raise InputError(
-                "UNSORTED",
+                "conflict",
                 "encoder",
-                "{field} is {words}, and the index was built with {words_2}: use that one, or build the "
-                "index with this one",
-                words=_words(*ours),
-                words_2=_words(*theirs),
+                "{field} is {given}, and the index was built with {allowed}: use that one, or build the index with "
+                "this one",
+                given=_words(*ours),
+                allowed=_words(*theirs),
             )
     return fitted
 
@@ -67,25 +59,18 @@ def question_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vec
     """Return the given vectors or the encoder's, (B, d). The operations check their values."""
     if vectors is None:
         if queries is None or encoder is None:
-            raise InputError("missing", None, "search needs {@vectors}, or {@queries} and a recipe with an encoder")
+            raise needed("vectors", "search", "or queries= and a recipe with encoder=")
         empty = first_unencodable(encoder.encode_queries, queries)
         if empty is not None:
             raise InputError(
-                "unused",
-                None,
-                "question {empty} is empty, and the encoder has no vector for it; give it words, or leave it out",
-                empty=empty,
+                "empty",
+                f"queries[{empty}]",
+                "{field} is empty, and the encoder has no vector for it; give it words, or leave it out",
             )
         vectors = encoder.encode_queries(list(queries))
     array = np.atleast_2d(to_numpy(vectors, "vectors"))
-    if queries is not None and len(queries) != len(array):
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{count} with {count_2}; give one vector per query",
-            count=counted(len(queries), "query"),
-            count_2=counted(len(array), "vector"),
-        )
+    if queries is not None:
+        check_length(len(array), "vectors", len(queries), "query")
     return array
 
 

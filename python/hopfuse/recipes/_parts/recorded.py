@@ -8,9 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..._validation import check_k, check_whole
+from ...errors import InputError
 from ...index import Index
 from ...ops.capture import Captured, capture
 from ...types import Hits, Seeds
+from .config import lacking
 from .frozen import FrozenRecipe
 from .questions import MIN_SEED_WIDTH, seed_width
 
@@ -70,11 +72,11 @@ class RecordedRecipe(FrozenRecipe):
     _recorded: RecordedCores
 
     @classmethod
-    def missing(cls, index: Index, config: Any = None) -> str:
-        """Return a message that says what the index lacks for this recipe, or an empty string."""
+    def missing(cls, index: Index, config: Any = None) -> InputError | None:
+        """Return the error that says what the index lacks for this recipe, or None."""
         if index.corpus is not None and index.graph is not None:
-            return ""
-        return f"{cls.__name__} needs an index with vectors and a graph; build it with vectors= and graph="
+            return None
+        return lacking(cls.__name__, "corpus", "graph")
 
     def warmup(
         self, k: int = 10, *, batch_sizes: Sequence[int] = (1, 2, 4, 8, 16, 32), max_seeds: int = MIN_SEED_WIDTH

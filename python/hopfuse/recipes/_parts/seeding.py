@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._validation import is_whole
 from ...encoders import Encoder
 from ...errors import InputError
 from ...index import Index
 from ...ops.dense import dense_topk
 from .likeness import EntityPassages, likeness
-from .mentions import Mention
+from .mentions import Mention, unknown_entity
 
 #: Kinds of matches, the strongest last.
 STRENGTH = {"nearest": 0, "alias": 1, "exact": 2, "given": 3}
@@ -144,23 +145,16 @@ class EntitySeeder:
         if isinstance(mention, Mention):
             seed = self._given(query, mention.entity)
             return seed._replace(surface=mention.surface, match=mention.kind, confidence=mention.confidence)
-        if isinstance(mention, bool) or not isinstance(mention, int | np.integer):
+        if not is_whole(mention):
             raise InputError(
-                "UNSORTED",
-                "query",
-                "{field} {query} mentions {mention!r}; a mention is a name (str) or an entity number (int)",
-                query=query,
-                mention=mention,
+                "type",
+                f"entities[{query}]",
+                "{field} has the mention {given!r}; a mention is {allowed}",
+                given=mention,
+                allowed="a name (str) or an entity number (int)",
             )
         if not 0 <= mention < self._weight.size:
-            raise InputError(
-                "UNSORTED",
-                "query",
-                "{field} {query} mentions entity {mention}; entities are 0 .. {size}",
-                query=query,
-                mention=mention,
-                size=self._weight.size - 1,
-            )
+            raise unknown_entity(mention, self._weight.size, f"entities[{query}]")
         return self._seed(int(mention), "", "given")
 
 

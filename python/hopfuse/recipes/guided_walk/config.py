@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
-
+from ..._validation import FLOAT32_MAX
 from ...errors import InputError
 from ...fusion import RRF
-from .._parts.config import check_edge_weights, check_options, option
+from .._parts.config import check_edge_weights, check_lexical, check_options, option
 
-FLOAT32_MAX = float(np.finfo(np.float32).max)
 FirstAnswer = Literal["fused", "dense"]
 #: Options of a lexical leg, and their defaults.
 LEXICAL_OPTIONS = ("word_boost", "word_k", "lexical_weight", "lexical_k")
@@ -155,18 +153,11 @@ class GuidedWalkConfig:
         InputError
             Options of the leg without one, or the length of a list that is not used.
         """
-        given = [name for name in LEXICAL_OPTIONS if getattr(self, name) is not None]
+        check_lexical(has_leg or None, {name: getattr(self, name) for name in LEXICAL_OPTIONS})
         if not has_leg:
-            if given:
-                raise InputError(
-                    "unused",
-                    None,
-                    "{names} are given without {@lexical}; give the leg, or leave them out",
-                    names=" and ".join(given),
-                )
             return None, None
         for name, reason in self.unread.items():
-            if name in given:
+            if getattr(self, name) is not None:
                 raise InputError(
                     "unused",
                     name,

@@ -21,8 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._validation import check_threads
-from ...errors import InputError
+from ..._validation import check_names, check_threads
 from ...index import Index
 from ...ops.boosting import boost_weights
 from ...ops.capture import placement
@@ -33,7 +32,7 @@ from ...ops.seeding import add_entity_seeds
 from ...ops.similarity import similarity_weights
 from ...ops.vectors import check_queries
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
-from .._parts.config import check_edge_types, make_config
+from .._parts.config import lacking, make_config
 from .._parts.filters import View
 from .._parts.frozen import joined
 from .._parts.hits import widened
@@ -204,12 +203,12 @@ class GuidedWalk(RecordedRecipe):
         **options: Any,
     ) -> None:
         if index.corpus is None or index.graph is None:
-            raise InputError("UNSORTED", None, "{message}", message=self.missing(index))
+            raise lacking(type(self).__name__, "corpus", "graph")
         self.index, self.config = index, make_config(GuidedWalkConfig, config, options)
         self.encoder, self.matcher = index_encoder(encoder, index), matcher
         self.lexical, self.threads = check_leg(lexical), check_threads(threads)
         self._lexical_k, self._word_k = self.config.lexical_lengths(lexical is not None, index.num_passages)
-        check_edge_types(self.config.edge_weights, index.graph.edge_type_names)
+        check_names(self.config.edge_weights or (), "edge_weights", index.graph.edge_type_names)
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
         self._mentions = Incidence.from_graph(index.graph, index.num_passages)
         self._fixed: dict[str, Any] = {

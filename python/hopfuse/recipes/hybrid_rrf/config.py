@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
-from ...errors import InputError
+from ..._validation import check_length, check_number, wrong_type
 from ...fusion import RRF, Calibration, Prior
 from .._parts.config import check_options, option
 
@@ -116,15 +114,8 @@ class HybridRRFConfig:
 
 
 def _three(weights: Any) -> tuple[float, ...]:
-    try:
-        array = np.asarray(list(weights), np.float64)
-    except (TypeError, ValueError):
-        array = np.zeros(0)
-    if array.shape != (3,) or not (np.isfinite(array) & (array >= 0)).all():
-        raise InputError(
-            "range",
-            "weights",
-            "{field} is {given!r}; give three finite numbers, at least 0, for the lexical, dense and graph lists",
-            given=weights,
-        )
-    return tuple(array.tolist())
+    if isinstance(weights, str) or not isinstance(weights, Iterable):
+        raise wrong_type(weights, "weights", "three numbers, for the lexical, dense and graph lists")
+    given = tuple(weights)
+    check_length(len(given), "weights", 3, "list")
+    return tuple(check_number(weight, f"weights[{at}]", low=0) for at, weight in enumerate(given))

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._validation import check_k, check_threads, counted
+from ..._validation import check_k, check_length, check_threads
 from ...errors import InputError
 from ...index import Index, IndexPart
 from ...ops.capture import placement
@@ -25,7 +25,7 @@ from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...types import Corpus, Graph, Hits, Seeds
-from .._parts.config import make_config
+from .._parts.config import check_unused, make_config, needed
 from .._parts.fallback import fall_back
 from .._parts.filters import View, only
 from .._parts.frozen import FrozenRecipe, joined
@@ -154,22 +154,13 @@ class HybridRRF(FrozenRecipe):
         **options: Any,
     ) -> None:
         if lexical is None and index.corpus is None and index.graph is None:
-            raise InputError(
-                "unknown", None, "HybridRRF has no leg: give {@lexical}, or an index with vectors or a graph"
-            )
+            raise needed("lexical", "HybridRRF", "or an index with vectors or a graph")
         self.index, self.config = index, make_config(HybridRRFConfig, config, options)
         self.encoder, self.matcher = index_encoder(encoder, index), matcher
         self.lexical, self.threads = check_leg(lexical), check_threads(threads)
         prior = self.config.importance
-        if prior is not None and prior.factors.size != index.num_passages:
-            known = prior.factors.size
-            raise InputError(
-                "UNSORTED",
-                None,
-                "importance has {count}; the index has {count_2}: one each",
-                count=counted(known, "entry"),
-                count_2=counted(index.num_passages, "passage"),
-            )
+        if prior is not None:
+            check_length(prior.factors.size, "importance", index.num_passages, "passage")
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
         self._titles = TitleMatcher(index.titles) if self.config.exact_bonus > 0 else None
         by_cosine = self.config.fusion == "convex" and index.corpus is not None
@@ -195,9 +186,9 @@ class HybridRRF(FrozenRecipe):
         return HybridRRFConfig.adr()
 
     @classmethod
-    def missing(cls, index: Index, config: Any = None) -> str:
-        """Return an empty string, since texts are enough for a lexical leg."""
-        return ""
+    def missing(cls, index: Index, config: Any = None) -> InputError | None:
+        """Return None, since texts are enough for a lexical leg."""
+        return None
 
     @property
     def needs(self) -> Needs:
@@ -288,15 +279,8 @@ class HybridRRF(FrozenRecipe):
         """Return the questions' vectors, as :func:`shared_vectors`, if a leg reads them; refuse what no leg reads."""
         if queries is not None:
             check_texts(queries)
-        legs = {"vectors": (vectors, self.index.corpus), "entities": (entities, self.index.graph)}
-        for name, (given, leg) in legs.items():
-            if given is not None and leg is None:
-                part = "vectors" if name == "vectors" else "graph"
-                raise InputError(
-                    "unused",
-                    None,
-                    "{name}= is given, and the index has no {part}; leave it out, or build it with {part}=",
-                    name=name,
-                    part=part,
-                )
+        if self.index.corpus is None:
+            check_unused("vectors", vectors, "the index has no vectors")
+        if self.index.graph is None:
+            check_unused("entities", entities, "the index has no graph")
         return None if self.index.corpus is None else shared_vectors(self.encoder, queries, vectors)[0]

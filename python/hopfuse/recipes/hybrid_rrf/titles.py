@@ -6,8 +6,8 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ...errors import InputError
 from ...types import Hits
+from .._parts.config import needed
 from .._parts.seeding import fold
 
 
@@ -25,7 +25,7 @@ class TitleMatcher:
     def search(self, queries: Sequence[str] | None) -> Hits:
         """Return the passages whose title each question names, scored by the number of words in the title."""
         if queries is None:
-            raise InputError("missing", None, "search needs {@queries}, the questions as text, for exact_bonus")
+            raise needed("queries", "exact_bonus", "the questions as text")
         return Hits.from_lists([self._row(_words(query)) for query in queries])
 
     def _row(self, words: tuple[str, ...]) -> list[tuple[int, float]]:

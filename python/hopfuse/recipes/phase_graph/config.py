@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-import numpy as np
-
+from ..._validation import FLOAT32_MAX
 from ...errors import InputError
 from ...fusion import METHODS, Calibration, FusionMethod, resolve
 from ...fusion.calibration import CALIBRATIONS, TIES, CalibrationName, Ties
 from ...ops.fusion import KEEPS_SIGN, calibration_for
 from .._parts.config import check_edge_weights, check_options, option
 
-FLOAT32_MAX = float(np.finfo(np.float32).max)
 #: Defaults: weight of the dense list, temperature of "boltzmann", weight and length of the lexical list.
 ALPHA, TEMPERATURE, LEXICAL_WEIGHT, LEXICAL_K = 0.2, 0.2, 0.05, 10
 
@@ -96,15 +94,14 @@ class PhaseGraphConfig:
     def __post_init__(self) -> None:
         check_options(self)
         object.__setattr__(self, "edge_weights", check_edge_weights(self.edge_weights))
-        given = [name for name in ("alpha", "lexical_weight") if getattr(self, name) is not None]
-        if given and not self.fusion.weighted:
-            raise InputError(
-                "unused",
-                None,
-                "fusion method {name!r} reads no weights; leave {names} out",
-                name=self.fusion.name,
-                names=" and ".join(given),
-            )
+        for name in ("alpha", "lexical_weight"):
+            if getattr(self, name) is not None and not self.fusion.weighted:
+                raise InputError(
+                    "unused",
+                    name,
+                    "{field} is given, and fusion method {method!r} reads no weights; leave it out",
+                    method=self.fusion.name,
+                )
         calibration_for(self.fusion, self.calibration, ties=self.ties)
 
     @classmethod

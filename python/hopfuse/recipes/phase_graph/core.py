@@ -18,8 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._validation import check_threads
-from ...errors import InputError
+from ..._validation import check_names, check_threads
 from ...index import Index
 from ...ops.calibration import calibrate
 from ...ops.capture import placement
@@ -28,7 +27,7 @@ from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_passage_seeds
 from ...types import Corpus, Graph, Hits, Seeds
-from .._parts.config import check_edge_types, make_config
+from .._parts.config import lacking, make_config
 from .._parts.fallback import fall_back
 from .._parts.filters import View
 from .._parts.frozen import joined
@@ -184,7 +183,7 @@ class PhaseGraph(RecordedRecipe):
         **options: Any,
     ) -> None:
         if index.corpus is None or index.graph is None:
-            raise InputError("UNSORTED", None, "{message}", message=self.missing(index))
+            raise lacking(type(self).__name__, "corpus", "graph")
         self.index, self.config = index, make_config(PhaseGraphConfig, config, options)
         self.encoder, self.matcher = index_encoder(encoder, index), matcher
         self.lexical, self.threads = check_leg(lexical), check_threads(threads)
@@ -195,7 +194,7 @@ class PhaseGraph(RecordedRecipe):
             default=LEXICAL_K,
             num_passages=index.num_passages,
         )
-        check_edge_types(self.config.edge_weights, index.graph.edge_type_names)
+        check_names(self.config.edge_weights or (), "edge_weights", index.graph.edge_type_names)
         _check_fusion(self.config, 2 if lexical is None else 3)
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
         self._fixed: dict[str, Any] = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
-from ..._validation import is_real
+from ..._validation import check_names, check_number, check_type
 from ...errors import InputError
 from .._parts.config import check_options, option
 from .toml import quoted, read_section, write_section
@@ -218,65 +218,45 @@ class Policy:
 
     def __post_init__(self) -> None:
         for name, kind in SECTIONS.items():
-            if not isinstance(getattr(self, name), kind):
-                raise InputError(
-                    "type",
-                    name,
-                    "{field} is a {kind}; it must be {allowed}(...)",
-                    kind=type(getattr(self, name)).__name__,
-                    allowed=kind.__name__,
-                )
-        if not isinstance(self.families, Mapping) or not all(isinstance(name, str) for name in self.families):
-            raise InputError(
-                "type",
-                "families",
-                "{field} is {given!r}; it must map names of families to weights",
-                given=self.families,
-            )
+            check_type(getattr(self, name), name, kind, f"a {kind.__name__}")
+        check_type(self.families, "families", Mapping, "a mapping of names of families to weights")
         for family, weight in self.families.items():
-            if not is_real(weight) or not 0 <= weight <= MAX_FAMILY_WEIGHT:
-                raise InputError(
-                    "range",
-                    None,
-                    "families.{family} is {weight!r}; it must be a number in [0, {max_family_weight:g}]",
-                    family=family,
-                    weight=weight,
-                    max_family_weight=MAX_FAMILY_WEIGHT,
-                )
+            check_type(family, "families", str, "a mapping of strings")
+            check_number(weight, f"families.{family}", low=0, high=MAX_FAMILY_WEIGHT)
         total = self.walk.relation + self.walk.synonym + self.walk.context
         if self.walk.edge_type_norm == "per_type" and total > 1 + 1e-12:
             raise InputError(
                 "range",
-                None,
-                "walk: relation, synonym and context sum to {total:g}; under per_type it is at most 1",
-                total=total,
+                "walk",
+                "relation, synonym and context of {field} sum to {given:g}; under per_type it is at most {allowed}",
+                given=total,
+                allowed=1,
             )
         if total == 0:
-            raise InputError("missing", None, "walk: relation, synonym and context are all 0; a walk needs edges")
+            raise InputError("zero", "walk", "relation, synonym and context of {field} are all 0; a walk needs edges")
         if self.seeds.lexical == 0 and self.seeds.embedding == 0:
-            raise InputError("UNSORTED", None, "seeds: lexical and embedding are both 0; no entity could be a seed")
-        if self.seeds.passages > 0 and self.walk.context == 0:
-            raise InputError(
-                "UNSORTED",
-                None,
-                "seeds.passages is above 0 and walk.context is 0: no passage is in the walk; set one of them",
-            )
-        if self.projection.source == "passages" and self.walk.context == 0:
-            raise InputError(
-                "UNSORTED",
-                None,
-                'projection.source is "passages" and walk.context is 0: no passage is in the walk; set one of them',
-            )
+            raise InputError("zero", "seeds", "lexical and embedding of {field} are both 0; no entity could be a seed")
+        reads_passages = {
+            "seeds.passages": (self.seeds.passages, self.seeds.passages > 0),
+            "projection.source": (self.projection.source, self.projection.source == "passages"),
+        }
+        for name, (value, reads) in reads_passages.items():
+            if reads and self.walk.context == 0:
+                raise InputError(
+                    "conflict",
+                    name,
+                    "{field} is {given!r}, and {@walk.context}0 leaves passages out of the walk; change one of them",
+                    given=value,
+                )
         for name, needed in _PLACES.items():
             absent = [place for place in needed if place not in getattr(self.answers, name)]
             if absent:
                 raise InputError(
-                    "unknown",
-                    None,
-                    "answers.{name} has no {absent}; it needs {names}",
-                    name=name,
-                    absent=absent[0],
-                    names=", ".join(needed),
+                    "missing",
+                    f"answers.{name}",
+                    "{field} has no {missing}; it needs {allowed}",
+                    missing=absent[0],
+                    allowed=", ".join(needed),
                 )
 
     @property
@@ -339,40 +319,23 @@ class Policy:
         text : str
             Such as ``Path("policy.toml").read_text()``.
         """
-        if not isinstance(text, str):
-            raise InputError(
-                "type",
-                None,
-                "the policy is a {kind}; give its text: Path('policy.toml').read_text()",
-                kind=type(text).__name__,
-            )
+        check_type(text, "policy", str, "the text of a file: Path('policy.toml').read_text()")
         try:
             read = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise InputError("UNSORTED", None, "the policy is not TOML: {error}", error=error) from None
+            raise InputError("syntax", "policy", "{field} is not TOML: {error}", error=error) from None
         version = read.pop("version", None)
         if type(version) is not int or version != VERSION:
             raise InputError(
-                "UNSORTED",
-                None,
-                "the policy has version {version!r}; this release reads version = {version_2}",
-                version=version,
-                version_2=VERSION,
+                "version",
+                "version",
+                "{field} is {given!r}; this release reads {allowed}",
+                given=version,
+                allowed=VERSION,
             )
-        unknown = sorted(set(read) - {*SECTIONS, "families"})
-        if unknown:
-            raise InputError(
-                "choice",
-                None,
-                "the policy has [{unknown}]; allowed: {allowed}",
-                unknown=unknown[0],
-                allowed=", ".join([*SECTIONS, "families"]),
-            )
+        check_names(read, "policy", (*SECTIONS, "families"))
         families = read.pop("families", {})
-        if not isinstance(families, dict):
-            raise InputError(
-                "type", "families", "{field} is {given!r}; it must be a table of weights: [families]", given=families
-            )
+        check_type(families, "families", dict, "a table of weights: [families]")
         sections: dict[str, Any] = {name: read_section(SECTIONS[name], table, name) for name, table in read.items()}
         return cls(**sections, families=families)
 
@@ -391,16 +354,7 @@ class Policy:
         >>> Policy().without("gate", "reranking").switches.gate
         False
         """
-        known = [f.name for f in fields(Switches)]
-        for name in switches:
-            if name not in known:
-                raise InputError(
-                    "choice",
-                    None,
-                    "there is no switch {name!r}; allowed: {allowed}",
-                    name=name,
-                    allowed=", ".join(known),
-                )
+        check_names(switches, "switches", [f.name for f in fields(Switches)])
         return replace(self, switches=replace(self.switches, **dict.fromkeys(switches, False)))
 
 

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InputError
 from ...ops.calibration import calibrate
 from ...ops.dense import dense_topk
 from ...ops.dice import dice_scores
@@ -27,6 +26,7 @@ from ...ops.projection import project_topk
 from ...ops.seeding import add_passage_seeds
 from ...ops.vectors import check_queries
 from ...types import Corpus, Facts, Hits, LabelSets, Seeds
+from .._parts.config import needed
 from .._parts.facts import fact_labels
 from .._parts.hits import take
 from .._parts.questions import seed_width
@@ -95,11 +95,7 @@ def start(
         around = None if policy.facts.scope == "all" else facts_around(facts, candidates)
         if known.fact_vectors is not None:
             if vectors is None:
-                raise InputError(
-                    "UNSORTED",
-                    "fact_vectors",
-                    "{field} is given, and the questions have no vectors: give the recipe {@encoder}",
-                )
+                raise needed("encoder", "fact_vectors=", "or vectors of the questions")
             allow = None if around is None else np.split(around.fact, around.indptr(batch)[1:-1])
             nearest = dense_topk(vectors, known.fact_vectors, policy.facts.candidates, allow=allow, **run)
             scored = [nearest.row(b) for b in range(batch)]

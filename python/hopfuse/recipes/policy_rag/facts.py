@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InputError
+from ..._validation import check_length
 from ...types import Corpus, Facts
 from .._parts.facts import QueryFacts, facts_of
 
@@ -60,12 +60,5 @@ def fact_corpus(vectors: Any, num_facts: int) -> Corpus | None:
     if vectors is None:
         return None
     corpus = vectors if isinstance(vectors, Corpus) else Corpus.from_array(vectors, metric="cosine")
-    if len(corpus) != num_facts:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "fact_vectors has {number} rows; the index has {num_facts} facts: give one row per fact",
-            number=len(corpus),
-            num_facts=num_facts,
-        )
+    check_length(len(corpus), "fact_vectors", num_facts, "fact")
     return corpus.with_metric("cosine")

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from ...errors import InputError
 from ...types.label_sets import elements
 from .config import Policy
 from .facts import FoundFact
-from .language_model import LanguageModel, chosen_facts
+from .language_model import GATE, LanguageModel, chosen_facts, model_needed
 
 EXACT = ("exact", "given")
 
@@ -50,11 +49,7 @@ def judge(
     if policy.facts.gate == "rules":
         return [_by_rules(policy, *each) for each in zip(queries, found, candidates, strict=True)]
     if llm is None:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "the policy's gate is 'llm'; give the recipe {@llm}, such as hopfuse.llm.ChatEndpoint(...)",
-        )
+        raise model_needed(GATE)
     return _by_model(policy, llm, queries, found)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..._arrays.convert import to_float64, to_numpy
 from ..._arrays.rows import entries_of
+from ..._validation import check_names, check_shape, check_weights
 from ...errors import InputError
 from ...index import Index
 from ...types import Graph, Incidence
@@ -94,32 +95,27 @@ class PolicyGraph:
 def read_edge_weights(given: Any, batch: int, policy: Policy) -> NDArray[Any]:
     """Return eta of the edge types, (3,) for all questions or (B, 3)."""
     eta, types = to_numpy(given, "edge_weights"), len(TYPES)
-    if eta.shape not in ((types,), (batch, types)):
-        raise InputError(
-            "shape",
-            None,
-            "edge_weights has shape {shape}; give eta of {names}: ({types},) or ({batch}, {types})",
-            shape=eta.shape,
-            names=", ".join(TYPES),
-            types=types,
-            batch=batch,
-        )
+    check_shape(eta.shape, "edge_weights", (types,), (batch, types), reason=f"weights of {', '.join(TYPES)}")
+    check_weights(eta, "edge_weights")
     rows = np.atleast_2d(to_float64(eta))
-    limit = 1.0 + 1e-12 if policy.walk.edge_type_norm == "per_type" else np.inf
-    if not (np.isfinite(rows) & (rows >= 0)).all() or (rows.sum(axis=1) > limit).any():
+    over = np.flatnonzero(rows.sum(axis=1) > 1.0 + 1e-12)
+    if policy.walk.edge_type_norm == "per_type" and over.size:
         raise InputError(
             "range",
-            None,
-            "edge_weights must be finite, at least 0, and sum to at most 1 if edge_type_norm is 'per_type'",
+            "edge_weights",
+            "{field} sum to {given:g} in row {row}; under edge_type_norm 'per_type' they sum to at most {allowed}",
+            given=rows[over[0]].sum(),
+            row=int(over[0]),
+            allowed=1,
         )
     for at, weight in enumerate(policy.edge_type_weights):
         if weight == 0 and rows[:, at].any():
             raise InputError(
-                "UNSORTED",
-                None,
-                "edge_weights are above 0 for {types} edges, which the policy leaves out of the walk; give "
-                "0, or set walk.{types} above 0 and its switch on",
-                types=TYPES[at],
+                "conflict",
+                "edge_weights",
+                "{field} is above 0 for {type} edges, which the policy leaves out of the walk; give 0, or set "
+                "walk.{type} above 0 and its switch on",
+                type=TYPES[at],
             )
     return rows[0] if eta.ndim == 1 else rows
 
@@ -133,17 +129,17 @@ def _typed(index: Index, policy: Policy) -> Graph:
     """Return the index's graph with the edge types of the walk; types of weight 0 are left out."""
     graph, passages, weights = _graph_of(index), index.num_passages, np.asarray(policy.edge_type_weights)
     if not weights.any():
-        raise InputError("UNSORTED", None, "the policy's switches leave no edges for the walk; leave one of them on")
+        raise InputError("conflict", "switches", "{field} leave no edges for the walk; leave one of them on")
     src, dst, weight, types = graph.edges()
     between = np.flatnonzero((src < passages) & (dst < passages))
     if between.size:
         raise InputError(
-            "UNSORTED",
-            None,
-            "the graph has an edge between passages {src} and {dst}; PolicyRAG joins passages by their "
+            "unsupported",
+            "graph",
+            "{field} has an edge between the passages {source} and {target}; PolicyRAG joins passages by their "
             "entities: build the graph without such edges",
-            src=src[between[0]],
-            dst=dst[between[0]],
+            source=int(src[between[0]]),
+            target=int(dst[between[0]]),
         )
     names = graph.edge_type_names
     synonym = np.array([name == "synonym" for name in names], bool)
@@ -172,16 +168,7 @@ def _from_edges(
 
 def _factors(names: Sequence[str], relations: Collection[str], policy: Policy) -> NDArray[np.float32]:
     """Return the weight of each edge type of the index among the relations."""
-    unknown = sorted(set(policy.families) - set(relations))
-    if unknown:
-        listed = ", ".join(name for name in names if name in relations)
-        raise InputError(
-            "unknown",
-            None,
-            "families has {unknown!r}; the relations between the index's entities are: {value}",
-            unknown=unknown[0],
-            value=listed or "none",
-        )
+    check_names(sorted(policy.families), "families", [name for name in names if name in relations])
     return np.array([policy.families.get(name, 1.0) for name in names], np.float32)
 
 

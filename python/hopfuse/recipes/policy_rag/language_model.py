@@ -7,8 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from ...errors import InputError
 from ...types import Hits
+from .._parts.config import needed
 from .config import AnswerRules
+
+#: The setting of a policy that needs a language model.
+GATE = "facts.gate = 'llm'"
 
 
 class LanguageModel(Protocol):
@@ -17,6 +22,11 @@ class LanguageModel(Protocol):
     def ask(self, prompts: Sequence[str], schema: Mapping[str, Any], /, *, check: Callable[[Any], Any]) -> list[Any]:
         """Return ``check(answer)`` for the answer to each prompt; ``check`` raises ValueError for a bad answer."""
         ...
+
+
+def model_needed(what: str) -> InputError:
+    """Return the error for a recipe without a language model."""
+    return needed("llm", what, "such as hopfuse.llm.ChatEndpoint(...)")
 
 
 def chosen_facts(

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.convert import to_numpy
-from ..._validation import check_k, check_threads, counted
+from ..._validation import check_k, check_length, check_threads
 from ...errors import InputError
 from ...index import Index, IndexPart
 from ...ops.capture import Captured, capture, placement
 from ...ops.dense import dense_topk
 from ...types import Corpus, Hits, LabelSets
-from .._parts.config import make_config
+from .._parts.config import check_unused, lacking, make_config, needed
 from .._parts.filters import View
 from .._parts.frozen import FrozenRecipe, joined
 from .._parts.hits import filled, gathered
@@ -33,7 +33,7 @@ from .core import Knowledge, Questions, restart, start, walk
 from .facts import fact_corpus
 from .gate import Verdict
 from .graph import PolicyGraph, read_edge_weights
-from .language_model import LanguageModel, grounded_answers
+from .language_model import GATE, LanguageModel, grounded_answers, model_needed
 from .rerank import Reranker
 from .seeds import Candidates, ambiguous_surfaces, mentioned_candidates
 from .trace import Outcome, trace_questions
@@ -129,31 +129,19 @@ class PolicyRAG(FrozenRecipe):
         self.index, self.encoder = index, index_encoder(encoder, index)
         self.matcher, self.llm, self.threads = matcher, llm, check_threads(threads)
         lacks = self.missing(index, policy)
-        if lacks:
-            raise InputError("UNSORTED", None, "{message}", message=lacks)
-        if policy.seeds.source != "entities" and encoder is None:
-            raise InputError(
-                "missing",
-                None,
-                "the policy's seeds.source is {given!r}, which needs {@encoder}; give it",
-                given=policy.seeds.source,
-            )
+        if lacks is not None:
+            raise lacks
+        source = policy.seeds.source
+        if source != "entities" and encoder is None:
+            raise needed("encoder", f"seeds.source = {source!r}", "that of the index's vectors")
         if policy.facts.gate == "llm" and policy.switches.gate and llm is None:
-            raise InputError(
-                "missing",
-                None,
-                "the policy's gate is 'llm'; give {@llm}, such as hopfuse.llm.ChatEndpoint(...), or 'rules'",
-            )
+            raise model_needed(GATE)
         facts, names, corpus = index.facts, tuple(index.entity_names), index.entity_corpus
         labels = LabelSets.from_labels([*names, *(() if facts is None else facts.relations)])
         entities = None if encoder is None or corpus is None else corpus.with_metric("cosine")
         by_vector = fact_corpus(fact_vectors, 0 if facts is None else len(facts))
         if policy.facts.scope == "all" and by_vector is None:
-            raise InputError(
-                "missing",
-                None,
-                "the policy's facts.scope is 'all', which needs {@fact_vectors}; give them, or set 'seeds'",
-            )
+            raise needed("fact_vectors", "facts.scope = 'all'", "or set it to 'seeds'")
         self._known = Knowledge(facts, names, labels, entities, by_vector)
         self._graph = PolicyGraph.from_index(index, policy)
         self._seeder = EntitySeeder(index, self.encoder, policy.seeds.threshold)
@@ -168,22 +156,16 @@ class PolicyRAG(FrozenRecipe):
         return Policy.paper()
 
     @classmethod
-    def missing(cls, index: Index, config: Policy | None = None) -> str:
-        """Return a message that says what the index lacks for this recipe, or an empty string."""
+    def missing(cls, index: Index, config: Policy | None = None) -> InputError | None:
+        """Return the error that says what the index lacks for this recipe, or None."""
         policy = Policy() if config is None else config
         if index.graph is None:
-            return "PolicyRAG needs an index with a graph; build it with graph=, or from a memory"
+            return lacking("PolicyRAG", "graph")
         if index.corpus is None and policy.reads_vectors:
-            return (
-                "PolicyRAG needs an index with vectors for this policy; build it with vectors=, or set seeds.passages "
-                "= 0 and switches.dense_fallback = false"
-            )
+            return lacking("PolicyRAG", "corpus", fix=", or set seeds.passages = 0 and switches.dense_fallback = false")
         if index.entity_corpus is None and policy.seeds.source != "entities":
-            return (
-                f"PolicyRAG needs an index with vectors of its entities for seeds.source = {policy.seeds.source!r}; "
-                "build it with them, or set 'entities'"
-            )
-        return ""
+            return lacking("PolicyRAG", "entity_corpus", fix=", or set seeds.source = 'entities'")
+        return None
 
     @property
     def needs(self) -> Needs:
@@ -314,19 +296,8 @@ class PolicyRAG(FrozenRecipe):
         """
         check_texts(queries)
         if self.llm is None:
-            raise InputError(
-                "missing",
-                None,
-                "answers need a language model; give the recipe {@llm}, such as hopfuse.llm.ChatEndpoint",
-            )
-        if len(queries) != len(found.hits):
-            raise InputError(
-                "UNSORTED",
-                None,
-                "{count} for {number} results; give the queries that were searched",
-                count=counted(len(queries), "query"),
-                number=len(found.hits),
-            )
+            raise model_needed("answer()")
+        check_length(len(queries), "queries", len(found.hits), "result")
         titles, texts = self.index.titles, self.index.texts
         return grounded_answers(self.llm, self.config.answers, queries, found.hits, titles, texts)
 
@@ -338,19 +309,19 @@ class PolicyRAG(FrozenRecipe):
         k, pool = check_k(k), self.config.reranking.pool
         if k > pool:
             raise InputError(
-                "UNSORTED",
+                "limit",
                 "k",
-                "{field} is {k}, and the policy ranks {pool} passages; ask for fewer, or raise reranking.pool",
-                k=k,
-                pool=pool,
+                "{field} is {given}, and the policy ranks {allowed} passages; ask for fewer, or raise reranking.pool",
+                given=k,
+                allowed=pool,
             )
         return k
 
     def _vectors(self, queries: Sequence[str], vectors: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         """Return the questions' vectors in the space of entities and facts, and in the space of passages."""
         corpus = self.index.corpus
-        if corpus is None and vectors is not None:
-            raise InputError("unused", None, "vectors= is given, but the index has no vectors; leave it out")
+        if corpus is None:
+            check_unused("vectors", vectors, "the index has no vectors")
         known = self._known
         compared = known.entities is not None or known.fact_vectors is not None
         needed = compared or (self.config.reads_vectors and vectors is None)

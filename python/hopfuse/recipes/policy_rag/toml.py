@@ -7,26 +7,15 @@ from collections.abc import Mapping
 from dataclasses import Field, fields
 from typing import Any, TypeVar
 
-from ...errors import InputError
+from ..._validation import check_names, check_type
 
 S = TypeVar("S")
 
 
 def read_section(kind: type[S], table: Any, name: str) -> S:
     """Return a section from a TOML table; absent keys have their defaults."""
-    if not isinstance(table, Mapping):
-        raise InputError("type", name, "{field} is {given!r}; it must be a table: [{name}]", given=table, name=name)
-    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-    unknown = sorted(set(table) - set(known))
-    if unknown:
-        raise InputError(
-            "choice",
-            None,
-            "[{name}] has the key {unknown!r}; allowed: {allowed}",
-            name=name,
-            unknown=unknown[0],
-            allowed=", ".join(known),
-        )
+    check_type(table, name, Mapping, f"a table: [{name}]")
+    check_names(table, name, [f.name for f in fields(kind)])  # type: ignore[arg-type]
     return kind(**table)
 
 

@@ -11,7 +11,7 @@ from ...errors import InputError
 from ...index import Index, IndexPart
 from ...ops.capture import placement
 from ...types import Incidence, LabelSets
-from .._parts.config import make_config
+from .._parts.config import check_unused, lacking, make_config, needed
 from .._parts.frozen import FrozenRecipe, joined
 from .._parts.isolated import part_of_leg
 from .._parts.lexical import LexicalLeg, check_leg
@@ -105,12 +105,10 @@ class TripleHybrid(FrozenRecipe):
         self.encoder, self.threads = index_encoder(encoder, index), check_threads(threads)
         self.lexical = check_leg(lexical)
         lacks = self.missing(index, self.config)
-        if lacks:
-            raise InputError("UNSORTED", None, "{message}", message=lacks)
+        if lacks is not None:
+            raise lacks
         if self.config.mode == "lexical" and lexical is None:
-            raise InputError(
-                "missing", None, "mode='lexical' needs a recipe with {@lexical}, such as BM25 over the entities' names"
-            )
+            raise needed("lexical", "mode='lexical'", "such as BM25 over the entities' names")
         facts = index.facts
         labels = None
         if self.config.reads_facts and facts is not None:
@@ -130,14 +128,14 @@ class TripleHybrid(FrozenRecipe):
         return {"lexical": part_of_leg(self.lexical, part.entities)}
 
     @classmethod
-    def missing(cls, index: Index, config: TripleHybridConfig | None = None) -> str:
-        """Return a message that says what the index lacks for this recipe, or an empty string."""
+    def missing(cls, index: Index, config: TripleHybridConfig | None = None) -> InputError | None:
+        """Return the error that says what the index lacks for this recipe, or None."""
         config = TripleHybridConfig() if config is None else config
         if config.reads_facts and (index.facts is None or index.entity_corpus is None):
-            return "TripleHybrid needs an index with facts and vectors of its entities; build it with both"
+            return lacking("TripleHybrid", "facts", "entity_corpus")
         if config.reads_vectors and index.entity_corpus is None:
-            return "TripleHybrid needs an index with vectors of its entities; build it with them"
-        return ""
+            return lacking("TripleHybrid", "entity_corpus")
+        return None
 
     @property
     def needs(self) -> Needs:
@@ -189,10 +187,7 @@ class TripleHybrid(FrozenRecipe):
         TripleHybridResult
         """
         config, index = self.config, self.index
-        if entities is not None:
-            raise InputError(
-                "unused", None, "entities= is given, but TripleHybrid finds entities by their vectors; leave it out"
-            )
+        check_unused("entities", entities, "TripleHybrid finds entities by their vectors")
         if queries is not None or self.needs.texts:
             check_texts(queries)
         k = min(check_k(k), index.num_entities)

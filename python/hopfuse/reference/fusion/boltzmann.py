@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InputError
-from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, is_number, mixture_weights, weighted_sum
+from ..._validation import check_auto, check_number
+from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, check_nonnegative, mixture_weights, weighted_sum
 
 EPSILON = 1e-9
 
@@ -96,14 +96,7 @@ def distribution(p: NDArray[np.float64], temperature: Any, factor: float = 1.0) 
     """
     if p.size == 0:
         return p
-    if (p < 0).any():
-        raise InputError(
-            "range",
-            None,
-            "calibrated score {min} is negative, but -ln(p) needs p >= 0; use calibration 'pit', "
-            "'min_max' or 'rank', which give no negative values",
-            min=p.min(),
-        )
+    check_nonnegative(p)
     energy = -np.log(p + EPSILON)
     t = (auto_temperature(energy) if temperature == "auto" else float(temperature)) * factor
     if t <= 0:
@@ -128,25 +121,13 @@ def auto_temperature(energy: NDArray[np.float64]) -> float:
 
 def check(num_lists: int, *, temperature: Any) -> None:
     """Check that temperature is "auto" or a finite number above 0."""
-    if isinstance(temperature, str) and temperature == "auto":
-        return
-    number = isinstance(temperature, (int, float, np.integer, np.floating)) and not isinstance(temperature, bool)
-    if not number or not 0 < temperature < np.inf:
-        raise InputError(
-            "range",
-            "temperature",
-            "{field} is {given!r}; it must be 'auto' or a finite number above 0",
-            given=temperature,
-        )
+    check_auto(temperature, "temperature", above=0)
 
 
 def check_both(num_lists: int, *, temperature: Any, wasserstein: Any) -> None:
     """Check the temperature as in :func:`check`, and that wasserstein is a finite number, at least 0."""
     check(num_lists, temperature=temperature)
-    if not is_number(wasserstein, 0, 1e38):
-        raise InputError(
-            "range", "wasserstein", "{field} is {given!r}; it must be a finite number, at least 0", given=wasserstein
-        )
+    check_number(wasserstein, "wasserstein", low=0)
 
 
 BOLTZMANN = FusionMethod(

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ..._validation import check_number
 from ...errors import InputError
 from .method import (
     MIN_MAX_FIRST,
     FusionMethod,
     ScoredList,
     Scores,
-    is_number,
     unit_weights,
     values_of,
     weighted_sum,
@@ -141,8 +141,8 @@ def _held(lists: Sequence[ScoredList]) -> dict[int, int]:
 
 def check_gamma(num_lists: int, *, gamma: Any) -> None:
     """Check that gamma is in [-16, 16] and h^gamma does not overflow float32."""
-    if not is_number(gamma, -16, 16) or gamma * math.log(num_lists) > 88:
-        raise InputError("range", "gamma", "{field} is {given!r}; it must be a number in [-16, 16]", given=gamma)
+    if check_number(gamma, "gamma", low=-16, high=16) * math.log(num_lists) > 88:
+        raise InputError("finite", "gamma", "{field} is {given!r}; that power overflows float32", given=gamma)
 
 
 COMB_SUM = FusionMethod("comb_sum", comb_sum, MIN_MAX_FIRST, unit_weights)

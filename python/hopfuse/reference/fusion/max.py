@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
+from ..._validation import check_number, check_shape
 from .method import EVERY, FusionMethod, ScoredList, Scores
 
 
@@ -43,14 +43,10 @@ def check(num_lists: int, *, bias: Any) -> None:
     if bias is None:
         return
     array = np.asarray(bias)
-    if array.shape != (num_lists,) or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-        raise InputError(
-            "length",
-            "bias",
-            "{field} is {given!r}; it must be {allowed} finite numbers, one per list",
-            given=bias,
-            allowed=num_lists,
-        )
+    array = np.asarray(bias)
+    check_shape(array.shape, "bias", (num_lists,), reason="one number per list")
+    for at, number in enumerate(array):
+        check_number(number, f"bias[{at}]")
 
 
 _NONE_FIRST = ("none", *(name for name in EVERY if name != "none"))

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import InputError
+
 Scores = dict[int, float]
 
 #: Calibrations that give no negative values for scores that are at least 0.
@@ -78,16 +80,17 @@ def unit_weights(num_lists: int) -> Sequence[float]:
     return (1.0,) * num_lists
 
 
-def is_number(value: Any, low: float, high: float) -> bool:
-    """Return whether a value is a real number from low to high, not a bool.
-
-    Examples
-    --------
-    >>> is_number(0.5, 0, 1), is_number(True, 0, 1), is_number(float("nan"), 0, 1)
-    (True, False, False)
-    """
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return number and bool(low <= value <= high)
+def check_nonnegative(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return calibrated scores that have an energy or a power; raise if one is negative."""
+    if (scores < 0).any():
+        raise InputError(
+            "range",
+            "calibration",
+            "a calibrated score is {given}; it must be at least {allowed}: use {field} 'pit', 'min_max' or 'rank'",
+            given=float(scores.min()),
+            allowed=0,
+        )
+    return scores
 
 
 def values_of(ids: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]]) -> dict[int, dict[int, float]]:

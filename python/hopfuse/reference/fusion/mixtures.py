@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InputError
+from ..._validation import check_choice, check_length, check_number
 from . import boltzmann
 from .method import (
     NONNEGATIVE,
     FusionMethod,
     ScoredList,
     Scores,
-    is_number,
+    check_nonnegative,
     mixture_weights,
     unit_weights,
     values_of,
@@ -57,8 +57,7 @@ def q_distribution(p: NDArray[np.float64], q: float, temperature: Any) -> NDArra
     """
     if p.size == 0:
         return p
-    if (p < 0).any():
-        raise InputError("range", None, "calibrated score {min} is negative, but -ln(p) needs p >= 0", min=p.min())
+    check_nonnegative(p)
     energy = -np.log(p + boltzmann.EPSILON)
     t = boltzmann.auto_temperature(energy) if temperature == "auto" else float(temperature)
     if t <= 0:
@@ -108,23 +107,18 @@ def check_tsallis(num_lists: int, *, q: Any, temperature: Any) -> None:
     """Check the temperature as in boltzmann, and that q is a number from 0 to 10, or one per list."""
     boltzmann.check(num_lists, temperature=temperature)
     many = list(q) if isinstance(q, (list, tuple, np.ndarray)) else [q]
-    if len(many) not in (1, num_lists) or not all(is_number(one, 0, 10) for one in many):
-        raise InputError(
-            "length",
-            "q",
-            "{field} is {given!r}; it must be a number in [0, 10], or {num_lists} of them, one per list",
-            given=q,
-            num_lists=num_lists,
-        )
+    many = list(q) if isinstance(q, (list, tuple, np.ndarray)) else [q]
+    if len(many) != 1:
+        check_length(len(many), "q", num_lists, "list")
+    for at, one in enumerate(many):
+        check_number(one, f"q[{at}]", low=0, high=10)
 
 
 def check_quantum(num_lists: int, *, theta: Any, form: Any, temperature: Any) -> None:
     """Check the temperature as in boltzmann, that theta is finite, and that form is "product" or "sqrt"."""
     boltzmann.check(num_lists, temperature=temperature)
-    if not is_number(theta, -1e30, 1e30):
-        raise InputError("range", "theta", "{field} is {given!r}; it must be a finite number of radians", given=theta)
-    if form not in ("product", "sqrt"):
-        raise InputError("UNSORTED", "form", "{field} is {given!r}; it must be 'product' or 'sqrt'", given=form)
+    check_number(theta, "theta")
+    check_choice(form, "form", ("product", "sqrt"))
 
 
 _ALL_BUT_NONE = tuple(name for name in NONNEGATIVE if name != "none")

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._validation import check_number, check_whole
 from ...errors import InputError
 from . import boltzmann
-from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, is_number, mixture_weights, values_of
+from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, check_nonnegative, mixture_weights, values_of
 
 
 def log_linear(lists: Sequence[ScoredList], weights: Any, *, temperature: Any, epsilon: float) -> Scores:
@@ -54,7 +55,9 @@ def power_mean(lists: Sequence[ScoredList], weights: Any, *, p: float, epsilon: 
     used = [(number, float(w)) for number, w in enumerate(weights) if w > 0]
     total = math.fsum(w for _, w in used)
     scores = {}
-    for document, own in values_of([one.ids for one in lists], [_nonnegative(one.scores) for one in lists]).items():
+    for document, own in values_of(
+        [one.ids for one in lists], [check_nonnegative(one.scores) for one in lists]
+    ).items():
         logs = [(w, math.log(own.get(number, 0.0) + epsilon)) for number, w in used]
         if not used:
             scores[document] = 0.0
@@ -108,17 +111,6 @@ def strengths(n: int, steps: int) -> NDArray[np.float64]:
     return s
 
 
-def _nonnegative(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    if (scores < 0).any():
-        raise InputError(
-            "range",
-            None,
-            "calibrated score {min} is negative, but a power needs scores of at least 0",
-            min=scores.min(),
-        )
-    return scores
-
-
 def _weighted_product(
     lists: Sequence[ScoredList], values: Sequence[NDArray[np.float64]], weights: Any, epsilon: float
 ) -> Scores:
@@ -137,23 +129,19 @@ def check_log_linear(num_lists: int, *, temperature: Any, epsilon: Any) -> None:
 
 def check_power_mean(num_lists: int, *, p: Any, epsilon: Any) -> None:
     """Check that p is 0 or 0.05 <= |p| <= 100, and that epsilon is above 0."""
-    if not is_number(p, -100, 100) or 0 < abs(p) < 0.05:
-        raise InputError(
-            "UNSORTED", "p", "{field} is {given!r}; it must be 0, or a number with 0.05 <= |p| <= 100", given=p
-        )
+    if check_number(p, "p", low=-100, high=100) != 0 and abs(p) < 0.05:
+        raise InputError("range", "p", "{field} is {given!r}; it must be 0, or at least 0.05 from it", given=p)
     _check_epsilon(epsilon)
 
 
 def check_plackett_luce(num_lists: int, *, steps: Any, epsilon: Any) -> None:
     """Check that steps is a whole number from 1 to 100, and that epsilon is above 0."""
-    if not is_number(steps, 1, 100) or int(steps) != steps:
-        raise InputError("range", "steps", "{field} is {given!r}; it must be a whole number from 1 to 100", given=steps)
+    check_whole(steps, "steps", 100)
     _check_epsilon(epsilon)
 
 
 def _check_epsilon(epsilon: Any) -> None:
-    if not is_number(epsilon, 0, float(np.finfo(np.float32).max)) or epsilon == 0:
-        raise InputError("range", "epsilon", "{field} is {given!r}; it must be a finite number above 0", given=epsilon)
+    check_number(epsilon, "epsilon", above=0, float32=True)
 
 
 LOG_LINEAR = FusionMethod(

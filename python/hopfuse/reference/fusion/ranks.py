@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
-from .method import FusionMethod, ScoredList, Scores, is_number, unit_weights, values_of, weighted_sum
+from ..._validation import check_choice, check_number
+from .method import FusionMethod, ScoredList, Scores, unit_weights, values_of, weighted_sum
 
 
 def isr(lists: Sequence[ScoredList], weights: Any) -> Scores:
@@ -98,20 +98,17 @@ def rbc(lists: Sequence[ScoredList], weights: Any, *, phi: float) -> Scores:
 
 def check_sigma(num_lists: int, *, sigma: Any) -> None:
     """Check that sigma is a number from 0 to 1."""
-    if not is_number(sigma, 0, 1):
-        raise InputError("range", "sigma", "{field} is {given!r}; it must be a number in [0, 1]", given=sigma)
+    check_number(sigma, "sigma", low=0, high=1)
 
 
 def check_missing(num_lists: int, *, missing: Any) -> None:
     """Check that missing is "mean" or "zero"."""
-    if missing not in ("mean", "zero"):
-        raise InputError("UNSORTED", "missing", "{field} is {given!r}; it must be 'mean' or 'zero'", given=missing)
+    check_choice(missing, "missing", ("mean", "zero"))
 
 
 def check_phi(num_lists: int, *, phi: Any) -> None:
     """Check that phi is strictly between 0 and 1."""
-    if not is_number(phi, 0, 1) or phi in (0, 1):
-        raise InputError("type", "phi", "{field} is {given!r}; it must be a number between 0 and 1", given=phi)
+    check_number(phi, "phi", above=0, below=1)
 
 
 ISR = FusionMethod("isr", isr, (), unit_weights)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
-from .method import FusionMethod, ScoredList, Scores, is_number, unit_weights, weighted_sum
+from ..._validation import check_number
+from .method import FusionMethod, ScoredList, Scores, unit_weights, weighted_sum
 
 
 def score(lists: Sequence[ScoredList], weights: Any, *, rank_constant: float) -> Scores:
@@ -35,13 +35,7 @@ def score(lists: Sequence[ScoredList], weights: Any, *, rank_constant: float) ->
 
 def check(num_lists: int, *, rank_constant: Any) -> None:
     """Check that rank_constant is a finite number, at least 0."""
-    if not is_number(rank_constant, 0, np.inf) or np.isinf(rank_constant):
-        raise InputError(
-            "range",
-            "rank_constant",
-            "{field} is {given!r}; it must be a finite number, at least 0",
-            given=rank_constant,
-        )
+    check_number(rank_constant, "rank_constant", low=0)
 
 
 RRF = FusionMethod("rrf", score, (), unit_weights, {"rank_constant": 60}, check)
