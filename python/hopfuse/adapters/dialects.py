@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, to_numpy
+from .._validation import check_number
 from ..errors import InputError
 from ..fusion import (
     ISR,
@@ -29,7 +30,6 @@ from ..fusion import (
     Linear,
     LogISR,
 )
-from ..fusion.base import is_finite_float32
 from ..ops.fusion import fuse as fuse_lists
 from ..types import Hits
 from ..types.hits import PAD_SCORE
@@ -419,16 +419,5 @@ def _options(convention: Convention, name: str, given: Mapping[str, Any]) -> dic
     if convention.method is RRF:
         k = options.get("rank_constant", convention.constant)
         least = 1 - convention.first_rank
-        if not is_finite_float32(k) or k < least:
-            raise InputError(
-                "range",
-                None,
-                "rank_constant is {given!r}; {name} counts ranks from {first_rank}, so it must be a finite "
-                "float32 number of at least {least}",
-                given=k,
-                name=name,
-                first_rank=convention.first_rank,
-                least=least,
-            )
-        options["rank_constant"] = float(k) - (1 - convention.first_rank)
+        options["rank_constant"] = check_number(k, "rank_constant", low=least, float32=True) - least
     return options
