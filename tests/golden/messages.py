@@ -17,7 +17,7 @@ from hopfuse import errors
 PACKAGE = Path(errors.__file__).parent
 FOLDER = Path(__file__).parent / "messages"
 #: The errors of a room that it defines itself.
-OWN = {"FormatRefusedError", "RefusalError", "TransientError", "_UnsupportedError"}
+OWN = {"RefusalError", "TransientError", "_UnsupportedError"}
 ERRORS = {name for name in errors.__all__ if name.endswith("Error")} | OWN
 
 

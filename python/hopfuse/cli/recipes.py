@@ -271,8 +271,7 @@ def check_index(name: str, index: Index, config: Any = None) -> None:
     kind: Any = RECIPES[name]
     lacks = kind.missing(index, config)
     if lacks is not None:
-        parts = lacks.values["parts"]
-        absent = [words for part, (_, words) in PARTS.items() if part in parts and getattr(index, part) is None]
+        absent = [words for part, (_, words) in PARTS.items() if part in lacks.allowed and getattr(index, part) is None]
         fix = "--recipe hybrid-rrf runs on it" if name != "hybrid-rrf" else "give --lexical"
         raise InputError(
             "UNSORTED",

@@ -98,8 +98,8 @@ class Asker:
                     problem=str(error),
                 )
                 break
-            except EndpointError as error:
-                failure = error
+            except (EndpointError, FormatRefusedError) as error:
+                failure = error if isinstance(error, EndpointError) else error.args[0]
                 break
         raise failure.at(name)  # outside the handlers, so that no caught error is in its context
 

@@ -38,8 +38,8 @@ class OddAnswerError(Exception):
     """The server's answer is not a chat completion; another request may succeed."""
 
 
-class FormatRefusedError(EndpointError):
-    """The server refused the requested format."""
+class FormatRefusedError(Exception):
+    """The server refused the requested format; its argument is the error if it takes no other."""
 
 
 class StoppedError(Exception):
@@ -151,8 +151,8 @@ class Transport:
                 "reply", None, "{url} answered {status}: {said}; check the address and the model's name", **about
             )
         whole = f"{told} {error.message}"  # the client's message has text outside the body's ``message``
-        kind = FormatRefusedError if FORMAT.search(whole) else EndpointError
-        return kind("reply", None, "{url} answered {status}: {said}; it refuses this request", **about)
+        refused = EndpointError("reply", None, "{url} answered {status}: {said}; it refuses this request", **about)
+        return FormatRefusedError(refused) if FORMAT.search(whole) else refused
 
     def _clean(self, text: str) -> str:
         """Return a text without the key, which some servers echo."""
