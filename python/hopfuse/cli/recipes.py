@@ -47,10 +47,10 @@ MODEL_NEEDS: tuple[Rule, ...] = (
 )
 #: Parts of an index, and the options of ``hopfuse build`` that make them.
 PARTS = {
-    "corpus": ("vectors", "no vectors (--encoder or --vectors)"),
-    "graph": ("graph", "no graph (--edges, --from or --reader)"),
-    "facts": ("facts", "no facts (--facts, --from or --reader)"),
-    "entity_corpus": ("entities", "no vectors of entities (--encoder or --entity-vectors)"),
+    "corpus": "no vectors (--encoder or --vectors)",
+    "graph": "no graph (--edges, --from or --reader)",
+    "facts": "no facts (--facts, --from or --reader)",
+    "entity_corpus": "no vectors of entities (--encoder or --entity-vectors)",
 }
 
 
@@ -270,13 +270,13 @@ def read_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
 def check_index(name: str, index: Index, config: Any = None) -> None:
     """Refuse an index that a recipe cannot run on, with an error that names the options of ``hopfuse build``."""
     kind: Any = RECIPES[name]
-    lacks = kind.missing(index, config).replace("vectors of its entities", "entities")
-    if lacks:
-        absent = [words for part, (noun, words) in PARTS.items() if noun in lacks and getattr(index, part) is None]
+    lacks = kind.missing(index, config)
+    if lacks is not None:
+        absent = [words for part, words in PARTS.items() if part in lacks.allowed and getattr(index, part) is None]
         raise InputError(
-            "unsupported",
-            "recipe",
-            "{recipe} cannot run on this index, which has {parts}; build the index with them, or {fix}",
+            "missing",
+            "index",
+            "{recipe} cannot run on this {field}, which has {parts}; build the index with them, or {fix}",
             recipe=name,
             parts=" and ".join(absent),
             fix="choose --recipe hybrid-rrf, which runs on it" if name != "hybrid-rrf" else "give --lexical",

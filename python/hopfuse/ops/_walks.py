@@ -161,7 +161,7 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
             raise InputError(
                 "range",
                 f"edge_type_weights[{row}]",
-                "{field} sums to {given}; with {@edge_type_norm}'per_type' the weights may sum to {allowed}",
+                "{field} sums to {given}; with edge_type_norm='per_type' the weights may sum to {allowed}",
                 given=float(total[row]),
                 allowed="at most 1",
             )

@@ -165,7 +165,7 @@ def _at_most_one(eta: NDArray[np.float64]) -> NDArray[np.float64]:
         raise InputError(
             "range",
             f"edge_type_weights[{over[0]}]",
-            "{field} sums to {given}; with {@edge_type_norm}'per_type' the weights may sum to {allowed} (the rest "
+            "{field} sums to {given}; with edge_type_norm='per_type' the weights may sum to {allowed} (the rest "
             "returns to the seeds)",
             given=float(total[over[0], 0]),
             allowed="at most 1",

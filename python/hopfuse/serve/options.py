@@ -71,8 +71,8 @@ class Recipes:
             ) from None
         except HopfuseError as error:
             self._made.pop(key, None)
-            if error.field in (None, "recipe"):
-                raise error.at(field="recipe") from None
+            if error.field in (None, "index", "recipe"):
+                raise error.at(field=error.field or "recipe") from None
             raise in_request(error, "options") from None
 
     def forget(self, index: str) -> None:

@@ -133,8 +133,8 @@ class Snapshot:
         plain = kind.Config()
         config = _changed(plain, given, name)
         lacks = kind.missing(self.index, config)
-        if lacks:
-            raise InputError("unsupported", "recipe", "{recipe} {reason}", recipe=name, reason=lacks)
+        if lacks is not None:
+            raise lacks
         takes = inspect.signature(kind).parameters
         parts = {"encoder": self.encoder, "matcher": self.matcher, "lexical": self._leg(name), "threads": self._threads}
         if "fact_vectors" in takes:
