@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -45,18 +45,6 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
                 "{field}: {file} exists; choose another name, or replace it with {@overwrite}",
                 file=out,
             )
-
-
-def check_suffix(path: Path, field: str, allowed: Sequence[str]) -> None:
-    """Refuse a file whose suffix is not allowed."""
-    if path.suffix.lower() not in allowed:
-        raise InputError(
-            "choice",
-            field,
-            "{field} is {given!r}; its suffix must be {allowed}",
-            given=path.name,
-            allowed=" or ".join(allowed),
-        )
 
 
 def write_all(texts: Mapping[Path, str]) -> None:

@@ -9,17 +9,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..._validation import check_suffix
 from ...errors import InputError
 from ...extract import Memory
 from ...io.files import create_exclusively, sync_directory, sync_file
-from ..files import check_outputs, check_suffix
+from ..files import check_outputs
 
 
 def check_conflicts(path: Path | None, inputs: Mapping[str, Path | None], out: Path, *, overwrite: bool) -> None:
     """Refuse a file that cannot be written; ``inputs`` are the files read, by option, and ``out`` is the index."""
     if path is None:
         return
-    check_suffix(path, "conflicts", (".jsonl",))
+    check_suffix(path, "conflicts", ".jsonl")
     place, index = path.resolve(), out.resolve()
     if place == index or index in place.parents or place in index.parents:
         raise InputError(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import Index
-from ..._validation import check_number, counted
+from ..._validation import check_number, check_suffix, counted
 from ...encoders import Encoder
 from ...errors import InputError
 from ...extract import (
@@ -28,7 +28,6 @@ from ...index.contents import passage_vectors, text_to_index
 from ...io.tables import Table
 from ..config_options import plain_value
 from ..console import note
-from ..files import check_suffix
 from .rules import FACT_READERS
 from .sources import make_word_reader, read_passages, reading_bar
 
@@ -117,7 +116,7 @@ def _read(source: Path, passages: Table | None) -> list[Extraction]:
             "{field} is given beside {@from} {file}, whose facts become the passages; leave it out",
             file=source.name,
         )
-    check_suffix(source, "from", (*OPENIE, *TRIPLES))
+    check_suffix(source, "from", *OPENIE, *TRIPLES)
     return described(read_triples(source))
 
 

@@ -10,11 +10,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from ..._validation import check_suffix
 from ...errors import InputError
 from ...recipes import Hit
 from ...report import policy_page, printable
 from ..console import json_text
-from ..files import check_outputs, check_suffix, write_all
+from ..files import check_outputs, write_all
 from ..options import FILE
 from ..recipes import read_files
 from .search import ask, question_options
@@ -52,7 +53,7 @@ def _with_texts(traced: Mapping[str, Any], found: Sequence[Hit]) -> Mapping[str,
 
 
 def _check_out(out: Path, options: Mapping[str, Any], *, overwrite: bool) -> None:
-    check_suffix(out, "out", (".json", ".html"))
+    check_suffix(out, "out", ".json", ".html")
     if out.suffix == ".html" and options["recipe"] != "policy-rag":
         raise InputError(
             "unsupported",
