@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -98,20 +98,16 @@ def usage_error(error: click.UsageError) -> InputError:
     field = None if parameter is None else field_of(parameter)
     if isinstance(error, click.NoSuchOption):
         field = error.option_name.lstrip("-").replace("-", "_")
-    return InputError(
-        next(_codes(error, parameter)), field, "the command is wrong: {reason}", reason=error.format_message()
-    )
+    found = InputError("syntax", field, "{reason}", reason=error.format_message())
+    found.code = _code(error, None if parameter is None else parameter.type)
+    return found
 
 
-def _codes(error: click.UsageError, parameter: click.Parameter | None) -> Iterator[str]:
-    """Yield the codes that fit an error, the best one first."""
+def _code(error: click.UsageError, kind: Any) -> str:
     if isinstance(error, click.NoSuchOption):
-        yield "unknown"
+        return "unknown"
     if isinstance(error, (click.MissingParameter, click.BadOptionUsage)):
-        yield "missing"
-    kind = None if parameter is None else parameter.type
+        return "missing"
     if isinstance(kind, click.Choice):
-        yield "choice"
-    if isinstance(kind, (click.types.IntParamType, click.types.FloatParamType)):
-        yield "range"
-    yield "syntax"
+        return "choice"
+    return "range" if isinstance(kind, (click.types.IntParamType, click.types.FloatParamType)) else "syntax"
