@@ -21,6 +21,7 @@ from hopfuse.evaluate import (
     sweep,
 )
 from hopfuse.report import sweep_tables
+from refusals import refused
 
 IDS = [f"query {i}" for i in range(200)]
 QRELS = Qrels(IDS, [[i] for i in range(200)])
@@ -38,9 +39,9 @@ def test_halves_are_chosen_by_the_parity_of_the_md5():
 def test_rows_of_a_split():
     tune, test = split_rows(QRELS, "tune"), split_rows(QRELS, "test")
     assert sorted([*tune, *test]) == split_rows(QRELS, "all").tolist() == list(range(200))
-    with pytest.raises(InputError, match="split is 'dev'; allowed: tune, test, all"):
+    with refused(InputError, "choice", "split"):
         split_rows(QRELS, "dev")
-    with pytest.raises(InputError, match="no query is in the test half"):
+    with refused(InputError, "empty", "split"):
         split_rows(Qrels(["q1"], [[1]]), "test")
 
 
@@ -116,7 +117,7 @@ def test_trials_with_different_options_are_run_once_each():
     result = sweep(system, QRELS, trials, baseline={"depth": 1, "bonus": 0}, metric="hit@1")
     assert [trial.options for trial in result.tune] == [trials[1], trials[0], trials[2]]
     assert len(system.asked) == 3 + 2
-    with pytest.raises(InputError, match="grid is empty"):
+    with refused(InputError, "empty", "grid"):
         sweep(system, QRELS, [], baseline={"depth": 1}, metric="hit@1")
 
 

@@ -12,6 +12,7 @@ from hopfuse.errors import InputError
 from hopfuse.extract import Extraction, Predicates, abbreviations, build_memory, canonical_key, similar_pairs
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 
 def extraction(id: str, entities: tuple[str, ...] = (), *triples: tuple[str, str, str]) -> Extraction:
@@ -65,7 +66,7 @@ def test_ids_that_are_integers_stay_integers() -> None:
     assert memory.ids == (70, 7)
     assert list(memory.index().passage_ids) == [70, 7]
     for wrong in (True, 1.0, None):
-        with pytest.raises(InputError, match=f"id is {wrong}; it must be a string or an integer"):
+        with refused(InputError, "type", "id"):
             Extraction(wrong, "", "")
 
 
@@ -211,14 +212,14 @@ def test_synonyms_are_edges_and_an_index_holds_it_all() -> None:
 def test_nothing_read_is_an_empty_memory_and_ids_are_distinct() -> None:
     memory = build_memory([])
     assert (memory.ids, memory.entities, memory.facts, memory.mentions.shape) == ((), (), (), (0, 2))
-    with pytest.raises(InputError, match="the id 'a' occurs several times; make ids distinct"):
+    with refused(InputError, "duplicate", "extractions"):
         build_memory([extraction("a"), extraction("a")])
-    with pytest.raises(InputError, match="three strings each"):
+    with refused(InputError, "shape", "triples[0]"):
         Extraction("a", "", "", (), (("a", "b"),))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="must be strings"):
+    with refused(InputError, "type", "entities[0]"):
         Extraction("a", "", "", (3,))  # type: ignore[arg-type]
     for entities in ("Ada", None, (name for name in ["Ada"])):
-        with pytest.raises(InputError, match="give a tuple"):
+        with refused(InputError, "type", "entities"):
             Extraction("a", "", "", entities)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="malformed is 'x'"):
         Extraction("a", "", "", malformed="x")  # type: ignore[arg-type]
@@ -264,7 +265,7 @@ def test_abbreviations(text: str, pairs: list[tuple[str, str]]) -> None:
 
 def test_abbreviations_take_texts_and_time_that_grows_with_them() -> None:
     for wrong in ("one text", None):
-        with pytest.raises(InputError, match="pass a list of strings"):
+        with refused(InputError, "type", "texts"):
             abbreviations(wrong)  # type: ignore[arg-type]
     assert abbreviations(["word (ab) " * 20_000]) == {}
     far = "United " + "x" * 600 + " Nations (UN)"

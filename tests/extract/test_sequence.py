@@ -12,6 +12,7 @@ from hopfuse.extract import Extraction, WordReader, build_memory
 from hopfuse.extract._sequence import neighbours
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 pytest.importorskip("Stemmer", reason="words need PyStemmer (extra lexical)")
 
@@ -94,5 +95,5 @@ def test_extractions_made_by_hand_are_checked() -> None:
         with pytest.raises(InputError, match="of passage 'a' is"):
             Extraction("a", "", "", **wrong)
     rows = [Extraction(id, "", "", document="d", position=at) for id, at in (("a", 1), ("b", None))]
-    with pytest.raises(InputError, match="passage 'b' of document 'd' has no position"):
+    with refused(InputError, "missing", "position"):
         build_memory(rows)

@@ -13,6 +13,7 @@ from hopfuse.extract import Extraction, WordMatcher, WordReader, build_memory
 from hopfuse.extract._tokens import tokens
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 for package in ("Stemmer", "bm25s"):
     pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
@@ -134,16 +135,16 @@ def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
 
 def test_words_read_in_two_ways_are_refused() -> None:
     one, other = (WordReader(language).read([{"id": language, "text": "a word"}]) for language in ("english", "german"))
-    with pytest.raises(InputError, match="'english' and 'german' were read in different ways"):
+    with refused(InputError, "conflict", "extractions"):
         build_memory([*one, *other])
-    with pytest.raises(InputError, match="read in different ways"):
+    with refused(InputError, "conflict", "extractions"):
         build_memory([*one, Extraction("b", "", "")])
-    with pytest.raises(InputError, match="words of passage 'a' are a tuple"):
+    with refused(InputError, "type", "words"):
         Extraction("a", "", "", words=("word",))  # type: ignore[arg-type]
 
 
 def test_an_index_without_words_has_none_to_match() -> None:
-    with pytest.raises(InputError, match="the index has no words"):
+    with refused(InputError, "missing", "index"):
         WordMatcher(hf.Index.build(passages=ROWS))
     matcher = WordMatcher(build_memory(WordReader().read(ROWS)).index())
     with pytest.raises(InputError):
@@ -175,5 +176,5 @@ def test_lemmas_by_a_tagger() -> None:
     assert (index.words.stemmer, index.words.tagger) == (None, model)
     (found,) = WordMatcher(index).match(["Which River did he fly over?"])
     assert [(index.entity_names[m.entity], m.surface) for m in found] == [("river", "River"), ("fly", "fly")]
-    with pytest.raises(InputError, match="which spaCy cannot load"):
+    with refused(InputError, "failed", "model"):
         WordReader(tagger="no_such_model")
