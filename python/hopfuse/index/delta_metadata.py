@@ -49,10 +49,10 @@ class MetadataDelta:
                     raise FormatError(
                         "damaged",
                         None,
-                        "metadata {name!r} is of type {type}; it is {types} before",
-                        name=name,
-                        type=values.type,
-                        types=types[name],
+                        "the metadata {column!r} are of the type {given}; before, they are {allowed}",
+                        column=name,
+                        given=values.type,
+                        allowed=types[name],
                     )
         self._types = types
         codes = [

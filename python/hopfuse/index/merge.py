@@ -82,9 +82,7 @@ def merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
     try:
         return _merge(delta)
     except InputError as error:
-        raise FormatError(
-            "damaged", None, "the log's changes do not fit its generation: {error}", error=error
-        ) from None
+        raise error.about(kind=FormatError, code="damaged").at("the log does not fit its generation") from None
 
 
 def _merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
