@@ -177,6 +177,12 @@ def check_real(array: NDArray[Any], field: str) -> None:
     check_dtype(array, field, "fiub", "real numbers")
 
 
+def wrong_array(array: Any, field: str, allowed: str) -> InputError:
+    """Return the error for an array of a wrong dtype or shape."""
+    given = f"{array.dtype}{tuple(array.shape)}"
+    return InputError("shape", field, "{field} is {given}; it must be {allowed}", given=given, allowed=allowed)
+
+
 def check_length(number: int, field: str, expected: int, noun: str) -> None:
     """Raise unless a list has an entry for each of something, such as ``noun="query"``."""
     if number != expected:

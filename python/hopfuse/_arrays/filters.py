@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_length
+from .._validation import check_length, wrong_array
 from ..errors import InputError
 from .convert import to_numpy
 
@@ -62,13 +62,8 @@ def _read(array: NDArray[Any], batch: int | None, size: int, name: str) -> Filte
     if array.dtype != np.bool_:
         return Filter(None, [_check_ids(array, size, name)], False)
     if array.shape not in ((size,), (batch, size)):
-        raise InputError(
-            "shape",
-            name,
-            "{field} is a mask of the shape {given}; it must be {allowed}",
-            given=array.shape,
-            allowed=f"({size},)" if batch is None else f"({size},) or ({batch}, {size})",
-        )
+        allowed = f"({size},)" if batch is None else f"({size},) or ({batch}, {size})"
+        raise wrong_array(array, name, f"a mask of the shape {allowed}")
     per_query = array.ndim == 2
     return Filter(array if per_query else array[None], [], per_query)
 
@@ -76,12 +71,7 @@ def _read(array: NDArray[Any], batch: int | None, size: int, name: str) -> Filte
 def _check_ids(array: NDArray[Any], size: int, name: str) -> NDArray[np.int64]:
     """Return ascending unique int64 ids in 0 .. size - 1."""
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(
-            "shape",
-            name,
-            "{field} is {given}; it must be a one-dimensional list of ids, or a bool mask",
-            given=f"{array.dtype}{array.shape}",
-        )
+        raise wrong_array(array, name, "a one-dimensional list of ids, or a bool mask")
     ids = np.ascontiguousarray(array, np.int64)
     if np.count_nonzero(ids[1:] <= ids[:-1]):
         ids = np.unique(ids)

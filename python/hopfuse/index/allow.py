@@ -68,7 +68,7 @@ def _mask_or_rows(index: Passages, given: Any, name: str) -> NDArray[Any]:
         return index.rows_of(ids)
     except InputError as error:
         raise InputError(
-            error.code,
+            "unknown",
             name,
             "{field} has {given!r}, the id of no passage; ids are of the type {kind}, and rows are allowed by a "
             "mask of shape ({size},)",

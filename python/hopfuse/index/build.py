@@ -18,6 +18,7 @@ from .._validation import (
     check_type,
     checked_texts,
     is_whole,
+    wrong_value,
 )
 from ..errors import FormatError, InputError
 from ..io import tables
@@ -311,12 +312,7 @@ def _load_facts(facts: Any, ends: str, names: list[str], num_passages: int) -> F
 
 def _vectors_of(path: Path, what: str) -> NDArray[Any]:
     if path.suffix.lower() != ".npy":
-        raise InputError(
-            "choice",
-            what,
-            "{field} is the path {given!r}; it must be an array, or the path of an .npy file",
-            given=str(path),
-        )
+        raise wrong_value(str(path), what, "an array, or the path of an .npy file", "choice")
     return read_npy(path, what)
 
 

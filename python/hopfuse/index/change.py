@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._validation import check_list, check_number, check_type, checked_texts
+from .._validation import check_list, check_number, check_type, checked_texts, wrong_array
 from ..errors import InputError
 from .additions import ReadPassages, check_has, check_read
 from .batch import LEAST_WEIGHT, MOST_WEIGHT
@@ -302,13 +302,7 @@ class Change:
             given = self._encoder.encode_passages(texts)
         corpus = checked_corpus(given, "vectors", own.metric, own.precision)
         if (corpus.num_vectors, corpus.dim) != (count, own.dim):
-            raise InputError(
-                "shape",
-                "vectors",
-                "{field} have the shape {given}; they must have the shape {allowed}",
-                given=(corpus.num_vectors, corpus.dim),
-                allowed=(count, own.dim),
-            )
+            raise wrong_array(corpus.vectors, "vectors", f"of the shape {(count, own.dim)}")
         return corpus.vectors
 
 

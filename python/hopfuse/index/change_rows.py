@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import check_list, check_type, checked_texts
-from ..errors import InputError
+from .._validation import check_list, check_type, checked_texts, wrong_value
 from ..io import tables
 from ..io.readers import read_table
 from .build import PASSAGES
@@ -88,9 +87,7 @@ def fact_rows(given: Any, width: int, what: str) -> list[tuple[Any, ...]]:
     for at, row in enumerate(check_list(given, "facts")):
         whole = isinstance(row, Sequence) and not isinstance(row, str) and len(row) == width
         if not whole or not all(isinstance(part, str) for part in row[:3]):
-            raise InputError(
-                "type", f"facts[{at}]", "{field} is {given!r}; it must be {allowed}", given=row, allowed=what
-            )
+            raise wrong_value(row, f"facts[{at}]", what, "type")
         rows.append(tuple(row))
     return rows
 
@@ -98,13 +95,7 @@ def fact_rows(given: Any, width: int, what: str) -> list[tuple[Any, ...]]:
 def edge_of(edge: Any, field: str, keys: Set[str], first: str) -> tuple[tuple[End, End], str]:
     """Return the ends and the type of an edge, by default the index's first type; it may have these keys."""
     if not isinstance(edge, Mapping) or not _ENDS <= edge.keys() <= keys:
-        raise InputError(
-            "type",
-            field,
-            "{field} is {given!r}; it must be a mapping with src and dst; allowed: {allowed}",
-            given=edge,
-            allowed=", ".join(sorted(keys)),
-        )
+        raise wrong_value(edge, field, f"a mapping with src and dst; allowed: {', '.join(sorted(keys))}", "type")
     kind = check_type(edge.get("type", first), f"{field}.type", str, "a string")
     return (_end(edge["src"], f"{field}.src"), _end(edge["dst"], f"{field}.dst")), kind
 
@@ -112,9 +103,7 @@ def edge_of(edge: Any, field: str, keys: Set[str], first: str) -> tuple[tuple[En
 def _end(end: Any, field: str) -> End:
     """Return the end of an edge: its kind, and its id or name."""
     if not isinstance(end, _PAIR) or len(end) != 2 or end[0] not in ("passage", "entity"):
-        raise InputError(
-            "type", field, "{field} is {given!r}; it must be ('passage', id) or ('entity', name)", given=end
-        )
+        raise wrong_value(end, field, "('passage', id) or ('entity', name)", "type")
     return (end[0], end[1])
 
 

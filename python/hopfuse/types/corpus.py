@@ -15,7 +15,7 @@ from .._arrays.convert import to_numpy
 from .._arrays.mapped import release_pages
 from .._arrays.norms import Unscorable, first_unscorable, unsure_norms
 from .._threads import thread_count
-from .._validation import check_choice, check_type
+from .._validation import check_choice, check_type, wrong_array
 from ..errors import InputError
 from .derived import KeepsDerived
 
@@ -111,13 +111,7 @@ class Corpus(KeepsDerived):
         bits = bfloat16_bits(X, "X")
         array = to_numpy(X, "X") if bits is None else bits
         if array.ndim != 2 or array.dtype.kind not in "fiu" or array.shape[1] < 1:
-            raise InputError(
-                "shape",
-                "X",
-                "{field} is {given}; it must be {allowed}",
-                given=f"{array.dtype}{array.shape}",
-                allowed="real numbers of shape (N, d), d >= 1",
-            )
+            raise wrong_array(array, "X", "real numbers of shape (N, d), d >= 1")
         vectors = _referenced(array, bits is not None) if storage == "int8" else _rounded(array, bits, storage)
         return cls(vectors, metric, storage)
 
@@ -149,13 +143,9 @@ class Corpus(KeepsDerived):
         is_right = precision is not None and storage in ("int8", precision)
         is_right = is_right and vectors.flags.c_contiguous
         if not is_right or vectors.ndim != 2 or vectors.shape[1] < 1:
-            raise InputError(
-                "shape",
-                "vectors",
-                "{field} are {given}; storage={storage!r} needs C-contiguous {dtypes} of shape (N, d), d >= 1",
-                given=f"{vectors.dtype}{vectors.shape}",
-                storage=storage,
-                dtypes="float32, float16 or uint16 (bfloat16)" if storage == "int8" else storage,
+            dtypes = "float32, float16 or uint16 (bfloat16)" if storage == "int8" else storage
+            raise wrong_array(
+                vectors, "vectors", f"C-contiguous {dtypes} of shape (N, d), d >= 1, for storage={storage!r}"
             )
         return cls(vectors, metric, storage).checked()
 

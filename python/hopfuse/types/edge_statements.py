@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.rows import check_array
-from .._validation import check_as_long
+from .._validation import check_as_long, wrong_array
 from ..errors import InputError
 from .graph import Graph
 
@@ -56,13 +56,7 @@ class EdgeStatements:
         check_array(self.passages, "passages", np.int32)
         size = self.types.size
         if self.ends.dtype != np.int32 or self.ends.shape != (size, 2):
-            raise InputError(
-                "shape",
-                "ends",
-                "{field} are {given}; they must be {allowed}",
-                given=f"{self.ends.dtype}{self.ends.shape}",
-                allowed=f"int32({size}, 2)",
-            )
+            raise wrong_array(self.ends, "ends", f"int32({size}, 2)")
         check_as_long("weights", self.weights.size, "types", size)
         check_as_long("passages", self.passages.size, "types", size)
         limits = {"passages": (self.passages >= UNKNOWN, "at least -2"), "weights": (self.weights > 0, "above 0")}

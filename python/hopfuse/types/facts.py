@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
 from .._arrays.rows import check_ascending, check_range, indptr_of
-from .._validation import check_length, check_list, check_type, check_whole, checked_texts, is_whole
+from .._validation import (
+    check_length,
+    check_list,
+    check_type,
+    check_whole,
+    checked_texts,
+    is_whole,
+    wrong_array,
+    wrong_value,
+)
 from ..errors import InputError
 
 MAX_COUNT = int(np.iinfo(np.int32).max)
@@ -197,9 +206,7 @@ def _checked(rows: Any, num_passages: int, num_entities: int | None = None) -> I
         rows = check_list(rows, "rows", f"a list of {form}")
     for at, row in enumerate(rows):
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 4:
-            raise InputError(
-                "shape", f"rows[{at}]", "{field} is {given!r}; it must be {allowed}", given=row, allowed=form
-            )
+            raise wrong_value(row, f"rows[{at}]", form, "shape")
         head, relation, tail, passage = row
         for place, end in ((0, head), (2, tail)):
             if num_entities is None:
@@ -270,13 +277,7 @@ def _integers(given: Any, name: str, columns: tuple[int, ...] = (), most: int = 
     array = to_numpy(given, name)
     array = np.zeros((0, *columns), np.int64) if array.size == 0 and array.ndim == 1 else array
     if array.dtype.kind not in "iu" or array.shape[1:] != columns or array.ndim == 0:
-        raise InputError(
-            "shape",
-            name,
-            "{field} is {given}; it must be integers of shape {allowed}",
-            given=f"{array.dtype}{array.shape}",
-            allowed="(F, 3)" if columns else "(n,)",
-        )
+        raise wrong_array(array, name, f"integers of shape {'(F, 3)' if columns else '(n,)'}")
     if array.shape[0] > most:
         raise InputError(
             "limit", name, "{field} has {given} entries; at most {allowed} are allowed", given=len(array), allowed=most

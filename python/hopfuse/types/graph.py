@@ -11,7 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._arrays.convert import to_float64, to_numpy
 from .._arrays.csr import build_csr, out_degrees
-from .._validation import check_as_long, check_flag, check_list, check_names, check_whole, counted, wrong_type
+from .._validation import (
+    check_as_long,
+    check_flag,
+    check_list,
+    check_names,
+    check_whole,
+    counted,
+    wrong_array,
+    wrong_type,
+    wrong_value,
+)
 from ..errors import InputError
 from .derived import KeepsDerived
 
@@ -264,13 +274,7 @@ class Graph(KeepsDerived):
             check_names([name], "arrays", expect)
             dtype, shape = expect[name]
             if array.dtype != dtype or array.shape != shape:
-                raise InputError(
-                    "shape",
-                    f"arrays[{name!r}]",
-                    "{field} is {given}; it must be {allowed}",
-                    given=f"{array.dtype}{array.shape}",
-                    allowed=f"{np.dtype(dtype)}{shape}",
-                )
+                raise wrong_array(array, f"arrays[{name!r}]", f"{np.dtype(dtype)}{shape}")
         if n and int(arrays["indptr"][-1]) != nnz:
             raise InputError(
                 "length",
@@ -298,12 +302,7 @@ def _ids(values: ArrayLike, name: str) -> NDArray[Any]:
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(
-            "shape",
-            name,
-            "{field} is {given}; it must be a one-dimensional array of integers",
-            given=f"{array.dtype}{array.shape}",
-        )
+        raise wrong_array(array, name, "a one-dimensional array of integers")
     return array if array.dtype == np.int32 else array.astype(np.int64, copy=False)
 
 
@@ -373,20 +372,12 @@ def _weights(weight: ArrayLike | None, size: int) -> NDArray[Any]:
     if w.size == 0 and size == 0:
         return np.zeros(0, np.float32)
     if w.dtype.kind not in "fiub" or w.shape != (size,):
-        raise InputError(
-            "shape",
-            "weight",
-            "{field} is {given}; it must be {allowed} real numbers, one for each edge",
-            given=f"{w.dtype}{w.shape}",
-            allowed=size,
-        )
+        raise wrong_array(w, "weight", f"{size} real numbers, one for each edge")
     w = w if w.dtype == np.float32 else to_float64(w)
     bad = ~(np.isfinite(w) & (w >= 0))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        raise InputError(
-            "range", f"weight[{at}]", "{field} is {given}; it must be finite and at least 0", given=float(w[at])
-        )
+        raise wrong_value(float(w[at]), f"weight[{at}]", "finite and at least 0")
     return w
 
 
@@ -406,13 +397,7 @@ def _types(
         return np.zeros(size, np.uint8), tuple(names) if names is not None else ("edge",)
     t = to_numpy(edge_type, "edge_type")
     if t.shape != (size,) or (size and t.dtype.kind not in "iu"):
-        raise InputError(
-            "shape",
-            "edge_type",
-            "{field} is {given}; it must be {allowed} integers, one for each edge",
-            given=f"{t.dtype}{t.shape}",
-            allowed=size,
-        )
+        raise wrong_array(t, "edge_type", f"{size} integers, one for each edge")
     count = len(names) if names is not None else int(t.max(initial=0)) + 1
     if not 1 <= count <= MAX_EDGE_TYPES:
         raise InputError(

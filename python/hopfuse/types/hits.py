@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays.convert import to_numpy
-from .._validation import check_dtype, check_k, check_real
+from .._validation import check_dtype, check_k, check_real, wrong_value
 from ..errors import InputError
 
 PAD_ID = -1
@@ -171,14 +171,7 @@ def _checked(
         check_dtype(lengths, "counts", "iu", "integers")
         c = lengths.astype(np.int64, copy=False)
         if c.shape != (b,) or (b and (c.min() < 0 or c.max() > k)):
-            raise InputError(
-                "shape",
-                "counts",
-                "{field} are {given}; they must be {queries} numbers from 0 to {k}, one per query",
-                given=c.tolist(),
-                queries=b,
-                k=k,
-            )
+            raise wrong_value(c.tolist(), "counts", f"{b} numbers from 0 to {k}, one per query", "shape")
         valid = np.arange(k) < c[:, None]
     if np.count_nonzero(valid & ~((i >= 0) & np.isfinite(s))):
         _refuse(i, s, valid)
@@ -207,13 +200,6 @@ def _refuse(i: NDArray[np.int64], s: NDArray[np.float32], valid: NDArray[np.bool
     bad = valid & (i < 0)
     if bad.any():
         q, p = map(int, np.argwhere(bad)[0])
-        raise InputError(
-            "range",
-            f"ids[{q}, {p}]",
-            "{field} is {given}; it must be at least 0 (-1 is padding, beyond counts)",
-            given=int(i[q, p]),
-        )
+        raise wrong_value(int(i[q, p]), f"ids[{q}, {p}]", "at least 0 (-1 is padding, beyond counts)")
     q, p = map(int, np.argwhere(valid & ~np.isfinite(s))[0])
-    raise InputError(
-        "finite", f"scores[{q}, {p}]", "{field} is {given}; it must be a finite float32 number", given=float(s[q, p])
-    )
+    raise wrong_value(float(s[q, p]), f"scores[{q}, {p}]", "a finite float32 number", "finite")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._arrays.convert import to_numpy
 from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of
-from .._validation import check_as_long, check_type, check_whole
+from .._validation import check_as_long, check_type, check_whole, wrong_array, wrong_value
 from ..errors import InputError
 from .derived import KeepsDerived
 from .graph import Graph
@@ -210,12 +210,7 @@ def _joined_below(graph: Graph, rows: int) -> tuple[NDArray[np.int64], NDArray[n
 def _numbers(given: ArrayLike, name: str, limit: int) -> NDArray[np.int64]:
     array = to_numpy(given, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(
-            "shape",
-            name,
-            "{field} are {given}; they must be whole numbers of shape (Z,)",
-            given=f"{array.dtype}{array.shape}",
-        )
+        raise wrong_array(array, name, "whole numbers of shape (Z,)")
     if array.size and (array.min() < 0 or array.max() >= limit):
         wrong = array.min() if array.min() < 0 else array.max()
         raise InputError(
@@ -232,13 +227,7 @@ def _numbers(given: ArrayLike, name: str, limit: int) -> NDArray[np.int64]:
 def _read_weights(weights: ArrayLike, size: int) -> NDArray[np.float32]:
     array = to_numpy(weights, "weights")
     if array.shape != (size,) or array.dtype.kind not in "fiub":
-        raise InputError(
-            "shape",
-            "weights",
-            "{field} are {given}; they must be real numbers of shape ({size},)",
-            given=f"{array.dtype}{array.shape}",
-            size=size,
-        )
+        raise wrong_array(array, "weights", f"real numbers of shape ({size},)")
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = array.astype(np.float32)
     _check_weights(rounded)
@@ -248,12 +237,7 @@ def _read_weights(weights: ArrayLike, size: int) -> NDArray[np.float32]:
 def _check_weights(weights: NDArray[np.float32]) -> None:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
-        raise InputError(
-            "range",
-            f"weights[{bad[0]}]",
-            "{field} is {given}; it must be finite in float32 and at least 0",
-            given=float(weights[bad[0]]),
-        )
+        raise wrong_value(float(weights[bad[0]]), f"weights[{bad[0]}]", "finite in float32 and at least 0")
 
 
 def _refuse_twice(row: NDArray[np.int64], column: NDArray[np.int64], order: NDArray[np.int64]) -> None:

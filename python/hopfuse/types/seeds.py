@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, to_float64, to_numpy
-from .._validation import REAL, check_dtype, check_k, check_real, counted, is_real, is_whole, wrong_type
+from .._validation import REAL, check_dtype, check_k, check_real, counted, is_real, is_whole, wrong_type, wrong_value
 from ..errors import InputError
 from .hits import PAD_ID
 
@@ -167,12 +167,7 @@ def _checked(nodes: Any, weights: Any) -> tuple[NDArray[np.int64], NDArray[np.fl
     _check_shapes(ids.shape, values.shape)
     if np.count_nonzero(ids < PAD_ID):
         row, at = map(int, np.argwhere(ids < PAD_ID)[0])
-        raise InputError(
-            "range",
-            f"nodes[{row}, {at}]",
-            "{field} is {given}; it must be at least 0 (-1 is padding)",
-            given=int(ids[row, at]),
-        )
+        raise wrong_value(int(ids[row, at]), f"nodes[{row}, {at}]", "at least 0 (-1 is padding)")
     valid = ids != PAD_ID
     values[~valid] = 0.0
     _check_weights(ids, values, "weights")
