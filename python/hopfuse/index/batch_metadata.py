@@ -56,7 +56,7 @@ def read_metadata(arrays: Arrays, rows: Mapping[str, Rows], having: Rows, passag
     FormatError
     """
     if (rows["metadata.name.offsets"] != rows["metadata.type"]).any():
-        raise FormatError("damaged", None, "metadata of a batch has names and types of different numbers of columns")
+        raise FormatError("length", None, "metadata of a batch has names and types of different numbers of columns")
     whole = _Joined(
         arrays,
         rows,
@@ -104,7 +104,7 @@ def _read_group(whole: _Joined, group: Rows, passages: Rows) -> MetadataRows:
         found, right = rows[f"metadata.{store}"][group], count * (size + (store == "list"))
         if (found != right).any():
             raise FormatError(
-                "damaged",
+                "length",
                 None,
                 "metadata.{store} has {given} entries; the columns have {allowed}",
                 store=store,
@@ -128,7 +128,7 @@ def _read_group(whole: _Joined, group: Rows, passages: Rows) -> MetadataRows:
             data = np.delete(np.diff(data), last[:-1])
             if (begin != items_end).any() or (data < 0).any() or (end > rows["metadata.item"][group]).any():
                 raise FormatError(
-                    "damaged",
+                    "order",
                     None,
                     "the lists of {column!r} do not ascend from those before, over the items",
                     column=name,
@@ -165,7 +165,7 @@ def _in_group(
     begin, count = (np.repeat(part, sizes) for part in known)
     if (codes >= count).any():
         raise FormatError(
-            "damaged", None, "in the column {column!r} the index of a string is outside those of its batch", column=name
+            "range", None, "in the column {column!r} the index of a string is outside those of its batch", column=name
         ).at(label)
     return np.where(codes < 0, codes, codes + begin).astype(np.int32)
 

@@ -87,7 +87,7 @@ class StringColumn(Sequence[str]):
             first, last = ascending(self._offsets, i, i + 1, self._bytes.shape[0])
             return str(self._bytes.part(first, last).data, "utf-8")
         except UnicodeDecodeError as error:
-            raise FormatError("damaged", None, "string {row} is not UTF-8: {error}", row=i, error=error).at(
+            raise FormatError("syntax", None, "string {row} is not UTF-8: {error}", row=i, error=error).at(
                 self._bytes.label
             ) from None
 
@@ -99,7 +99,7 @@ class StringColumn(Sequence[str]):
             return [data[a - ends[0] : b - ends[0]].decode("utf-8") for a, b in pairwise(ends)]
         except UnicodeDecodeError as error:
             raise FormatError(
-                "damaged",
+                "syntax",
                 None,
                 "a string in {first} .. {last} is not UTF-8: {error}",
                 first=start,
@@ -130,12 +130,12 @@ class StringColumn(Sequence[str]):
                 decoder.decode(data[start : start + _DECODE_BYTES].tobytes())
             decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
-            raise FormatError("damaged", None, "the bytes are not UTF-8: {error}", error=error).at(
+            raise FormatError("syntax", None, "the bytes are not UTF-8: {error}", error=error).at(
                 self._bytes.label
             ) from None
         inside = offsets[offsets < data.size]
         if (data[inside] & 0xC0 == 0x80).any():
-            raise FormatError("damaged", None, "an offset is inside a UTF-8 character").at(self._offsets.label)
+            raise FormatError("syntax", None, "an offset is inside a UTF-8 character").at(self._offsets.label)
 
 
 class IntegerColumn(Sequence[int]):
@@ -222,7 +222,7 @@ def ascending(offsets: Section, start: int, stop: int, limit: int) -> list[int]:
     found: list[int] = ends.tolist()
     if found[0] < 0 or found[-1] > limit or found[0] > found[-1] or (stop - start > 1 and (ends[1:] < ends[:-1]).any()):
         raise FormatError(
-            "damaged",
+            "order",
             None,
             "offsets {first} .. {last} do not ascend within 0 .. {limit}",
             first=start,
@@ -236,4 +236,4 @@ def check_offsets(offsets: Section, limit: int) -> None:
     """Check that all offsets ascend from 0 to the limit."""
     ends = offsets.whole()
     if ends[0] != 0 or ends[-1] != limit or (ends[1:] < ends[:-1]).any():
-        raise FormatError("damaged", None, "the offsets do not ascend from 0 to {limit}", limit=limit).at(offsets.label)
+        raise FormatError("order", None, "the offsets do not ascend from 0 to {limit}", limit=limit).at(offsets.label)

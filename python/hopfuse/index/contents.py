@@ -408,7 +408,7 @@ class Contents:
         rows: dict[PassageId, int] = {id: row for row, id in enumerate(self.passage_ids)}
         if len(rows) != self.num_passages:
             raise FormatError(
-                "damaged", None, "two passages have the same id; open the index with verify='full' to find them"
+                "duplicate", None, "two passages have the same id; open the index with verify='full' to find them"
             )
         return rows
 

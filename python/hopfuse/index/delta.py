@@ -297,7 +297,7 @@ def _check_parts(base: Contents, batches: Batches) -> None:
         right = None if section is None or not rows.any() else (section.dtype, *section.shape[1:])
         if found != right or (right is not None and (batches.rows[f"{name}.vectors"] != rows).any()):
             raise FormatError(
-                "damaged",
+                "dtype",
                 None,
                 "array {array!r} of a batch is {given}; the generation allows {allowed}",
                 array=f"{name}.vectors",
@@ -307,5 +307,5 @@ def _check_parts(base: Contents, batches: Batches) -> None:
     for part, name in (("graph", "edge.end"), ("fact", "fact.row"), ("lexical", "lexical.indptr")):
         if f"{part}.indptr" not in base.sections and name in batches.arrays:
             raise FormatError(
-                "damaged", None, "array {array!r} of a batch has no such part in its generation", array=name
+                "missing", None, "array {array!r} of a batch has no such part in its generation", array=name
             )

@@ -47,7 +47,7 @@ class MetadataDelta:
             for name, values in group.columns.items():
                 if types.setdefault(name, values.type) != values.type:
                     raise FormatError(
-                        "damaged",
+                        "conflict",
                         None,
                         "the metadata {column!r} are of the type {given}; before, they are {allowed}",
                         column=name,

@@ -181,7 +181,7 @@ def parse_head(data: memoryview) -> Head:
         )
     if metric >= len(METRICS) or storage >= len(STORAGES) or directed > 1:
         raise FormatError(
-            "damaged",
+            "choice",
             None,
             "unknown settings in the header: metric {metric}, storage {storage}, directed {directed}",
             metric=metric,
@@ -190,7 +190,7 @@ def parse_head(data: memoryview) -> Head:
         )
     if not 1 <= sections <= MAX_SECTIONS:
         raise FormatError(
-            "damaged",
+            "limit",
             None,
             "the header says {given} sections; 1 to {allowed} are allowed",
             given=sections,
@@ -228,7 +228,7 @@ def _parse_entries(table: memoryview, size: int, blocks: int) -> tuple[Entry, ..
         entry, length = parse_entry(row, table[row * ENTRY.size : (row + 1) * ENTRY.size])
         if length != entry.length or length > size:
             raise FormatError(
-                "damaged",
+                "length",
                 None,
                 "section {section!r} says {given} bytes; {dtype}{shape} has {allowed}, the file {size}",
                 section=entry.name,
@@ -240,7 +240,7 @@ def _parse_entries(table: memoryview, size: int, blocks: int) -> tuple[Entry, ..
             )
         entries.append(entry)
     if len({e.name for e in entries}) != len(entries):
-        raise FormatError("damaged", None, "the section table has a name twice")
+        raise FormatError("duplicate", None, "the section table has a name twice")
     if sum(e.num_blocks for e in entries) != blocks:
         raise FormatError(
             "damaged",
@@ -276,10 +276,10 @@ def parse_entry(row: int, data: memoryview) -> tuple[Entry, int]:
     raw, code, ndim, rows, columns, offset, length = ENTRY.unpack(data)
     name = raw.rstrip(b"\0")
     if not _NAME.fullmatch(name):
-        raise FormatError("damaged", None, "row {row} of the section table has the name {given!r}", row=row, given=raw)
+        raise FormatError("syntax", None, "row {row} of the section table has the name {given!r}", row=row, given=raw)
     if code >= len(DTYPES):
         raise FormatError(
-            "damaged",
+            "dtype",
             None,
             "section {section!r} has the dtype code {given}; 0 to {last} are known",
             section=name.decode(),
@@ -288,7 +288,7 @@ def parse_entry(row: int, data: memoryview) -> tuple[Entry, int]:
         )
     if ndim not in (1, 2) or (ndim == 1 and columns != 0) or max(rows, columns) > MAX_SIZE:
         raise FormatError(
-            "damaged",
+            "shape",
             None,
             "section {section!r} has {ndim} dimensions, of the sizes {rows} and {columns}",
             section=name.decode(),

@@ -126,7 +126,7 @@ def open_current(directory: Path, read: Callable[[Path, int], T]) -> T:
                 pointer=POINTER,
             ).at(directory)
         if not _FILE.fullmatch(name):
-            raise FormatError("damaged", None, "{given!r} is not the name of a generation", given=name).at(
+            raise FormatError("syntax", None, "{given!r} is not the name of a generation", given=name).at(
                 directory / POINTER
             )
         try:

@@ -37,7 +37,7 @@ def check_graph(arrays: Arrays) -> None:
     if not np.array_equal(total, arrays["degree"]):
         row, kind = (int(x) for x in np.argwhere(total != arrays["degree"])[0])
         raise FormatError(
-            "damaged",
+            "conflict",
             None,
             "{array}[{row}, {kind}] is {given}; the stored edges sum to {allowed}",
             array="degree",
@@ -58,7 +58,7 @@ def check_symmetry(arrays: Arrays) -> None:
         equal = equal and (name not in arrays or np.array_equal(arrays[name][transposed], arrays[name]))
     if not equal:
         raise FormatError(
-            "damaged", None, "the graph is marked as undirected, but its stored entries are not symmetric"
+            "conflict", None, "the graph is marked as undirected, but its stored entries are not symmetric"
         )
 
 
@@ -70,7 +70,7 @@ def _chunks(size: int) -> Iterator[tuple[int, int]]:
 def _check_indptr(indptr: NDArray[np.int64], nnz: int) -> None:
     if indptr[0] != 0 or indptr[-1] != nnz or (indptr[1:] < indptr[:-1]).any():
         raise FormatError(
-            "damaged",
+            "order",
             None,
             "{array} does not ascend from 0 to {entries}, the number of stored entries",
             array="indptr",
@@ -85,11 +85,11 @@ def _check_permutation(node_of: NDArray[np.int32], internal_of: NDArray[np.int32
         if part.min() < 0 or part.max() >= nodes:
             raise _outside("node_of", nodes)
         if (internal_of[part] != np.arange(first, last)).any():
-            raise FormatError("damaged", None, "{array} and node_of are not inverse permutations", array="internal_of")
+            raise FormatError("order", None, "{array} and node_of are not inverse permutations", array="internal_of")
 
 
 def _outside(array: str, size: int) -> FormatError:
-    return FormatError("damaged", None, "{array} has a number outside 0 .. {last}", array=array, last=size - 1)
+    return FormatError("range", None, "{array} has a number outside 0 .. {last}", array=array, last=size - 1)
 
 
 def _check_entries(arrays: Arrays, nodes: int, first: int, last: int) -> None:
@@ -102,7 +102,7 @@ def _check_entries(arrays: Arrays, nodes: int, first: int, last: int) -> None:
         weight = arrays["weight"][first:last]
         if not ((weight >= _TINY) & np.isfinite(weight)).all():
             raise FormatError(
-                "damaged", None, "{array} has an entry that is not a positive, normal float32 number", array="weight"
+                "finite", None, "{array} has an entry that is not a positive, normal float32 number", array="weight"
             )
     _check_order(arrays, max(first - 1, 0), last)
 
@@ -119,7 +119,7 @@ def _check_order(arrays: Arrays, first: int, last: int) -> None:
     if not ascends.all():
         at = first + 1 + int(np.flatnonzero(~ascends)[0])
         raise FormatError(
-            "damaged",
+            "order",
             None,
             "{array} do not ascend within a row (by node, then type) at the stored entry {entry}",
             array="indices",

@@ -99,7 +99,7 @@ def read_header(path: Path, generation: int, seq: int) -> Header | None:
         ).at(path)
     if (of, base) != (generation, seq):
         raise FormatError(
-            "damaged",
+            "conflict",
             None,
             "the log follows the generation {given[0]} at seq {given[1]}; the current one is {allowed[0]} at seq "
             "{allowed[1]}",

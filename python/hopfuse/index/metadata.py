@@ -188,7 +188,7 @@ class Metadata(Mapping[str, MetadataColumn]):
             item = self._sections["metadata.item"]
             if data[0] < 0 or data[-1] > item.shape[0] or (data[1:] < data[:-1]).any():
                 raise FormatError(
-                    "damaged",
+                    "order",
                     None,
                     "the lists of {column!r} do not ascend within 0 .. {limit}",
                     column=name,
@@ -222,7 +222,7 @@ def types_of(label: str, names: Sequence[str], codes: NDArray[np.uint8]) -> dict
     """Return the types of columns by name, after checking both."""
     if codes.size and codes.max() >= len(TYPES):
         raise FormatError(
-            "damaged",
+            "range",
             None,
             "a column has the type {given}; 0 to {last} are known",
             given=int(codes.max()),
@@ -230,7 +230,7 @@ def types_of(label: str, names: Sequence[str], codes: NDArray[np.uint8]) -> dict
         ).at(label)
     if len(set(names)) != len(names) or not all(names):
         raise FormatError(
-            "damaged", None, "the column names {given} are not distinct, or one is empty", given=list(names)
+            "duplicate", None, "the column names {given} are not distinct, or one is empty", given=list(names)
         ).at(label)
     return {name: TYPES[code] for name, code in zip(names, codes.tolist(), strict=True)}
 
@@ -238,7 +238,7 @@ def types_of(label: str, names: Sequence[str], codes: NDArray[np.uint8]) -> dict
 def check_ascending(label: str, strings: Sequence[str]) -> None:
     """Check that the strings of the metadata ascend."""
     if any(a >= b for a, b in pairwise(strings)):
-        raise FormatError("damaged", None, "the strings do not ascend").at(label)
+        raise FormatError("order", None, "the strings do not ascend").at(label)
 
 
 def _check_sizes(sections: Sections, types: Sequence[str], passages: int) -> None:
@@ -247,7 +247,7 @@ def _check_sizes(sections: Sections, types: Sequence[str], passages: int) -> Non
     for name, size in ({"metadata.present": len(types) * passages} | sizes).items():
         if sections[name].shape[0] != size:
             raise FormatError(
-                "damaged",
+                "length",
                 None,
                 "the section has {given} entries; columns of {types} have {allowed}",
                 given=sections[name].shape[0],

@@ -106,7 +106,7 @@ def load_graph(sections: Sections, settings: Settings) -> Graph | None:
     label = sections["graph.indptr"].label
     names = list(string_column(sections, "graph.type_name"))
     if len(set(names)) != len(names):
-        raise FormatError("damaged", None, "the edge type names {given} repeat a name", given=names).at(label)
+        raise FormatError("duplicate", None, "the edge type names {given} repeat a name", given=names).at(label)
     arrays = {name.removeprefix("graph."): sections[name].whole() for name in GRAPH_ARRAYS if name in sections}
     try:
         check_graph(arrays)

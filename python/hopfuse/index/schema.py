@@ -134,7 +134,7 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
             dtypes = _VECTOR_DTYPES.get(settings.storage, (settings.storage,))
         if name_of(section.dtype) not in dtypes or len(section.shape) != len(rule.shape):
             raise FormatError(
-                "damaged",
+                "dtype",
                 None,
                 "section {section!r} is {given}; it must be {allowed} with {dimensions} dimensions",
                 section=name,
@@ -145,7 +145,7 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
         for (letter, more), size in zip(rule.shape, section.shape, strict=True):
             if letter is not None and sizes.setdefault(letter, size - more) != size - more:
                 raise FormatError(
-                    "damaged",
+                    "shape",
                     None,
                     "section {section!r} has the shape {given}, but {letter} is {size} elsewhere",
                     section=name,
@@ -160,13 +160,13 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
 def _check_names(sections: Mapping[str, Any]) -> None:
     unknown = [name for name in sections if name not in RULES]
     if unknown:
-        raise FormatError("damaged", None, "section {section!r} is unknown to this format version", section=unknown[0])
+        raise FormatError("unknown", None, "section {section!r} is unknown to this format version", section=unknown[0])
     groups = {RULES[name].group for name in sections} | {"core"}
     for part, whole in _PARTS.items():
         if part in groups:
             groups.add(whole)
     if groups.issuperset(_ID_GROUPS):
-        raise FormatError("damaged", None, "the passages have ids twice, as strings and as integers")
+        raise FormatError("duplicate", None, "the passages have ids twice, as strings and as integers")
     if groups.isdisjoint(_ID_GROUPS):
         groups.add(_ID_GROUPS[0])
     expected = [name for name, rule in RULES.items() if rule.group in groups]
@@ -174,25 +174,25 @@ def _check_names(sections: Mapping[str, Any]) -> None:
     if missing:
         raise FormatError("missing", None, "section {section!r} is missing", section=missing[0])
     if list(sections) != expected:
-        raise FormatError("damaged", None, "the sections are not in the order of the format")
+        raise FormatError("order", None, "the sections are not in the order of the format")
 
 
 def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
     nodes = sizes["P"] + sizes["E"]
     if min(sizes.values()) < 0 or nodes > MAX_NODES:
         raise FormatError(
-            "damaged",
+            "length",
             None,
             "the sizes are {given}; each is at least 0, and P + E at most {most}",
             given=dict(sizes),
             most=MAX_NODES,
         )
     if sizes.get("d") == 0 or sizes.get("d2") == 0:
-        raise FormatError("damaged", None, "vectors have no components; d is at least 1")
+        raise FormatError("shape", None, "vectors have no components; d is at least 1")
     for letter, (allowed, what) in _FIXED.items():
         if sizes.get(letter, allowed) != allowed:
             raise FormatError(
-                "damaged",
+                "length",
                 None,
                 "there are {given} {what}; there must be {allowed}",
                 given=sizes[letter],
@@ -203,7 +203,7 @@ def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
         return
     if sizes["N"] != nodes:
         raise FormatError(
-            "damaged",
+            "length",
             None,
             "the graph has {given} nodes; P = {passages} and E = {entities} make {allowed}",
             given=sizes["N"],
@@ -213,7 +213,7 @@ def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
         )
     if not 1 <= sizes["T"] <= MAX_EDGE_TYPES:
         raise FormatError(
-            "damaged",
+            "limit",
             None,
             "there are {given} edge types; 1 to {allowed} are allowed",
             given=sizes["T"],
@@ -221,7 +221,7 @@ def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
         )
     if ("graph.edge_type" in sections) != (sizes["T"] > 1):
         raise FormatError(
-            "damaged",
+            "conflict",
             None,
             "section {section!r} must exist if and only if there are at least two edge types",
             section="graph.edge_type",

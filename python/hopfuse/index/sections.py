@@ -98,7 +98,7 @@ def damage_of(section: Section) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise error.about(kind=FormatError, code="damaged").at(section.label) from None
+        raise error.about(kind=FormatError).at(section.label) from None
 
 
 class MadeSection(Section):

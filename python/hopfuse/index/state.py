@@ -128,7 +128,7 @@ def open_generation(kind: type[Kind], path: Path, generation: int) -> Kind:
     try:
         if head.generation != generation:
             raise FormatError(
-                "damaged",
+                "conflict",
                 None,
                 "the header says generation {given}, the name {allowed}; the file was renamed",
                 given=head.generation,

@@ -80,9 +80,9 @@ def _verify_passages(sections: Mapping[str, Section]) -> None:
     _check_equal(lengths, sections["passage.length"])
     if len(set(ids)) != len(ids):
         name = "passage.id.number" if "passage.id.number" in sections else "passage.id.bytes"
-        raise FormatError("damaged", None, "two passages have the same id").at(sections[name].label)
+        raise FormatError("duplicate", None, "two passages have the same id").at(sections[name].label)
 
 
 def _check_equal(derived: NDArray[Any], stored: Section) -> None:
     if not np.array_equal(derived, stored.whole()):
-        raise FormatError("damaged", None, "the values do not agree with the index's texts and graph").at(stored.label)
+        raise FormatError("conflict", None, "the values do not agree with the index's texts and graph").at(stored.label)
