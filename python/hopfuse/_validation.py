@@ -262,7 +262,11 @@ def check_ids(ids: NDArray[Any], field: str, size: int) -> None:
     if ids.size and (ids.min() < 0 or ids.max() >= size):
         wrong = ids[(ids < 0) | (ids >= size)].flat[0]
         raise InputError(
-            "unknown", field, "{field} has the id {given}; allowed: {allowed}", given=wrong, allowed=f"0 .. {size - 1}"
+            "unknown",
+            field,
+            "{field} has the id {given}; allowed: {allowed}",
+            given=wrong.item(),
+            allowed=f"0 .. {size - 1}",
         )
 
 

@@ -55,17 +55,17 @@ def test_a_grid_of_a_sweep_has_the_best_trial_at_each_crossing(swept):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "error"),
     [
-        (([1, 1], [0], [[0, 0]]), "x is .* in increasing order"),
-        (([1], [], [[0]]), "y is "),
-        (([1, 2], [0], [[0], [0]]), r"values have shape \(2, 1\); it must be \(1, 2\)"),
-        (([1], [0], [[np.inf]]), "values are infinite"),
-        (([1], [0], [[np.nan]]), "all NaN"),
+        (([1, 1], [0], [[0, 0]]), {"code": "order", "field": "x"}),
+        (([1], [], [[0]]), {"code": "order", "field": "y"}),
+        (([1, 2], [0], [[0], [0]]), {"code": "shape", "field": "values"}),
+        (([1], [0], [[np.inf]]), {"code": "finite", "field": "values"}),
+        (([1], [0], [[np.nan]]), {"code": "finite", "field": "values"}),
     ],
 )
-def test_bad_grids_are_refused(arguments, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_grids_are_refused(arguments, error):
+    with refused(InputError, **error):
         Grid(*arguments)
 
 

@@ -44,16 +44,16 @@ def test_scores_that_are_the_shares_have_a_small_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "error"),
     [
-        (lambda: reliability(HITS, QRELS, bins=0), "bins is 0"),
-        (lambda: reliability(hf.Hits([[1], [2]], [[1.5], [0.0]]), QRELS), "calibrate"),
-        (lambda: reliability(hf.Hits([[-1], [-1]], [[0.0], [0.0]]), QRELS), "no document"),
-        (lambda: reliability(hf.Hits([[1]], [[0.5]]), QRELS), "1 row "),
+        (lambda: reliability(HITS, QRELS, bins=0), {"code": "range", "field": "bins", "given": 0}),
+        (lambda: reliability(hf.Hits([[1], [2]], [[1.5], [0.0]]), QRELS), {"code": "range", "field": "hits"}),
+        (lambda: reliability(hf.Hits([[-1], [-1]], [[0.0], [0.0]]), QRELS), {"code": "empty", "field": "hits"}),
+        (lambda: reliability(hf.Hits([[1]], [[0.5]]), QRELS), {"code": "length", "field": "hits", "given": 1}),
     ],
 )
-def test_bad_input_is_refused(call: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_input_is_refused(call: Any, error: dict[str, Any]) -> None:
+    with refused(InputError, **error):
         call()
 
 

@@ -196,17 +196,17 @@ def test_other_metrics_and_runs_with_answers():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "error"),
     [
-        ({"grid": {}}, "grid is empty"),
-        ({"grid": {"depth": []}}, r"grid\['depth'\] is \[\]"),
-        ({"grid": {"depth": "12"}}, r"grid\['depth'\] is '12'"),
-        ({"metric": "bpref"}, "metric is 'bpref'"),
-        ({"metric": "last_hop@1"}, "last_hop@1 is defined for none of"),
-        ({"qrels": Qrels(["q1"], [[1]])}, "no query is in the test half"),
+        ({"grid": {}}, {"code": "empty", "field": "grid"}),
+        ({"grid": {"depth": []}}, {"code": "empty", "field": "grid['depth']"}),
+        ({"grid": {"depth": "12"}}, {"code": "type", "field": "grid['depth']", "given": "str"}),
+        ({"metric": "bpref"}, {"code": "choice", "field": "metric", "given": "bpref"}),
+        ({"metric": "last_hop@1"}, {"code": "empty", "field": "metric", "given": "last_hop@1"}),
+        ({"qrels": Qrels(["q1"], [[1]])}, {"code": "empty", "field": "split", "given": "test"}),
     ],
 )
-def test_invalid_sweeps_are_refused(change, message):
+def test_invalid_sweeps_are_refused(change, error):
     arguments = {"qrels": QRELS, "grid": {"depth": [2]}, "metric": "hit@1", **change}
-    with pytest.raises(InputError, match=message):
+    with refused(InputError, **error):
         sweep(System(), arguments.pop("qrels"), arguments.pop("grid"), baseline={"depth": 1}, **arguments)

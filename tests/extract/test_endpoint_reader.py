@@ -88,10 +88,13 @@ def test_prompts_of_ones_own(server, tmp_path):
     before = len(server.requests)
     EndpointReader(endpoint(server), prompts=tmp_path).read(ROWS[:1])
     assert all(prompt.startswith("Vous lisez") for prompt in server.prompts()[before:])
-    cases: list[tuple[Any, str]] = [(b"List them: {title}", "has no {text}"), (b"\xff", "is not UTF-8")]
-    for text, message in cases:
+    cases: list[tuple[Any, str]] = [
+        (b"List them: {title}", {"code": "missing", "field": "prompts"}),
+        (b"\xff", {"code": "failed", "field": "prompts"}),
+    ]
+    for text, error in cases:
         (tmp_path / "triples.txt").write_bytes(text)
-        with pytest.raises(InputError, match=message):
+        with refused(InputError, **error):
             EndpointReader(endpoint(server), prompts=tmp_path)
     (tmp_path / "triples.txt").unlink()
     with refused(InputError, "missing", "prompts"):

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from hopfuse.errors import InputError
 from hopfuse.extract import Extraction, Memory, build_memory, similar_pairs
 from refusals import refused
@@ -40,12 +39,12 @@ def test_no_labels_are_blank_ones_and_older_calls_stand() -> None:
 
 def test_labels_are_texts_one_for_each_entity() -> None:
     wrong: list[tuple[Any, str]] = [
-        (("ORG", "ORG"), "passage 'a' has 2 labels for 1 entities; give one for each, or none"),
-        ((3,), "they must be strings"),
-        ("O", "labels of passage 'a' are a str; give a tuple"),
+        (("ORG", "ORG"), {"code": "length", "field": "labels", "given": 2}),
+        ((3,), {"code": "type", "field": "labels[0]", "given": "int"}),
+        ("O", {"code": "type", "field": "labels", "given": "str"}),
     ]
-    for labels, message in wrong:
-        with pytest.raises(InputError, match=message):
+    for labels, error in wrong:
+        with refused(InputError, **error):
             Extraction("a", "", "", ("Ada",), (), labels=labels)
     listed: Any = ["ORG"]
     assert Extraction("a", "", "", ("Ada",), labels=listed).labels == ("ORG",)

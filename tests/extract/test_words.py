@@ -111,25 +111,29 @@ def test_texts_without_a_word_are_nodes_without_edges() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
-    [([{"text": 3}], "text = '3'; it must be a string"), ([{"title": "a"}], "no 'text'"), ("none.jsonl", "no file")],
+    ("rows", "error"),
+    [
+        ([{"text": 3}], {"code": "type", "field": "text", "given": 3}),
+        ([{"title": "a"}], {"code": "missing", "field": "text"}),
+        ("none.jsonl", {"code": "missing", "field": "passages", "given": "none.jsonl"}),
+    ],
 )
-def test_an_invalid_table_is_refused(rows: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_an_invalid_table_is_refused(rows: Any, error: dict[str, Any]) -> None:
+    with refused(InputError, **error):
         WordReader().read(rows)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "error"),
     [
-        ({"language": "klingon"}, "stopwords is 'klingon'"),
-        ({"language": "klingon", "stopwords": []}, "stemmer is 'klingon'"),
-        ({"stopwords": [3]}, "may hold only strings"),
-        ({"batch_size": 0}, "batch_size"),
+        ({"language": "klingon"}, {"code": "choice", "field": "stopwords", "given": "klingon"}),
+        ({"language": "klingon", "stopwords": []}, {"code": "choice", "field": "stemmer", "given": "klingon"}),
+        ({"stopwords": [3]}, {"code": "UNSORTED", "field": "stopwords"}),
+        ({"batch_size": 0}, {"code": "range", "field": "batch_size", "given": 0}),
     ],
 )
-def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_options_that_are_none(options: dict[str, Any], error: dict[str, Any]) -> None:
+    with refused(InputError, **error):
         WordReader(**options)
 
 
