@@ -62,25 +62,22 @@ def is_real(number: Any) -> bool:
     return True
 
 
+def wrong_value(value: Any, field: str, allowed: str, code: str = "range") -> InputError:
+    """Return the error for a value that is not what is allowed."""
+    return InputError(code, field, "{field} is {given!r}; it must be {allowed}", given=value, allowed=allowed)
+
+
 def check_k(k: Any, field: str = "k") -> int:
     """Return a number of hits as an int; it is at least 0 and may exceed the length of any list."""
     if not is_whole(k) or k < 0:
-        raise InputError(
-            "range", field, "{field} is {given!r}; it must be {allowed}", given=k, allowed="a whole number, at least 0"
-        )
+        raise wrong_value(k, field, "a whole number, at least 0")
     return int(k)
 
 
 def check_whole(value: Any, field: str, most: int = MAX_WHOLE, *, least: int = 1) -> int:
     """Return ``value`` as an int; it must be from ``least`` to ``most``."""
     if not is_whole(value) or not least <= value <= most:
-        raise InputError(
-            "range",
-            field,
-            "{field} is {given!r}; it must be {allowed}",
-            given=value,
-            allowed=f"a whole number from {least} to {most}",
-        )
+        raise wrong_value(value, field, f"a whole number from {least} to {most}")
     return int(value)
 
 
@@ -107,12 +104,10 @@ def check_number(
         right = right and (above is None or bool((np.float32(value) if float32 else value) > above))
         right = right and (below is None or bool(np.float32(value) < below))
     if not right:
-        raise InputError(
-            "range",
+        raise wrong_value(
+            value,
             field,
-            "{field} is {given!r}; it must be {allowed}",
-            given=value,
-            allowed=f"{instead and f'{instead} or '}one finite {'float32 ' if float32 else ''}number"
+            f"{instead and f'{instead} or '}one finite {'float32 ' if float32 else ''}number"
             f"{_range(low, high, above, below)}",
         )
     return float(value)
@@ -156,11 +151,9 @@ def check_suffix(path: Path, field: str, *allowed: str) -> None:
 
 def check_flag(value: Any, field: str) -> bool:
     """Return True or False."""
-    if not isinstance(value, bool):
-        raise InputError(
-            "type", field, "{field} is {given!r}; it must be {allowed}", given=value, allowed="True or False"
-        )
-    return value
+    if not isinstance(value, bool | np.bool_):
+        raise wrong_value(value, field, "True or False", "type")
+    return bool(value)
 
 
 def check_id(value: Any, field: str) -> str | int:
@@ -173,13 +166,7 @@ def check_id(value: Any, field: str) -> str | int:
 def check_text(value: Any, field: str) -> str:
     """Return a string that is not blank."""
     if not isinstance(value, str) or not value.strip():
-        raise InputError(
-            "empty" if isinstance(value, str) else "type",
-            field,
-            "{field} is {given!r}; it must be {allowed}",
-            given=value,
-            allowed="a string that is not blank",
-        )
+        raise wrong_value(value, field, "a string that is not blank", "empty" if isinstance(value, str) else "type")
     return value
 
 
@@ -277,7 +264,11 @@ def check_ids(ids: NDArray[Any], field: str, size: int) -> None:
     if ids.size and (ids.min() < 0 or ids.max() >= size):
         wrong = ids[(ids < 0) | (ids >= size)].flat[0]
         raise InputError(
-            "unknown", field, "{field} has the id {given}; allowed: {allowed}", given=wrong, allowed=f"0 .. {size - 1}"
+            "unknown",
+            field,
+            "{field} has the id {given}; allowed: {allowed}",
+            given=wrong.item(),
+            allowed=f"0 .. {size - 1}",
         )
 
 
@@ -310,6 +301,12 @@ def check_bytes(count: float, what: str, limit: int, fix: str) -> None:
         )
 
 
+def wrong_array(array: Any, field: str, allowed: str) -> InputError:
+    """Return the error for an array of a wrong dtype or shape."""
+    given = f"{array.dtype}{tuple(array.shape)}"
+    return InputError("shape", field, "{field} is {given}; it must be {allowed}", given=given, allowed=allowed)
+
+
 def check_length(number: int, field: str, expected: int, noun: str) -> None:
     """Raise unless a list has an entry for each of something, such as ``noun="query"``."""
     if number != expected:
@@ -324,6 +321,20 @@ def check_length(number: int, field: str, expected: int, noun: str) -> None:
 
 
 # ---- Arguments beside others -----------------------------------------------------------------------------------------
+
+
+def check_as_long(field: str, number: int, other: str, expected: int) -> None:
+    """Raise unless two lists have equally many entries."""
+    if number != expected:
+        raise InputError(
+            "length",
+            field,
+            "{field} has {count} and {other:@} {allowed}; both must have equally many",
+            given=number,
+            allowed=expected,
+            count=counted(number, "entry"),
+            other=other,
+        )
 
 
 def check_needs(field: str, given: Any, other: str | Sequence[str], there: Any, reason: str = "") -> None:

@@ -6,6 +6,7 @@ from hopfuse.errors import FormatError, InputError, MissingExtraError
 from hopfuse.evaluate import PassageNames, Qrels, read_qrels, read_run
 from hopfuse.io.qrels import qrels_lines
 from hopfuse.io.runs import Ranking, run_lines
+from refusals import refused
 
 
 def written(folder, name, text):
@@ -29,13 +30,13 @@ def test_half_a_character_is_refused_with_its_line(tmp_path):
     names.read_titles(whole)
     assert names.titles == {"a": "\U0001f680 \\ud800"}
     half = written(tmp_path, "h.jsonl", '{"id": "a", "title": "b"}\n{"id": "b", "title": "x\\uD800"}\n')
-    with pytest.raises(FormatError, match=r"h\.jsonl, line 2 has \\ud800 without its other half"):
+    with refused(FormatError, "damaged"):
         names.read_titles(half)
     judged = written(tmp_path, "q.jsonl", '{"id": "\\udfff", "gold": ["a"]}\n')
-    with pytest.raises(FormatError, match=r"q\.jsonl, line 1 has \\udfff without"):
+    with refused(FormatError, "damaged"):
         read_qrels(judged, names)
     run = written(tmp_path, "r.json", '{"q": {"\\udbff": 1.0}}')
-    with pytest.raises(FormatError, match=r"r\.json has \\udbff without"):
+    with refused(FormatError, "damaged"):
         read_run(run, ["q"], names)
 
 
@@ -86,7 +87,7 @@ def test_a_beir_folder(beir):
 
 
 def test_a_beir_folder_without_that_split_lists_its_splits(beir):
-    with pytest.raises(InputError, match=r"has no qrels/dev\.tsv.*here: test"):
+    with refused(InputError, "length"):
         read_qrels(beir, PassageNames(), split="dev")
 
 
@@ -102,7 +103,7 @@ def test_a_beir_folder_without_that_split_lists_its_splits(beir):
 )
 def test_a_bad_beir_folder_is_named_by_file_and_line(beir, file, text, message):
     written(beir, file, text)
-    with pytest.raises(FormatError, match=message):
+    with refused(FormatError, "damaged"):
         read_qrels(beir, PassageNames())
 
 
@@ -130,7 +131,7 @@ def test_bad_judgements_are_named_by_file_and_line(tmp_path, name, text, message
 
 def test_a_file_that_is_not_text_is_named(tmp_path):
     (tmp_path / "q").write_bytes(b"q1 0 d1 1\n\xff\xfe\n")
-    with pytest.raises(FormatError, match="line 2 is not UTF-8"):
+    with refused(FormatError, "syntax"):
         read_qrels(tmp_path / "q", PassageNames())
 
 
@@ -150,7 +151,7 @@ def test_titles_of_passages(tmp_path):
     )
     assert dict(names.titles) == {"3": "Ada"}
     assert len(names) == 0
-    with pytest.raises(FormatError, match="line 1 has the title 4"):
+    with refused(FormatError, "type", "title"):
         names.read_titles(written(tmp_path, "p.jsonl", '{"id": 3, "title": 4}\n'))
 
 
@@ -237,36 +238,41 @@ def test_bad_runs_are_named_by_file_and_line(tmp_path, name, text, message):
 
 
 def test_json_that_is_not_a_run_is_refused(tmp_path):
-    with pytest.raises(FormatError, match=r"r\.json is neither a list"):
+    with refused(FormatError, "damaged"):
         read_run(written(tmp_path, "r.json", "4"), ["q1"], PassageNames())
-    with pytest.raises(FormatError, match=r"r\.json is not JSON"):
+    with refused(FormatError, "damaged"):
         read_run(written(tmp_path, "r.json", "{"), ["q1"], PassageNames())
 
 
 def test_a_run_for_other_queries_is_refused(tmp_path):
-    with pytest.raises(InputError, match="queries such as 'q1', but none of the 1 judged ones, such as 'a'"):
+    with refused(InputError, "missing"):
         read_run(written(tmp_path, "run", TREC), ["a"], PassageNames())
-    with pytest.raises(InputError, match="has no query, but none of"):
+    with refused(InputError, "missing"):
         read_run(written(tmp_path, "empty", ""), ["a"], PassageNames())
 
 
 def test_parquet_names_its_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
-    with pytest.raises(MissingExtraError, match=r"hopfuse\[arrow\]"):
+    with refused(MissingExtraError, "missing_extra"):
         read_run(tmp_path / "run.parquet", ["a"], PassageNames())
 
 
 def test_a_parquet_file_that_is_none(tmp_path):
     pytest.importorskip("pyarrow")
-    with pytest.raises(FormatError, match="cannot be read as Parquet"):
+    with refused(FormatError, "syntax"):
         read_run(written(tmp_path, "run.parquet", "no"), ["a"], PassageNames())
 
 
 @pytest.mark.parametrize(
-    ("names", "says"), [("abc", "names is 'abc'"), (None, "names is None"), (["a", 1.5], "names\\[1\\] is 1.5")]
+    ("names", "error"),
+    [
+        ("abc", {"code": "type", "field": "names", "given": "str"}),
+        (None, {"code": "type", "field": "names", "given": "NoneType"}),
+        (["a", 1.5], {"code": "type", "field": "names[1]", "given": "float"}),
+    ],
 )
-def test_names_are_strings_or_integers(names, says):
-    with pytest.raises(InputError, match=says):
+def test_names_are_strings_or_integers(names, error):
+    with refused(InputError, **error):
         PassageNames(names)
 
 
@@ -290,5 +296,5 @@ def test_a_written_trec_run_is_read_back(tmp_path):
 @pytest.mark.parametrize("name", ["", "a b", "a\n", "\u2003"])
 def test_names_that_trec_cannot_write_are_refused(name):
     for write in (lambda: qrels_lines({"q": {name: 1}}), lambda: run_lines({name: Ranking([("d", 1.0)])})):
-        with pytest.raises(InputError, match=r"TREC files cannot write; write \.jsonl instead"):
+        with refused(InputError, "empty"):
             write()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hopfuse.errors import FormatError, InputError
 from hopfuse.extract import build_memory, described, read_openie, read_triples
+from refusals import refused
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data"))
@@ -94,13 +95,13 @@ def test_bad_openie_files_are_refused_by_file_and_line(tmp_path: Path) -> None:
             read_openie(file, beside)
     for text in ('{"docs": 3}', "null", '{"docs": {}}', "[" * 100_000, "{"):
         (tmp_path / "g.json").write_text(text, encoding="utf-8")
-        with pytest.raises(InputError, match=r"g\.json is not"):
+        with refused(InputError, "syntax"):
             read_openie(tmp_path / "g.json")
     (tmp_path / "latin.json").write_bytes(b'{"docs": ["\xe9"]}')
-    with pytest.raises(InputError, match="is not JSON"):
+    with refused(InputError, "syntax"):
         read_openie(tmp_path / "latin.json")
     (tmp_path / "h.jsonl").write_text('{"id": 0,\n', encoding="utf-8")
-    with pytest.raises(FormatError, match="line 1 is not JSON"):
+    with refused(FormatError, "damaged"):
         read_openie(tmp_path / "h.jsonl", passages)
     separated = {"id": 0, "entities": ["a\u2028b\u0085c"], "triples": []}
     text = json.dumps(separated, ensure_ascii=False)
@@ -140,7 +141,7 @@ def test_n_triples(tmp_path: Path) -> None:
     assert read_triples(file) == [("a", "b", "c"), ("d", "e", "f")]
     for line in ("<a> <b> <c>", "<a> <b> .", '"a" <b> <c> .', "<a b> <c> <d> .", "<a> _:b <c> .", '<a> <b> "\\q" .'):
         file.write_text(f"<a> <b> <c> .\n{line}\n", encoding="utf-8")
-        with pytest.raises(InputError, match="line 2 is not an N-Triples statement"):
+        with refused(InputError, "syntax"):
             read_triples(file)
     for literal, message in (
         ("\\ud800", "is not a character"),
@@ -151,7 +152,7 @@ def test_n_triples(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=f"line 1.*{message}"):
             read_triples(file)
     file.write_bytes(b"<a> <b> <\xe9> .")
-    with pytest.raises(InputError, match="cannot be read as UTF-8 text"):
+    with refused(InputError, "syntax"):
         read_triples(file)
 
 
@@ -160,16 +161,16 @@ def test_triples_of_parquet(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pa.table({"head": ["A"], "relation": ["r"], "tail": ["B"]}), tmp_path / "kb.parquet")
     assert read_triples(tmp_path / "kb.parquet") == [("A", "r", "B")]
-    with pytest.raises(InputError, match="there is no file"):
+    with refused(InputError, "unknown"):
         read_triples(tmp_path / "absent.nt")
     for name in ("kb.csv", "kb.jsonl"):
-        with pytest.raises(InputError, match="suffix must be"):
+        with refused(InputError, "choice", "triples"):
             read_triples(tmp_path / name)
     parquet.write_table(pa.table({"head": ["A"], "relation": ["r"], "tail": [None]}), tmp_path / "null.parquet")
     with pytest.raises(InputError, match="must be a string"):
         read_triples(tmp_path / "null.parquet")
     (tmp_path / "blank.tsv").write_text("a\tr\tb\na\t\tb\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"line 2 is .*must not be blank"):
+    with refused(InputError, "empty"):
         read_triples(tmp_path / "blank.tsv")
 
 

@@ -12,6 +12,7 @@ from hopfuse.extract import Gazetteer, Match
 from hopfuse.extract._folding import fold, fold_with_offsets
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 pytest.importorskip("ahocorasick")
 
@@ -139,36 +140,41 @@ def test_repr():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "message"),
+    ("arguments", "options", "error"),
     [
-        (("Rome",), {}, "names is one str"),
-        ((["Rome", 3],), {}, "entity 1 has the name 3"),
-        ((["Rome", " \n"],), {}, "entity 1 has the blank name"),
-        ((["Rome"], {1: ["x"]}), {}, "aliases has the key 1; keys are indices of names, 0 .. 0"),
-        ((["Rome"], {"Rome": ["x"]}), {}, "aliases has the key 'Rome'"),
-        ((["Rome"], {0: "Roma"}), {}, "aliases of entity 0 are one str"),
-        ((["Rome"], {0: [None]}), {}, "entity 0 has the name None"),
-        ((["Rome"], {0: [""]}), {}, "entity 0 has the blank name ''"),
-        ((["Rome"],), {"min_length": 0}, "min_length is 0"),
-        ((["Rome"],), {"min_length": 1.5}, "min_length is 1.5"),
+        (("Rome",), {}, {"code": "type", "field": "names", "given": "str"}),
+        ((["Rome", 3],), {}, {"code": "type", "field": "names[1]", "given": "int"}),
+        ((["Rome", " \n"],), {}, {"code": "empty", "field": "names[1]"}),
+        ((["Rome"], {1: ["x"]}), {}, {"code": "unknown", "field": "aliases", "given": 1}),
+        ((["Rome"], {"Rome": ["x"]}), {}, {"code": "unknown", "field": "aliases", "given": "Rome"}),
+        ((["Rome"], {0: "Roma"}), {}, {"code": "type", "field": "aliases[0]", "given": "str"}),
+        ((["Rome"], {0: [None]}), {}, {"code": "type", "field": "aliases[0][0]", "given": "NoneType"}),
+        ((["Rome"], {0: [""]}), {}, {"code": "empty", "field": "aliases[0]", "given": ""}),
+        ((["Rome"],), {"min_length": 0}, {"code": "range", "field": "min_length", "given": 0}),
+        ((["Rome"],), {"min_length": 1.5}, {"code": "range", "field": "min_length", "given": 1.5}),
     ],
 )
-def test_bad_names_are_refused(arguments, options, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_names_are_refused(arguments, options, error):
+    with refused(InputError, **error):
         Gazetteer(*arguments, **options)
 
 
 @pytest.mark.parametrize(
-    ("texts", "message"), [("Rome", "texts is one str"), (None, "one NoneType"), (["a", 1], r"texts\[1\]")]
+    ("texts", "error"),
+    [
+        ("Rome", {"code": "type", "field": "texts", "given": "str"}),
+        (None, {"code": "type", "field": "texts", "given": "NoneType"}),
+        (["a", 1], {"code": "type", "field": "texts[1]", "given": "int"}),
+    ],
 )
-def test_bad_texts_are_refused(texts, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_texts_are_refused(texts, error):
+    with refused(InputError, **error):
         Gazetteer(["Rome"]).match(texts)
 
 
 def test_the_extra_is_named_where_the_package_is_absent(monkeypatch):
     monkeypatch.setitem(sys.modules, "ahocorasick", None)
-    with pytest.raises(MissingExtraError, match=r"hopfuse\[text\]"):
+    with refused(MissingExtraError, "missing_extra"):
         Gazetteer(["Rome"])
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_distinct, check_ids, check_length, check_list, check_whole, checked_texts
+from .._validation import check_distinct, check_ids, check_length, check_list, check_whole, checked_texts, wrong_value
 from ..errors import FormatError, InputError
 from ..io.json_lines import json_objects
 from ..io.qrels import read_qrels_file
@@ -366,12 +366,6 @@ def query_rows(rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_], coun
     if given.dtype == bool and given.shape == (count,):
         return np.flatnonzero(given)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise InputError(
-            "shape",
-            "rows",
-            "{field} is {given!r}; it must be {allowed}",
-            given=rows,
-            allowed=f"positions of queries, or a mask of shape ({count},)",
-        )
+        raise wrong_value(rows, "rows", f"positions of queries, or a mask of shape ({count},)", "shape")
     check_ids(given, "rows", count)
     return given.astype(np.int64)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_number, check_whole
+from .._validation import check_number, check_whole, wrong_value
 from ..errors import InputError, MissingExtraError
 
 _DEVIATIONS = 8
@@ -189,13 +189,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """
     p = np.asarray(p_values, np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise InputError(
-            "range",
-            "p_values",
-            "{field} is {given!r}; it must be {allowed}",
-            given=p_values,
-            allowed="a list of numbers in [0, 1]",
-        )
+        raise wrong_value(p_values, "p_values", "a list of numbers in [0, 1]", "range")
     order = np.argsort(p, kind="stable")
     corrected = np.empty_like(p)
     corrected[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))

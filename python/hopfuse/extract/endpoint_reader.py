@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .._validation import check_type
+from .._validation import check_type, wrong_value
 from ..errors import InputError
 from ..llm import ChatEndpoint
 from .extraction import Extraction, Passage, Progress, listed_passages, well_formed
@@ -130,13 +130,7 @@ def _filled(prompt: str, passage: Passage, entities: Sequence[str]) -> str:
 def _folder(prompts: Any) -> Path:
     path = os.fspath(prompts) if isinstance(prompts, str | PathLike) else None
     if not isinstance(path, str) or not path or "\0" in path:
-        raise InputError(
-            "type",
-            "prompts",
-            "{field} is {given!r}; it must be {allowed}",
-            given=prompts,
-            allowed="the path of a folder with entities.txt and triples.txt",
-        )
+        raise wrong_value(prompts, "prompts", "the path of a folder with entities.txt and triples.txt", "type")
     return Path(path)
 
 

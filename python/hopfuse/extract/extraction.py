@@ -15,6 +15,7 @@ from .._validation import (
     checked_texts,
     is_whole,
     wrong_type,
+    wrong_value,
 )
 from ..errors import InputError
 from ..index import WordInfo
@@ -120,13 +121,7 @@ class Extraction:
         for name, parts in (("triples", "(head, relation, tail)"), ("links", "(type, entity, entity)")):
             for at, row in enumerate(getattr(self, name)):
                 if not is_triple(row):
-                    raise InputError(
-                        "shape",
-                        f"{name}[{at}]",
-                        "{field} is {given!r}; it must be {allowed}",
-                        given=row,
-                        allowed=f"{parts}, three strings that are not blank",
-                    )
+                    raise wrong_value(row, f"{name}[{at}]", f"{parts}, three strings that are not blank", "shape")
         if self.words is not None:
             check_type(self.words, "words", Words, "Words")
         if self.document is not None:
