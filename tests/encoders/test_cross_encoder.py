@@ -72,17 +72,17 @@ def test_a_model_that_breaks_its_word_is_caught(scores, refusal):
 
 
 @pytest.mark.parametrize(
-    ("queries", "candidates", "message"),
+    ("queries", "candidates", "refusal"),
     [
-        ("a", [["x"]], "texts is one str"),
-        (["a"], "x", "candidates is one str"),
-        (["a"], ["x"], "texts is one str"),
-        (["a"], [["x"], ["y"]], "2 rows of candidates for 1 queries"),
-        (["a"], [[None]], r"texts\[0\] must be a string, got NoneType"),
+        ("a", [["x"]], ("type", "texts")),
+        (["a"], "x", ("type", "candidates")),
+        (["a"], ["x"], ("type", "candidates[0]")),
+        (["a"], [["x"], ["y"]], ("length", "candidates")),
+        (["a"], [[None]], ("type", "candidates[0][0]")),
     ],
 )
-def test_bad_texts(queries, candidates, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_texts(queries, candidates, refusal):
+    with refused(InputError, *refusal):
         CrossEncoderReranker(Overlap()).score(queries, candidates)
 
 

@@ -129,24 +129,24 @@ def test_answers_that_cannot_be_used(server, make, status, body, refusal):
 
 def test_invalid_input_is_refused(make, tmp_path, monkeypatch):
     (tmp_path / "text").write_text("no database, and long enough to be read as one" * 50)
-    for options, says in (
-        ({"dim": 0}, "dim is 0"),
-        ({"model": " "}, "model is ' '"),
-        ({"batch_size": 2049}, "batch_size is 2049"),
-        ({"retries": -1}, "retries is -1"),
-        ({"timeout": 0}, "timeout is 0"),
-        ({"cache": tmp_path / "text"}, "cannot be used as a file of vectors"),
+    for options, code in (
+        ({"dim": 0}, "range"),
+        ({"model": " "}, "empty"),
+        ({"batch_size": 2049}, "range"),
+        ({"retries": -1}, "range"),
+        ({"timeout": 0}, "range"),
+        ({"cache": tmp_path / "text"}, "failed"),
     ):
-        with pytest.raises(InputError, match=says):
+        with refused(InputError, code, *options):
             make(**options)
     with refused(InputError, "syntax", "base_url") as caught:
         EndpointEncoder("http://user:pw@host/v1", model="m", dim=2)
     assert "pw" not in str(caught.value)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with pytest.raises(InputError, match="needs a key"):
+    with refused(InputError, "missing", "api_key"):
         EndpointEncoder(model="m", dim=2)
-    with pytest.raises(EndpointError, match="gave no answer"):
+    with refused(EndpointError, "connection"):
         EndpointEncoder("http://127.0.0.1:9/v1", model="m", dim=2, retries=0).encode_queries(["a"])
-    with pytest.raises(InputError, match="pass a list of strings"):
+    with refused(InputError, "type", "texts"):
         make().encode_queries("a")

@@ -337,9 +337,8 @@ def _score_matrix(batch: int, n: int, out: NDArray[np.float32] | None) -> NDArra
         _check_budget(batch, n)
         return np.empty((batch, n), np.float32)
     check_type(out, "out", np.ndarray, "a float32 ndarray")
-    if out.dtype != np.float32:
+    if out.dtype != np.float32 or out.shape != (batch, n):
         raise wrong_array(out, "out", f"float32 of the shape ({batch}, {n})")
-    check_shape(out.shape, "out", (batch, n))
     if not (out.flags.c_contiguous and out.flags.writeable):
         raise InputError("shape", "out", "{field} must be C-contiguous and writeable")
     return out
