@@ -104,12 +104,8 @@ def check_number(
         right = right and (above is None or bool((np.float32(value) if float32 else value) > above))
         right = right and (below is None or bool(np.float32(value) < below))
     if not right:
-        raise wrong_value(
-            value,
-            field,
-            f"{instead and f'{instead} or '}one finite {'float32 ' if float32 else ''}number"
-            f"{_range(low, high, above, below)}",
-        )
+        kind = f"one finite {'float32 ' if float32 else ''}number"
+        raise wrong_value(value, field, f"{instead and f'{instead} or '}{kind}{_range(low, high, above, below)}")
     return float(value)
 
 

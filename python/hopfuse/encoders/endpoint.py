@@ -132,14 +132,20 @@ class EndpointEncoder(NamedEncoder):
             )
             vectors = [one.embedding for one in sorted(answer.data, key=lambda one: int(one.index))]
         except library.APIStatusError as error:
-            failure = f"answered {error.status_code}: {error.message}"
+            failure = self._unusable(f"answered {error.status_code}: {error.message}")
         except library.APIConnectionError as error:
-            failure = f"gave no answer: {error.__cause__ or error}"
+            failure = EndpointError(
+                "connection",
+                None,
+                "{url} gave no answer: {error}; check the address",
+                url=str(self._client.base_url),
+                error=self._clean(str(error.__cause__ or error)),
+            )
         except (library.APIError, AttributeError, TypeError, ValueError) as error:
-            failure = f"answered with something that is not a list of embeddings ({type(error).__name__})"
+            failure = self._unusable(f"answered with no list of embeddings ({type(error).__name__})")
         else:
             return self._rows(vectors, len(batch))
-        raise self._unusable(failure)  # outside the handlers: a handled error would hold the key
+        raise failure  # outside the handlers: a handled error would hold the key
 
     def _rows(self, vectors: list[Any], count: int) -> NDArray[np.float32]:
         if not all(isinstance(vector, list) for vector in vectors):

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from .._validation import check_text, check_type
+from .._validation import check_text, wrong_type
 from ..errors import InputError
 from ._transport import Messages
 
@@ -106,7 +106,8 @@ class Cache:
 
 def _path_of(folder: Any) -> Path:
     path = os.fspath(folder) if isinstance(folder, str | PathLike) else None
-    check_type(path, "cache", str, "the path of a folder ('.' is the working directory)")
+    if not isinstance(path, str):
+        raise wrong_type(folder, "cache", "the path of a folder ('.' is the working directory)")
     return Path(check_text(path, "cache"))
 
 

@@ -15,8 +15,8 @@ from .._validation import (
     check_whole,
     checked_texts,
     wrong_type,
+    wrong_value,
 )
-from ..errors import InputError
 from ._answers import Schema
 from ._asking import Answer, Asker, Question, all_answers, given
 from ._cache import Cache
@@ -180,13 +180,8 @@ def _messages_of(prompt: Any, at: int) -> list[dict[str, str]]:
     rows = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     whole = isinstance(rows, Sequence) and len(rows) > 0
     if not whole or not all(_is_message(row) for row in rows):
-        raise InputError(
-            "type",
-            f"prompts[{at}]",
-            "{field} is {given!r}; it must be {allowed}",
-            given=str(prompt)[:80],
-            allowed=f"a string, or a list of messages with a 'role' of {', '.join(ROLES)} and a 'content'",
-        )
+        allowed = f"a string, or a list of messages with a 'role' of {', '.join(ROLES)} and a 'content'"
+        raise wrong_value(prompt, f"prompts[{at}]", allowed, "type")
     return [{"role": row["role"], "content": row["content"]} for row in rows]
 
 

@@ -19,6 +19,7 @@ from .._validation import (
     check_type,
     check_weights,
     check_whole,
+    wrong_value,
 )
 from ..backends.calls import DeviceSeeds, PprQueries
 from ..backends.node_weights import LEAST_NODE_WEIGHT, NodeWeights
@@ -128,13 +129,7 @@ def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
     d = to_float64(d.reshape(-1))
     bad = ~((d >= 0) & (d.astype(np.float32) < 1))
     if np.count_nonzero(bad):
-        raise InputError(
-            "range",
-            "damping",
-            "{field} is {given}; it must be {allowed}",
-            given=float(d[bad][0]),
-            allowed="in [0, 1), and below 1 in float32 too",
-        )
+        raise wrong_value(float(d[bad][0]), "damping", "in [0, 1), and below 1 in float32 too")
     return np.full(batch, d)
 
 
