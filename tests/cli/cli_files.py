@@ -73,6 +73,21 @@ AS_DATA = {"HOPFUSE_ERRORS": "json"}
 
 
 @dataclass(frozen=True)
+class About:
+    """What a test expects of an error: its code and field, these of its values, and the end of one of its places."""
+
+    code: str
+    field: str | None
+    place: str
+    values: dict
+
+
+def about(code, field=None, *, place="", **values):
+    """Return what a test expects of a :class:`Refusal`."""
+    return About(code, field, place, values)
+
+
+@dataclass(frozen=True, eq=False)
 class Refusal:
     """An error as the command prints it for programs."""
 
@@ -83,10 +98,14 @@ class Refusal:
     places: list
     message: str
 
-    @property
-    def about(self):
-        """The code and the field."""
-        return self.code, self.field
+    def __eq__(self, other):
+        if not isinstance(other, About):
+            return NotImplemented
+        values = {name: self.values.get(name) for name in other.values}
+        placed = not other.place or any(place.endswith(other.place) for place in self.places)
+        return (self.code, self.field, values) == (other.code, other.field, other.values) and placed
+
+    __hash__ = None
 
 
 def refused(*args, env=None):

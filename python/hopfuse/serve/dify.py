@@ -92,6 +92,11 @@ def records(hits: list[HitOut], threshold: float) -> list[Record]:
 
 
 def dify_error(error: HopfuseError) -> dict[str, Any]:
-    """Return an error in Dify's format."""
+    """Return an error in Dify's format, with its code and field."""
     status = status_of(error)
-    return {"error_code": {401: NO_KEY, 404: NO_KNOWLEDGE}.get(status, status), "error_msg": error.sentence(str)}
+    return {
+        "error_code": {401: NO_KEY, 404: NO_KNOWLEDGE}.get(status, status),
+        "error_msg": error.sentence(str),
+        "code": error.code,
+        "field": error.field,
+    }

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from .. import __version__
 from ..errors import HopfuseError, MissingExtraError
-from .errors import RefusalError, gone_away
+from .errors import RefusalError, body_of, gone_away
 from .http import encode, read_body
 from .keys import Principal
 from .service import Service
@@ -68,7 +68,9 @@ def mcp_server(service: Service, principal_of: Callable[[Any], Principal]) -> An
                 )
             answer = await tool.call(service, params.arguments or {}, principal_of(context))
         except HopfuseError as error:
-            return types.CallToolResult(content=[_text(types, error.sentence(str))], is_error=True)
+            return types.CallToolResult(
+                content=[_text(types, error.sentence(str))], structured_content=body_of(error), is_error=True
+            )
         except Exception:
             log.exception("a call of %s failed", params.name)
             failed = "the call failed; the server's log says why"

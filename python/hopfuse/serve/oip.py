@@ -279,5 +279,5 @@ def _bytes(datatype: str, values: Any) -> bytes:
 
 
 def oip_error(error: HopfuseError) -> dict[str, Any]:
-    """Return an error in the protocol's format."""
-    return {"error": error.sentence(str)}
+    """Return an error in the protocol's format, with its code and field."""
+    return {"error": error.sentence(str), "code": error.code, "field": error.field}

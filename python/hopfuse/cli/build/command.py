@@ -160,13 +160,13 @@ def build(
         check_directory(out, overwrite)
         save_store(origin, encoder, given, out, lambda index: _save(index, lexical, out))
         return
+    bounds = None if synonyms is None else read_bounds(synonyms)
     check_files(everything)
     given["edges"] = given["edges"][0] if given["edges"] else None
     for name in ("edges", "entities", "facts"):
         given[name] = None if given[name] is None else Path(given[name])
     source = None if origin is None else Path(origin)
     extracted = source is not None or bool(given["reader"])
-    bounds = None if synonyms is None else read_bounds(synonyms)
     inputs = {"from": source, "passages": passages, "vectors": given["vectors"]}
     check_conflicts(conflicts, inputs, out, overwrite=overwrite)
     check_directory(out, overwrite)
