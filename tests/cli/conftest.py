@@ -1,4 +1,6 @@
+import os
 import subprocess
+from unittest.mock import patch
 
 import pytest
 from cli.cli_files import AS_DATA, build_args, hopfuse, said_error, write_files
@@ -49,12 +51,11 @@ def output_of(capsys):
 
 
 @pytest.fixture
-def refused_here(capsys, monkeypatch):
+def refused_here(capsys):
     """Like ``cli_files.refused``, but in this process, for many wrong arguments."""
 
     def run(*args):
-        with monkeypatch.context() as changed, pytest.raises(SystemExit) as left:
-            changed.setenv(*next(iter(AS_DATA.items())))
+        with patch.dict(os.environ, AS_DATA), pytest.raises(SystemExit) as left:
             main([str(arg) for arg in args])
         return said_error(subprocess.CompletedProcess(args, left.value.code, stderr=capsys.readouterr().err))
 

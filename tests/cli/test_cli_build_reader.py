@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli.cli_files import about, command, hopfuse, refused, said_error, write_jsonl
+from cli.cli_files import AS_DATA, about, command, hopfuse, refused, said_error, write_jsonl
 from hopfuse import Index
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.recipes import PhaseGraph
@@ -34,8 +34,8 @@ def passages(tmp_path):
     return write_jsonl(tmp_path / "passages.jsonl", ROWS)
 
 
-def run(*args: Any, key: str = KEY) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OPENAI_API_KEY": key}
+def run(*args: Any, key: str = KEY, env: Any = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OPENAI_API_KEY": key, **(env or {})}
     return subprocess.run(command(*args), capture_output=True, text=True, check=False, env=environment)
 
 
@@ -86,9 +86,9 @@ def test_by_an_endpoint(passages, tmp_path):
 def test_a_wrong_key_is_one_line(passages, tmp_path):
     with ChatServer(lambda request: failure(401, f"Incorrect API key provided: {KEY}")) as server:
         reader = ("--reader", "endpoint", "--endpoint", server.url, "--model", "m", "--concurrency", "1")
-        done = run("build", passages, *reader, "--out", tmp_path / "index")
-        line = said_error(done)
-        assert "set OPENAI_API_KEY" in line
+        done = run("build", passages, *reader, "--out", tmp_path / "index", env=AS_DATA)
+        refusal = said_error(done)
+        assert (refusal.kind, refusal.code) == ("EndpointError", "reply")
         assert KEY not in done.stderr
         assert len(server.requests) == 1
     assert not (tmp_path / "index").exists()
@@ -120,15 +120,15 @@ def test_cheap_checks_come_before_the_first_request(passages, tmp_path):
     with ChatServer(Reads()) as server:
         args = ("build", passages, "--reader", "endpoint", "--endpoint", server.url, "--model", "m", "--out")
         for wrong, message in [
-            ((out, "--lexical", "klingon"), "stopwords is 'klingon'"),
-            ((out, "--encoder", "gpt"), "--encoder is 'gpt'"),
-            ((out, "--vectors", vectors), "cannot be read as an .npy array"),
-            ((out, "--vectors", few), "vectors has 3 rows; it must have 4, one for each passage"),
-            ((out, "--storage", "int8"), "--storage is int8, but there are no vectors"),
-            ((file / "index",), f"{file} is a file"),
-            ((Path("/proc/index"),), "/proc cannot be written"),
+            ((out, "--lexical", "klingon"), about("choice", "stopwords", given="klingon")),
+            ((out, "--encoder", "gpt"), about("choice", "encoder", given="gpt")),
+            ((out, "--vectors", vectors), about("syntax", "vectors")),
+            ((out, "--vectors", few), about("length", "vectors", given=3)),
+            ((out, "--storage", "int8"), about("unused", "storage")),
+            ((file / "index",), about("exists", "out", file=str(file))),
+            ((Path("/proc/index"),), about("failed", "out", folder="/proc")),
         ]:
-            assert message in said_error(run(*args, *wrong))
+            assert said_error(run(*args, *wrong, env=AS_DATA)) == message
         assert server.requests == []
     assert not out.exists()
 

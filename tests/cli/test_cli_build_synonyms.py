@@ -10,6 +10,7 @@ from hopfuse.cli.build.memory import check_labels, joined_pairs, read_bounds
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.errors import InputError
 from hopfuse.extract import SpacyReader, build_memory, similar_pairs
+from refusals import refused as raises_refusal
 
 TEXTS = [
     "Marie Curie moved to Paris.",
@@ -34,16 +35,16 @@ def test_bounds(given, bounds):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("much", about("unused", "synonyms")),
-        ("nan", about("unused", "synonyms")),
-        ("1.5", about("unused", "synonyms")),
-        ("", about("unused", "synonyms")),
-        ("PERSON=2", about("unused", "synonyms")),
-        ("PERSON=", about("unused", "synonyms")),
-        ("PERSON=0.8,", about("unused", "synonyms")),
-        ("PERSON=0.8,0.9", about("unused", "synonyms")),
-        ("=0.8", about("unused", "synonyms")),
-        ("PERSON=0.8,PERSON=0.9", about("unused", "synonyms")),
+        ("much", about("range", "synonyms", given="much")),
+        ("nan", about("range", "synonyms", given="nan")),
+        ("1.5", about("range", "synonyms", given=1.5)),
+        ("", about("range", "synonyms", given="")),
+        ("PERSON=2", about("range", "synonyms[PERSON]", given=2)),
+        ("PERSON=", about("range", "synonyms[PERSON]", given="")),
+        ("PERSON=0.8,", about("syntax", "synonyms", part="")),
+        ("PERSON=0.8,0.9", about("range", "synonyms[0.9]", given="")),
+        ("=0.8", about("syntax", "synonyms", part="=0.8")),
+        ("PERSON=0.8,PERSON=0.9", about("duplicate", "synonyms", label="PERSON")),
     ],
 )
 def test_an_invalid_bound_is_refused_before_any_work(refused_here, tmp_path, given, message):
@@ -54,9 +55,9 @@ def test_an_invalid_bound_is_refused_before_any_work(refused_here, tmp_path, giv
 def test_labels_that_no_entity_can_have():
     check_labels({"*": 0.9}, ())
     check_labels({"ORG": 0.9, "*": 0.9}, ("ORG",))
-    with pytest.raises(InputError, match="'PERSN'; the reader's labels are ORG, PERSON"):
+    with raises_refusal(InputError, "unknown", "synonyms", label="PERSN", allowed="ORG, PERSON"):
         check_labels({"ORG": 0.9, "PERSN": 0.9}, ("ORG", "PERSON"))
-    with pytest.raises(InputError, match="entities have labels with --reader spacy alone"):
+    with raises_refusal(InputError, "unused", "synonyms", label="ORG"):
         check_labels({"ORG": 0.9}, ())
 
 

@@ -89,17 +89,17 @@ def test_an_invalid_change_is_refused_and_nothing_changes(folder, refused_here, 
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"text": 3}, "line 3 has text = '3'; it must be a string"),
-        ({"metadata": {"year": "new"}}, "line 3 has metadata['year'] = 'new'"),
-        ({"id": "p1"}, "line 3: a passage has the id 'p1' already"),
-        ({"id": 4}, "line 3: the id 4 is of another type"),
+        ({"text": 3}, about("type", "text", given=3)),
+        ({"metadata": {"year": "new"}}, about("type", "metadata.year", given="new")),
+        ({"id": "p1"}, about("duplicate", "id", given="p1")),
+        ({"id": 4}, about("type", "id", given=4)),
     ],
 )
 def test_a_line_that_is_refused_is_named(folder, refused_here, bad, message):
     write_jsonl(folder / "bad.jsonl", [*ROWS[2:4], ROWS[4] | bad])
     line = refused_here("add", folder / "index", folder / "bad.jsonl", "--vectors", folder / "new.npy", "--batch", 2)
-    assert f"{folder / 'bad.jsonl'}, {message}" in line
-    assert "(added before this error: 2 passages)" in line
+    assert line == message
+    assert line.places == ["after 2 passages added", f"{folder / 'bad.jsonl'}, line 3"]
     assert hf.Index.open(folder / "index").num_passages == 4
 
 

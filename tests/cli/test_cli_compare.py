@@ -226,7 +226,7 @@ def test_an_input_file_is_not_overwritten(work, tmp_path, refused_here, option):
     before = files[option].read_bytes()
     given = (part for pair in files.items() for part in pair)
     message = refused_here("compare", folder / "index", *given, "--out", files[option], "--overwrite")
-    assert f"is also the file of {option}; choose another name" in message
+    assert message == about("conflict", "out", other=option.lstrip("-"))
     assert files[option].read_bytes() == before
 
 
@@ -237,7 +237,7 @@ def test_no_part_of_a_beir_folder_is_replaced(work, tmp_path, refused_here, part
     read = tmp_path / "beir" / part
     read.write_text("kept", encoding="utf-8")
     message = refused_here(*command(folder, "--qrels", tmp_path / "beir", "--out", read, "--overwrite"))
-    assert f"{read} is also the file of --qrels ({part}); choose another name" in message
+    assert message == about("conflict", "out", other=f"qrels ({part})", file=str(read))
     assert read.read_text(encoding="utf-8") == "kept"
 
 

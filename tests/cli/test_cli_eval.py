@@ -220,11 +220,11 @@ def test_the_report_never_replaces_what_is_read_or_itself(refused_here, judged, 
     args = (*arguments(judged), "--metric", "mrr", "--passages", titles, "--overwrite")
     same = (tmp_path / "r", judged / ".." / judged.name / "dense.jsonl", tmp_path / "link.run")
     for changes, message in (
-        (("--out", same[0], "--html", same[0]), f"--html: {same[0]} is also the file of --out"),
-        (("--out", judged / "queries.jsonl"), f"--out: {judged / 'queries.jsonl'} is also the file of --qrels"),
-        (("--html", same[1]), f"--html: {same[1]} is also the file of --run dense"),
-        (("--html", same[2]), f"--html: {same[2]} is also the file of --run graph"),
-        (("--out", titles), f"--out: {titles} is also the file of --passages"),
+        (("--out", same[0], "--html", same[0]), about("conflict", "html", other="out", file=str(same[0]))),
+        (("--out", judged / "queries.jsonl"), about("conflict", "out", other="qrels")),
+        (("--html", same[1]), about("conflict", "html", other="run dense")),
+        (("--html", same[2]), about("conflict", "html", other="run graph")),
+        (("--out", titles), about("conflict", "out", other="passages")),
     ):
         assert refused_here(*args, *changes) == message
     beir = tmp_path / "beir"
@@ -232,7 +232,7 @@ def test_the_report_never_replaces_what_is_read_or_itself(refused_here, judged, 
     run = ("--run", f"dense={judged / 'dense.jsonl'}", "--overwrite", "--beir-split", "dev")
     for part in ("corpus.jsonl", "queries.jsonl", "qrels/dev.tsv"):
         line = refused_here("eval", "--qrels", beir, *run, "--out", beir / part)
-        assert f"is also the file of --qrels ({part})" in line
+        assert line == about("conflict", "out", other=f"qrels ({part})")
     assert {path: path.read_bytes() for path in before} == before
     assert not same[0].exists()
 
@@ -246,11 +246,11 @@ def test_a_missing_folder_is_refused_first(refused_here, judged, tmp_path):
 @pytest.mark.parametrize("command", ["eval", "sweep"])
 def test_json_needs_a_page(refused_here, judged, tmp_path, monkeypatch, command):
     def fails(*_, **__):
-        raise InputError("no page can be made")
+        raise InputError("failed", None, "no page can be made")
 
     monkeypatch.setattr(import_module("hopfuse.cli.evaluate.results"), "evaluation_page", fails)
     args = (command, *arguments(judged)[1:], "--metric", "mrr", "--baseline", "dense")
-    assert "no page can be made" in refused_here(*args, "--out", tmp_path / "r.json", "--html", tmp_path / "r.html")
+    assert refused_here(*args, "--out", tmp_path / "r.json", "--html", tmp_path / "r.html") == about("failed")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -30,7 +30,7 @@ def stability(index, folder, *more):
 @pytest.mark.parametrize("name", [*POLICIES, "nothere.toml"])
 def test_diagnose_reads_the_policy_before_it_searches(index, tmp_path, refused_here, name):
     path = tmp_path / name
-    text, why = POLICIES.get(name, (None, f"the policy: there is no file '{path}'"))
+    text, why = POLICIES.get(name, (None, about("missing", "policy")))
     path = path if text is None else policy(tmp_path, name, text)
     assert refused_here(*stability(index, tmp_path, "--policy", path)) == why
 

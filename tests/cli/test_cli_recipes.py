@@ -153,7 +153,8 @@ def test_triples_need_facts_and_vectors(index, files, refused_here, tmp_path) ->
     )
     line = refused_here("score", index, *given, "--recipe", "triple-hybrid")
     assert line == about("missing", "index", recipe="triple-hybrid")
-    assert line == about("missing", "index")
+    assert "--facts" in line.values["parts"]
+    assert "--recipe hybrid-rrf" in line.values["fix"]
 
 
 def test_the_default_policy_is_printed_and_written(output_of, refused_here, tmp_path) -> None:

@@ -1,13 +1,15 @@
 import fcntl
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from cli.cli_files import (
-    about,
+    AS_DATA,
     ENTITIES,
     QUERIES,
+    about,
     build_args,
     hopfuse,
     killed,
@@ -21,6 +23,7 @@ from hopfuse.cli.run.queries import QueryInputs
 from hopfuse.errors import InputError
 from hopfuse.io.queries import Query, count_queries, read_queries
 from hopfuse.recipes import PhaseGraph
+from refusals import refused as raises_refusal
 
 
 def test_score_is_what_the_recipe_finds(scoring, index, files, tmp_path):
@@ -190,8 +193,7 @@ def test_an_unfinished_run_with_other_options_is_not_taken_up(scoring, tmp_path)
     out = tmp_path / "out.jsonl"
     killed(("os", "replace", 3), *scoring, "--part-rows", PART, "--recipe", "phase-graph", "--out", out)
     line = refused(*scoring, "--part-rows", PART, "--recipe", "phase-graph", "--alpha", 0.1, "--out", out)
-    assert line == about("exists", "out")
-    assert line == about("exists", "out")
+    assert line == about("exists", "out", names="alpha")
     hopfuse(*scoring, "--part-rows", PART, "--recipe", "phase-graph", "--alpha", 0.1, "--out", out, "--restart")
     hopfuse(*scoring, "--recipe", "phase-graph", "--alpha", 0.1, "--out", tmp_path / "whole.jsonl")
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
@@ -230,9 +232,9 @@ def test_an_input_file_is_not_overwritten(memory, refused_here, tmp_path):
         "importance": ("--recipe", "hybrid-rrf", "--option", f"importance={copies['importance']}"),
     }
     for name, path in copies.items():
-        option = "--option importance" if name == "importance" else f"--{name}"
-        line = refused_here(*asked, *more.get(name, ()), "--out", path, "--overwrite")
-        assert f"--out: {path} is also the file of {option}; choose another name" in line
+        other = "option importance" if name == "importance" else name
+        refusal = refused_here(*asked, *more.get(name, ()), "--out", path, "--overwrite")
+        assert refusal == about("conflict", "out", other=other, file=str(path))
     assert {path: path.read_bytes() for path in before} == before
     assert sorted(tmp_path.iterdir()) == sorted(before), "no parts were begun"
 
@@ -251,12 +253,12 @@ def test_a_malformed_query_is_named_before_anything_is_made(index, files, tmp_pa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"--index": about("missing", "directory")}, about("missing", "directory")),
+        ({"--index": "nowhere"}, about("missing", "directory")),
         ({"--queries": "nowhere.jsonl"}, about("missing")),
-        ({"--queries": "queries.csv"}, "suffix must be one of .jsonl, .parquet"),
+        ({"--queries": "queries.csv"}, about("choice", "queries")),
         ({"--vectors": "vectors.npy"}, about("length", "vectors")),
         ({"--vectors": "queries.jsonl"}, about("syntax", "vectors")),
-        ({"--out": "out.csv"}, "suffix must be one of .jsonl, .parquet"),
+        ({"--out": "out.csv"}, about("choice", "out")),
         ({"--recipe": "phase-graph", "--alpha": "2"}, about("range", "alpha", given=2.0)),
         ({"--dense-k": "0"}, about("range", "dense_k", given=0)),
         ({"--encoder": "wordllama"}, about("conflict", "vectors")),
@@ -269,10 +271,7 @@ def test_bad_queries_are_refused(refused_here, index, files, tmp_path, change, m
         "--vectors": files / "query_vectors.npy",
         "--out": tmp_path / "out.jsonl",
     }
-    options |= {
-        name: files / value if "." in value or value == about("missing", "directory") else value
-        for name, value in change.items()
-    }
+    options |= {name: files / value if "." in value or value == "nowhere" else value for name, value in change.items()}
     if options["--out"].name == "out.csv":
         options["--out"] = tmp_path / "out.csv"
     directory = options.pop("--index")
@@ -285,48 +284,50 @@ def test_queries_are_read_one_at_a_time(tmp_path):
     path.write_text('{"id": 7, "text": "a", "entities": ["x", 2]}\nbroken\n', encoding="utf-8")
     rows = read_queries(path)
     assert next(rows) == Query("7", "a", ["x", 2])
-    with pytest.raises(InputError, match="line 2 is not JSON"):
+    with raises_refusal(InputError, "syntax") as caught:
         next(rows)
+    assert caught.value.places == (f"{path}, line 2",)
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("[1]", "is a list"),
-        ('{"id": 1.5}', "an id is a string or an integer"),
-        ('{"id": true}', "an id is a string or an integer"),
-        ('{"text": 3}', "a text is a string"),
-        ('{"entities": "Ada"}', "a list of names or of entity numbers"),
-        ('{"entities": [["Ada", "PERSON"]]}', "a list of names or of entity numbers"),
-        ("", "is blank"),
+        ("[1]", about("type", given="list")),
+        ('{"id": 1.5}', about("type", "id", given=1.5)),
+        ('{"id": true}', about("type", "id", given=True)),
+        ('{"text": 3}', about("type", "text", given=3)),
+        ('{"entities": "Ada"}', about("type", "entities", given="Ada")),
+        ('{"entities": [["Ada", "PERSON"]]}', about("type", "entities", given=[["Ada", "PERSON"]])),
+        ("", about("syntax")),
     ],
 )
-def test_a_malformed_query_is_named(tmp_path, line, message):
+def test_a_malformed_query_is_named(index, refused_here, tmp_path, line, message):
     path = tmp_path / "queries.jsonl"
     path.write_text(line + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match=f"line 1 .*{message}"):
-        list(read_queries(path))
+    refusal = refused_here("score", index, "--queries", path, "--out", tmp_path / "out.jsonl")
+    assert refusal == message
+    assert refusal.places == [f"{path}, line 1"]
 
 
 def test_a_query_without_text_needs_its_entities(refused_here, index, files, tmp_path):
     write_jsonl(tmp_path / "queries.jsonl", [{"id": "bare"}])
     np.save(tmp_path / "vectors.npy", np.load(files / "query_vectors.npy")[:1])
     inputs = [index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
-    line = refused_here("score", *inputs, "--out", tmp_path / "out.jsonl")
-    assert line.endswith("query 'bare' has no text to find names in; give it 'text', or 'entities' ([] for none)")
+    refusal = refused_here("score", *inputs, "--out", tmp_path / "out.jsonl")
+    instead = ", or 'entities' ([] for none)"
+    assert refusal == about("missing", "text", id="bare", purpose="to find names in", instead=instead)
 
 
 @pytest.mark.parametrize(
     ("recipe", "purpose"),
-    [("policy-rag", "for policy-rag"), ("hybrid-rrf", "'s list"), ("triple-hybrid", "for triple-hybrid")],
+    [("policy-rag", "for policy-rag"), ("hybrid-rrf", "for BM25's list"), ("triple-hybrid", "for triple-hybrid")],
 )
 def test_where_words_are_read_a_text_alone_will_do(memory, refused_here, tmp_path, recipe, purpose):
     write_jsonl(tmp_path / "queries.jsonl", [{"id": "bare", "entities": ["Alien"]}])
     np.save(tmp_path / "vectors.npy", np.load(memory / "vectors.npy")[:1])
     given = ["--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy", "--recipe", recipe]
     line = refused_here("score", memory / "index", *given, "--out", tmp_path / "out.jsonl")
-    assert line == about("missing", "text", id="bare")
-    assert line.endswith(f"{purpose}; give it 'text'")
+    assert line == about("missing", "text", id="bare", purpose=purpose, instead="")
 
 
 def test_a_file_that_cannot_grow_leaves_no_result(scoring, tmp_path):
@@ -335,8 +336,10 @@ def test_a_file_that_cannot_grow_leaves_no_result(scoring, tmp_path):
         "from hopfuse.cli import main; main(sys.argv[1:])"
     )
     args = [*scoring, "--out", tmp_path / "out.jsonl"]
-    done = subprocess.run([sys.executable, "-c", program, *map(str, args)], capture_output=True, text=True, check=False)
-    assert "File too large" in said_error(done)
+    command = [sys.executable, "-c", program, *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | AS_DATA)
+    refusal = said_error(done)
+    assert (refusal.kind, refusal.code) == ("OSError", "failed")
     assert not (tmp_path / "out.jsonl").exists()
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cli.cli_files import about, QUERIES, command, hopfuse, read_jsonl, refused, write_jsonl
+from cli.cli_files import QUERIES, about, command, hopfuse, read_jsonl, refused, write_jsonl
 from hopfuse import Index
 from hopfuse.io.runs import read_run_file
 from hopfuse.recipes import PhaseGraph
@@ -198,8 +198,8 @@ def test_a_bad_row_is_named_before_anything_is_made(scoring, files, refused_here
         spoil(rows)
         path = write_queries(tmp_path / f"queries{number}.{suffix}", rows)
         line = refused_here("score", scoring[1], "--queries", path, "--out", tmp_path / "out.jsonl")
-        assert f"{path}, {where}" in line
         assert line == message
+        assert line.places == [f"{path}, {where}"]
     assert not list(tmp_path.glob("out*"))
 
 
@@ -234,12 +234,12 @@ def test_a_plan_for_another_index_is_refused(files, output_of, refused_here, tmp
     parts = sorted((tmp_path / "run" / "parts").iterdir())
     output_of(*build_args(files), "--aliases", files / "aliases.jsonl", "--out", tmp_path / "index", "--overwrite")
     line = refused_here("score", "run", tmp_path / "run")
-    assert line == about("changed", "index")
-    assert line == about("changed", "index")
-    assert line == about("changed", "index")
+    assert line == about("changed", "index", path=str(tmp_path / "index"))
+    assert line.values["was"].startswith("generation 1,")
+    assert line.values["now"].startswith("generation 2,")
     assert sorted((tmp_path / "run" / "parts").iterdir()) == parts
     line = refused_here("score", "plan", tmp_path / "index", *given, "--out", tmp_path / "run")
-    assert line == about("exists", "out")
+    assert line == about("exists", "out", names="index")
 
 
 def test_an_index_that_takes_changes_is_read_where_the_plan_was_made(files, output_of, tmp_path, expected) -> None:

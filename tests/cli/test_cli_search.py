@@ -76,7 +76,7 @@ def test_nothing_is_found(plain, output_of) -> None:
 def test_a_recipe_that_an_index_cannot_run_names_one_that_it_can(plain, refused_here) -> None:
     line = refused_here("search", plain, "river", "--recipe", "phase-graph", "--encoder", "wordllama")
     assert line == about("missing", "index", recipe="phase-graph")
-    assert line == about("missing", "index")
+    assert "--recipe hybrid-rrf" in line.values["fix"]
     assert refused_here("search", plain, "river", "--allow-scope", "results") == about("unused", "allow_scope")
 
 

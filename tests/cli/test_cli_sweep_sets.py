@@ -132,5 +132,5 @@ def test_nothing_is_written_over_what_is_read(sets: Path, refused_here: Any) -> 
 
 def test_options_of_the_one_kind_alone_are_refused_in_the_other(refused_here: Any) -> None:
     assert refused_here("sweep", "--recipe", "phase-graph", "--qrels", "q") == about("unused", "recipe", other="sets")
-    for alone in (("--run", "a=b.jsonl"), ("--qrels", "q.jsonl"), ()):
-        assert "--qrels or --run is missing" in refused_here("sweep", *alone)
+    for alone, missing in ((("--run", "a=b.jsonl"), "qrels"), (("--qrels", "q.jsonl"), "run"), ((), "qrels")):
+        assert refused_here("sweep", *alone) == about("missing", missing)

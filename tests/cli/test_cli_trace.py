@@ -60,12 +60,13 @@ def test_a_trace_does_not_replace_what_is_read(refused_here, explaining, memory,
     policy.write_text("version = 1\n", encoding="utf-8")
     with open(known, "wb") as file:
         np.save(file, np.ones(3))
-    for option, path, args in (
-        ("--policy", policy, recipe_explaining(memory, "policy-rag", "--policy", policy)),
-        ("--option importance", known, recipe_explaining(memory, "hybrid-rrf", "--option", f"importance={known}")),
+    for other, path, args in (
+        ("policy", policy, recipe_explaining(memory, "policy-rag", "--policy", policy)),
+        ("option importance", known, recipe_explaining(memory, "hybrid-rrf", "--option", f"importance={known}")),
     ):
         before = path.read_bytes()
-        assert f"{path} is also the file of {option}" in refused_here(*args, "--out", path, "--overwrite")
+        refusal = refused_here(*args, "--out", path, "--overwrite")
+        assert refusal == about("conflict", "out", other=other, file=str(path))
         assert path.read_bytes() == before
 
 

@@ -30,7 +30,6 @@ def test_words_need_no_vector(memory, output_of, refused_here) -> None:
     assert "1. Alien" in shown
     assert "Seeds" not in shown, "nothing was near by vector"
     assert json.loads(output_of(*asked, "--json"))["hits"][0]["name"] == "Alien"
-    why = "and triple-hybrid reads no vectors"
     assert refused_here(*explaining(memory, *BY_WORDS[1:])) == about("unused", "vectors", recipe="triple-hybrid")
     assert refused_here(*asked, "--encoder", "wordllama") == about("unused", "encoder", recipe="triple-hybrid")
 
@@ -65,7 +64,6 @@ def test_texts_alone_need_none(texts_alone, output_of, refused_here, memory, tmp
     assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == expected
     assert any(expected)
     assert "Lexical list of" in output_of("trace", index, "The cold sea", *more)
-    why = "hybrid-rrf reads no vectors"
     given = ("--vectors", memory / "vectors.npy")
     assert refused_here("score", *files, *more, *given, "--overwrite") == about(
         "unused", "vectors", recipe="hybrid-rrf"

@@ -8,9 +8,8 @@ import hopfuse as hf
 import pytest
 from cli.cli_files import about, read_jsonl, write_jsonl
 from cli.recipe_files import by_hand, rows_of, scoring
-from hopfuse.cli.recipes import words_of
 from hopfuse.errors import MissingExtraError
-from hopfuse.lexical import BM25, FTS5
+from hopfuse.lexical import BM25, FTS5, words_of
 
 for package in ("bm25s", "Stemmer"):
     pytest.importorskip(package, reason=f"{package} is not installed: pip install 'hopfuse[lexical]'")
@@ -68,7 +67,7 @@ def test_a_query_without_text_is_refused(memory, refused_here, tmp_path, kind) -
     write_jsonl(tmp_path / "q.jsonl", [{"id": "q", "entities": ["Alien"]}, {"text": "a"}, {"text": "b"}])
     args = scoring(memory, "hybrid-rrf", tmp_path / "o.jsonl", "--lexical", kind)
     line = refused_here(*(tmp_path / "q.jsonl" if arg == memory / "queries.jsonl" else arg for arg in args))
-    assert line.endswith(f"query 'q' has no text for {kind.upper()}'s list; give it 'text'")
+    assert line == about("missing", "text", id="q", purpose=f"for {kind.upper()}'s list", instead="")
 
 
 def test_words_can_be_left_out(memory, output_of, refused_here, tmp_path) -> None:

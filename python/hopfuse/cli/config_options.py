@@ -192,7 +192,10 @@ def _joined(name: str, keys: Mapping[str, str], kind: Any, value: Any) -> Any:
         if _is_mapping(member):
             _, of = get_args(member)
             return {**(value or {}), **{key: _value(text, of, f"{name}.{key}") for key, text in keys.items()}}
-    return resolve(value, {key: _number_or_words(text) for key, text in keys.items()})
+    try:
+        return resolve(value, {key: _number_or_words(text) for key, text in keys.items()})
+    except InputError as error:
+        raise error.at(field=f"{name}.{error.field}" if error.field in keys else None) from None
 
 
 def _value(text: str, kind: Any, name: str) -> Any:

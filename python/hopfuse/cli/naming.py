@@ -56,7 +56,8 @@ class Names:
 
     def __call__(self, field: str) -> str:
         """Return what the command calls a field; one that it does not have is returned as it is."""
-        path, name = field.partition("[")[0], re.split(r"\W", field, maxsplit=1)[0]
+        path = re.sub(r"\['(.*?)'\]", r".\1", field).partition("[")[0]
+        name = re.split(r"\W", field, maxsplit=1)[0]
         if path in self._settings:
             return f"{self._settings[path]} {field}"
         return self._shown.get(name, name) + field[len(name) :]
