@@ -75,7 +75,9 @@ def _passages(knowledge: KnowledgeGraph, quick: bool) -> list[dict[str, Any]]:
 def _drawn(index: hf.Index) -> Questions:
     draw = np.random.default_rng(5)
     if index.corpus is None or not index.num_entities:
-        raise hf.errors.InputError("--index has no vectors or no graph of entities; PhaseGraph needs both")
+        raise hf.errors.InputError(
+            "missing", "index", "--{field} has no vectors or no graph of entities; PhaseGraph needs both"
+        )
     rows = draw.integers(0, index.num_passages, DRAWN)
     vectors = np.ascontiguousarray(index.corpus.vectors[rows], np.float32)
     names = index.entity_names

@@ -93,7 +93,13 @@ def folder_data(folder: Path, encoder: Encoder) -> Dataset:
     kind = next((k for k, files in FOLDERS.items() if all((folder / file).is_file() for file in files)), None)
     if kind is None:
         needed = "; or ".join(", ".join(files) for files in FOLDERS.values())
-        raise InputError(f"--data {folder} does not have the files of a known kind of folder: {needed}")
+        raise InputError(
+            "missing",
+            "data",
+            "{field} {given} has not the files of a known kind of folder: {allowed}",
+            given=folder,
+            allowed=needed,
+        )
     return {"graph": _graph_data, "openie": _openie_data, "metaqa": _metaqa_data}[kind](folder, encoder)
 
 
@@ -112,22 +118,35 @@ def _graph_data(folder: Path, encoder: Encoder) -> Dataset:
         storage="float16",
     )
     if len(nodes) - len(names) != index.num_passages:
-        given = f"{folder / 'graph' / 'nodes.tsv'} has {len(nodes) - len(names)} passages"
-        raise InputError(f"{given}, passages.jsonl {index.num_passages}; they must agree")
+        raise InputError(
+            "length",
+            "nodes.tsv",
+            "{field} has {given} passages, passages.jsonl {allowed}; they must agree",
+            given=len(nodes) - len(names),
+            allowed=index.num_passages,
+        ).at(folder)
     qrels = _qrels(folder, index)
     path = folder / "query_emb.f16.npy"
     vectors = read_npy(path, "vectors of the questions", mapped=False)
     if vectors.shape != (len(qrels), index.dim):
-        raise InputError(f"{path} has shape {vectors.shape}; it must be {(len(qrels), index.dim)}, a row per question")
+        raise InputError(
+            "shape",
+            path.name,
+            "{field} has shape {given}; it must be {allowed}, a row for each question",
+            given=vectors.shape,
+            allowed=(len(qrels), index.dim),
+        ).at(folder)
     path = folder / "query_entities.jsonl"
     rows = list(json_objects(path, ("id", "entities")))
     if [row["id"] for _, row in rows] != list(qrels.ids):
-        raise InputError(f"{path} must have a line for each question of queries.jsonl, in its order")
+        raise InputError(
+            "order", path.name, "{field} must have a line for each question of queries.jsonl, in its order"
+        ).at(folder)
     for line, row in rows:
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in row["entities"]):
             raise InputError(
-                f"{path}, line {line} has the entities {row['entities']!r}; they are a list of [name, kind]"
-            )
+                "type", "entities", "{field} is {given!r}; it must be a list of [name, kind]", given=row["entities"]
+            ).at(f"{path}, line {line}")
     return Dataset(index, qrels, vectors, [[name for name, _ in row["entities"]] for _, row in rows])
 
 
@@ -146,7 +165,9 @@ def _metaqa_data(folder: Path, encoder: Encoder) -> Dataset:
     """Read MetaQA's facts about films: passage i states the first facts about entity i."""
     rows = [row for _, row in _table(folder / "kb.tsv", ("head", "relation", "tail"))]
     if not rows:
-        raise InputError(f"{folder / 'kb.tsv'} has no facts; give it a line of head, relation and tail for each")
+        raise InputError(
+            "empty", "kb.tsv", "{field} has no facts; give it a line of head, relation and tail for each"
+        ).at(folder)
     listed = [name for _, (_, name) in _table(folder / "entity2text.txt", ("number", "entity"))]
     names = list(dict.fromkeys([*listed, *(row[end] for row in rows for end in (0, 2))]))
     number = {name: entity for entity, name in enumerate(names)}
@@ -184,13 +205,15 @@ def _metaqa_questions(folder: Path, index: hf.Index, number: dict[str, int]) -> 
         for where, (text, answers) in rows[:MAX_PER_HOPS]:
             unknown = [answer for answer in answers.split("|") if answer not in number]
             if unknown:
-                raise InputError(f"{where} has the answer {unknown[0]!r}, which is not an entity of kb.tsv")
+                raise InputError(
+                    "unknown", "answers", "{field} has {given!r}, which is not an entity of kb.tsv", given=unknown[0]
+                ).at(where)
             gold = sorted({number[answer] for answer in answers.split("|")})
             record = {"id": str(len(records)), "gold": gold, "hops": [[]] * (hops - 1) + [gold]}
             records.append(record | {"question": re.sub(r"[\[\]]", "", text), "answer": answers.split("|")})
             topics.append(re.findall(r"\[(.+)\]", text))
     if not records:
-        raise InputError(f"{folder} has no questions: its files qa_*hop_dev.txt are empty")
+        raise InputError("empty", "qa_*hop_dev.txt", "there are no questions: {field} are empty").at(folder)
     return Dataset(index, Qrels.from_records(records), entities=topics, metrics=ANSWERS)
 
 
@@ -198,11 +221,19 @@ def _qrels(folder: Path, index: hf.Index) -> Qrels:
     path = folder / "queries.jsonl"
     rows = [row for _, row in json_objects(path, ("id", "question", "gold"))]
     if not rows:
-        raise InputError(f"{path} has no questions; give it a line with id, question and gold for each")
+        raise InputError(
+            "empty", path.name, "{field} has no questions; give it a line with id, question and gold for each"
+        ).at(folder)
     qrels = Qrels.from_records(rows)
     absent = [row for gold in qrels.gold for row in gold if row >= index.num_passages]
     if absent:
-        raise InputError(f"{path} has the gold passage {absent[0]}; passages.jsonl has {index.num_passages} lines")
+        raise InputError(
+            "unknown",
+            "gold",
+            "{field} has the passage {given}; passages.jsonl has {allowed} lines",
+            given=absent[0],
+            allowed=index.num_passages,
+        ).at(path)
     return qrels
 
 
@@ -211,6 +242,6 @@ def _table(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, list[str]]
         fields = text.split("\t")
         if len(fields) != len(columns):
             raise InputError(
-                f"{path}, line {line} has {len(fields)} columns; it must have {len(columns)}: {', '.join(columns)}"
-            )
+                "length", None, "there are {given} columns; there must be {allowed}", given=len(fields), allowed=columns
+            ).at(f"{path}, line {line}")
         yield f"{path}, line {line}", fields

@@ -46,10 +46,10 @@ def main() -> None:
     console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
     try:
         if options.questions < 1:
-            raise InputError(f"--questions is {options.questions}; give at least 1")
+            raise InputError("range", "questions", "{field} is {given}; give at least 1", given=options.questions)
         run(console, options.recipe or RECIPES, options.questions, options.data, options.save)
     except HopfuseError as error:
-        sys.exit(f"error: {error}")
+        sys.exit(f"error: {error.sentence('--{}'.format)}")
 
 
 def run(

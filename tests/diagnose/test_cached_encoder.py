@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hopfuse.diagnose import CachedEncoder
 from hopfuse.errors import FormatError
+from refusals import refused
 
 
 class Lengths:
@@ -48,5 +49,5 @@ def test_a_file_of_other_vectors_is_refused(tmp_path):
     CachedEncoder(Lengths(), tmp_path).encode_passages(["a", "b"])
     (path,) = tmp_path.iterdir()
     np.save(path, np.zeros((3, 1), np.float32))
-    with pytest.raises(FormatError, match=r"shape \(3, 1\); delete it"):
+    with refused(FormatError, "damaged"):
         CachedEncoder(Lengths(), tmp_path).encode_passages(["a", "b"])

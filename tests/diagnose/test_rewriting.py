@@ -7,6 +7,7 @@ from hopfuse.diagnose import Rewriting, paraphrase, substitute_aliases
 from hopfuse.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 RULES = ("polite", "what_which", "contraction", "no_question_mark", "first_letter")
 
@@ -78,7 +79,7 @@ def test_a_paraphrase_depends_on_its_question_alone(questions, rules):
 
 @pytest.mark.parametrize("rules", [[], ["shorter"], "polite"])
 def test_unknown_rules_are_refused(rules):
-    with pytest.raises(InputError, match="give one or more of polite, what_which"):
+    with refused(InputError, "choice", "rules"):
         paraphrase(["Who?"], rules=rules)
 
 
@@ -222,7 +223,7 @@ def test_edges_of_one_type_or_without_weights():
 
 @pytest.mark.parametrize("synonyms", [-0.1, float("nan"), float("inf"), True, "0.9", 10**400])
 def test_a_weight_is_a_number(synonyms):
-    with pytest.raises(InputError, match=r"synonyms is .*; it must be the minimum weight of a synonym edge"):
+    with refused(InputError, "range", "synonyms"):
         substitute_aliases(["?"], memory(), synonyms=synonyms)
 
 
@@ -238,7 +239,7 @@ def test_a_weight_may_be_numpys(synonyms):
     "rewrite", [paraphrase, lambda questions, *more: substitute_aliases(questions, index(), *more)]
 )
 def test_questions_are_strings_with_a_row_of_mentions_each(rewrite):
-    with pytest.raises(InputError, match="questions is a string"):
+    with refused(InputError, "type", "questions"):
         rewrite("Who?")
     with pytest.raises(InputError, match=r"questions\[1\] is of type int"):
         rewrite(["Who?", 4])
@@ -255,7 +256,7 @@ def test_a_rewriting_that_is_given():
         "Rewriting(questions=2, changed=1)",
     )
     assert Rewriting(["a"], ["a"], entities=[["x"]], rewritten_entities=[["y"]]).changed.tolist() == [True]
-    with pytest.raises(InputError, match="rewritten has 1 entries for 2 questions"):
+    with refused(InputError, "length", "rewritten"):
         Rewriting(["a", "b"], ["c"])
     with pytest.raises(InputError, match="rules has 1 entries for 2 questions"):
         Rewriting(["a", "b"], ["c", "d"], ["x"])

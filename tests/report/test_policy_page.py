@@ -18,6 +18,7 @@ from hopfuse.extract import Extraction, build_memory
 from hopfuse.report import arrow, policy_page, subgraph, subgraph_plot
 from hopfuse.report.pages import seed_shares
 from hopfuse.report.paths import HIT
+from refusals import refused
 
 SCRIPT = "<script>alert('x')</script>"
 VOID = {"meta", "link", "br"}
@@ -215,7 +216,7 @@ def test_an_empty_drawing_is_a_note() -> None:
 
 
 def test_another_recipes_trace_is_refused() -> None:
-    with pytest.raises(InputError, match="no 'ranked_by'; give a trace of PolicyRAG"):
+    with refused(InputError, "missing", "trace"):
         policy_page({"query": "Who?", "seeds": [], "temperatures": {}})
 
 
@@ -225,7 +226,7 @@ def test_another_recipes_trace_is_refused() -> None:
 )
 def test_a_trace_of_an_older_version_is_refused(trace, hit) -> None:
     older = {**{key: value for key, value in trace["hits"][0].items() if key != "paths"}, **hit}
-    with pytest.raises(InputError, match="made by an older version; search again with trace=True"):
+    with refused(InputError, "version", "trace"):
         policy_page({**trace, "hits": [older]})
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hopfuse._threads import thread_count
 from hopfuse.serve.batcher import STALE, Batcher, BatchTimes
-from hopfuse.serve.errors import RefusalError
+from hopfuse.serve.errors import RefusalError, status_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -179,7 +179,7 @@ def test_one_whose_deadline_passes_in_the_queue_is_never_run():
         assert await fine.future == ("done", "fine")
         with pytest.raises(RefusalError) as refused:
             await late.future
-        assert (refused.value.status, refused.value.code) == (504, "timeout")
+        assert (status_of(refused.value), refused.value.code) == (504, "timeout")
 
     assert all("late" not in payloads for _, payloads in held(test).ran)
 
@@ -191,13 +191,14 @@ def test_a_deadline_that_cannot_be_met_is_refused_at_the_door():
             one.add("waits", size=1)
         with pytest.raises(RefusalError) as refused:
             one.add("hopeless", within=5.0)
-        assert refused.value.status == 429
+        assert status_of(refused.value) == 429
         assert refused.value.retry_after > 1
         with pytest.raises(RefusalError) as passed:
             one.add("passed", within=-1.0)
-        assert passed.value.status == 504
-        with pytest.raises(RefusalError, match=r"about 37[45]"):  # three batches, and a quarter
+        assert status_of(passed.value) == 504
+        with pytest.raises(RefusalError) as hopeful:
             one.add("hopeful", within=32.0)
+        assert round(hopeful.value.values["wait"], -2) in (37400, 37500)  # three batches, and a quarter
         assert one.add("patient", within=60.0).waits
 
     held(test)
@@ -221,7 +222,7 @@ def test_the_queue_is_bounded(options, nbytes):
             one.add("waits", nbytes=nbytes)
         with pytest.raises(RefusalError) as refused:
             one.add("more", nbytes=nbytes)
-        assert (refused.value.status, refused.value.code) == (429, "overloaded")
+        assert (status_of(refused.value), refused.value.code) == (429, "overloaded")
 
     held(test, **options)
 
@@ -229,13 +230,13 @@ def test_the_queue_is_bounded(options, nbytes):
 def test_withdrawn_work_leaves_the_queue():
     async def test(one: Held) -> None:
         gone, stays = one.add("gone", nbytes=7), one.add("stays")
-        one.batcher.withdraw(gone, RefusalError(499, "gone", "gone"))
+        one.batcher.withdraw(gone, RefusalError("gone", None, "gone"))
         assert (one.batcher.requests, one.batcher.nbytes) == (1, 1)
         one.go.set()
         await stays.future
         with pytest.raises(RefusalError):
             await gone.future
-        one.batcher.withdraw(stays, RefusalError(499, "gone", "gone"))
+        one.batcher.withdraw(stays, RefusalError("gone", None, "gone"))
         assert stays.future.result() == ("done", "stays")
 
     assert held(test).ran[1:] == [("g", ["stays"])]
@@ -286,7 +287,7 @@ def test_one_batch_of_a_suspended_machine_does_not_lock_an_idle_server(first):
             batcher.times = BatchTimes(4)
         batcher.times.add(1, 3600.0)
         if first:
-            with pytest.raises(RefusalError, match="timeout_ms leaves") as refused:
+            with pytest.raises(RefusalError) as refused:
                 await ask()
             assert refused.value.retry_after == STALE
             await asyncio.sleep(1.1 * STALE)
@@ -313,10 +314,10 @@ def test_requests_that_wait_at_closing_are_refused():
         if not waits.future.done() or waits.future.exception() is not None:
             with pytest.raises(RefusalError) as refused:
                 await waits.future
-            assert refused.value.status == 503
+            assert status_of(refused.value) == 503
         with pytest.raises(RefusalError) as closed:
             one.add("after")
-        assert closed.value.status == 503
+        assert status_of(closed.value) == 503
 
     asyncio.run(test())
 
@@ -329,7 +330,7 @@ def test_all_that_is_queued_runs_once_in_whole_batches(drawn):
         works = [one.add(at, owner=o, group=g, size=size) for at, (o, g, size, _) in enumerate(drawn)]
         for work, (*_, leaves) in zip(works, drawn, strict=True):
             if leaves:
-                one.batcher.withdraw(work, RefusalError(499, "gone", "gone"))
+                one.batcher.withdraw(work, RefusalError("gone", None, "gone"))
         one.go.set()
         await asyncio.gather(*(work.future for work in works), return_exceptions=True)
         kept = [at for at, (*_, leaves) in enumerate(drawn) if not leaves]

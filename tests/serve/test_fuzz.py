@@ -91,7 +91,7 @@ def test_forged_requests_are_refused_and_nothing_fails(url, wire, count):
         (Answered(504, b"{}"), "answered 504"),
         (Answered(0), "closed without an answer"),
         (Answered(400, b"Traceback"), "the refusal is"),
-        (Answered(400, b'{"error": {"code": "invalid", "message": ""}}'), "the message is"),
+        (Answered(400, b'{"error": {"code": "range", "message": ""}}'), "the message is"),
         (Answered(400, b'{"error": {"message": "<X object at 0x7f>"}}'), "the message is"),
         (Answered(400, b'{"error": {"message": "it is wrong", "field": "k"}}'), "does not name k"),
         (Answered(200, b"{}"), ""),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -13,6 +15,7 @@ from hopfuse.errors import InputError
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import GuidedWalk
 from hopfuse.serve import ServeConfig, new_key
+from refusals import refused as refusal_of
 from serve.served import Letters, configured, load, running
 
 QUESTION = "What is far from Ankara, and from Bergen?"
@@ -46,7 +49,7 @@ def post(url, key, *, queries=(QUESTION,), **more):
 def test_without_a_known_key_nothing_is_answered(keyed, made):
     for key in (None, "x", made["a"][1], made["a"][0][:-1], "a" * 10_000):
         refused = post(keyed, key)
-        assert (refused.status_code, refused.json()["error"]["code"]) == (401, "key")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (401, "unauthorized")
         assert refused.headers["www-authenticate"] == "Bearer"
     basic = httpx.get(f"{keyed}/v1/indexes", headers={"Authorization": f"Basic {made['a'][0]}"})
     assert basic.status_code == 401
@@ -77,7 +80,8 @@ def test_a_key_sees_the_indexes_that_it_names(keyed, made):
     assert post(keyed, key).status_code == 200
     refused = post(keyed, key, index="cities")
     assert refused.status_code == 404
-    assert "there are: other" in refused.json()["error"]["message"]
+    error = refused.json()["error"]
+    assert (error["code"], error["field"], error["values"]["allowed"]) == ("unknown", "index", "other")
 
 
 def test_a_tenant_gets_what_an_index_of_its_own_passages_would_give(keyed, made, path):
@@ -93,16 +97,17 @@ def test_a_tenant_gets_what_an_index_of_its_own_passages_would_give(keyed, made,
 
 def test_a_tenant_learns_nothing_about_the_others(keyed, made):
     key = made["a"][0]
-    messages = set()
+    refusals = set()
     for ids in (["p1"], ["zz"], ["p1", "zz"], ["zz", "p1"], ["p0", "p1"]):
         refused = post(keyed, key, queries=[{"text": QUESTION, "allow": ids}])
         assert refused.status_code == 400
-        messages.add(refused.json()["error"]["message"].replace("p1", "*").replace("zz", "*"))
-    assert len(messages) == 1
+        refusals.add(refused.text.replace("p1", "*").replace("zz", "*"))
+    assert len(refusals) == 1
     listed = httpx.get(f"{keyed}/v1/indexes", headers={"Authorization": f"Bearer {key}"}).json()["indexes"]
     assert [(one["passages"], one["entities"]) for one in listed] == [(6, None)] * 2
     numbers = post(keyed, key, queries=[{"text": QUESTION, "entities": [0]}])
-    assert "give the entity's name" in numbers.json()["error"]["message"]
+    error = numbers.json()["error"]
+    assert (error["code"], error["field"]) == ("unsupported", "queries[0].entities[0]")
     asked = [{"text": "x", "entities": ["Bergen", "Cusco", "Dakar"]}]
     traced = post(keyed, key, queries=asked, trace=True).json()["results"][0]["trace"]
     assert "left_out" not in traced
@@ -138,22 +143,23 @@ def test_every_name_that_is_allowed_makes_a_valid_configuration():
     make = [sys.executable, "-m", "hopfuse", "serve", "key"]
     done = subprocess.run([*make, "a.b"], capture_output=True, text=True)
     assert list(tomllib.loads(done.stdout)["keys"]) == ["a.b"]
-    done = subprocess.run([*make, 'a"b'], capture_output=True, text=True)
+    done = subprocess.run([*make, 'a"b'], capture_output=True, text=True, env=os.environ | {"HOPFUSE_ERRORS": "json"})
     assert (done.returncode, done.stdout) == (2, "")
-    assert "the name of the key is 'a\"b'; a name has 1 to 64 of A-Z" in done.stderr
+    error = json.loads(done.stderr)["error"]
+    assert (error["code"], error["values"]["given"]) == ("syntax", 'a"b')
 
 
 @pytest.mark.parametrize(
-    ("key", "says"),
+    ("key", "code", "field"),
     [
-        ({"sha256": "0"}, "sha256"),
-        ({"sha256": "0" * 64, "rights": ["root"]}, "rights"),
-        ({"sha256": "0" * 64, "indexes": ["nope"]}, "there are: cities"),
-        ({"sha256": "0" * 64, "filter": {"nope": 1}}, "the filter of the key 'team': there is no column 'nope'"),
+        ({"sha256": "0"}, "syntax", "sha256"),
+        ({"sha256": "0" * 64, "rights": ["root"]}, "choice", "rights[0]"),
+        ({"sha256": "0" * 64, "indexes": ["nope"]}, "unknown", "indexes"),
+        ({"sha256": "0" * 64, "filter": {"nope": 1}}, "unknown", "filter.nope"),
     ],
 )
-def test_a_wrong_key_is_refused_before_anything_listens(path, key, says):
+def test_a_wrong_key_is_refused_before_anything_listens(path, key, code, field):
     from hopfuse.serve import Service
 
-    with pytest.raises(InputError, match=says):
+    with refusal_of(InputError, code, f"keys.team.{field}"):
         Service(configured(path, keys={"team": key}), load).open_all()

@@ -16,6 +16,7 @@ from serve.served import configured, load, running, save
 mcp = pytest.importorskip("mcp", reason="the package of the protocol")
 import httpx2  # noqa: E402 - the client that the package is made with
 from mcp.client.streamable_http import streamable_http_client  # noqa: E402
+from refusals import refused as refusal_of  # noqa: E402
 
 QUESTION = "What is far from Ankara, and from Lima?"
 
@@ -51,8 +52,9 @@ def searched(url, key=None, **body):
 
 def refusal(result):
     assert result.is_error
-    assert result.structured_content is None
-    return result.content[0].text
+    error = result.structured_content["error"]
+    assert result.content[0].text == error["message"]
+    return error["code"], error["field"]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -82,22 +84,22 @@ def test_tools_answer_as_http_does(tools_url, mode):
 
 
 def test_refusals_name_the_argument(tools_url):
-    cases = {
-        "k is 11; it must be from 1 to 10": ("search", {"text": QUESTION, "k": 11}),
-        "text is blank": ("search", {"text": " "}),
-        "text has 201 characters": ("search", {"text": "x" * 201}),
-        "allow is invalid": ("search", {"text": QUESTION, "allow": {"nope": 1}}),
-        "unknown field `txt`": ("search", {"text": QUESTION, "txt": 1}),
-        "required field `text`": ("search", {}),
-        "index is 'nope'; there are: cities": ("search", {"text": QUESTION, "index": "nope"}),
-        "id is 'p99', which is not among the 5 hits": ("explain_hit", {"text": QUESTION, "id": "p99"}),
-        "this process only reads index cities": ("add_passage", {"id": "x", "text": "x"}),
-        "there is no tool 'nope'": ("nope", {}),
-    }
-    _, results = calls(f"{tools_url}/mcp", *cases.values())
-    for says, result in zip(cases, results, strict=True):
-        assert says in refusal(result)
-        assert "queries[" not in refusal(result)
+    cases = [
+        (("search", {"text": QUESTION, "k": 11}), ("range", "k")),
+        (("search", {"text": " "}), ("empty", "text")),
+        (("search", {"text": "x" * 201}), ("limit", "text")),
+        (("search", {"text": QUESTION, "allow": {"nope": 1}}), ("unknown", "allow.nope")),
+        (("search", {"text": QUESTION, "txt": 1}), ("unknown", "txt")),
+        (("search", {}), ("missing", "text")),
+        (("search", {"text": QUESTION, "index": "nope"}), ("unknown", "index")),
+        (("explain_hit", {"text": QUESTION, "id": "p99"}), ("unknown", "id")),
+        (("add_passage", {"id": "x", "text": "x"}), ("read_only", "index")),
+        (("nope", {}), ("unknown", "name")),
+    ]
+    _, results = calls(f"{tools_url}/mcp", *(asked for asked, _ in cases))
+    for (_, expected), result in zip(cases, results, strict=True):
+        assert refusal(result) == expected
+        assert "queries[" not in result.content[0].text
     counted = httpx.get(f"{tools_url}/metrics").text
     assert 'hopfuse_requests_total{route="/mcp search",status="400"}' in counted
 
@@ -134,15 +136,16 @@ def test_a_passage_is_added_and_found(writable):
     assert found.structured_content["hits"] == [
         {"id": "new", "score": found.structured_content["hits"][0]["score"], "text": new["text"], **about}
     ]
-    assert "'new'" in refusal(twice)
+    assert refusal(twice) == ("duplicate", "id")
     assert replaced.structured_content == {"seq": 2, "searched": True}
     assert later.structured_content["hits"][0]["text"] == "Zed again."
-    for result, says in zip(wrong, ("tenant", "facts[0]", "facts", "required field `id`"), strict=True):
-        assert says in refusal(result)
-        assert "passages[" not in refusal(result)
+    expected = [("type", "metadata.tenant"), ("length", "facts[0]"), ("missing", "facts"), ("missing", "id")]
+    for result, about_it in zip(wrong, expected, strict=True):
+        assert refusal(result) == about_it
+        assert "passages[" not in result.content[0].text
     assert not listed["add_passage"].annotations.read_only_hint
     listed, (refused,) = calls(url, ("add_passage", {**new, "id": "other"}), key=reader)
-    assert refusal(refused) == "the key r lacks the right write"
+    assert refusal(refused) == ("forbidden", None)
     assert "add_passage" not in listed
 
 
@@ -178,7 +181,7 @@ def test_a_key_has_its_rights_and_sees_its_passages(path):
         assert {hit["metadata"]["tenant"] for hit in expected} == {"a"}
         assert "search" in listed
         listed, (refused,) = calls(f"{url}/mcp", asked, key=made["writer"][0])
-        assert refusal(refused) == "the key writer lacks the right read"
+        assert refusal(refused) == ("forbidden", None)
         assert "search" not in listed
 
 
@@ -206,7 +209,7 @@ def over_stdio(path, *asked, text="", key=""):
 def test_a_process_answers_by_its_input_and_output(path, url):
     _, (found, refused) = over_stdio(path, ("search", {"text": QUESTION, "k": 3}), ("search", {"text": ""}))
     assert found.structured_content["hits"] == searched(url, queries=[QUESTION], k=3)["results"][0]["hits"]
-    assert "text is blank" in refusal(refused)
+    assert refusal(refused) == ("empty", "text")
 
 
 @pytest.mark.full
@@ -220,7 +223,7 @@ def test_a_process_has_the_rights_of_its_key(path):
 def test_a_process_without_a_key_of_the_file_is_refused(path):
     keys = {"a": {"sha256": new_key()[1]}}
     for key in ("", new_key()[0]):
-        with pytest.raises(InputError, match="HOPFUSE_KEY"):
+        with refusal_of(InputError, "unauthorized", "HOPFUSE_KEY"):
             run_stdio(configured(path, keys=keys), load, key)
 
 

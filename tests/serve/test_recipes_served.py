@@ -13,6 +13,7 @@ from hopfuse.cli.run.serve import Readers
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import RECIPES
 from hopfuse.serve import Service
+from refusals import refused
 from serve.served import CITIES, TEXTS, Letters, configured, running
 
 QUESTIONS = [f"What is far from {a}, and near {b}?" for a, b in zip(CITIES, CITIES[3:] + CITIES[:3], strict=True)]
@@ -127,7 +128,8 @@ def test_a_recipe_that_is_made_for_its_first_request_says_so(path):
         late = client.post("/v1/search", json={**body, "timeout_ms": 200})
         encoder.may.set()
         assert late.status_code == 504
-        assert "timeout_ms passed while policy-rag was made" in late.json()["error"]["message"]
+        error = late.json()["error"]
+        assert (error["code"], error["field"], error["values"]["recipe"]) == ("timeout", "timeout_ms", "policy-rag")
         assert client.post("/v1/search", json=body).status_code == 200
     assert len(encoder.read) == 1
 
@@ -146,14 +148,14 @@ def test_recipes_that_are_named_are_made_before_the_server_is_ready(path):
         assert client.post("/v1/search", json=body).status_code == 200
         refused = client.post("/v1/search", json={**body, "recipe": "hybrid-rrf"})
         assert (refused.status_code, refused.json()["error"]["field"]) == (403, "recipe")
-        assert "only guided-walk, policy-rag" in refused.json()["error"]["message"]
+        assert refused.json()["error"]["values"]["allowed"] == "only guided-walk, policy-rag"
         assert client.post("/v1/search", json={**body, "options": {"top_k": 3}}).status_code == 403
         assert len(encoder.read) == 1
 
 
 def test_a_recipe_that_is_named_and_cannot_be_made_is_refused_at_the_start(path):
     config = configured("", indexes={"cities": {"path": path, "recipes": ["nope"]}})
-    with pytest.raises(hf.errors.InputError, match="recipe is 'nope'"):
+    with refused(hf.errors.InputError, "choice", "recipe"):
         Service(config, with_words).open_all()
 
 
@@ -173,7 +175,8 @@ def test_a_graph_without_entities_is_asked_by_text(tmp_path, has_vectors):
         if has_vectors:
             refused = client.post("/v1/search", json={"queries": [query]})
             assert refused.status_code == 400
-            assert "has no encoder for" in refused.json()["error"]["message"]
+            error = refused.json()["error"]
+            assert (error["code"], error["field"]) == ("missing", "queries[0].vector")
             query["vector"] = vectors[3].tolist()
         for allow in (None, {"even": True}):
             found = client.post("/v1/search", json={"queries": [{**query, "allow": allow}], "k": 3}).json()

@@ -109,7 +109,7 @@ def test_a_seq_that_does_not_come_is_504_and_names_its_field(folder):
         refused = search(url, QUESTIONS[0], at_least=1, timeout_ms=50)
         assert refused.status_code == 504
         assert refused.json()["error"]["field"] == "at_least"
-        assert "at_least is 1, and the index is at seq 0" in refused.json()["error"]["message"]
+        assert refused.json()["error"]["values"] == {"given": 1, "seq": 0}
         assert search(url, QUESTIONS[0], at_least=0).status_code == 200
         assert search(url, QUESTIONS[0], at_least=-1).json()["error"]["field"] == "at_least"
 

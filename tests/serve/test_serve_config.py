@@ -1,40 +1,38 @@
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.serve import ServeConfig
+from refusals import refused
 
 ONE = '[indexes.wiki]\npath = "there"\n'
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "code", "field"),
     [
-        ("port = ", "not valid TOML"),
-        ("", "missing required field `indexes`"),
-        ("[indexes]\n", "no index"),
-        (ONE + "paths = 1\n", "wrong at `indexes.wiki`: object contains unknown field `paths`; allowed: path, recipe"),
-        ("port = 70000\n" + ONE, "`port`"),
-        ("port = true\n" + ONE, "`port`"),
-        (ONE + "[limits]\nk = 0\n", "`limits.k`"),
-        (ONE + "[limits]\nbatch = 5000\n", "`limits.batch`"),
-        (ONE + "[limits]\ntimeout_ms = 70000\n", "above max_timeout_ms"),
-        ("prot = 1\n" + ONE, "wrong: object contains unknown field `prot`; allowed: indexes, host, port"),
-        (
-            ONE + "[limits]\nspeed = 1\n",
-            "wrong at `limits`: object contains unknown field `speed`; allowed: body",
-        ),
-        ('[indexes."a b"]\npath = "x"\n', "a name 'a b' in indexes; a name has 1 to 64 of A-Z"),
-        ('host = "0.0.0.0"\n' + ONE, "others can reach"),
+        ("port = ", "syntax", "config"),
+        ("", "missing", "indexes"),
+        ("[indexes]\n", "empty", "indexes"),
+        (ONE + "paths = 1\n", "unknown", "indexes.wiki.paths"),
+        ("port = 70000\n" + ONE, "range", "port"),
+        ("port = true\n" + ONE, "range", "port"),
+        (ONE + "[limits]\nk = 0\n", "range", "limits.k"),
+        (ONE + "[limits]\nbatch = 5000\n", "range", "limits.batch"),
+        (ONE + "[limits]\ntimeout_ms = 70000\n", "range", "limits.timeout_ms"),
+        ("prot = 1\n" + ONE, "unknown", "prot"),
+        (ONE + "[limits]\nspeed = 1\n", "unknown", "limits.speed"),
+        ('[indexes."a b"]\npath = "x"\n', "syntax", "indexes"),
+        ('host = "0.0.0.0"\n' + ONE, "forbidden", "host"),
         (
             ONE + f'[keys.a]\nsha256 = "{"0" * 64}"\n[keys.b]\nsha256 = "{"0" * 64}"\nrights = ["reed"]\n',
-            "wrong at `keys.b.rights[0]`: invalid enum value 'reed'; allowed: read, write, admin",
+            "choice",
+            "keys.b.rights[0]",
         ),
-        (ONE + '[log]\nformat = "xml"\n', "wrong at `log.format`: invalid enum value 'xml'; allowed: plain, json"),
+        (ONE + '[log]\nformat = "xml"\n', "choice", "log.format"),
     ],
 )
-def test_a_wrong_configuration_is_refused_by_key(text, says):
-    with pytest.raises(InputError, match=r"configuration|host") as refused:
+def test_a_wrong_configuration_is_refused_by_key(text, code, field):
+    with refused(InputError, code, field):
         ServeConfig.read(text)
-    assert says in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +51,10 @@ def test_prefixes_of_keys_of_other_filters_do_not_overlap(a, b, allowed):
     if allowed:
         assert read(one="x", other="y").keys["one"].prefix == a
     else:
-        with pytest.raises(InputError, match=r"prefix is .* which begins with"):
+        with pytest.raises(InputError) as caught:
             read(one="x", other="y")
+        assert caught.value.code == "conflict"
+        assert caught.value.field in ("keys.one.prefix", "keys.other.prefix")
 
 
 def test_a_file_is_read_relative_to_its_folder(tmp_path):
@@ -62,15 +62,16 @@ def test_a_file_is_read_relative_to_its_folder(tmp_path):
     config = ServeConfig.load(tmp_path / "serve.toml", {"port": 1234})
     assert config.indexes["wiki"].path == str(tmp_path / "there")
     assert config.port == 1234
-    with pytest.raises(InputError, match=r"the configuration: there is no file .*none\.toml"):
+    with refused(InputError, "missing", "config"):
         ServeConfig.load(tmp_path / "none.toml")
     (tmp_path / "serve.toml").write_text("port = 0")
-    with pytest.raises(InputError, match=r"serve\.toml: the configuration is wrong"):
+    with refused(InputError, "missing", "indexes") as caught:
         ServeConfig.load(tmp_path / "serve.toml")
+    assert caught.value.places == (str(tmp_path / "serve.toml"),)
 
 
 def test_a_public_host_without_keys_is_to_be_said_twice():
     config = ServeConfig.read('host = "0.0.0.0"\npublic = true\n' + ONE)
     config.check_public(True)
-    with pytest.raises(InputError, match="--public"):
+    with refused(InputError, "forbidden", "host"):
         config.check_public(False)

@@ -238,7 +238,10 @@ def test_the_command_serves_until_it_is_told_to_stop(path, tmp_path):
             body = {"queries": [{"text": "What of Lima?", "vector": vector}], "k": 3}
             assert httpx.post(f"{url}/v1/search", json=body).json()["results"][0]["hits"]
             refused = httpx.post(f"{url}/v1/search", json={"queries": ["What of Lima?"]}).json()["error"]
-            assert "no encoder" in refused["message"]  # "letters" is known to the tests alone
+            assert (refused["code"], refused["field"]) == (
+                "missing",
+                "queries[0].vector",
+            )  # only the tests know "letters"
             assert httpx.post(f"{url}/v1/search", json=body | {"k": 13}).status_code == 400
         finally:
             process.send_signal(signal.SIGTERM)
@@ -248,14 +251,16 @@ def test_the_command_serves_until_it_is_told_to_stop(path, tmp_path):
 
 
 def test_an_invalid_server_setting_is_one_line_and_nothing_listens(path, tmp_path):
-    for args, says in (
-        ((tmp_path / "none",), "is not a directory"),
-        ((), "nothing to serve"),
-        ((path, "--encoder", "nope"), "--encoder is 'nope'"),
-        ((path, path), "two indexes are called"),
-        ((path, "--host", "0.0.0.0"), "others can reach"),
+    for args, code, field in (
+        ((tmp_path / "none",), "missing", "directory"),
+        ((), "missing", "indexes"),
+        ((path, "--encoder", "nope"), "choice", "encoder"),
+        ((path, path), "duplicate", "indexes"),
+        ((path, "--host", "0.0.0.0"), "forbidden", "host"),
     ):
         command = [sys.executable, "-m", "hopfuse", "serve", *map(str, args), "--port", "0"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        given = os.environ | {"HOPFUSE_ERRORS": "json"}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=given)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-        assert says in done.stderr
+        error = json.loads(done.stderr)["error"]
+        assert (error["code"], error["field"]) == (code, field)

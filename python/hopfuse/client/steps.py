@@ -132,9 +132,8 @@ class Requests:
                     "POST", "/v1/search", timeout, lambda limit: as_stream(table, {**stated, **limit}), ARROW
                 )
             except InputError as error:
-                if error.code != "unsupported" or error.field is not None:
+                if error.code != "unsupported":
                     raise
-                # the server has no pyarrow
             else:
                 found = read_stream(content)
                 return found
@@ -224,10 +223,10 @@ class Requests:
         try:
             error = error_of(json.loads(content)["error"])
         except (ValueError, KeyError, TypeError, AttributeError):
-            said = content[:200].decode("utf-8", "replace")
-            return EndpointError(
-                "reply", None, "{url} answered {status}: {said}", url=self.url, status=status, said=said
-            )
+            values = {"url": self.url, "status": status, "answer": content[:200].decode("utf-8", "replace")}
+            if status == 415:
+                return InputError("unsupported", None, "{url} does not take {kind}: {answer}", kind=ARROW, **values)
+            return EndpointError("reply", None, "{url} answered {status}: {answer}", **values)
         return error if isinstance(error, InputError) else error.at(f"{self.url} answered {status}")
 
 

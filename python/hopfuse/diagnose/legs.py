@@ -45,7 +45,7 @@ def overlap(a: Hits, b: Hits, k: int) -> Values:
     >>> overlap(hf.Hits([[1, 2, 3]], [[3.0, 2.0, 1.0]]), hf.Hits([[3, 1, 9]], [[3.0, 2.0, 1.0]]), 2)
     array([0.33333333])
     """
-    check_length(len(b), "b", len(a), "row of a")
+    check_length(len(b), "b", len(a), "row")
     _check_size("k", k, [a, b])
     values = np.full(len(a), np.nan)
     for row in range(len(a)):
@@ -187,7 +187,7 @@ def rank_biased_overlap(a: Hits, b: Hits, *, p: float = 0.9) -> Values:
     >>> rank_biased_overlap(a, b, p=0.5)
     array([0.5])
     """
-    check_length(len(b), "b", len(a), "row of a")
+    check_length(len(b), "b", len(a), "row")
     check_persistence(p)
     rows = ([[passage for passage, _ in hits.row(row)] for hits in (a, b)] for row in range(len(a)))
     return np.fromiter((_extrapolated(lists, p) for lists in rows), np.float64, len(a))

@@ -118,6 +118,8 @@ def _table(body: bytes, most: int) -> Any:
         _check_messages(pa, body, most)
         table = pa.ipc.open_stream(body).read_all()
         table.validate(full=True)
+    except InputError:  # a ValueError, too
+        raise
     except (pa.ArrowException, OSError, ValueError, struct.error) as error:
         raise InputError("syntax", None, "the body is not an Arrow IPC stream: {reason}", reason=_line(error)) from None
     unknown = set(table.schema.names) - set(COLUMNS)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from .._validation import check_names
+from .._validation import check_names, check_whole
 from ..errors import InputError
 from ..io.files import read_text
 from .errors import invalid_value
@@ -87,9 +87,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     drain_seconds: Seconds = 10.0
     connections: Count = 1024
 
-    def __post_init__(self) -> None:
-        if self.timeout_ms > self.max_timeout_ms:
-            raise ValueError(f"timeout_ms is {self.timeout_ms}, above max_timeout_ms, {self.max_timeout_ms}")
+    def check(self) -> None:
+        """Refuse limits that do not fit together."""
+        check_whole(self.timeout_ms, "limits.timeout_ms", self.max_timeout_ms)
 
 
 class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -328,6 +328,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 "indexes",
                 "{field} has no index; add [indexes.NAME] with path, the directory of an index",
             )
+        self.limits.check()
         if self.is_open and not self.public:
             raise InputError(
                 "forbidden",

@@ -106,14 +106,23 @@ def check_most(number: int, field: str, most: int, noun: str = "entry") -> None:
         )
 
 
+def in_row(error: HopfuseError) -> HopfuseError:
+    """Return an error at a row of the request, such as ``passages[2]``, with the row in the field's path."""
+    if not error.places or re.fullmatch(r"\w+\[\d+\]", error.places[0]) is None:
+        return error
+    moved = in_request(error, error.places[0])
+    moved.places = error.places[1:]
+    return moved
+
+
 # ---- Errors of msgspec -----------------------------------------------------------------------------------------------
 
-#: The code of a body that msgspec refuses, by what its message says.
+#: The code of a value that msgspec refuses, by the beginning of its message; that of others is "type".
 _CODES = {
-    r"object contains unknown field `(?P<name>.*)`": "unknown",
-    r"object missing required field `(?P<name>.*)`": "missing",
     r"invalid enum value": "choice",
-    r"expected `(int|float)": "range",
+    r"expected `(int|float)( \| null)?`": "range",
+    r"expected `\w+` of length >= 1": "empty",
+    r"expected `\w+` of length": "length",
     r"expected `str` matching regex": "syntax",
 }
 
@@ -129,28 +138,26 @@ def invalid_value(error: msgspec.ValidationError, body: type | None, path: str) 
     path : str
         The value's path, such as ``keys.team.rights[0]``; empty for the body itself.
     """
-    text = str(error).partition(" - at `$")[0]
-    problem = f"{text[:1].lower()}{text[1:]}"
-    code, found = next(
-        ((code, found) for pattern, code in _CODES.items() if (found := re.match(pattern, problem))), ("type", None)
-    )
-    allowed: tuple[str, ...] = ()
-    if code == "unknown":
-        allowed = getattr(body, "__struct_fields__", ())
-    elif code == "choice":
-        name = path.rpartition(".")[2].partition("[")[0]
-        allowed = _literals(get_type_hints(body).get(name))
-    name = (found.groupdict().get("name") if found is not None else None) or ""
-    field = ".".join(filter(None, (path, name)))
-    shown = ", ".join(allowed)
-    if not field:
+    problem = str(error).partition(" - at `$")[0]
+    problem = f"{problem[:1].lower()}{problem[1:]}"
+    named = re.fullmatch(r"object (contains unknown|missing required) field `(.*)`", problem)
+    if named is not None:
+        field = ".".join(filter(None, (path, named[2])))
+        if named[1] == "missing required":
+            return InputError("missing", field, "{field} is missing; give it")
+        fields: tuple[str, ...] = getattr(body, "__struct_fields__", ())
+        return InputError("unknown", field, "{field} does not exist; allowed: {allowed}", allowed=", ".join(fields))
+    if not path:
         return InputError("type", None, "the body is invalid: {problem}", problem=problem)
+    code = next((code for pattern, code in _CODES.items() if re.match(pattern, problem)), "type")
+    name = path.rpartition(".")[2].partition("[")[0]
+    shown = ", ".join(_literals(get_type_hints(body).get(name)) if code == "choice" else ())
     said = InputError(
         "type",
-        field,
+        path,
         "{field} is invalid: {problem}{choices}",
         problem=problem,
-        choices=shown and f"; allowed: {shown}",
+        choices=f"; allowed: {shown}" if shown else "",
     )
     said.code = code
     return said

@@ -208,7 +208,9 @@ def _texts(one: TensorIn, data: Any) -> list[str]:
     else:
         nested = data or []
         texts = [text for row in nested for text in (row if isinstance(row, list) else [row])]
-    if len(texts) != one.shape[0] or not all(isinstance(text, str) for text in texts):
+    if not all(isinstance(text, str) for text in texts):
+        raise InputError("type", "inputs.texts.data", "{field} is not a list of strings")
+    if len(texts) != one.shape[0]:
         raise _wrong_size(one, f"{len(texts)} entries", one.shape[0])
     return texts
 

@@ -394,6 +394,8 @@ class Service:
 #: Arguments of a recipe's search with an entry for each query, and the fields of a query.
 _OF_QUERY = re.compile(r"(queries|texts|vectors|entities|allow)\[(\d+)\]")
 _FIELDS = {"queries": "text", "texts": "text", "vectors": "vector"}
+#: Codes of errors about vectors, which the operations call queries.
+_OF_VECTORS = ("dtype", "finite", "shape", "zero")
 
 
 async def _outcome(work: Work, places: Sequence[int]) -> Any:
@@ -404,5 +406,6 @@ async def _outcome(work: Work, places: Sequence[int]) -> Any:
         found = _OF_QUERY.match(error.field or "")
         if found is None:
             raise
-        query = f"queries[{places[int(found[2])]}].{_FIELDS.get(found[1], found[1])}"
+        name = "vectors" if error.code in _OF_VECTORS else found[1]
+        query = f"queries[{places[int(found[2])]}].{_FIELDS.get(name, name)}"
         raise error.at(field=query + str(error.field)[found.end() :]) from None

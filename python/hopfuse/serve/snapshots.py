@@ -219,7 +219,7 @@ class Snapshot:
                 return np.unique([self._row_seen(id, seen) for id in allow]).astype(np.int64)
             return np.unique(self.index.rows_of(allow)) if len(allow) else np.zeros(0, np.int64)
         except InputError as error:
-            raise in_request(error, field) from None
+            raise (in_request(error, field) if isinstance(allow, Mapping) else error.at(field=field)) from None
 
     def _rows_of_key(self, principal: Principal, seen: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return a key's rows as the same object each time, so that a batch of one key has one filter."""
@@ -229,8 +229,11 @@ class Snapshot:
 
     def _row_seen(self, id: Any, seen: NDArray[np.bool_]) -> int:
         """Return a passage's row; one that the key does not see is refused like one that does not exist."""
-        row = self.index.row_of(id)
-        if not seen[row]:
+        try:
+            row = self.index.row_of(id)
+        except InputError:
+            row = -1
+        if row < 0 or not seen[row]:
             raise InputError("unknown", None, "there is no passage with the id {given!r}", given=id)
         return row
 

@@ -117,7 +117,7 @@ class Tool:
             answer = await self.run(service, arguments, principal)
         except HopfuseError as error:
             service.metrics.answered(route, status_of(error), error.code)
-            raise error.at(field=ROW.sub("", error.field or "") or "text") from None
+            raise error.at(field=None if error.field is None else ROW.sub("", error.field) or "text") from None
         service.metrics.answered(route, 200)
         service.metrics.stages["total"].observe(time.perf_counter() - began)
         return answer

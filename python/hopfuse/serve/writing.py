@@ -26,7 +26,7 @@ from ..index.change import Change
 from ..index.contents import text_to_index
 from ..index.generations import generation_name, log_path
 from .config import ServeConfig
-from .errors import RefusalError, check_most
+from .errors import RefusalError, check_most, in_row
 from .keys import Principal
 from .metrics import Metrics
 from .schema import EdgeIn, EntityIn, PassageIn, PassagesRequest
@@ -126,6 +126,8 @@ class Writer:
         try:
             with self._live.change(only=principal.where) as change:
                 fill(change)
+        except InputError as error:
+            raise in_row(error) from None
         except OSError as error:
             log.exception("a change of index %s was not written", self.name)
             raise RefusalError(
