@@ -127,7 +127,7 @@ def _graph_data(folder: Path, encoder: Encoder) -> Dataset:
         ).at(folder)
     qrels = _qrels(folder, index)
     path = folder / "query_emb.f16.npy"
-    vectors = read_npy(path, "vectors of the questions", mapped=False)
+    vectors = read_npy(path, path.name, mapped=False)
     if vectors.shape != (len(qrels), index.dim):
         raise InputError(
             "shape",

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from hopfuse.diagnose import CachedEncoder
 from hopfuse.errors import FormatError
 from refusals import refused

@@ -237,9 +237,9 @@ METAQA = {
     ),
 }
 GRAPH = {
-    "an edge to no node": (text("graph/edges.tsv", "0\tzero\tcontext\t1\n"), ("X1", None, "edges.tsv, line 1")),
-    "an edge short of a column": (text("graph/edges.tsv", "0\n"), ("X2", None, "edges.tsv, line 1")),
-    "a fact of no passage": (text("graph/facts.tsv", "8\tis\t9\t99\n"), ("X3", None, "facts.tsv, line 1")),
+    "an edge to no node": (text("graph/edges.tsv", "0\tzero\tcontext\t1\n"), ("type", "dst", "edges.tsv, line 1")),
+    "an edge short of a column": (text("graph/edges.tsv", "0\n"), ("syntax", None, "edges.tsv, line 1")),
+    "a fact of no passage": (text("graph/facts.tsv", "8\tis\t9\t99\n"), ("range", "passage", "facts.tsv, line 1")),
     "a passage less": (rows("passages.jsonl", lambda all: all[:-1]), ("length", "vectors", "")),
     "a node short of a column": (text("graph/nodes.tsv", "0\tentity\n"), ("length", None, "nodes.tsv, line 1")),
     "a name for a line less": (
@@ -255,7 +255,7 @@ GRAPH = {
         ("syntax", None, "query_entities.jsonl, line 1"),
     ),
     "shorter vectors": (vectors(lambda all: all[:, :4]), ("shape", "query_emb.f16.npy", "")),
-    "no vectors": (text("query_emb.f16.npy", "none"), ("syntax", "X4", "")),
+    "no vectors": (text("query_emb.f16.npy", "none"), ("syntax", "query_emb.f16.npy", "")),
 }
 PASSAGES = {
     "a gold passage that is not there": (
@@ -265,7 +265,7 @@ PASSAGES = {
     "no questions": (text("queries.jsonl", ""), ("empty", "queries.jsonl", "")),
     "a question without a text": (
         rows("queries.jsonl", lambda all: [{key: row[key] for key in ("id", "gold")} for row in all]),
-        ("X5", None, "queries.jsonl, line 1"),
+        ("missing", None, "queries.jsonl, line 1"),
     ),
 }
 FAULTS = {"metaqa": METAQA, "graph": GRAPH | PASSAGES, "openie": PASSAGES}

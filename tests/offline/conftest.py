@@ -25,7 +25,7 @@ def planned(queries, tmp_path):
         folder = Folder(Path(tmp_path, name))
         plan = Plan(
             str(queries),
-            fingerprints({"--queries": queries}),
+            fingerprints({"queries": queries}),
             {"directory": "nowhere"},
             scoring,
             output,

@@ -33,23 +33,23 @@ def test_a_plan_is_read_as_it_was_written(planned) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "code"),
     [
-        (lambda text: text.replace(b'"rows": 95', b'"rows": 94'), "does not match its digest"),
-        (lambda text: text[: len(text) // 2], "is damaged"),
-        (lambda text: b"[]", "is damaged"),
-        (lambda text: b"{}", "is damaged"),
-        (lambda text: text.replace(b'"format": 1', b'"format": 2'), "reads format 1"),
+        (lambda text: text.replace(b'"rows": 95', b'"rows": 94'), "damaged"),
+        (lambda text: text[: len(text) // 2], "damaged"),
+        (lambda text: b"[]", "damaged"),
+        (lambda text: b"{}", "damaged"),
+        (lambda text: text.replace(b'"format": 1', b'"format": 2'), "version"),
     ],
 )
-def test_an_edited_plan_is_refused(planned, edit, said) -> None:
-    with pytest.raises(FormatError, match=said):
+def test_an_edited_plan_is_refused(planned, edit, code) -> None:
+    with refused(FormatError, code):
         Plan.from_json(edit(planned().plan.to_json()), "plan.json")
 
 
 def test_another_version_is_refused(planned) -> None:
     plan = replace(planned().plan, versions={"hopfuse": "0.0.1"})
-    with refused(InputError, "version"):
+    with refused(InputError, "version", package="hopfuse", allowed="0.0.1"):
         plan.check_versions()
 
 

@@ -72,14 +72,14 @@ def test_a_part_that_kills_every_worker_is_given_up(planned, tmp_path) -> None:
     deaths = tmp_path / "deaths"
     deaths.mkdir()
     folder = planned("dying", part_rows=40, folder=str(deaths), times=99, row=80)
-    with refused(HopfuseError, "failed", "workers"):
+    with refused(HopfuseError, "failed", "workers", deaths=5, where="at part 2", exitcode=-9):
         run(folder.path, open_dying, workers=2)
     assert folder.missing() == [2]
     assert not list((folder.path / "drafts").iterdir())
 
 
 def test_what_a_worker_refuses_is_said_here(planned) -> None:
-    with pytest.raises(InputError, match="query 'q1' is refused"):
+    with refused(InputError, "unknown", "text", given="q1"):
         run(planned("refused").path, open_refusing, workers=2)
     with pytest.raises(RuntimeError, match=r"a worker failed:(.|\n)*ZeroDivisionError: a bug"):
         run(planned("broken").path, open_broken, workers=2)
@@ -282,8 +282,9 @@ def test_a_disk_that_is_really_full(whole, planned, tmp_path) -> None:
 
 def test_ids_that_repeat_are_named(tmp_path) -> None:
     path = write_jsonl(tmp_path / "q.jsonl", [{"id": "a"}, {"id": "b"}, {"text": "its id is 2"}, {"id": 2}])
-    with refused(InputError, "duplicate", "id"):
+    with refused(InputError, "duplicate", "id", given="2", other=f"{path}, line 3") as caught:
         check_rows(path, lambda query, where: None)
+    assert caught.value.places == (f"{path}, line 4",)
 
 
 def test_inputs_that_changed_are_refused(planned, queries, tmp_path) -> None:
@@ -291,7 +292,7 @@ def test_inputs_that_changed_are_refused(planned, queries, tmp_path) -> None:
     before = queries.read_bytes()
     try:
         queries.write_bytes(before.replace(b"xx", b"yy"))
-        with refused(InputError, "changed", "--queries"):
+        with refused(InputError, "changed", "queries"):
             run(folder.path, open_hash)
     finally:
         queries.write_bytes(before)
@@ -349,16 +350,16 @@ def test_verify_notices_damage_in_any_part(whole) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "code", "field", "value"),
     [
-        ({"shard": (0, 2)}, "shard is 0/2; allowed: 1/2 .. 2/2"),
-        ({"shard": (3, 2)}, "shard is 3/2"),
-        ({"workers": 0}, "workers is 0"),
-        ({"workers": 2, "threads": 2}, "threads is given with several workers"),
+        ({"shard": (0, 2)}, "range", "shard", "0/2"),
+        ({"shard": (3, 2)}, "range", "shard", "3/2"),
+        ({"workers": 0}, "range", "workers", 0),
+        ({"workers": 2, "threads": 2}, "conflict", "threads", None),
     ],
 )
-def test_options_that_make_no_sense(planned, given, said) -> None:
+def test_options_that_make_no_sense(planned, given, code, field, value) -> None:
     folder = planned()
-    with pytest.raises(InputError, match=said):
+    with refused(InputError, code, field, given=value):
         run(folder.path, open_slow, **given)
     assert not parts_of(folder)

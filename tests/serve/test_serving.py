@@ -238,10 +238,8 @@ def test_the_command_serves_until_it_is_told_to_stop(path, tmp_path):
             body = {"queries": [{"text": "What of Lima?", "vector": vector}], "k": 3}
             assert httpx.post(f"{url}/v1/search", json=body).json()["results"][0]["hits"]
             refused = httpx.post(f"{url}/v1/search", json={"queries": ["What of Lima?"]}).json()["error"]
-            assert (refused["code"], refused["field"]) == (
-                "missing",
-                "queries[0].vector",
-            )  # only the tests know "letters"
+            # Only the tests know the encoder "letters".
+            assert (refused["code"], refused["field"]) == ("missing", "queries[0].vector")
             assert httpx.post(f"{url}/v1/search", json=body | {"k": 13}).status_code == 400
         finally:
             process.send_signal(signal.SIGTERM)

@@ -107,12 +107,12 @@ class Workers:
             raise HopfuseError(
                 "failed",
                 "workers",
-                "{deaths} workers died {where}, the last with exit code {code} (-9: killed, often for lack of memory): "
-                "give fewer {field} or a smaller {@chunk}, and run again; the finished parts stay. A script that "
-                'starts workers needs `if __name__ == "__main__":`',
+                "{deaths} workers died {where}, the last with exit code {exitcode} (-9: killed, often for lack of "
+                "memory): give fewer {field} or a smaller {@chunk}, and run again; the finished parts stay. A script "
+                'that starts workers needs `if __name__ == "__main__":`',
                 deaths=MOST_DEATHS,
                 where=where,
-                code=worker.process.exitcode,
+                exitcode=worker.process.exitcode,
             )
 
     def _started(self) -> _Worker:

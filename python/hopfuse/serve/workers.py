@@ -160,7 +160,10 @@ class _Parent:
             dead = [one for one in workers if not one.process.is_alive()]
             if dead and not any(one.ready for one in workers) and not self._signals:
                 raise dead[0].fault or HopfuseError(
-                    "failed", None, "a worker ended at its start with exit code {code}", code=dead[0].process.exitcode
+                    "failed",
+                    None,
+                    "a worker ended at its start with exit code {exitcode}",
+                    exitcode=dead[0].process.exitcode,
                 )
             for one in dead:
                 workers[workers.index(one)] = self._replaced(one)
