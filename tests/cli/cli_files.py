@@ -84,7 +84,8 @@ class About:
 
 def about(code, field=None, *, place="", **values):
     """Return what a test expects of a :class:`Refusal`."""
-    return About(code, field, place, values)
+    shown = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+    return About(code, field, place, shown)
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,7 +115,7 @@ def test_a_damaged_index_is_one_line(files, tmp_path):
     data.write_bytes(raw)
     damaged = refused("info", tmp_path / "index", "--verify")
     assert damaged == about("damaged")
-    assert any(str(data) in str(one) for one in (*damaged.places, *damaged.values.values()))
+    assert any(f"{data}" in f"{one}" for one in (*damaged.places, *damaged.values.values()))
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_cheap_checks_come_before_the_first_request(passages, tmp_path):
             ((out, "--vectors", vectors), about("syntax", "vectors")),
             ((out, "--vectors", few), about("length", "vectors", given=3)),
             ((out, "--storage", "int8"), about("unused", "storage")),
-            ((file / "index",), about("exists", "out", file=str(file))),
+            ((file / "index",), about("exists", "out", file=file)),
             ((Path("/proc/index"),), about("failed", "out", folder="/proc")),
         ]:
             assert said_error(run(*args, *wrong, env=AS_DATA)) == message

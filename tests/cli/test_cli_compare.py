@@ -237,7 +237,7 @@ def test_no_part_of_a_beir_folder_is_replaced(work, tmp_path, refused_here, part
     read = tmp_path / "beir" / part
     read.write_text("kept", encoding="utf-8")
     message = refused_here(*command(folder, "--qrels", tmp_path / "beir", "--out", read, "--overwrite"))
-    assert message == about("conflict", "out", other=f"qrels ({part})", file=str(read))
+    assert message == about("conflict", "out", other=f"qrels ({part})", file=read)
     assert read.read_text(encoding="utf-8") == "kept"
 
 

@@ -220,7 +220,7 @@ def test_the_report_never_replaces_what_is_read_or_itself(refused_here, judged, 
     args = (*arguments(judged), "--metric", "mrr", "--passages", titles, "--overwrite")
     same = (tmp_path / "r", judged / ".." / judged.name / "dense.jsonl", tmp_path / "link.run")
     for changes, message in (
-        (("--out", same[0], "--html", same[0]), about("conflict", "html", other="out", file=str(same[0]))),
+        (("--out", same[0], "--html", same[0]), about("conflict", "html", other="out", file=same[0])),
         (("--out", judged / "queries.jsonl"), about("conflict", "out", other="qrels")),
         (("--html", same[1]), about("conflict", "html", other="run dense")),
         (("--html", same[2]), about("conflict", "html", other="run graph")),

@@ -234,7 +234,7 @@ def test_an_input_file_is_not_overwritten(memory, refused_here, tmp_path):
     for name, path in copies.items():
         other = "option importance" if name == "importance" else name
         refusal = refused_here(*asked, *more.get(name, ()), "--out", path, "--overwrite")
-        assert refusal == about("conflict", "out", other=other, file=str(path))
+        assert refusal == about("conflict", "out", other=other, file=path)
     assert {path: path.read_bytes() for path in before} == before
     assert sorted(tmp_path.iterdir()) == sorted(before), "no parts were begun"
 

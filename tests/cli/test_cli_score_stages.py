@@ -234,7 +234,7 @@ def test_a_plan_for_another_index_is_refused(files, output_of, refused_here, tmp
     parts = sorted((tmp_path / "run" / "parts").iterdir())
     output_of(*build_args(files), "--aliases", files / "aliases.jsonl", "--out", tmp_path / "index", "--overwrite")
     line = refused_here("score", "run", tmp_path / "run")
-    assert line == about("changed", "index", path=str(tmp_path / "index"))
+    assert line == about("changed", "index", path=tmp_path / "index")
     assert line.values["was"].startswith("generation 1,")
     assert line.values["now"].startswith("generation 2,")
     assert sorted((tmp_path / "run" / "parts").iterdir()) == parts

@@ -66,7 +66,7 @@ def test_a_trace_does_not_replace_what_is_read(refused_here, explaining, memory,
     ):
         before = path.read_bytes()
         refusal = refused_here(*args, "--out", path, "--overwrite")
-        assert refusal == about("conflict", "out", other=other, file=str(path))
+        assert refusal == about("conflict", "out", other=other, file=path)
         assert path.read_bytes() == before
 
 

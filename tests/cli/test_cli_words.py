@@ -10,6 +10,7 @@ from cli.cli_files import about, read_jsonl, write_jsonl
 from cli.recipe_files import by_hand, rows_of, scoring
 from hopfuse.errors import MissingExtraError
 from hopfuse.lexical import BM25, FTS5, words_of
+from refusals import refused as raises_refusal
 
 for package in ("bm25s", "Stemmer"):
     pytest.importorskip(package, reason=f"{package} is not installed: pip install 'hopfuse[lexical]'")
@@ -47,7 +48,7 @@ def test_an_index_without_words_has_them_counted(plain) -> None:
 def test_without_its_packages_sqlite_counts(plain, monkeypatch, package) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     assert same(words_of(plain), FTS5.build(TEXTS))
-    with pytest.raises(MissingExtraError, match="lexical"):
+    with raises_refusal(MissingExtraError, "missing_extra", extra="lexical"):
         words_of(plain, "bm25")
 
 

@@ -141,7 +141,7 @@ def test_a_saved_atlas_can_be_served(folders, tmp_path, capsys, monkeypatch):
     )
     run.main()
     command = re.search(r"(hopfuse serve .*\S) +#", capsys.readouterr().out)[1]
-    assert shlex.split(command) == ["hopfuse", "serve", str(kept)]
+    assert shlex.split(command) == ["hopfuse", "serve", f"{kept}"]
     assert hf.Index.open(kept).num_passages == len(FACTS)
 
 
