@@ -292,7 +292,7 @@ def test_queries_are_read_one_at_a_time(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("[1]", about("type", given="list")),
+        ("[1]", about("type", "queries", given="list")),
         ('{"id": 1.5}', about("type", "id", given=1.5)),
         ('{"id": true}', about("type", "id", given=True)),
         ('{"text": 3}', about("type", "text", given=3)),

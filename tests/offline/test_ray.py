@@ -18,6 +18,7 @@ from hopfuse.offline import make_plan, merge, open_index, run
 from hopfuse.offline import ray as by_ray
 from hopfuse.offline.actors import copied
 from hopfuse.offline.cluster import connected, cpus_of_actor
+from hopfuse.offline.workers import as_row, of_row
 from offline.conftest import ROWS
 from offline.ray_space import Space, missing, until
 from offline.scorers import HashScorer, open_hash
@@ -52,22 +53,38 @@ def test_actors_leave_a_cpu_free(nodes, actors, gpus, expected) -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "actors", "gpus", "said"),
+    ("nodes", "actors", "gpus", "room"),
     [
-        (
-            [{"CPU": 2.0}],
-            3,
-            0,
-            "3 actors of a kernel thread each, and the Ray cluster has 2 CPUs on 1 nodes: room for 2",
-        ),
-        ([{"CPU": 4.0, "GPU": 1.0}], 2, 1, "has 4 CPUs and 1 GPUs on 1 nodes: room for 1; give fewer workers"),
-        ([{"CPU": 4.0, "GPU": 1.0}, {"CPU": 4.0, "GPU": 1.0}], 1, 2, "and 2 GPUs on 2 nodes: room for 0"),
-        ([{"CPU": 4.0}], 1, 1, "room for 0"),
+        ([{"CPU": 2.0}], 3, 0, 2),
+        ([{"CPU": 4.0, "GPU": 1.0}], 2, 1, 1),
+        ([{"CPU": 4.0, "GPU": 1.0}, {"CPU": 4.0, "GPU": 1.0}], 1, 2, 0),
+        ([{"CPU": 4.0}], 1, 1, 0),
     ],
 )
-def test_actors_without_room_are_refused(nodes, actors, gpus, said) -> None:
-    with refused(InputError, "range", "actors"):
+def test_actors_without_room_are_refused(nodes, actors, gpus, room) -> None:
+    with refused(InputError, "range", "actors", given=actors, allowed=room, nodes=len(nodes)):
         cpus_of_actor(nodes, actors, gpus)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputError("range", "k", "{field} is {given}; it must be at least 0", given=-1).at("q.jsonl, line 3"),
+        MissingExtraError("pyarrow", "arrow", "a part"),
+        OSError(28, "No space left on device"),
+        ZeroDivisionError("a bug"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_is_sent_as_a_row(error) -> None:
+    found = of_row(as_row(error))
+    if isinstance(error, ZeroDivisionError):
+        assert isinstance(found, RuntimeError)
+        assert "ZeroDivisionError: a bug" in f"{found}"
+    else:
+        assert isinstance(found, type(error))
+        assert f"{found}" == f"{error}"
+        assert [getattr(one, "code", None) for one in (found, error)] == [getattr(error, "code", None)] * 2
 
 
 @pytest.fixture

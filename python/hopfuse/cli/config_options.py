@@ -100,7 +100,8 @@ def _unread(config: Any, given: Sequence[str]) -> dict[str, str]:
     return {name: unread[name] for name, _ in assigned(given) if name in unread}
 
 
-def _with_options(config: Any, given: Sequence[str], recipe: str) -> Any:
+def _with_options(config: Any, given: Sequence[str], recipe: str, path: str = "") -> Any:
+    """Return a config with the fields given; ``path`` is before their names in errors."""
     kinds = _types(config)
     values: dict[str, Any] = {}
     parts: dict[str, dict[str, str]] = {}
@@ -109,13 +110,13 @@ def _with_options(config: Any, given: Sequence[str], recipe: str) -> Any:
         if whole not in kinds or (bool(dot) and not _has_keys(kinds[whole])) or (not dot and _only_keys(kinds[whole])):
             raise InputError(
                 "unknown",
-                name,
+                f"{path}{name}",
                 "{field}: {recipe} has no such option; allowed: {allowed}",
                 recipe=recipe,
                 allowed=", ".join(_names(kinds)),
             )
         if name in values or key in parts.get(whole, {}):
-            raise InputError("duplicate", name, "{field} is given twice; give one value")
+            raise InputError("duplicate", f"{path}{name}", "{field} is given twice; give one value")
         if dot:
             parts.setdefault(whole, {})[key] = text
         else:
@@ -185,10 +186,7 @@ def _joined(name: str, keys: Mapping[str, str], kind: Any, value: Any) -> Any:
     """Return the value of an option that is given by keys: a nested config, a mapping, or a fusion method."""
     for member in _members(kind):
         if is_dataclass(value) and is_dataclass(member) and not _is_method(member):
-            try:
-                return read_config(value, [f"{key}={text}" for key, text in keys.items()], name)
-            except InputError as error:
-                raise error.at(field=f"{name}.{error.field}") from None
+            return _with_options(value, [f"{key}={text}" for key, text in keys.items()], name, f"{name}.")
         if _is_mapping(member):
             _, of = get_args(member)
             return {**(value or {}), **{key: _value(text, of, f"{name}.{key}") for key, text in keys.items()}}

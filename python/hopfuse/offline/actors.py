@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import pickle
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from .folder import Folder
 from .parts import Row
 from .plan import Plan, open_index
 from .scoring import OpenScorer, PartMaker
-from .workers import portable
+from .workers import as_row
 
 
 class PartActor:
@@ -32,8 +31,8 @@ class PartActor:
                 self._maker = self._opened()
             self._maker.make(int(batch["part"][0]))
         except Exception as error:
-            return {"part": batch["part"], "error": [pickle.dumps(portable(error))]}
-        return {"part": batch["part"], "error": [b""]}
+            return {"part": batch["part"], "error": [as_row(error)]}
+        return {"part": batch["part"], "error": [""]}
 
     def _opened(self) -> PartMaker:
         self._folder.check()  # hopfuse and the files on this node must be the plan's

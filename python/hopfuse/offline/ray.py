@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import json
-import pickle
 import tempfile
 import time
 import warnings
@@ -27,7 +26,7 @@ from .parts import Output
 from .plan import CHUNK, make_plan
 from .run import Made, shard_parts
 from .scoring import OpenScorer
-from .workers import MOST_DEATHS
+from .workers import MOST_DEATHS, of_row
 
 __all__ = ["run", "score"]
 
@@ -227,7 +226,7 @@ class _Rounds:
             )
             for row in made.iter_rows():
                 if row["error"]:
-                    raise pickle.loads(row["error"])
+                    raise of_row(row["error"])
                 yield int(row["part"])
 
     def _wait_for_room(self, wanted: int) -> None:

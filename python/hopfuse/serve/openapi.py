@@ -16,7 +16,7 @@ from .schema import ErrorResponse
 REF = "#/components/schemas/{name}"
 STATUSES = {
     200: "Answered.",
-    400: "A field is invalid; the message names the field and the fix.",
+    400: "A field is invalid; code and field are those of the library's error, the message says the fix.",
     401: "The request has no valid key.",
     403: "The key or the server does not allow this.",
     404: "Not found.",

@@ -306,25 +306,22 @@ def _allowed(queries: Sequence[Query], num_passages: int) -> NDArray[np.bool_] |
     return masks if len(queries) > 1 else masks[0]
 
 
-def _changed(config: Any, options: Mapping[str, Any], recipe: str) -> Any:
-    """Return a config with options applied; a mapping changes fields of a nested config."""
+def _changed(config: Any, options: Mapping[str, Any], recipe: str, path: str = "") -> Any:
+    """Return a config with options applied; a mapping changes fields of a nested config, whose ``path`` errors have."""
     names = [f.name for f in fields(config) if f.init]
     values = {}
     for name, value in options.items():
         if name not in names:
             raise InputError(
                 "unknown",
-                name,
+                f"{path}{name}",
                 "{field}: {recipe} has no such option; allowed: {allowed}",
                 recipe=recipe,
                 allowed=", ".join(names),
             )
         now = getattr(config, name)
         if is_dataclass(now) and not isinstance(now, type) and isinstance(value, Mapping):
-            try:
-                value = _changed(now, value, recipe)
-            except InputError as error:
-                raise in_request(error, name) from None
+            value = _changed(now, value, recipe, f"{path}{name}.")
         elif name == "method" and isinstance(value, Mapping):
             value = resolve(value.get("name", "boltzmann"), {key: one for key, one in value.items() if key != "name"})
         elif isinstance(value, list):

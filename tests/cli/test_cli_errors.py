@@ -1,0 +1,51 @@
+"""Errors of the command line: a line of text, or JSON with the code and the field that the library gives."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from cli.cli_files import AS_DATA, about, command, run
+
+PROGRAM = {"class", "code", "field", "message", "values", "places"}
+
+
+def test_the_line_is_json_if_programs_read_it(index):
+    done = run("search", index, " ", env=AS_DATA)
+    (line,) = done.stderr.splitlines()
+    error = json.loads(line)["error"]
+    assert set(error) == PROGRAM
+    assert (done.returncode, done.stdout, error["class"]) == (2, "", "InputError")
+    assert run("search", index, " ").stderr == f"hopfuse: {error['message']}\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (("search", "index", "Who?", "--k", "0"), about("range", "k")),
+        (("search", "index", "Who?", "--k", "many"), about("range", "k")),
+        (("search", "index", "Who?", "--recipe", "walk"), about("choice", "recipe")),
+        (("search", "index", "Who?", "--recip", "walk"), about("unknown", "recip")),
+        (("search", "index"), about("missing", "question")),
+        (("score", "index"), about("missing", "queries")),
+        (("score", "run", "folder", "--workers", "0"), about("range", "workers")),
+        (("serach", "index"), about("syntax")),
+        ((), about("syntax")),
+    ],
+)
+def test_usage_errors_have_the_librarys_codes(refused_here, args, expected):
+    assert refused_here(*args) == expected
+
+
+def test_usage_errors_are_clicks_own_for_people():
+    done = subprocess.run(command("search", "index", "Who?", "--k", "0"), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: hopfuse search")
+
+
+def test_an_error_of_the_file_system_names_its_file(files, refused_here, tmp_path):
+    place = tmp_path / ("x" * 300)
+    refusal = refused_here("build", files / "passages.jsonl", "--out", place)
+    assert refusal == about("failed")
+    assert (refusal.kind, len(refusal.places)) == ("OSError", 1)
