@@ -142,39 +142,39 @@ def test_repr():
 @pytest.mark.parametrize(
     ("arguments", "options", "error"),
     [
-        (("Rome",), {}, {"code": "type", "field": "names", "given": "str"}),
-        ((["Rome", 3],), {}, {"code": "type", "field": "names[1]", "given": "int"}),
-        ((["Rome", " \n"],), {}, {"code": "empty", "field": "names[1]"}),
-        ((["Rome"], {1: ["x"]}), {}, {"code": "unknown", "field": "aliases", "given": 1}),
-        ((["Rome"], {"Rome": ["x"]}), {}, {"code": "unknown", "field": "aliases", "given": "Rome"}),
-        ((["Rome"], {0: "Roma"}), {}, {"code": "type", "field": "aliases[0]", "given": "str"}),
-        ((["Rome"], {0: [None]}), {}, {"code": "type", "field": "aliases[0][0]", "given": "NoneType"}),
-        ((["Rome"], {0: [""]}), {}, {"code": "empty", "field": "aliases[0]", "given": ""}),
-        ((["Rome"],), {"min_length": 0}, {"code": "range", "field": "min_length", "given": 0}),
-        ((["Rome"],), {"min_length": 1.5}, {"code": "range", "field": "min_length", "given": 1.5}),
+        (("Rome",), {}, ("type", "names", {"given": "str"})),
+        ((["Rome", 3],), {}, ("type", "names[1]", {"given": "int"})),
+        ((["Rome", " \n"],), {}, ("empty", "names[1]")),
+        ((["Rome"], {1: ["x"]}), {}, ("unknown", "aliases", {"given": 1})),
+        ((["Rome"], {"Rome": ["x"]}), {}, ("unknown", "aliases", {"given": "Rome"})),
+        ((["Rome"], {0: "Roma"}), {}, ("type", "aliases[0]", {"given": "str"})),
+        ((["Rome"], {0: [None]}), {}, ("type", "aliases[0][0]", {"given": "NoneType"})),
+        ((["Rome"], {0: [""]}), {}, ("empty", "aliases[0]", {"given": ""})),
+        ((["Rome"],), {"min_length": 0}, ("range", "min_length", {"given": 0})),
+        ((["Rome"],), {"min_length": 1.5}, ("range", "min_length", {"given": 1.5})),
     ],
 )
 def test_bad_names_are_refused(arguments, options, error):
-    with refused(InputError, **error):
+    with refused(InputError, *error):
         Gazetteer(*arguments, **options)
 
 
 @pytest.mark.parametrize(
     ("texts", "error"),
     [
-        ("Rome", {"code": "type", "field": "texts", "given": "str"}),
-        (None, {"code": "type", "field": "texts", "given": "NoneType"}),
-        (["a", 1], {"code": "type", "field": "texts[1]", "given": "int"}),
+        ("Rome", ("type", "texts", {"given": "str"})),
+        (None, ("type", "texts", {"given": "NoneType"})),
+        (["a", 1], ("type", "texts[1]", {"given": "int"})),
     ],
 )
 def test_bad_texts_are_refused(texts, error):
-    with refused(InputError, **error):
+    with refused(InputError, *error):
         Gazetteer(["Rome"]).match(texts)
 
 
 def test_the_extra_is_named_where_the_package_is_absent(monkeypatch):
     monkeypatch.setitem(sys.modules, "ahocorasick", None)
-    with refused(MissingExtraError, "missing_extra"):
+    with refused(MissingExtraError, "missing_extra", extra="text"):
         Gazetteer(["Rome"])
 
 
