@@ -233,7 +233,7 @@ def test_predicates_may_be_given() -> None:
     assert (known.family("was ruled by"), known.family("born in")) == ("rule", "other")
     assert (known.is_generic("Met"), known.is_generic("is"), known.is_functional("Ruled by")) == (True, False, True)
     assert Predicates().family("died in the city of") == "death"  # the first family that has a word of it
-    assert Predicates((("c#",),)).family("written in C#") == "code"
+    assert Predicates({"code": ("c#",)}).family("written in C#") == "code"
     for wrong, error in (
         ({"families": {"other": ("x",)}}, ("conflict", "families", {"given": "other"})),
         ({"families": {"synonym": ("x",)}}, ("conflict", "families", {"given": "synonym"})),
