@@ -6,9 +6,11 @@ A check takes the value and the name of its argument, returns the value in its o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,12 +104,8 @@ def check_number(
         right = right and (above is None or bool((np.float32(value) if float32 else value) > above))
         right = right and (below is None or bool(np.float32(value) < below))
     if not right:
-        raise wrong_value(
-            value,
-            field,
-            f"{instead and f'{instead} or '}one finite {'float32 ' if float32 else ''}number"
-            f"{_range(low, high, above, below)}",
-        )
+        kind = f"one finite {'float32 ' if float32 else ''}number"
+        raise wrong_value(value, field, f"{instead and f'{instead} or '}{kind}{_range(low, high, above, below)}")
     return float(value)
 
 
@@ -371,3 +369,51 @@ def check_names(names: Iterable[str], field: str, known: Iterable[str]) -> None:
                 given=name,
                 allowed=", ".join(there) or "none",
             )
+
+
+# ---- Services --------------------------------------------------------------------------------------------------------
+
+#: Given as the key of an endpoint without one, since OpenAI's client requires a key.
+NO_KEY = "none"
+
+
+def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str | None, str]:
+    """Return the URL and the key of an endpoint, by default from the environment; no error repeats either."""
+    url = os.environ.get("OPENAI_BASE_URL") if base_url is None else base_url
+    if url is not None:
+        _check_address(url)
+    key = os.environ.get("OPENAI_API_KEY") if api_key is None else api_key
+    key = key.strip() if isinstance(key, str) else key
+    if not key and url is None:
+        raise InputError(
+            "missing",
+            "api_key",
+            "OpenAI's endpoint needs {@api_key}, or OPENAI_API_KEY; or give the {@base_url} of another endpoint",
+        )
+    if key and not (isinstance(key, str) and key.isascii() and key.isprintable()):
+        raise InputError(
+            "syntax", "api_key", "{field} has characters that keys cannot have; set it, or OPENAI_API_KEY, again"
+        )
+    return url, key or NO_KEY
+
+
+def _check_address(url: Any) -> None:
+    if isinstance(url, str) and any(sign in url for sign in "@?#"):
+        raise InputError(
+            "syntax",
+            "base_url",
+            "{field} must not have an '@', a query or a fragment, where errors would show a password or a key; give "
+            "the key as OPENAI_API_KEY, and the URL alone: http://localhost:8000/v1",
+        )
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, TypeError, AttributeError):
+        fits = False
+    if not fits or not isinstance(url, str) or not url.isprintable() or " " in url:
+        raise InputError(
+            "syntax",
+            "base_url",
+            "{field} must begin with http:// or https:// and name a host, such as http://localhost:8000/v1; the given "
+            "value is not repeated here, since it may hold a password",
+        )

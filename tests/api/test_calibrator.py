@@ -14,6 +14,7 @@ from hopfuse.errors import FormatError, InputError
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from refusals import refused
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -63,20 +64,20 @@ def test_a_threshold_is_the_least_score_that_reaches_the_share() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "refusal"),
     [
-        (lambda: hf.Calibrator().fit([]), "no score"),
-        (lambda: hf.Calibrator().fit(hf.Hits([[-1]], [[0.0]])), "no score"),
-        (lambda: hf.Calibrator().fit([1.0, np.nan]), "finite"),
-        (lambda: hf.Calibrator().fit(["a"]), "real numbers"),
-        (lambda: hf.Calibrator(max_knots=1), "max_knots is 1"),
-        (lambda: hf.Calibrator().fit([1.0]).transform([np.inf]), "finite"),
-        (lambda: hf.Calibrator().fit([1.0]).transform([1e39]), "finite"),
-        (lambda: hf.Calibrator().fit([1.0]).threshold(1.5), "share is 1.5"),
+        (lambda: hf.Calibrator().fit([]), ("empty", "sample")),
+        (lambda: hf.Calibrator().fit(hf.Hits([[-1]], [[0.0]])), ("empty", "sample")),
+        (lambda: hf.Calibrator().fit([1.0, np.nan]), ("finite", "scores")),
+        (lambda: hf.Calibrator().fit(["a"]), ("dtype", "scores")),
+        (lambda: hf.Calibrator(max_knots=1), ("range", "max_knots")),
+        (lambda: hf.Calibrator().fit([1.0]).transform([np.inf]), ("finite", "scores")),
+        (lambda: hf.Calibrator().fit([1.0]).transform([1e39]), ("finite", "scores")),
+        (lambda: hf.Calibrator().fit([1.0]).threshold(1.5), ("range", "share")),
     ],
 )
-def test_bad_input_is_refused(call: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_bad_input_is_refused(call: Any, refusal: str) -> None:
+    with refused(InputError, *refusal):
         call()
 
 
@@ -117,30 +118,30 @@ def resealed(change: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "refusal"),
     [
-        (lambda path: path.write_text(""), "not a JSON file"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-40]), "not a JSON file"),
-        (lambda path: path.write_bytes(b"\xff" * 20), "not a JSON file"),
-        (lambda path: path.write_text("[]"), "not a hopfuse calibrator"),
-        (damaged(lambda c: c.update(format="other")), "not a hopfuse calibrator"),
-        (damaged(lambda c: c.update(version=2)), "version 2"),
-        (damaged(lambda c: c["knots"].__setitem__(0, 0.5)), "damaged"),
-        (damaged(lambda c: c.pop("below")), "damaged"),
-        (resealed(lambda c: c.pop("below")), "three lists"),
-        (resealed(lambda c: c["knots"].pop()), "three lists"),
-        (resealed(lambda c: c["knots"].__setitem__(0, "x")), "not a number"),
-        (resealed(lambda c: c["knots"].reverse()), "ascend"),
-        (resealed(lambda c: c["at_most"].__setitem__(0, -1)), "ascend"),
-        (resealed(lambda c: c.update(sample_size=99)), "ascend"),
-        (resealed(lambda c: c["below"].__setitem__(0, 2**70)), "not a number"),
+        (lambda path: path.write_text(""), ("damaged", None)),
+        (lambda path: path.write_bytes(path.read_bytes()[:-40]), ("damaged", None)),
+        (lambda path: path.write_bytes(b"\xff" * 20), ("damaged", None)),
+        (lambda path: path.write_text("[]"), ("damaged", None)),
+        (damaged(lambda c: c.update(format="other")), ("damaged", None)),
+        (damaged(lambda c: c.update(version=2)), ("version", None)),
+        (damaged(lambda c: c["knots"].__setitem__(0, 0.5)), ("damaged", None)),
+        (damaged(lambda c: c.pop("below")), ("damaged", None)),
+        (resealed(lambda c: c.pop("below")), ("damaged", None)),
+        (resealed(lambda c: c["knots"].pop()), ("damaged", None)),
+        (resealed(lambda c: c["knots"].__setitem__(0, "x")), ("damaged", None)),
+        (resealed(lambda c: c["knots"].reverse()), ("damaged", None)),
+        (resealed(lambda c: c["at_most"].__setitem__(0, -1)), ("damaged", None)),
+        (resealed(lambda c: c.update(sample_size=99)), ("damaged", None)),
+        (resealed(lambda c: c["below"].__setitem__(0, 2**70)), ("damaged", None)),
     ],
 )
-def test_a_damaged_file_is_refused(tmp_path: Path, damage: Any, said: str) -> None:
+def test_a_damaged_file_is_refused(tmp_path: Path, damage: Any, refusal: str) -> None:
     path = tmp_path / "scale.json"
     hf.Calibrator().fit([1.0, 2.0, 4.0]).save(path)
     damage(path)
-    with pytest.raises(FormatError, match=said):
+    with refused(FormatError, *refusal):
         hf.Calibrator.load(path)
 
 
@@ -148,14 +149,14 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "scale.json"
     with path.open("wb") as file:
         file.truncate(2**25)
-    with pytest.raises(FormatError, match="at most"):
+    with refused(FormatError, "limit"):
         hf.Calibrator.load(path)
 
 
 def test_fit_is_as_elsewhere_in_place_and_chained() -> None:
     scale = hf.Calibrator()
     assert scale.fit([1.0, 2.0]) is scale
-    with pytest.raises(InputError, match="finite"):
+    with refused(InputError, "finite", "scores"):
         scale.fit([np.nan])
     np.testing.assert_array_equal(scale.knots, [1.0, 2.0])
     np.testing.assert_array_equal(scale.fit([4.0]).knots, [4.0])
@@ -166,7 +167,7 @@ def test_a_calibrator_that_was_not_fitted_says_so(tmp_path: Path) -> None:
     scale = hf.Calibrator(max_knots=9)
     assert repr(scale) == "Calibrator(max_knots=9)"
     for call in (lambda: scale.transform([1.0]), lambda: scale.threshold(0.5), lambda: scale.save(tmp_path / "a")):
-        with pytest.raises(InputError, match=r"is not fitted; call fit\(hits\)"):
+        with refused(InputError, "missing"):
             call()
     assert list(tmp_path.iterdir()) == []
 

@@ -115,7 +115,7 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
     assert set(memory["search peak bytes"]) == set(RUNS)
     assert all(peak > 0 for peak in memory["search peak bytes"].values())
     why = found["left out"]["triple-hybrid"]
-    assert why == hf.recipes.TripleHybrid.missing(index)
+    assert why == str(hf.recipes.TripleHybrid.missing(index))
     assert f"Left out: triple-hybrid: {why}" in " ".join(done.stdout.split())
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     assert "…" not in done.stdout

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hopfuse.encoders import CrossEncoderReranker, Reranker
 from hopfuse.errors import InputError, MissingExtraError
+from refusals import refused
 
 
 class Overlap:
@@ -56,56 +57,56 @@ def test_one_output_may_have_a_column_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("scores", "message"),
+    ("scores", "refusal"),
     [
-        (np.zeros((2, 3)), r"gave float64\(2, 3\) for 2 pairs"),
-        (np.zeros(3), r"gave float64\(3,\) for 2 pairs"),
-        (np.array(["a", "b"]), "one number a pair"),
-        (np.array([0.0, np.nan]), "NaN or outside float32's range"),
-        (np.array([0.0, 1e300]), "NaN or outside float32's range"),
+        (np.zeros((2, 3)), ("shape", "scores")),
+        (np.zeros(3), ("shape", "scores")),
+        (np.array(["a", "b"]), ("dtype", "scores")),
+        (np.array([0.0, np.nan]), ("finite", "scores")),
+        (np.array([0.0, 1e300]), ("finite", "scores")),
     ],
 )
-def test_a_model_that_breaks_its_word_is_caught(scores, message):
-    with pytest.raises(InputError, match=message):
+def test_a_model_that_breaks_its_word_is_caught(scores, refusal):
+    with refused(InputError, *refusal):
         constant(scores).score(["a"], [["x", "y"]])
 
 
 @pytest.mark.parametrize(
-    ("queries", "candidates", "message"),
+    ("queries", "candidates", "refusal"),
     [
-        ("a", [["x"]], "texts is one str"),
-        (["a"], "x", "candidates is one str"),
-        (["a"], ["x"], "texts is one str"),
-        (["a"], [["x"], ["y"]], "2 rows of candidates for 1 queries"),
-        (["a"], [[None]], r"texts\[0\] must be a string, got NoneType"),
+        ("a", [["x"]], ("type", "texts")),
+        (["a"], "x", ("type", "candidates")),
+        (["a"], ["x"], ("type", "candidates[0]")),
+        (["a"], [["x"], ["y"]], ("length", "candidates")),
+        (["a"], [[None]], ("type", "candidates[0][0]")),
     ],
 )
-def test_bad_texts(queries, candidates, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_texts(queries, candidates, refusal):
+    with refused(InputError, *refusal):
         CrossEncoderReranker(Overlap()).score(queries, candidates)
 
 
 @pytest.mark.parametrize(
-    ("model", "options", "message"),
+    ("model", "options", "refusal"),
     [
-        (object(), {}, "model is a object without a predict method"),
-        (Overlap(), {"device": "cpu"}, "already loaded"),
-        (Overlap(), {"batch_size": 0}, "batch_size is 0"),
+        (object(), {}, ("type", "model")),
+        (Overlap(), {"device": "cpu"}, ("unused", "device")),
+        (Overlap(), {"batch_size": 0}, ("range", "batch_size")),
     ],
 )
-def test_bad_arguments(model, options, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_arguments(model, options, refusal):
+    with refused(InputError, *refusal):
         CrossEncoderReranker(model, **options)
 
 
 @pytest.mark.usefixtures("offline")
 def test_a_name_that_is_not_a_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="is not a folder on this machine, and models are never downloaded"):
+    with refused(InputError, "missing", "model"):
         CrossEncoderReranker("cross-encoder/ms-marco-MiniLM-L6-v2")
 
 
 def test_the_extra_is_named_where_the_package_is_absent(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingExtraError, match=r"hopfuse\[encode\]"):
+    with refused(MissingExtraError, "missing_extra", extra="encode"):
         CrossEncoderReranker(tmp_path)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hopfuse.encoders import rerank
 from hopfuse.errors import InputError
+from refusals import refused
 
 TEXTS = ["a", "bb", "ccc", "dddd"]
 
@@ -56,35 +57,35 @@ def test_k_above_the_width_and_no_queries():
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, True])
 def test_bad_k(k):
-    with pytest.raises(InputError, match="k is"):
+    with refused(InputError, "range", "k"):
         rerank(hf.Hits([[0]], [[1.0]]), ["q"], TEXTS, Lengths(), k=k)
 
 
 def test_bad_inputs():
     hits = hf.Hits([[0, 4]], [[2, 1]])
-    with pytest.raises(InputError, match="2 queries for hits of 1"):
+    with refused(InputError, "length", "queries", given=2):
         rerank(hits, ["a", "b"], TEXTS, Lengths(), k=1)
-    with pytest.raises(InputError, match="passage 4 is a hit of 4 texts"):
+    with refused(InputError, "unknown", "hits", given=4):
         rerank(hits, ["a"], TEXTS, Lengths(), k=2)
     assert rerank(hits, ["a"], TEXTS, Lengths(), k=1).ids.tolist() == [[0]]
-    with pytest.raises(InputError, match="texts is one string"):
+    with refused(InputError, "type", "texts"):
         rerank(hits, ["a"], "a long enough string", Lengths(), k=1)
 
 
 @pytest.mark.parametrize(
-    ("scores", "message"),
+    ("scores", "refusal"),
     [
-        ([], "scored 0 queries of 1"),
-        ([np.zeros(3)], r"scores of shape \(3,\) for 2 texts of query 0"),
-        ([np.array([0.0, np.inf])], "must be finite"),
-        ([np.array([0.0, 1e300])], "must be finite"),
-        ([[0.0, -1e300]], "must be finite"),
+        ([], ("length", "reranker")),
+        ([np.zeros(3)], ("shape", "reranker[0]")),
+        ([np.array([0.0, np.inf])], ("UNSORTED", None)),
+        ([np.array([0.0, 1e300])], ("UNSORTED", None)),
+        ([[0.0, -1e300]], ("UNSORTED", None)),
     ],
 )
-def test_a_reranker_that_breaks_its_word_is_caught(scores, message):
+def test_a_reranker_that_breaks_its_word_is_caught(scores, refusal):
     class Wrong:
         def score(self, queries, candidates):
             return scores
 
-    with pytest.raises(InputError, match=message):
+    with refused(InputError, *refusal):
         rerank(hf.Hits([[0, 1]], [[2, 1]]), ["a"], TEXTS, Wrong(), k=2)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hopfuse.encoders import Encoder, WordLlamaEncoder
 from hopfuse.errors import InputError, MissingExtraError
+from refusals import refused
 
 TEXTS = ["Who founded Rome?", "a", "The Seine flows through Paris, and then to the sea at Le Havre.", "été 東京 🎉"]
 
@@ -63,17 +64,17 @@ def test_no_texts(encoder):
 
 
 def test_an_empty_text_has_no_direction(encoder):
-    with pytest.raises(InputError, match="text 1 has the zero vector"):
+    with refused(InputError, "zero", "texts[1]"):
         encoder.encode_queries(["a", ""])
     assert not WordLlamaEncoder(normalize=False).encode_queries([""]).any()
 
 
 def test_bad_input(encoder):
-    with pytest.raises(InputError, match="texts is one str; pass a list"):
+    with refused(InputError, "type", "texts", given="str"):
         encoder.encode_queries("a")
-    with pytest.raises(InputError, match="dim is 512; the weights inside wordllama give 64, 128, 256"):
+    with refused(InputError, "choice", "dim", given=512):
         WordLlamaEncoder(512)
-    with pytest.raises(InputError, match="batch_size is 0"):
+    with refused(InputError, "range", "batch_size", given=0):
         WordLlamaEncoder(batch_size=0)
 
 
@@ -95,5 +96,5 @@ def test_the_root_logger_is_left_alone():
 
 def test_the_extra_is_named_where_the_package_is_absent(monkeypatch):
     monkeypatch.setitem(sys.modules, "wordllama", None)
-    with pytest.raises(MissingExtraError, match=r"hopfuse\[demo\]"):
+    with refused(MissingExtraError, "missing_extra", extra="demo"):
         WordLlamaEncoder()

@@ -13,6 +13,7 @@ import pytest
 from hopfuse.errors import EndpointError, InputError, MissingExtraError
 from hopfuse.llm import ChatEndpoint
 from llm.chat_server import HANGS, Reply, failure, in_turn
+from refusals import refused
 
 pytest.importorskip("openai", reason="the openai client is not installed: pip install 'hopfuse[llm]'")
 
@@ -129,7 +130,7 @@ def test_a_busy_server_is_given_the_time_that_it_asks_for(serve, monkeypatch):
         assert len(server.requests) == 2
     assert slept == [40.0, 40.0]
     server = serve(lambda request: failure(429, "come back tomorrow", Retry_After="86400"))
-    with pytest.raises(EndpointError, match=r"no answer after 1 requests.*asks to wait: Retry-After 86400"):
+    with refused(EndpointError, "connection", requests=1):
         endpoint(server).ask(["?"], NUMBER)
     assert len(server.requests) == 1
 
@@ -143,7 +144,7 @@ def test_failures_of_the_server_are_tried_again(serve):
 
 def test_a_question_without_an_answer_is_named(serve):
     server = serve(lambda request: failure(500, "out of memory"))
-    with pytest.raises(EndpointError, match=r"prompt 1 of 1 \('Who\?'\) .* after 3 requests.*out of memory"):
+    with refused(EndpointError, "connection", requests=3):
         endpoint(server, retries=2).ask(["Who?"], NUMBER)
     assert len(server.requests) == 3
 
@@ -170,19 +171,19 @@ def test_a_slow_server_is_given_up(serve, monkeypatch):
         assert endpoint(server, timeout=0.1).ask(["?"], NUMBER) == [{"n": 1}]
     assert given_up.is_set()
     server = serve(lambda request: Reply("", held=never))
-    with pytest.raises(EndpointError, match=r"no byte was received for 0\.1 s"):
+    with refused(EndpointError, "connection"):
         endpoint(server, timeout=0.1, retries=1).ask(["?"], NUMBER)
     never.set()
 
 
 def test_a_server_that_is_not_there(nobody):
-    with pytest.raises(EndpointError, match="cannot be reached"):
+    with refused(EndpointError, "connection"):
         ChatEndpoint(nobody, model="m", retries=1).text(["?"])
 
 
 def test_a_wrong_key_fails_at_once_and_is_not_repeated(serve):
     server = serve(lambda request: failure(401, "Incorrect API key provided: sk-secret-1"))
-    with pytest.raises(EndpointError, match="set OPENAI_API_KEY") as caught:
+    with refused(EndpointError, "reply", "api_key") as caught:
         endpoint(server, concurrency=1).ask([str(i) for i in range(9)], NUMBER)
     assert len(server.requests) == 1
     assert "sk-secret-1" not in str(caught.value)
@@ -192,7 +193,7 @@ def test_a_wrong_key_fails_at_once_and_is_not_repeated(serve):
 
 def test_an_unknown_model_fails_at_once(serve):
     server = serve(lambda request: failure(404, "model m does not exist"))
-    with pytest.raises(EndpointError, match="check the address and the model's name"):
+    with refused(EndpointError, "reply"):
         endpoint(server).ask(["?"], NUMBER)
     assert len(server.requests) == 1
 
@@ -224,7 +225,7 @@ def test_a_refused_prompt_changes_no_format(serve):
     server = serve(short)
     asked = endpoint(server)
     long = [{"role": "system", "content": "s"}, {"role": "user", "content": "7"}]
-    with pytest.raises(EndpointError, match=r"too long.*refuses this request"):
+    with refused(EndpointError, "reply"):
         asked.ask([long], NUMBER)
     assert len(server.requests) == 1
     assert asked.ask(["7"], NUMBER) == [{"n": 7}]
@@ -243,7 +244,7 @@ def test_a_refused_prompt_changes_no_format(serve):
 
 def test_the_environment_has_the_key_and_the_address(serve, monkeypatch):
     server = serve(counted)
-    with pytest.raises(InputError, match="set OPENAI_API_KEY"):
+    with refused(InputError, "missing", "api_key"):
         ChatEndpoint(model="m")
     ChatEndpoint(server.url, model="m").ask(["1"], NUMBER)
     monkeypatch.setenv("OPENAI_API_KEY", " sk-of-the-environment\n")
@@ -253,62 +254,62 @@ def test_the_environment_has_the_key_and_the_address(serve, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "refusal"),
     [
-        ({"model": " "}, "model is ' '"),
-        ({"concurrency": 0}, "concurrency is 0"),
-        ({"retries": -1}, "retries is -1"),
-        ({"timeout": 0}, "timeout is 0"),
-        ({"temperature": 3}, r"temperature is 3; it must be a number in \[0, 2\]"),
-        ({"base_url": "localhost:8000"}, "must begin with http"),
-        ({"base_url": "http://h:port"}, "must begin with http"),
-        ({"base_url": "http://me:word@h/v1"}, "must not have an '@'"),
-        ({"base_url": "http://me:word@h:port"}, "must not have an '@'"),
-        ({"base_url": "me:word@localhost:8000/v1"}, "must not have an '@'"),
-        ({"base_url": "https://me:pa/word@h/v1"}, "must not have an '@'"),
-        ({"base_url": "http:/me:word@h/v1"}, "must not have an '@'"),
-        ({"base_url": "http://h/v1?api_key=word"}, "must not have .*query"),
-        ({"base_url": "http://h/v1#word"}, "must not have .*fragment"),
-        ({"base_url": "me:word"}, "must begin with http"),
-        ({"base_url": "http://h/word word"}, "must begin with http"),
-        ({"base_url": b"http://word"}, "must begin with http"),
-        ({"api_key": "sk\u2013typographic"}, "that keys cannot have"),
+        ({"model": " "}, ("empty", "model")),
+        ({"concurrency": 0}, ("range", "concurrency")),
+        ({"retries": -1}, ("range", "retries")),
+        ({"timeout": 0}, ("range", "timeout")),
+        ({"temperature": 3}, ("range", "temperature")),
+        ({"base_url": "localhost:8000"}, ("syntax", "base_url")),
+        ({"base_url": "http://h:port"}, ("syntax", "base_url")),
+        ({"base_url": "http://me:word@h/v1"}, ("syntax", "base_url")),
+        ({"base_url": "http://me:word@h:port"}, ("syntax", "base_url")),
+        ({"base_url": "me:word@localhost:8000/v1"}, ("syntax", "base_url")),
+        ({"base_url": "https://me:pa/word@h/v1"}, ("syntax", "base_url")),
+        ({"base_url": "http:/me:word@h/v1"}, ("syntax", "base_url")),
+        ({"base_url": "http://h/v1?api_key=word"}, ("syntax", "base_url")),
+        ({"base_url": "http://h/v1#word"}, ("syntax", "base_url")),
+        ({"base_url": "me:word"}, ("syntax", "base_url")),
+        ({"base_url": "http://h/word word"}, ("syntax", "base_url")),
+        ({"base_url": b"http://word"}, ("syntax", "base_url")),
+        ({"api_key": "sk\u2013typographic"}, ("syntax", "api_key")),
     ],
 )
-def test_invalid_input_is_refused(options, message):
-    with pytest.raises(InputError, match=message) as caught:
+def test_invalid_input_is_refused(options, refusal):
+    with refused(InputError, *refusal) as caught:
         ChatEndpoint(**{"base_url": "http://h/v1", "model": "m", **options})
     assert "base_url" not in options or "word" not in str(caught.value).replace("password", "")
     assert "typographic" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("prompts", "schema", "message"),
+    ("prompts", "schema", "refusal"),
     [
-        ("one", NUMBER, "pass a list"),
-        ([3], NUMBER, r"prompts\[0\] is '3'"),
-        ([[]], NUMBER, r"prompts\[0\]"),
-        (["a", [{"role": "robot", "content": "b"}]], NUMBER, r"prompts\[1\]"),
-        (["\ud83d"], NUMBER, r"prompts\[0\]"),
-        (["a"], {"type": "array"}, "it must be .object."),
-        (["a"], {"type": "object", "oneOf": []}, r"schema\.oneOf: \[\] should be non-empty"),
+        ("one", NUMBER, ("type", "prompts")),
+        ([3], NUMBER, ("type", "prompts[0]")),
+        ([[]], NUMBER, ("type", "prompts[0]")),
+        (["a", [{"role": "robot", "content": "b"}]], NUMBER, ("type", "prompts[1]")),
+        (["\ud83d"], NUMBER, ("type", "prompts[0]")),
+        (["a"], {"type": "array"}, ("choice", "schema.type")),
+        (["a"], {"type": "object", "oneOf": []}, ("syntax", "schema.oneOf")),
         (
             ["a"],
             {"type": "object", "properties": {"a": {"type": "text"}}},
-            r"properties\.a\.type: 'text' is not",
+            ("syntax", "schema.properties.a.type"),
         ),
     ],
 )
-def test_prompts_and_schemas_that_are_none(serve, prompts, schema, message):
+def test_prompts_and_schemas_that_are_none(serve, prompts, schema, refusal):
     server = serve(counted)
-    with pytest.raises(InputError, match=message):
+    with refused(InputError, *refusal):
         endpoint(server).ask(prompts, schema)
     assert server.requests == []
 
 
 def test_the_extra_is_named_where_the_client_is_absent(monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(MissingExtraError, match=r"hopfuse\[llm\]"):
+    with refused(MissingExtraError, "missing_extra", extra="llm"):
         ChatEndpoint("http://h/v1", model="m")
 
 
@@ -316,7 +317,7 @@ def test_the_extra_is_named_where_schemas_cannot_be_checked(serve, monkeypatch):
     server = serve(lambda request: "words")
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     assert endpoint(server).text(["?"]) == ["words"]
-    with pytest.raises(MissingExtraError, match=r"jsonschema.*hopfuse\[llm\]"):
+    with refused(MissingExtraError, "missing_extra", package="jsonschema", extra="llm"):
         endpoint(server).ask(["?"], NUMBER)
 
 
@@ -327,8 +328,6 @@ def test_no_redirect_is_followed(serve, status):
     server = serve(
         lambda request: Reply(status=status, headers={"Location": other.url + "/chat/completions"}, body=b"")
     )
-    with pytest.raises(
-        EndpointError, match=rf"answered {status}, a redirect to {other.url}.*redirects are not followed"
-    ):
+    with refused(EndpointError, "reply"):
         endpoint(server).ask(["private"], NUMBER)
     assert (len(server.requests), other.requests) == (1, [])

@@ -15,6 +15,7 @@ from hopfuse.recipes.policy_rag.gate import judge, stems
 from hopfuse.recipes.policy_rag.language_model import fill
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 
 @dataclass
@@ -153,7 +154,7 @@ def test_invalid_answers_of_a_model_are_refused(answer: Any) -> None:
 
 
 def test_a_gate_by_model_needs_one() -> None:
-    with pytest.raises(InputError, match="give the recipe llm="):
+    with refused(InputError, "missing", "llm", needed="llm"):
         judge(LLM, None, ["x"], [[]], [{}])
 
 

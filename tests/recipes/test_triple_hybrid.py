@@ -16,6 +16,7 @@ from hopfuse.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from refusals import refused
 
 ENTITIES, DIM, BATCH, PASSAGES = 30, 6, 5, 12
 WORDS = ["film", "actor", "the", "sea", "night", "day", "red", "river", "of", "stone"]
@@ -322,36 +323,37 @@ def test_each_question_may_have_its_own_passages(case: Case) -> None:
 
 def test_bad_input_is_refused(case: Case) -> None:
     recipe = case.recipe()
-    made: list[tuple[dict[str, Any], str]] = [
-        (
-            {"index": hf.Index.build(passages=[{"text": "one"}])},
-            "needs an index with facts and vectors of its entities",
-        ),
-        ({"mode": "bm25"}, "allowed: hybrid, graph, vector, lexical"),
-        ({"mode": "lexical"}, "needs a recipe with lexical="),
-        ({"seeds": 0}, "seeds is 0"),
-        ({"hops": 1.5}, "hops is 1.5"),
-        ({"unit": "trigrams"}, "unit is 'trigrams'"),
-        ({"repeats": 1}, "repeats is 1"),
-        ({"lexical": object()}, "must have search"),
-        ({"calibration": "z_score"}, "allowed: none, min_max, max"),
-        ({"depth": 3}, "no option 'depth'"),
+    bare = hf.Index.build(passages=[{"text": "one"}])
+    made: list[tuple[dict[str, Any], str, str]] = [
+        ({"index": bare}, "missing", "index"),
+        ({"mode": "bm25"}, "choice", "mode"),
+        ({"mode": "lexical"}, "missing", "lexical"),
+        ({"seeds": 0}, "range", "seeds"),
+        ({"hops": 1.5}, "range", "hops"),
+        ({"unit": "trigrams"}, "choice", "unit"),
+        ({"repeats": 1}, "type", "repeats"),
+        ({"lexical": object()}, "type", "lexical"),
+        ({"calibration": "z_score"}, "choice", "calibration"),
+        ({"depth": 3}, "unknown", "depth"),
     ]
-    for change, message in made:
-        with pytest.raises(InputError, match=message):
+    for change, code, field in made:
+        with refused(InputError, code, field):
             hf.recipes.TripleHybrid(**({"index": case.index} | change))
-    asked: list[tuple[dict[str, Any], str]] = [
-        ({"queries": "one"}, "must be a list of strings"),
-        ({"queries": None}, "must be a list of strings"),
-        ({"vectors": None}, "needs vectors=, or queries= and a recipe with an encoder"),
-        ({"vectors": case.asked[:2]}, "5 queries with 2 vectors"),
-        ({"entities": [[]] * 5}, "leave it out"),
-        ({"k": -1}, "k is -1"),
-        ({"allow": [PASSAGES]}, "allow"),
-        ({"allow": [1], "allow_scope": "shared"}, "allow_scope is 'shared'"),
+    lacks = hf.recipes.TripleHybrid.missing(bare)
+    assert lacks is not None
+    assert lacks.allowed == ("facts", "entity_corpus")
+    asked: list[tuple[dict[str, Any], str, str]] = [
+        ({"queries": "one"}, "type", "queries"),
+        ({"queries": None}, "type", "queries"),
+        ({"vectors": None}, "missing", "vectors"),
+        ({"vectors": case.asked[:2]}, "length", "vectors"),
+        ({"entities": [[]] * 5}, "unused", "entities"),
+        ({"k": -1}, "range", "k"),
+        ({"allow": [PASSAGES]}, "unknown", "allow"),
+        ({"allow": [1], "allow_scope": "shared"}, "choice", "allow_scope"),
     ]
-    for change, message in asked:
-        with pytest.raises(InputError, match=message):
+    for change, code, field in asked:
+        with refused(InputError, code, field):
             recipe.search(**({"queries": case.questions, "vectors": case.asked} | change))
 
 

@@ -10,6 +10,7 @@ import pytest
 from cases import random_incidence
 from hopfuse.errors import InputError
 from hopfuse.reference import project, project_topk
+from refusals import refused
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -44,5 +45,5 @@ def test_the_best_are_those_above_0_by_score_and_then_by_row() -> None:
     assert ranking.row(1) == []
     assert ranking.ids.shape == (2, 4)
     assert project_topk([2.0, 5.0, -1.0], incidence, 2).ids.tolist() == [[3, 1]]
-    with pytest.raises(InputError, match="k is -1"):
+    with refused(InputError, "range", "k", given=-1):
         project_topk([2.0, 5.0, -1.0], incidence, -1)

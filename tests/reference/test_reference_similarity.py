@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.reference import similarity_weights
+from refusals import refused
 
 RNG = np.random.default_rng(0)
 Q, X = RNG.normal(size=(4, 24)), RNG.normal(size=(60, 24))
@@ -50,5 +51,5 @@ def test_no_spread_is_weights_of_1() -> None:
 
 
 def test_a_zero_vector_is_refused() -> None:
-    with pytest.raises(InputError, match="row 1 of vectors is the zero vector"):
+    with refused(InputError, "zero", "vectors[1]"):
         similarity_weights(Q, [X[0], X[0] * 0], tau=1.0)

@@ -115,7 +115,13 @@ class SimtRuntime:
 
     def _block(self, size: int) -> Array:
         if size > self.memory:
-            raise BackendError(f"the device has {self.memory} bytes free and {size} were asked for")
+            raise BackendError(
+                "memory",
+                None,
+                "the device has {free} bytes free and {given} were asked for",
+                free=self.memory,
+                given=size,
+            )
         if self._tape is None:
             self.events.append(Event("allocate", size))
             return np.full(size, 0xFF, np.uint8)
@@ -297,7 +303,7 @@ class SimtRuntime:
     def adopt(self, array: Any) -> Array:
         interface = array.__cuda_array_interface__
         if interface.get("strides") is not None:
-            raise InputError("the array is not C-contiguous; pass a contiguous copy")
+            raise InputError("shape", None, "the array is not C-contiguous; pass a contiguous copy")
         return np.asarray(_Address({name: value for name, value in interface.items() if name != "stream"}, array))
 
     def export(self, array: Array, like: Any) -> Any:

@@ -31,7 +31,7 @@ def device_for(backend: str, array: Any, name: str) -> DeviceOps | None:
     raise InputError(
         "conflict",
         name,
-        "{field} is on a device ({kind}), and {@backend}{backend!r} {reads}; move it to the host, or use "
+        "{field} is on a device ({kind}), and backend={backend!r} {reads}; move it to the host, or use "
         "backend='cuda' (hopfuse.backend_info() says why it is not available)",
         kind=type(array).__name__,
         backend=backend,

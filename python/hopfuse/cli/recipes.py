@@ -269,9 +269,9 @@ def read_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
 def check_index(name: str, index: Index, config: Any = None) -> None:
     """Refuse an index that a recipe cannot run on, with an error that names the options of ``hopfuse build``."""
     kind: Any = RECIPES[name]
-    lacks = kind.missing(index, config).replace("vectors of its entities", "entities")
-    if lacks:
-        absent = [words for part, (noun, words) in PARTS.items() if noun in lacks and getattr(index, part) is None]
+    lacks = kind.missing(index, config)
+    if lacks is not None:
+        absent = [words for part, (_, words) in PARTS.items() if part in lacks.allowed and getattr(index, part) is None]
         fix = "--recipe hybrid-rrf runs on it" if name != "hybrid-rrf" else "give --lexical"
         raise InputError(
             "UNSORTED",

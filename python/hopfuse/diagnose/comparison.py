@@ -255,8 +255,8 @@ def _lacks(name: str, index: Index, questions: Questions, lexical: Any, encoder:
         return "it needs a lexical leg, and none is given"
     if name in _MODES:
         lacking = TripleHybrid.missing(index)
-        if lacking:
-            return lacking
+        if lacking is not None:
+            return str(lacking)
         assert index.entity_corpus is not None
         space, dim = index.entity_corpus.dim, questions.vectors.shape[1]
         if encoder is None and space != dim:

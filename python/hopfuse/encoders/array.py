@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_whole
+from .._validation import check_shape, check_whole
 from ..errors import InputError
 from .protocol import NamedEncoder, is_tensor, on_host
 
@@ -78,21 +78,11 @@ class ArrayEncoder(NamedEncoder):
             if text not in known:
                 raise InputError(
                     "unknown",
-                    "texts",
-                    "{field}[{at}] ({text!r}) has no vector in {name}, which holds {number} texts",
-                    at=at,
-                    text=text[:60],
-                    name=name,
-                    number=len(known),
+                    f"texts[{at}]",
+                    "{field}, {given!r}, has no vector among the {count} of {source:@}",
+                    given=text[:60],
+                    count=len(known),
+                    source=name,
                 )
-            if np.shape(known[text]) != (self._dim,):
-                raise InputError(
-                    "shape",
-                    None,
-                    "the vector of {text!r} in {name} has shape {shape}, not ({dim},)",
-                    text=text[:60],
-                    name=name,
-                    shape=np.shape(known[text]),
-                    dim=self._dim,
-                )
+            check_shape(np.shape(known[text]), f"{name}[{text[:60]!r}]", (self._dim,))
         return np.stack([on_host(known[text]) for text in texts])

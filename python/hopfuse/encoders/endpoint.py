@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from importlib import import_module
@@ -12,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_whole
-from ..errors import EndpointError, InputError, MissingExtraError
+from .._validation import NO_KEY, address_and_key, check_number, check_text, check_whole
+from ..errors import EndpointError, MissingExtraError
 from .protocol import NamedEncoder
 from .vector_cache import VectorCache
 
-NO_KEY = "none"  # the client requires a key
 #: The largest number of texts in a request: OpenAI's limit.
 MAX_BATCH = 2048
 
@@ -95,10 +93,7 @@ class EndpointEncoder(NamedEncoder):
         name: str | None = None,
         normalize: bool = True,
     ) -> None:
-        if not isinstance(model, str) or not model.strip():
-            raise InputError(
-                "type", "model", "{field} is {given!r}; it must be a name that the endpoint knows", given=model
-            )
+        check_text(model, "model")
         super().__init__(name or f"endpoint/{model}", check_whole(dim, "dim"), normalize)
         self._model, self._prefixes = model, (query_prefix, passage_prefix)
         self._batch_size = check_whole(batch_size, "batch_size", MAX_BATCH)
@@ -137,56 +132,45 @@ class EndpointEncoder(NamedEncoder):
             )
             vectors = [one.embedding for one in sorted(answer.data, key=lambda one: int(one.index))]
         except library.APIStatusError as error:
-            failure = f"answered {error.status_code}: {error.message}"
+            failure = self._unusable(f"answered {error.status_code}: {error.message}")
         except library.APIConnectionError as error:
-            failure = f"gave no answer: {error.__cause__ or error}"
+            failure = EndpointError(
+                "connection",
+                None,
+                "{url} gave no answer: {error}; check the address",
+                url=str(self._client.base_url),
+                error=self._clean(str(error.__cause__ or error)),
+            )
         except (library.APIError, AttributeError, TypeError, ValueError) as error:
-            failure = f"answered with something that is not a list of embeddings ({type(error).__name__})"
+            failure = self._unusable(f"answered with no list of embeddings ({type(error).__name__})")
         else:
             return self._rows(vectors, len(batch))
-        raise EndpointError(
-            "UNSORTED", None, "{message}", message=self._clean(f"{self._client.base_url} {failure}")
-        )  # a handled error would hold the key
+        raise failure  # outside the handlers: a handled error would hold the key
 
     def _rows(self, vectors: list[Any], count: int) -> NDArray[np.float32]:
         if not all(isinstance(vector, list) for vector in vectors):
-            raise EndpointError(
-                "reply",
-                None,
-                "{base_url} answered an embedding that is not a list of numbers",
-                base_url=self._client.base_url,
-            )
+            raise self._unusable("answered an embedding that is not a list of numbers")
         lengths = {len(vector) for vector in vectors}
         if len(vectors) != count or lengths != {self._dim}:
-            raise EndpointError(
-                "reply",
-                None,
-                "{base_url} answered {number} vectors of {lengths} entries for {count} texts and dim {dim}; "
-                "check the model, and give dim as it makes them",
-                base_url=self._client.base_url,
-                number=len(vectors),
-                lengths=sorted(lengths),
-                count=count,
-                dim=self._dim,
-            )
+            found = f"{len(vectors)} vectors of {sorted(lengths)} entries"
+            raise self._unusable(f"answered {found} for {count} texts and dim {self._dim}")
         numbers = _numbers(vectors)
         if numbers is None:
-            raise EndpointError(
-                "reply",
-                None,
-                "{base_url} answered an embedding with an entry that is not a number",
-                base_url=self._client.base_url,
-            )
+            raise self._unusable("answered an embedding with an entry that is not a number")
         with np.errstate(over="ignore"):
             rows = numbers.astype(np.float32)
         if not np.isfinite(rows).all():
-            raise EndpointError(
-                "reply",
-                None,
-                "{base_url} answered a vector with a NaN or outside float32's range",
-                base_url=self._client.base_url,
-            )
+            raise self._unusable("answered a vector with a NaN or outside float32's range")
         return rows
+
+    def _unusable(self, problem: str) -> EndpointError:
+        return EndpointError(
+            "reply",
+            None,
+            "{url} {problem}; check the address and the model, and give {@dim} as the model makes vectors",
+            url=str(self._client.base_url),
+            problem=self._clean(problem),
+        )
 
     def _clean(self, text: str) -> str:
         return text.replace(self._key, "[key]") if self._key != NO_KEY else text
@@ -203,30 +187,13 @@ def _numbers(vectors: list[list[Any]]) -> NDArray[Any] | None:
 
 def _client(base_url: str | None, api_key: str | None, retries: int, timeout: float) -> tuple[str, Any]:
     """Return the key and OpenAI's client, which follows no redirects, since they could send texts to any server."""
-    url = os.environ.get("OPENAI_BASE_URL") if base_url is None else base_url
-    if url is not None and (not str(url).startswith(("http://", "https://")) or any(sign in url for sign in "@?# ")):
-        raise InputError(
-            "duplicate",
-            "base_url",
-            "{field} must begin with http:// or https://, without a password or a query: "
-            "http://localhost:8000/v1; the given value is not repeated here, since it may hold a password",
-        )
-    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        raise InputError("range", "retries", "{field} is {given!r}; it must be an integer, at least 0", given=retries)
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 86400:
-        raise InputError("UNSORTED", "timeout", "{field} is {given!r}; it must be seconds, above 0", given=timeout)
-    key = (os.environ.get("OPENAI_API_KEY") if api_key is None else api_key) or ""
-    if not key and url is None:
-        raise InputError(
-            "missing",
-            None,
-            "OpenAI's endpoint needs a key: set OPENAI_API_KEY, or give the base_url of another endpoint",
-        )
+    url, key = address_and_key(base_url, api_key)
+    check_whole(retries, "retries", least=0)
+    check_number(timeout, "timeout", above=0, below=86400)
     try:
         library = import_module("openai")
     except ModuleNotFoundError as error:
         raise MissingExtraError("openai", "llm", "EndpointEncoder") from error
     http = library.DefaultHttpxClient(follow_redirects=False)
-    key = key or NO_KEY
     client = library.OpenAI(base_url=url, api_key=key, timeout=timeout, max_retries=retries, http_client=http)
     return key, client

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_whole
 from ..errors import InputError, MissingExtraError
-from .protocol import NamedEncoder, model_dim
+from .protocol import NamedEncoder, check_methods, local_folder, model_dim, refuse_of_loaded
 
 
 class FastEmbedEncoder(NamedEncoder):
@@ -90,40 +89,23 @@ def _stacked(rows: Iterable[Any]) -> NDArray[Any]:
 
 def _loaded(model: Any, folder: Any, threads: int | None) -> Any:
     if not isinstance(model, str):
-        if folder is not None or threads is not None:
-            raise InputError(
-                "duplicate", "folder", "{field} and threads apply to a model given by name; this one is already loaded"
-            )
-        if not all(callable(getattr(model, method, None)) for method in ("query_embed", "passage_embed")):
-            raise InputError(
-                "type",
-                "model",
-                "{field} is a {kind} without query_embed and passage_embed; pass a name of FastEmbed's list "
-                "with a folder, or a TextEmbedding",
-                kind=type(model).__name__,
-            )
+        for name, given in (("folder", folder), ("threads", threads)):
+            refuse_of_loaded(name, given)
+        check_methods(model, ("query_embed", "passage_embed"), "a name of FastEmbed's list with a folder")
         return model
-    if folder is None or not Path(folder).expanduser().is_dir():
-        raise InputError(
-            "unknown",
-            "folder",
-            "{field} is {given!r}, which is not a folder on this machine, and models are never "
-            "downloaded; download the model and pass its folder",
-            given=folder,
-        )
+    where = local_folder(folder, "folder")
     try:
         package = import_module("fastembed")
     except ModuleNotFoundError as error:
         raise MissingExtraError("fastembed", "fastembed", "FastEmbedEncoder") from error
     try:
-        where = str(Path(folder).expanduser())
-        return package.TextEmbedding(model, specific_model_path=where, threads=threads, local_files_only=True)
+        return package.TextEmbedding(model, specific_model_path=str(where), threads=threads, local_files_only=True)
     except ValueError as error:
         raise InputError(
-            "UNSORTED",
-            None,
-            "FastEmbed cannot load {model!r} from {folder!r}: {error}",
-            model=model,
-            folder=str(folder),
+            "failed",
+            "model",
+            "{field} {given!r} cannot be loaded from {folder}: {error}",
+            given=model,
+            folder=where,
             error=error,
         ) from None

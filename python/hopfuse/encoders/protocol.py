@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import checked_texts
+from .._validation import check_dtype, check_shape, checked_texts
 from ..errors import InputError
 
 
@@ -153,14 +154,7 @@ def as_encoder(encoder: Any) -> Encoder:
     if isinstance(encoder, Encoder):
         return encoder
     if not any(callable(getattr(encoder, name, None)) for name in _QUERY_METHODS):
-        raise InputError(
-            "type",
-            "encoder",
-            "{field} is a {kind} without an encode_queries method (or sentence-transformers' "
-            "encode_query); pass one of hopfuse.encoders, an object with encode_queries and "
-            "encode_passages, or an adapter's LangChainEncoder(...) or LlamaIndexEncoder(...)",
-            kind=type(encoder).__name__,
-        )
+        raise no_method(encoder, "encoder", _QUERY_METHODS, "one of hopfuse.encoders, or an adapter's encoder")
     return cast("Encoder", _FittedEncoder(encoder))
 
 
@@ -210,13 +204,50 @@ class _FittedEncoder:
             method = getattr(self._encoder, name, None)
             if callable(method):
                 return cast("Callable[[list[str]], Any]", method)
+        raise no_method(self._encoder, "encoder", names, "an encoder that has it")
+
+
+def no_method(value: Any, field: str, methods: Iterable[str], allowed: str) -> InputError:
+    """Return the error for an object that has none of the methods that are called; ``allowed`` says what has them."""
+    return InputError(
+        "type",
+        field,
+        "{field} is of the type {given}, which has no {methods}; give {allowed}",
+        given=type(value).__name__,
+        methods=" or ".join(methods),
+        allowed=allowed,
+    )
+
+
+def check_methods(model: Any, methods: Iterable[str], allowed: str) -> None:
+    """Raise unless a loaded model has the methods that are called."""
+    for method in methods:
+        if not callable(getattr(model, method, None)):
+            raise no_method(model, "model", (method,), allowed)
+
+
+def refuse_of_loaded(field: str, given: Any) -> None:
+    """Raise if an option of loading a model is given beside a loaded one."""
+    if given is not None:
         raise InputError(
-            "type",
-            "encoder",
-            "{field} is a {kind} without {names}; give it one",
-            kind=type(self._encoder).__name__,
-            names=" or ".join(names),
+            "unused",
+            field,
+            "{field} is given, and {@model} is loaded already; leave it out, or change the model itself",
         )
+
+
+def local_folder(folder: Any, field: str) -> Path:
+    """Return the folder of a model on this machine."""
+    found = None if folder is None else Path(folder).expanduser()
+    if found is None or not found.is_dir():
+        raise InputError(
+            "missing",
+            field,
+            "{field} is {given!r}, which is not a folder on this machine, and models are never downloaded; download "
+            "the model and pass its folder",
+            given=None if folder is None else str(folder),
+        )
+    return found
 
 
 def first_unencodable(encode: Callable[[list[str]], Any], texts: Sequence[str]) -> int | None:
@@ -251,24 +282,16 @@ def model_dim(model: Any, encode: Callable[[list[str]], Any]) -> int:
 def checked_vectors(vectors: Any, count: int, dim: int, normalize: bool) -> NDArray[np.float32]:
     """Return vectors as float32 (count, dim), C-contiguous, finite, each of length 1 if asked for."""
     raw = on_host(vectors)
-    if raw.dtype.kind not in "fiu" or raw.shape != (count, dim):
-        raise InputError(
-            "shape",
-            None,
-            "the vectors are {dtype}{shape}; they must be real numbers of shape {value}",
-            dtype=raw.dtype,
-            shape=raw.shape,
-            value=(count, dim),
-        )
+    check_dtype(raw, "vectors", "fiu", "real numbers")
+    check_shape(raw.shape, "vectors", (count, dim), reason="one for each text, of the encoder's dimensions")
     with np.errstate(over="ignore", invalid="ignore"):
         rows = np.ascontiguousarray(raw, dtype=np.float32)
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         raise InputError(
             "finite",
-            None,
-            "the vector of text {argmin} has a NaN or an entry outside float32's range",
-            argmin=int(np.argmin(finite)),
+            f"texts[{int(np.argmin(finite))}]",
+            "the vector of {field} has a NaN or an entry outside float32's range",
         )
     return _unit(rows) if normalize else rows
 
@@ -300,11 +323,10 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     lengths = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1, keepdims=True))
     if (lengths == 0).any():
         raise InputError(
-            "unused",
-            None,
-            "text {argmin} has the zero vector, which has no direction (is the text empty?); leave it "
-            "out, or pass normalize=False",
-            argmin=int(np.argmin(lengths)),
+            "zero",
+            f"texts[{int(np.argmin(lengths))}]",
+            "the vector of {field} is zero and has no direction (is the text empty?); leave it out, or pass "
+            "normalize=False",
         )
     unit: NDArray[np.float32] = (rows / lengths).astype(np.float32)
     return unit

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import checked_texts, counted
+from .._validation import check_length, check_shape, check_whole, checked_texts, counted, wrong_type
 from ..errors import InputError
 from ..types import Hits
 
@@ -79,50 +79,26 @@ def rerank(hits: Hits, queries: Sequence[str], texts: Sequence[str], reranker: R
     >>> rerank(hits, ["how long?"], ["a", "bb", "ccc"], Lengths(), k=2).row(0)
     [(2, 3.0), (0, 1.0)]
     """
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise InputError("range", "k", "{field} is {given!r}; it must be an integer, at least 1", given=k)
-    asked = checked_texts(queries)
-    if len(asked) != len(hits):
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{count} for hits of {number}; give one question for each row",
-            count=counted(len(asked), "query"),
-            number=len(hits),
-        )
+    first = hits.head(check_whole(k, "k"))
+    asked = checked_texts(queries, "queries")
+    check_length(len(asked), "queries", len(hits), "row")
     if isinstance(texts, str):
-        raise InputError("UNSORTED", "texts", "{field} is one string; give a list with the text of every passage")
-    first = hits.head(int(k))
+        raise wrong_type(texts, "texts", "a list with the text of every passage")
     largest = int(first.ids.max(initial=-1))
     if largest >= len(texts):
         raise InputError(
-            "UNSORTED",
-            None,
-            "passage {largest} is a hit of {number} texts; give the text of every passage",
-            largest=largest,
-            number=len(texts),
+            "unknown",
+            "hits",
+            "{field} has the passage {given}; {@texts} has {allowed}: give the text of every passage",
+            given=largest,
+            allowed=counted(len(texts), "entry"),
         )
     rows = [first.ids[b, :n].tolist() for b, n in enumerate(first.counts.tolist())]
     scored = reranker.score(asked, [[texts[i] for i in row] for row in rows])
-    if len(scored) != len(rows):
-        raise InputError(
-            "UNSORTED",
-            None,
-            "the reranker scored {count} of {number}",
-            count=counted(len(scored), "query"),
-            number=len(rows),
-        )
+    check_length(len(scored), "reranker", len(rows), "query")
     scores = np.zeros(first.ids.shape, np.float32)
     for b, (row, found) in enumerate(zip(rows, scored, strict=True)):
-        if np.shape(found) != (len(row),):
-            raise InputError(
-                "shape",
-                None,
-                "the reranker gave scores of shape {shape} for {number} texts of query {b}",
-                shape=np.shape(found),
-                number=len(row),
-                b=b,
-            )
+        check_shape(np.shape(found), f"reranker[{b}]", (len(row),), reason="one score for each text of the query")
         with np.errstate(over="ignore"):  # becomes infinite, which Hits refuses
             scores[b, : len(row)] = found
     return Hits(first.ids, scores, first.counts)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_whole, checked_texts
+from .._validation import check_dtype, check_length, check_shape, check_whole, checked_texts, wrong_type
 from ..errors import InputError, MissingExtraError
-from .protocol import NamedEncoder, model_dim, model_name
+from .protocol import NamedEncoder, check_methods, local_folder, model_dim, model_name, refuse_of_loaded
 
 
 class SentenceTransformerEncoder(NamedEncoder):
@@ -84,7 +84,7 @@ class SentenceTransformerEncoder(NamedEncoder):
         self._query_prompt = query_prompt
         self._passage_prompt = passage_prompt
         self._model = _local_model(
-            model, device, kind="SentenceTransformer", method="an encode", user="SentenceTransformerEncoder"
+            model, device, kind="SentenceTransformer", method="encode", user="SentenceTransformerEncoder"
         )
         super().__init__(name or _name(model), model_dim(self._model, self._model.encode), normalize)
 
@@ -145,7 +145,7 @@ class CrossEncoderReranker:
         device: str | None = None,
     ) -> None:
         self._batch_size = check_whole(batch_size, "batch_size")
-        self._model = _local_model(model, device, kind="CrossEncoder", method="a predict", user="CrossEncoderReranker")
+        self._model = _local_model(model, device, kind="CrossEncoder", method="predict", user="CrossEncoderReranker")
 
     def score(self, queries: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
         """Return the scores of texts.
@@ -168,14 +168,7 @@ class CrossEncoderReranker:
             a pair or scores that are not finite.
         """
         asked, rows = checked_texts(queries), _checked_rows(candidates)
-        if len(asked) != len(rows):
-            raise InputError(
-                "length",
-                None,
-                "{number} rows of candidates for {number_2} queries; give one for each query",
-                number=len(rows),
-                number_2=len(asked),
-            )
+        check_length(len(rows), "candidates", len(asked), "query")
         pairs = [(query, text) for query, row in zip(asked, rows, strict=True) for text in row]
         scores = self._predict(pairs) if pairs else np.zeros(0, np.float32)
         return np.split(scores, np.cumsum([len(row) for row in rows])[:-1]) if rows else []
@@ -186,31 +179,19 @@ class CrossEncoderReranker:
         )
         if scores.shape == (len(pairs), 1):
             scores = scores[:, 0]
-        if scores.dtype.kind not in "fiu" or scores.shape != (len(pairs),):
-            raise InputError(
-                "shape",
-                None,
-                "the model gave {dtype}{shape} for {number} pairs; it must be one number a pair",
-                dtype=scores.dtype,
-                shape=scores.shape,
-                number=len(pairs),
-            )
+        check_dtype(scores, "scores", "fiu", "real numbers")
+        check_shape(scores.shape, "scores", (len(pairs),), reason="one number for each pair")
         with np.errstate(over="ignore"):
             finished = np.ascontiguousarray(scores, np.float32)
         if not np.isfinite(finished).all():
-            raise InputError("finite", None, "the model gave a score that is NaN or outside float32's range")
+            raise InputError("finite", "scores", "{field} of the model have a NaN or a number outside float32's range")
         return finished
 
 
 def _checked_rows(candidates: Sequence[Sequence[str]]) -> list[list[str]]:
     if isinstance(candidates, str) or not isinstance(candidates, Iterable):
-        raise InputError(
-            "length",
-            "candidates",
-            "{field} is one {kind}; pass a sequence of texts for each query",
-            kind=type(candidates).__name__,
-        )
-    return [checked_texts(row) for row in candidates]
+        raise wrong_type(candidates, "candidates", "a sequence of texts for each query")
+    return [checked_texts(row, f"candidates[{at}]") for at, row in enumerate(candidates)]
 
 
 def _name(model: Any) -> str:
@@ -225,42 +206,18 @@ def _name(model: Any) -> str:
 def _local_model(model: Any, device: str | None, *, kind: str, method: str, user: str) -> Any:
     """Return a loaded model, or load one from a folder.
 
-    ``kind`` is the class of sentence-transformers, ``method`` the method that a model must have, with an article, and
-    ``user`` the class that needs the package, for errors.
+    ``kind`` is the class of sentence-transformers, ``method`` the method that a model must have, and ``user`` the class
+    that needs the package, for errors.
     """
     if isinstance(model, str | PathLike):
         return _load(model, device, kind, user)
-    name = method.split()[-1]
-    if not callable(getattr(model, name, None)):
-        raise InputError(
-            "type",
-            "model",
-            "{field} is a {kind} without {method} method; pass the folder of a model or a {kind_2}",
-            kind=type(model).__name__,
-            method=method,
-            kind_2=kind,
-        )
-    if device is not None:
-        raise InputError(
-            "duplicate",
-            "device",
-            "{field} is {given!r}, but the model is already loaded; move it: model.to({given!r})",
-            given=device,
-        )
+    check_methods(model, (method,), f"the folder of a model, or a {kind}")
+    refuse_of_loaded("device", device)
     return model
 
 
 def _load(model: str | PathLike[str], device: str | None, kind: str, user: str) -> Any:
-    folder = Path(model).expanduser()
-    if not folder.is_dir():
-        raise InputError(
-            "unknown",
-            None,
-            "{model!r} is not a folder on this machine, and models are never downloaded; download the "
-            "model and pass its folder, or pass a loaded {kind}",
-            model=str(model),
-            kind=kind,
-        )
+    folder = local_folder(model, "model")
     try:
         package = import_module("sentence_transformers")
     except ModuleNotFoundError as error:

@@ -73,9 +73,9 @@ class VectorCache:
                 yield db
         except sqlite3.Error as error:
             raise InputError(
-                "UNSORTED",
-                None,
-                "cache is {given!r}, which cannot be used as a file of vectors: {error}",
+                "failed",
+                "cache",
+                "{field} is {given!r}, which cannot be used as a file of vectors: {error}",
                 given=self._path,
                 error=error,
             ) from None

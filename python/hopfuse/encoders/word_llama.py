@@ -58,11 +58,11 @@ class WordLlamaEncoder(NamedEncoder):
     def __init__(self, dim: int = 256, *, batch_size: int = 64, normalize: bool = True) -> None:
         if dim not in DIMS:
             raise InputError(
-                "UNSORTED",
+                "choice",
                 "dim",
-                "{field} is {given!r}; the weights inside wordllama give {names}",
+                "{field} is {given!r}; allowed: {allowed}",
                 given=dim,
-                names=", ".join(map(str, DIMS)),
+                allowed=", ".join(map(str, DIMS)),
             )
         super().__init__("wordllama", int(dim), normalize)
         self._batch_size = check_whole(batch_size, "batch_size")

@@ -124,7 +124,7 @@ class Calibration(KeepsKernelOptions):
             raise InputError(
                 "order",
                 "lower",
-                "{field} is {given!r}; it must be below {@upper}{upper!r} in float32, for each list",
+                "{field} is {given!r}; it must be below upper={upper!r} in float32, for each list",
                 given=self.lower,
                 upper=self.upper,
             )

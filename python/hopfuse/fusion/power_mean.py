@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .._validation import is_real
-from ..errors import InputError
+from .._validation import is_real, wrong_value
 from .base import NONNEGATIVE, FusionMethod, KernelOptions, check_epsilon
 
 
@@ -40,13 +39,7 @@ class PowerMean(FusionMethod):
 
     def __post_init__(self) -> None:
         if not is_real(self.p) or not (self.p == 0 or 0.05 <= abs(self.p) <= 100):
-            raise InputError(
-                "range",
-                "p",
-                "{field} is {given!r}; it must be {allowed}",
-                given=self.p,
-                allowed="0, or a number with 0.05 <= |p| <= 100",
-            )
+            raise wrong_value(self.p, "p", "0, or a number with 0.05 <= |p| <= 100")
         check_epsilon(self.epsilon)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from .._validation import check_choice, check_type
 from ..errors import InputError, MissingExtraError
 
 
@@ -47,12 +48,12 @@ def listed_stopwords(stopwords: str | Sequence[str] | None) -> tuple[str, ...]:
         raise InputError(
             "choice",
             "stopwords",
-            "{field} is {given!r}; allowed: a language for which bm25s has a list, such as 'english' or "
-            "'german', a list of words, or None",
+            "{field} is {given!r}; allowed: {allowed}",
             given=stopwords,
+            allowed="a language for which bm25s has a list, such as 'english' or 'german', a list of words, or None",
         ) from None
-    if not all(isinstance(word, str) for word in words):
-        raise InputError("UNSORTED", "stopwords", "{field} is {given!r}; a list may hold only strings", given=stopwords)
+    for word in words:
+        check_type(word, "stopwords", str, "a list of strings")
     return tuple(sorted({word.lower() for word in words}))
 
 
@@ -120,12 +121,5 @@ def snowball_stemmer(name: str | None) -> Any:
         package = import_module("Stemmer")
     except ModuleNotFoundError as error:
         raise MissingExtraError("PyStemmer", "lexical", f"stemming by {name!r}") from error
-    if not isinstance(name, str) or name not in package.algorithms():
-        raise InputError(
-            "choice",
-            "stemmer",
-            "{field} is {given!r}; allowed: None, {names}",
-            given=name,
-            names=", ".join(package.algorithms()),
-        )
+    check_choice(name, "stemmer", package.algorithms())
     return package.Stemmer(name)

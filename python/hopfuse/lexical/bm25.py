@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from .._arrays.filters import read_filter
 from .._arrays.rows import indptr_of
-from .._validation import check_k, checked_texts
-from ..errors import InputError
+from .._validation import check_k, check_type, checked_texts
 from ..types import Hits, TermMatrix
 from ..types.hits import pad_rows
 from ..types.term_matrix import check_options
@@ -61,14 +60,7 @@ class BM25:
     """
 
     def __init__(self, matrix: TermMatrix) -> None:
-        if not isinstance(matrix, TermMatrix):
-            raise InputError(
-                "type",
-                "matrix",
-                "{field} must be a TermMatrix, got {kind}; add one to an index with "
-                "index.with_lexical(BM25.build(texts).matrix), or build it with `hopfuse build --lexical`",
-                kind=type(matrix).__name__,
-            )
+        check_type(matrix, "matrix", TermMatrix, "a TermMatrix: BM25.build(texts).matrix, or that of an index")
         self.matrix = matrix
         self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer)
         self._number = {term: t for t, term in enumerate(matrix.terms)}

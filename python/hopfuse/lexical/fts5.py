@@ -27,7 +27,6 @@ _TOKENIZER = re.compile(r"tokenize='((?:[^']|'')*)'")
 _RANKED = f"SELECT rowid, -bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH ? ORDER BY bm25({_NAME}) LIMIT ?"
 #: Passages to fetch beyond 2 k, so that usually one of them scores below the k-th.
 EXTRA_HITS = 1000
-_EXISTS = "{0} already exists; pass the path of a new file, or open this one with FTS5({0!r})"
 
 
 class FTS5:
@@ -74,7 +73,12 @@ class FTS5:
     def __init__(self, path: str | PathLike[str]) -> None:
         file = Path(path)
         if not file.is_file():
-            raise InputError("unknown", None, "{file} is not a file; FTS5.build(texts, path=...) writes one", file=file)
+            raise InputError(
+                "missing",
+                "path",
+                "{field} is {given}, which is not a file; FTS5.build(texts, path=...) writes one",
+                given=file,
+            )
         self._open(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False))
 
     @classmethod
@@ -108,13 +112,13 @@ class FTS5:
         _check_encodable(rows)
         file = None if path is None else Path(path)
         if file is not None and file.exists():
-            raise InputError("UNSORTED", None, "{message}", message=_EXISTS.format(file))
+            raise _exists(file)
         if file is not None and not file.parent.is_dir():
             raise InputError(
-                "unknown",
-                None,
-                "{file} cannot be written, because {parent} is not a folder; create it first",
-                file=file,
+                "missing",
+                "path",
+                "{field} is {given}, but {parent} is not a folder; create it first",
+                given=file,
                 parent=file.parent,
             )
         made = cls.__new__(cls)
@@ -194,7 +198,9 @@ class FTS5:
             self._passages = int(count)
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise InputError("UNSORTED", None, "not a database that FTS5.build wrote: {error}", error=error) from None
+            raise InputError(
+                "damaged", "path", "{field} is not a database that FTS5.build wrote: {error}", error=error
+            ) from None
 
     def _best(self, question: str, k: int) -> tuple[Any, Any]:
         """Return the k best passages that have a word of the question, best first."""
@@ -219,11 +225,10 @@ def _check_encodable(texts: list[str]) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             raise InputError(
-                "UNSORTED",
-                "texts",
-                "{field}[{at}] has a lone surrogate at {start}, which cannot be encoded; decode the text "
-                "with errors='replace'",
-                at=at,
+                "syntax",
+                f"texts[{at}]",
+                "{field} has a lone surrogate at {start}, which cannot be encoded; decode the text with "
+                "errors='replace'",
                 start=error.start,
             ) from None
 
@@ -239,14 +244,29 @@ def _bare(word: str) -> str:
     return "".join(part for part in parts if unicodedata.category(part) != "Mn") or word
 
 
+def _exists(file: Path) -> InputError:
+    return InputError(
+        "exists",
+        "path",
+        "{field} is {given}, which exists already; pass the path of a new file, or open this one with FTS5(path)",
+        given=file,
+    )
+
+
+def _unknown_tokenizer(tokenizer: Any, problem: str) -> InputError:
+    return InputError(
+        "choice",
+        "tokenizer",
+        "{field} is {given!r} ({problem}); allowed: {allowed}",
+        given=tokenizer,
+        problem=problem,
+        allowed="unicode61, ascii, porter and trigram",
+    )
+
+
 def _create(connection: sqlite3.Connection, tokenizer: str) -> None:
     if not isinstance(tokenizer, str) or not (tokenizer.isascii() and tokenizer.isprintable()):
-        raise InputError(
-            "UNSORTED",
-            "tokenizer",
-            "{field} is {given!r}; FTS5 has unicode61, ascii, porter and trigram",
-            given=tokenizer,
-        )
+        raise _unknown_tokenizer(tokenizer, "its characters are not ASCII")
     quoted = tokenizer.replace("'", "''")
     try:
         connection.execute(f"CREATE VIRTUAL TABLE {_NAME} USING fts5(text, tokenize='{quoted}')")
@@ -256,16 +276,10 @@ def _create(connection: sqlite3.Connection, tokenizer: str) -> None:
             raise BackendError(
                 "unavailable",
                 None,
-                "SQLite {sqlite_version} of this Python lacks FTS5; use BM25",
-                sqlite_version=sqlite3.sqlite_version,
+                "SQLite {version} of this Python lacks FTS5; use BM25",
+                version=sqlite3.sqlite_version,
             ) from error
-        raise InputError(
-            "UNSORTED",
-            "tokenizer",
-            "{field} is {given!r}; FTS5 has unicode61, ascii, porter and trigram: {error}",
-            given=tokenizer,
-            error=error,
-        ) from None
+        raise _unknown_tokenizer(tokenizer, str(error)) from None
 
 
 def _write(connection: sqlite3.Connection, file: Path) -> None:
@@ -277,6 +291,6 @@ def _write(connection: sqlite3.Connection, file: Path) -> None:
         target.close()
         os.link(partial, file)
     except FileExistsError:
-        raise InputError("UNSORTED", None, "{message}", message=_EXISTS.format(file)) from None
+        raise _exists(file) from None
     finally:
         partial.unlink(missing_ok=True)

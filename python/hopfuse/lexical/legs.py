@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..errors import InputError, MissingExtraError
+from .._validation import check_choice
+from ..errors import MissingExtraError
 from ..types import TermMatrix
 from .bm25 import BM25
 from .fts5 import FTS5
@@ -57,8 +58,7 @@ def leg_of(texts: Sequence[str], kind: str | None = None) -> BM25 | FTS5:
     >>> hf.lexical.leg_of(["A river.", "The sea."], "fts5").search(["sea"], k=1).ids
     array([[1]])
     """
-    if kind not in (None, "auto", "bm25", "fts5"):
-        raise InputError("choice", "kind", "{field} is {given!r}; allowed: auto, bm25, fts5", given=kind)
+    kind = check_choice("auto" if kind is None else kind, "kind", ("auto", "bm25", "fts5"))
     if kind != "fts5":
         try:
             return BM25.build(texts)

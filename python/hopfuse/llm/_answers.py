@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, NoReturn
 
+from .._validation import check_type
 from ..errors import InputError, MissingExtraError
 
 MAX_DEPTH = 100  # of nested objects and lists, more than any schema needs
@@ -50,10 +51,11 @@ class Schema:
         self.plain: dict[str, Any] = _plain_copy(schema)
         if self.plain.get("type") != "object":
             raise InputError(
-                "UNSORTED",
-                "schema",
-                "{field} is of type {get!r}; it must be 'object': put other types in a property",
-                get=self.plain.get("type"),
+                "choice",
+                "schema.type",
+                "{field} is {given!r}; it must be {allowed!r}: put other types in a property",
+                given=self.plain.get("type"),
+                allowed="object",
             )
         draft = library.Draft202012Validator
         try:
@@ -61,11 +63,10 @@ class Schema:
         except library.SchemaError as error:
             place = ".".join(["schema", *map(str, error.absolute_path)])
             raise InputError(
-                "UNSORTED",
-                None,
-                "{place}: {message}; give a JSON Schema, draft 2020-12",
-                place=place,
-                message=error.message[:MAX_SHOWN],
+                "syntax",
+                place,
+                "{field}: {problem}; give a JSON Schema, draft 2020-12",
+                problem=error.message[:MAX_SHOWN],
             ) from None
         checker = draft.TYPE_CHECKER.redefine("integer", _is_integer)
         validator = library.validators.extend(draft, type_checker=checker)
@@ -79,10 +80,10 @@ class Schema:
             error = self._best_match(self._validator.iter_errors(value))
         except self._unresolvable as unresolvable:
             raise InputError(
-                "UNSORTED",
+                "unknown",
                 "schema",
-                "{field} has a $ref that does not point within it: {unresolvable}",
-                unresolvable=unresolvable,
+                "{field} has a $ref that does not point within it: {error}",
+                error=str(unresolvable),
             ) from None
         if error is None:
             return None
@@ -96,24 +97,21 @@ def _is_integer(checker: Any, value: Any) -> bool:
 
 
 def _plain_copy(schema: Any) -> dict[str, Any]:
-    if not isinstance(schema, Mapping):
-        raise InputError(
-            "type", "schema", "{field} is {given!r:.80}; it must be a mapping, a JSON Schema of an object", given=schema
-        )
+    check_type(schema, "schema", Mapping, "a mapping, a JSON Schema of an object")
     try:
         text = json.dumps(_plain(schema), allow_nan=False, ensure_ascii=False)
         text.encode()
     except RecursionError:
-        problem = "is nested too deeply, or in itself"
+        problem = "nested too deeply, or in itself"
     except (TypeError, ValueError) as error:  # a lone surrogate is a ValueError too
-        problem = f"is not JSON: {error}"
+        problem = str(error)
     else:
         copy: dict[str, Any] = json.loads(text)
         return copy
     raise InputError(
-        "UNSORTED",
+        "syntax",
         "schema",
-        "{field} {problem}; give a JSON Schema of dictionaries, lists, strings and numbers",
+        "{field} cannot be written as JSON ({problem}); give dictionaries, lists, strings and numbers",
         problem=problem,
     )
 

@@ -17,8 +17,6 @@ from ._transport import BusyError, FormatRefusedError, Messages, OddAnswerError,
 MAX_REPEATED = 4000  # characters of a wrong answer that a correction repeats
 SHAPE = "Answer with one JSON object of this schema, and nothing else:"
 CORRECTION = "That answer cannot be used: {problem}. Answer again, in the same form, and with nothing else."
-RUN_AGAIN = "Received answers are in the cache, if one is given: run again to continue"
-MORE_RETRIES = ", with more retries if the endpoint is busy"
 
 
 class Question(NamedTuple):
@@ -71,7 +69,7 @@ class Asker:
         return self._asked(question, key, f"{place} ({repr(told) if question.name is None else question.name})", stop)
 
     def _asked(self, question: Question, key: str, name: str, stop: Event) -> Answer:
-        messages, end, requests = question.messages, "", self._retries + 1
+        messages, requests = question.messages, self._retries + 1
         for _ in range(requests):
             text = ""
             try:
@@ -79,20 +77,31 @@ class Asker:
                 kept = _fitting(text, question)
                 self._cache.put(key, kept)  # before the check, which may raise: the answer is paid for
                 return _checked(kept, question)
-            except UnusableError as error:
-                end = f" has no usable answer after {requests} requests; the last: {error}. {RUN_AGAIN}"
-                messages = [*question.messages, *_correction(text, str(error))]
-            except OddAnswerError as error:
-                end = f" has no usable answer after {requests} requests; the last: {error}. {RUN_AGAIN}"
+            except (UnusableError, OddAnswerError) as error:
+                if isinstance(error, UnusableError):
+                    messages = [*question.messages, *_correction(text, str(error))]
+                failure = EndpointError(
+                    "reply",
+                    None,
+                    "there is no usable answer after {requests} requests; the last: {problem}. Received answers are in "
+                    "the cache, if one is given: run again to continue",
+                    requests=requests,
+                    problem=str(error),
+                )
             except BusyError as error:
-                end = f" has no answer after {error.requests} requests; the last: {error}. {RUN_AGAIN}{MORE_RETRIES}"
+                failure = EndpointError(
+                    "connection",
+                    None,
+                    "there is no answer after {requests} requests; the last: {problem}. Received answers are in the "
+                    "cache, if one is given: run again to continue, with more retries if the endpoint is busy",
+                    requests=error.requests,
+                    problem=str(error),
+                )
                 break
             except (EndpointError, FormatRefusedError) as error:
-                end = f": {error}"
+                failure = error if isinstance(error, EndpointError) else error.args[0]
                 break
-        raise EndpointError(
-            "reply", name, "{field}{end}", end=end
-        )  # outside the handlers, so that no caught error is in its context
+        raise failure.at(name)  # outside the handlers, so that no caught error is in its context
 
     def _sent(self, messages: Messages, schema: Schema | None, stop: Event) -> str:
         """Ask in the strictest format that the endpoint accepts for the schema."""

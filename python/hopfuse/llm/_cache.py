@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from .._validation import check_text, wrong_type
 from ..errors import InputError
 from ._transport import Messages
 
@@ -50,11 +51,11 @@ class Cache:
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 _remove_leftovers(self._folder)
-            except OSError as error:
+            except (OSError, ValueError) as error:  # ValueError: a null byte
                 raise InputError(
-                    "UNSORTED",
-                    None,
-                    "cache is {given!r}, which cannot be made a folder: {error}",
+                    "failed",
+                    "cache",
+                    "{field} is {given!r}, which cannot be made a folder: {error}",
                     given=str(folder),
                     error=error,
                 ) from None
@@ -105,14 +106,9 @@ class Cache:
 
 def _path_of(folder: Any) -> Path:
     path = os.fspath(folder) if isinstance(folder, str | PathLike) else None
-    if not isinstance(path, str) or not path.strip() or "\0" in path:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "cache is {given!r}; it must be the path of a folder ('.' is the working directory)",
-            given=folder,
-        )
-    return Path(path)
+    if not isinstance(path, str):
+        raise wrong_type(folder, "cache", "the path of a folder ('.' is the working directory)")
+    return Path(check_text(path, "cache"))
 
 
 def _remove_leftovers(folder: Path) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from threading import Event
 from typing import Any
-from urllib.parse import urlsplit
 
-from ..errors import EndpointError, InputError, MissingExtraError
+from .._validation import NO_KEY
+from ..errors import EndpointError, MissingExtraError
 from ._answers import MAX_SHOWN, UnusableError
 
 Messages = Sequence[Mapping[str, str]]
@@ -20,7 +19,6 @@ FORMAT_REFUSED = (400, 422)
 FORMAT = re.compile(
     r"response[ _]?format|json_(schema|object)", re.IGNORECASE
 )  # not "JSON object", which prompts contain
-NO_KEY = "none"  # the client requires a key
 #: Finish reasons of incomplete answers.
 CUT = {
     "length": "it was cut off at the model's limit of tokens; be shorter",
@@ -41,7 +39,7 @@ class OddAnswerError(Exception):
 
 
 class FormatRefusedError(Exception):
-    """The server refused the requested format."""
+    """The server refused the requested format; its argument is the error if it takes no other."""
 
 
 class StoppedError(Exception):
@@ -124,82 +122,40 @@ class Transport:
     def _of_status(self, error: Any) -> Exception:
         status, headers = error.status_code, error.response.headers
         told = error.body.get("message") if isinstance(error.body, Mapping) else None
-        said = self._clean(f"{self.url} answered {status}: {told or error.message}")
+        about = {"url": self.url, "status": status, "said": self._clean(str(told or error.message))}
         if status in RETRIED_STATUSES or status >= 500:
             wait = headers.get("retry-after")
-            told = said if wait is None else self._clean(f"{said}; it asks to wait: Retry-After {wait}")
-            return BusyError(told, error.request)
+            later = "" if wait is None else f"; it asks to wait: Retry-After {wait}"
+            return BusyError(
+                self._clean(f"{self.url} answered {status}: {told or error.message}{later}"), error.request
+            )
         if 300 <= status < 400:
-            where = self._clean(str(headers.get("location")))
             return EndpointError(
                 "reply",
                 None,
-                "{url} answered {status}, a redirect to {where}; redirects are not followed: check that "
-                "address, and give it as base_url",
+                "{url} answered {status}, a redirect to {target}; redirects are not followed: check that address, and "
+                "give it as {@base_url}",
                 url=self.url,
                 status=status,
-                where=where,
+                target=self._clean(str(headers.get("location"))),
             )
         if status in (401, 403):
             return EndpointError(
                 "reply",
-                None,
-                "{said}; the key is refused: set OPENAI_API_KEY to one that this endpoint takes",
-                said=said,
+                "api_key",
+                "{url} answered {status}: {said}; the key is refused: set OPENAI_API_KEY to one that it takes",
+                **about,
             )
-        if status in FORMAT_REFUSED:
-            whole = f"{told} {error.message}"  # the client's message has text outside the body's ``message``
-            return (
-                FormatRefusedError(said)
-                if FORMAT.search(whole)
-                else EndpointError("reply", None, "{said}; it refuses this request", said=said)
+        if status not in FORMAT_REFUSED:
+            return EndpointError(
+                "reply", None, "{url} answered {status}: {said}; check the address and the model's name", **about
             )
-        return EndpointError("reply", None, "{said}; check the address and the model's name", said=said)
+        whole = f"{told} {error.message}"  # the client's message has text outside the body's ``message``
+        refused = EndpointError("reply", None, "{url} answered {status}: {said}; it refuses this request", **about)
+        return FormatRefusedError(refused) if FORMAT.search(whole) else refused
 
     def _clean(self, text: str) -> str:
         """Return a text without the key, which some servers echo."""
         hidden = text if self._key == NO_KEY else text.replace(self._key, "[key]")
         return " ".join(hidden.split())[:MAX_SHOWN]
-
-
-def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str | None, str]:
-    """Return the URL and the key, by default from the environment."""
-    url = os.environ.get("OPENAI_BASE_URL") if base_url is None else base_url
-    if url is not None:
-        _check_address(url)
-    key = os.environ.get("OPENAI_API_KEY") if api_key is None else api_key
-    key = key.strip() if isinstance(key, str) else key
-    if not key and url is None:
-        raise InputError(
-            "missing",
-            None,
-            "OpenAI's endpoint needs a key: set OPENAI_API_KEY, or give the base_url of another endpoint",
-        )
-    if key and not (isinstance(key, str) and key.isascii() and key.isprintable()):
-        raise InputError(
-            "UNSORTED", None, "the key has characters that keys cannot have; set OPENAI_API_KEY or api_key again"
-        )
-    return url, key or NO_KEY
-
-
-def _check_address(url: Any) -> None:
-    """Refuse an invalid URL, in a message that does not repeat it, since it may hold a secret."""
-    if isinstance(url, str) and any(sign in url for sign in "@?#"):
-        raise InputError(
-            "UNSORTED",
-            "base_url",
-            "{field} must not have an '@', a query or a fragment, where errors would show a password or "
-            "a key; give the key as OPENAI_API_KEY, and the URL alone: http://localhost:8000/v1",
-        )
-    try:
-        parts = urlsplit(url)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except (ValueError, TypeError, AttributeError):
-        fits = False
-    if not fits or not isinstance(url, str) or not url.isprintable() or " " in url:
-        raise InputError(
-            "duplicate",
-            "base_url",
-            "{field} must begin with http:// or https:// and name a host, such as "
-            "http://localhost:8000/v1; the given value is not repeated here, since it may hold a password",
-        )
+        return " ".join(hidden.split())[:MAX_SHOWN]

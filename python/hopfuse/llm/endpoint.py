@@ -7,12 +7,20 @@ from os import PathLike
 from threading import Event
 from typing import Any
 
-from .._validation import check_whole
-from ..errors import InputError
+from .._validation import (
+    address_and_key,
+    check_length,
+    check_number,
+    check_text,
+    check_whole,
+    checked_texts,
+    wrong_type,
+    wrong_value,
+)
 from ._answers import Schema
 from ._asking import Answer, Asker, Question, all_answers, given
 from ._cache import Cache
-from ._transport import Transport, address_and_key
+from ._transport import Transport
 
 Prompt = str | Sequence[Mapping[str, str]]
 Progress = Callable[[int, int], None]
@@ -74,18 +82,14 @@ class ChatEndpoint:
         timeout: float = 120.0,
         temperature: float | None = 0.0,
     ) -> None:
-        if not isinstance(model, str) or not model.strip():
-            raise InputError(
-                "type", "model", "{field} is {given!r}; it must be a name that the endpoint knows", given=model
-            )
-        if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-            raise InputError(
-                "range", "retries", "{field} is {given!r}; it must be an integer, at least 0", given=retries
-            )
+        check_text(model, "model")
+        retries = check_whole(retries, "retries", least=0)
         self._concurrency = check_whole(concurrency, "concurrency")
         self._model = model
-        self._transport = Transport(*address_and_key(base_url, api_key), _checked_timeout(timeout), int(retries))
-        self._asker = Asker(self._transport, model, _checked_temperature(temperature), int(retries), Cache(cache))
+        limit = check_number(timeout, "timeout", above=0)
+        warmth = None if temperature is None else check_number(temperature, "temperature", low=0, high=2)
+        self._transport = Transport(*address_and_key(base_url, api_key), limit, retries)
+        self._asker = Asker(self._transport, model, warmth, retries, Cache(cache))
 
     def ask(
         self,
@@ -148,9 +152,7 @@ class ChatEndpoint:
         names: Sequence[str] | None = None,
     ) -> list[Any]:
         if isinstance(prompts, str) or not isinstance(prompts, Sequence):
-            raise InputError(
-                "UNSORTED", "prompts", "{field} is one {kind}; pass a list: [prompt]", kind=type(prompts).__name__
-            )
+            raise wrong_type(prompts, "prompts", "a list: [prompt]")
         called = _names_of(names, len(prompts))
         questions = [Question(_messages_of(prompt, at), schema, check, called[at]) for at, prompt in enumerate(prompts)]
         keys = [self._asker.key(question) for question in questions]
@@ -178,15 +180,8 @@ def _messages_of(prompt: Any, at: int) -> list[dict[str, str]]:
     rows = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     whole = isinstance(rows, Sequence) and len(rows) > 0
     if not whole or not all(_is_message(row) for row in rows):
-        raise InputError(
-            "type",
-            "prompts",
-            "{field}[{at}] is {prompt!r}; it must be a string, or a list of messages with a 'role' of "
-            "{names} and a 'content'",
-            at=at,
-            prompt=str(prompt)[:80],
-            names=", ".join(ROLES),
-        )
+        allowed = f"a string, or a list of messages with a 'role' of {', '.join(ROLES)} and a 'content'"
+        raise wrong_value(prompt, f"prompts[{at}]", allowed, "type")
     return [{"role": row["role"], "content": row["content"]} for row in rows]
 
 
@@ -204,29 +199,6 @@ def _names_of(names: Any, number: int) -> list[str | None]:
     """Return the prompts' names in errors, or None for each."""
     if names is None:
         return [None] * number
-    whole = isinstance(names, Sequence) and not isinstance(names, str | bytes) and len(names) == number
-    if not whole or not all(isinstance(name, str) for name in names):
-        raise InputError(
-            "length",
-            "names",
-            "{field} is {given!r}; it must be a list of {number} strings, one for each prompt",
-            given=str(names)[:80],
-            number=number,
-        )
-    return list(names)
-
-
-def _checked_temperature(value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2:
-        raise InputError(
-            "range", "temperature", "{field} is {given!r}; it must be a number in [0, 2], or None", given=value
-        )
-    return float(value)
-
-
-def _checked_timeout(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise InputError("type", "timeout", "{field} is {given!r}; it must be a number of seconds above 0", given=value)
-    return float(value)
+    listed = checked_texts(names, "names")
+    check_length(len(listed), "names", number, "prompt")
+    return list(listed)

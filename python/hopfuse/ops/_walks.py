@@ -19,6 +19,7 @@ from .._validation import (
     check_type,
     check_weights,
     check_whole,
+    wrong_value,
 )
 from ..backends.calls import DeviceSeeds, PprQueries
 from ..backends.node_weights import LEAST_NODE_WEIGHT, NodeWeights
@@ -128,13 +129,7 @@ def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
     d = to_float64(d.reshape(-1))
     bad = ~((d >= 0) & (d.astype(np.float32) < 1))
     if np.count_nonzero(bad):
-        raise InputError(
-            "range",
-            "damping",
-            "{field} is {given}; it must be {allowed}",
-            given=float(d[bad][0]),
-            allowed="in [0, 1), and below 1 in float32 too",
-        )
+        raise wrong_value(float(d[bad][0]), "damping", "in [0, 1), and below 1 in float32 too")
     return np.full(batch, d)
 
 
@@ -161,7 +156,7 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
             raise InputError(
                 "range",
                 f"edge_type_weights[{row}]",
-                "{field} sums to {given}; with {@edge_type_norm}'per_type' the weights may sum to {allowed}",
+                "{field} sums to {given}; with edge_type_norm='per_type' the weights may sum to {allowed}",
                 given=float(total[row]),
                 allowed="at most 1",
             )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
-from .._validation import check_length, check_type, check_whole, wrong_type
+from .._validation import check_length, check_type, check_whole, wrong_type, wrong_value
 from ..backends import automatic
 from ..backends.core_results import check_leaves, flatten
 from ..backends.placement import device_for, device_of, recordings
@@ -190,11 +190,6 @@ def _read_shapes(shapes: Any) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
     except (TypeError, ValueError):
         read = []
     if not read or any(side < 0 for shape, _ in read for side in shape) or any(d.kind not in "biuf" for _, d in read):
-        raise InputError(
-            "type",
-            "shapes",
-            "{field} is {given!r}; it must be {allowed}",
-            given=shapes,
-            allowed='a list of a shape and a numeric dtype for each array, such as [((384,), "float32")]',
-        )
+        allowed = 'a list of a shape and a numeric dtype for each array, such as [((384,), "float32")]'
+        raise wrong_value(shapes, "shapes", allowed, "type")
     return read

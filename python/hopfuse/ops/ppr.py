@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, same_library
-from .._validation import check_bytes, check_choice, check_k, check_shape, check_type
+from .._validation import check_bytes, check_choice, check_k, check_shape, check_type, wrong_array
 from ..backends import resolve
 from ..backends.calls import Evidence, NodeRanking
 from ..errors import InputError
@@ -337,11 +337,8 @@ def _score_matrix(batch: int, n: int, out: NDArray[np.float32] | None) -> NDArra
         _check_budget(batch, n)
         return np.empty((batch, n), np.float32)
     check_type(out, "out", np.ndarray, "a float32 ndarray")
-    if out.dtype != np.float32:
-        raise InputError(
-            "dtype", "out", "{field} has the dtype {given}; it must be {allowed}", given=out.dtype, allowed="float32"
-        )
-    check_shape(out.shape, "out", (batch, n))
+    if out.dtype != np.float32 or out.shape != (batch, n):
+        raise wrong_array(out, "out", f"float32 of the shape ({batch}, {n})")
     if not (out.flags.c_contiguous and out.flags.writeable):
         raise InputError("shape", "out", "{field} must be C-contiguous and writeable")
     return out

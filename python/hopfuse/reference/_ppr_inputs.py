@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_choice, check_real, check_shape, check_weights, is_whole
+from .._validation import check_choice, check_real, check_shape, check_weights, is_whole, wrong_value
 from ..errors import InputError
 from ..types import Graph
 from .ranking import node_mask
@@ -112,7 +112,7 @@ def _damping(damping: Any, batch: int) -> NDArray[np.float64]:
     d = np.asarray(damping, np.float64)
     check_shape(d.shape, "damping", (), (batch,))
     if not ((d >= 0) & (d < 1)).all():
-        raise InputError("range", "damping", "{field} is {given}; it must be {allowed}", given=d, allowed="in [0, 1)")
+        raise wrong_value(d.tolist(), "damping", "in [0, 1)")
     return np.broadcast_to(d, (batch,))
 
 
@@ -165,7 +165,7 @@ def _at_most_one(eta: NDArray[np.float64]) -> NDArray[np.float64]:
         raise InputError(
             "range",
             f"edge_type_weights[{over[0]}]",
-            "{field} sums to {given}; with {@edge_type_norm}'per_type' the weights may sum to {allowed} (the rest "
+            "{field} sums to {given}; with edge_type_norm='per_type' the weights may sum to {allowed} (the rest "
             "returns to the seeds)",
             given=float(total[over[0], 0]),
             allowed="at most 1",

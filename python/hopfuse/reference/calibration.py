@@ -154,7 +154,7 @@ def calibration_rule(method: str, options: dict[str, Any]) -> Callable[[Row], Ro
             raise InputError(
                 "order",
                 "lower",
-                "{field} is {given!r}; it must be given and below {@upper}{upper!r}",
+                "{field} is {given!r}; it must be given and below upper={upper!r}",
                 given=lower,
                 upper=upper,
             )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_choice, check_dtype, check_k, check_shape
+from .._validation import check_choice, check_dtype, check_k, check_shape, wrong_array
 from ..errors import InputError
 from ..types import Corpus
 from .ranking import Ranking, best, node_mask
@@ -84,7 +84,8 @@ def dense_inputs(queries: Any, corpus: Any, metric: str | None) -> tuple[NDArray
         )
     q = np.atleast_2d(np.asarray(queries))
     x = corpus.as_float32() if isinstance(corpus, Corpus) else np.asarray(corpus)
-    check_shape(x.shape, "vectors", ("N", "d"))
+    if x.ndim != 2 or x.shape[1] < 1:
+        raise wrong_array(x, "vectors", "real numbers of shape (N, d), d >= 1")
     check_shape(q.shape, "queries", ("B", x.shape[1]))
     for name, rows in (("queries", q), ("vectors", x)):
         check_dtype(rows, name, "fiu", "real numbers")

@@ -134,8 +134,8 @@ class Snapshot:
         plain = kind.Config()
         config = _changed(plain, given, name)
         lacks = kind.missing(self.index, config)
-        if lacks:
-            raise InputError("UNSORTED", None, "{message}", message=lacks)
+        if lacks is not None:
+            raise lacks
         takes = inspect.signature(kind).parameters
         parts = {"encoder": self.encoder, "matcher": self.matcher, "lexical": self._leg(name), "threads": self._threads}
         if "fact_vectors" in takes:

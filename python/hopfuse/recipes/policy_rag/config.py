@@ -245,7 +245,7 @@ class Policy:
                 raise InputError(
                     "conflict",
                     name,
-                    "{field} is {given!r}, and {@walk.context}0 leaves passages out of the walk; change one of them",
+                    "{field} is {given!r}, and walk.context = 0 leaves passages out of the walk; change one of them",
                     given=value,
                 )
         for name, needed in _PLACES.items():
