@@ -13,6 +13,7 @@ from adapters.hipporag_memory import PASSAGES, QUESTIONS, small_rag, some_facts
 from hopfuse.adapters import hipporag as adapter
 from hopfuse.adapters.hipporag import accelerate
 from hopfuse.errors import InputError
+from refusals import refused
 
 from bench.drop_ins.hipporag_models import hipporag_module, write_openie
 
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def test_other_objects_are_refused() -> None:
-    with pytest.raises(InputError, match=r"rag must be a hipporag\.HippoRAG; got list"):
+    with refused(InputError, "type", "rag", given="list"):
         accelerate([])
 
 

@@ -19,6 +19,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.runnables import RunnableLambda
+from refusals import refused
 
 
 class Runs(BaseCallbackHandler):
@@ -142,7 +143,7 @@ def test_errors_are_returned_with_return_exceptions(name, searches):
     errors = called(retriever, name, QUESTIONS, return_exceptions=True)
     assert [type(one) for one in errors] == [EndpointError] * 3
     assert len(searches) == 1
-    with pytest.raises(EndpointError, match="did not answer"):
+    with refused(EndpointError, "reply"):
         called(retriever, name, QUESTIONS)
 
 
@@ -163,7 +164,7 @@ def test_unknown_options_are_refused(folder):
     retriever = HopfuseRetriever(source=str(folder))
     for name in ("invoke", "batch"):
         question = QUESTIONS[0] if name == "invoke" else QUESTIONS
-        with pytest.raises(InputError, match=r"takes k= and allow=.*; got filter="):
+        with refused(InputError, "unknown", "filter"):
             getattr(retriever, name)(question, filter={"tenant": "a"})
 
 
@@ -187,7 +188,7 @@ def test_an_embedding_model_is_an_encoder():
     assert encoder.encode_queries([]).shape == encoder.encode_passages([]).shape == (0, 3)
     assert np.allclose(LangChainEncoder(Letters()).encode_passages(["aab"]), np.array([[2, 1, 0]]) / 5**0.5)
     assert LangChainEncoder(DeterministicFakeEmbedding(size=2)).name == "langchain/DeterministicFakeEmbedding"
-    with pytest.raises(InputError, match="4"):
+    with refused(InputError, "shape", "vectors"):
         LangChainEncoder(Letters(), dim=4).encode_queries(["a"])
 
 

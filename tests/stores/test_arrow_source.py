@@ -10,6 +10,7 @@ from cli.cli_files import hopfuse, refused
 from hopfuse import Index
 from hopfuse.errors import InputError
 from hopfuse.stores import ArrowSource, ParquetSource, is_place, open_source
+from refusals import refused
 from stores.store_files import NAMES, VECTORS, file_index, saved_bytes, tables
 
 pa = pytest.importorskip("pyarrow")
@@ -55,7 +56,7 @@ def test_nodes_may_be_numbers_as_in_files():
     edges = pa.table({"src": [0, 1], "dst": [4, 2], "passage": pa.array([None, 1])})
     made = Index.build(ArrowSource(**{**tables(STRINGS), "edges": edges}))
     assert made.graph.num_stored == 4
-    with pytest.raises(InputError, match=r"edges row 1 has dst = '9'; it must be an integer 0 \.\. 6"):
+    with refused(InputError, "range", "dst", column="dst"):
         Index.build(ArrowSource(**{**tables(STRINGS), "edges": pa.table({"src": [0, 0], "dst": [4, 9]})}))
 
 
@@ -80,7 +81,7 @@ def test_edges_without_stating_passages_stay_unknown():
     given = tables(STRINGS)
     untold = given["edges"][1].drop_columns(["passage"])
     index = Index.build(ArrowSource(**{**given, "edges": [given["edges"][0], untold]}))
-    with pytest.raises(InputError, match="it is not known which passages state"):
+    with refused(InputError, "missing", "allow"):
         index.part(np.array([True, False, False, False]))
 
 
@@ -162,35 +163,33 @@ def test_a_row_is_named_by_its_place_in_the_whole():
         {"id": ["x"], "title": [""], "text": ["y"], "vector": pa.array([[1.0, 2.0]], pa.list_(pa.float32()))}
     )
     wide = given.set_column(3, "vector", given["vector"].cast(pa.list_(pa.float32())))
-    with pytest.raises(
-        InputError, match=r"passages row 4 \(id 'x'\) has 'vector' of 2 components, the rows before it have 5"
-    ):
+    with refused(InputError, "shape", "vector", column="vector", given=2):
         Index.build(ArrowSource(passages=[wide, short]))
     bare = pa.table({"id": ["x"], "text": ["y"]})
-    with pytest.raises(InputError, match=r"passages row 4 \(id 'x'\) begins a batch with other columns"):
+    with refused(InputError, "conflict", "vector"):
         Index.build(ArrowSource(passages=[given, bare]))
     numbered = pa.table({"id": [1], "text": ["y"], "vector": wide["vector"].slice(0, 1)})
-    with pytest.raises(InputError, match=r"passages row 4 \(id 1\) has the id 1, and row 0 has an id of another type"):
+    with refused(InputError, "type", "id", given=1):
         Index.build(ArrowSource(passages=[wide, numbered]))
 
 
 def test_a_source_excludes_other_inputs():
     source = ArrowSource(passages=tables(STRINGS)["passages"])
-    with pytest.raises(InputError, match="vectors is given beside a source"):
+    with refused(InputError, "conflict", "vectors"):
         Index.build(source, vectors=VECTORS)
-    with pytest.raises(InputError, match="fact_ends is given beside a source"):
+    with refused(InputError, "conflict", "fact_ends"):
         Index.build(source, fact_ends="node")
-    with pytest.raises(InputError, match="source is a list; allowed: a source of"):
+    with refused(InputError, "type", "source", given="list"):
         Index.build([{"text": "one"}])
-    with pytest.raises(InputError, match="there is nothing to build from"):
+    with refused(InputError, "missing", "passages"):
         Index.build()
-    with pytest.raises(InputError, match="scratch is given without a source"):
+    with refused(InputError, "unused", "scratch"):
         Index.build(passages=[], scratch="here")
-    with pytest.raises(InputError, match="the source has no passages"):
+    with refused(InputError, "missing", "source"):
         Index.build(ArrowSource(passages=None))
-    with pytest.raises(InputError, match="passages has no batch"):
+    with refused(InputError, "missing", "passages"):
         Index.build(ArrowSource(passages=[]))
-    with pytest.raises(InputError, match=r"entities must be an Arrow table .*; got int"):
+    with refused(InputError, "type", "entities", given="int"):
         ArrowSource(passages=[], entities=3)
 
 
@@ -231,11 +230,11 @@ def test_a_folder_of_parquet_files_is_a_source(folder, tmp_path):
         (folder / f"{name}.parquet").unlink()
     assert Index.build(ParquetSource(folder)).graph is None
     (folder / "passages.parquet").unlink()
-    with pytest.raises(InputError, match=r"has no file passages\.parquet"):
+    with refused(InputError, "missing", "folder"):
         ParquetSource(folder)
-    with pytest.raises(InputError, match="leave out the queries passages"):
+    with refused(InputError, "unused", "passages"):
         open_source(str(folder), {"passages": ["SELECT 1"]})
-    with pytest.raises(InputError, match="is not a store; allowed: a folder"):
+    with refused(InputError, "unknown", "place"):
         open_source(str(folder / "absent"))
 
 

@@ -12,6 +12,7 @@ from cli.cli_files import hopfuse, refused
 from hopfuse import Index
 from hopfuse.errors import HopfuseError, InputError, StoreError
 from hopfuse.stores.postgres.connection import TransientError, database_errors
+from refusals import refused
 from stores.postgres_tables import QUERIES, TABLES, make_tables
 from stores.store_files import saved_bytes
 
@@ -195,25 +196,25 @@ def test_a_late_row_of_another_dimension_is_named(database):
         "UPDATE t SET v = '[1,2,3]' WHERE id = 49990"
     )
     alone = {"entities": None, "edges": None, "facts": None}
-    with pytest.raises(InputError, match=r"passages row 49990 \(id 49990\) has 'v' of 3 components, the rows before"):
+    with refused(InputError, "shape", "v", column="v", given=3):
         Index.build(source(url, passages="SELECT id, text, v FROM t ORDER BY id", **alone))
 
 
 def test_a_server_that_cannot_be_reached_or_is_lost_is_named(database, server, tmp_path):
     url, connection = database
-    with pytest.raises(StoreError, match=r"PostgreSQL at 127\.0\.0\.1:1, database x cannot be reached") as error:
+    with refused(StoreError, "connection") as error:
         Index.build(source("postgresql://ada:secret@127.0.0.1:1/x"))
     assert "secret" not in str(error.value)
-    with pytest.raises(InputError, match="the PostgreSQL URL cannot be parsed"):
+    with refused(InputError, "syntax", "url"):
         Index.build(source("postgresql://a:b:c:secret/%"))
     make_tables(connection, ROWS)
     killed = "SELECT id, body AS text, pg_terminate_backend(pg_backend_pid()) AS gone FROM chunks"
-    with pytest.raises(StoreError, match=r"is unavailable: .*try again later"):
+    with refused(StoreError, "connection"):
         Index.build(source(url, passages=killed))
     divided = "SELECT id, body AS text, 1 / (id - 5) AS part FROM chunks ORDER BY id"
-    with pytest.raises(InputError, match="--passages: division by zero"):
+    with refused(InputError, "failed", "passages"):
         Index.build(source(url, passages=divided))
-    with pytest.raises(InputError, match="--passages is missing"):
+    with refused(InputError, "missing", "passages"):
         source(url, passages=None)
     assert "--passages is missing" in refused("build", "--from", url, "--out", tmp_path / "i")
     assert "--slot is given without --from" in refused("build", "--slot", "x", "--out", tmp_path / "i")
@@ -225,7 +226,7 @@ def test_a_table_is_read_to_its_end_before_the_next(database):
     with source(url).snapshot() as snapshot:
         passages = iter(snapshot.passages())
         next(passages)
-        with pytest.raises(InputError, match="passages is still being read; read it to its end before entities"):
+        with refused(InputError, "busy", "entities"):
             next(iter(snapshot.entities()))
         assert sum(batch.num_rows for batch in passages) == ROWS
         assert sum(batch.num_rows for batch in snapshot.entities()) == 3
@@ -280,10 +281,10 @@ def test_hits_are_written_into_a_table(database):
         for question, hits in zip(("q1", "q2"), found, strict=True)
         for rank, hit in enumerate(hits, 1)
     ]
-    with pytest.raises(InputError, match="there are 1 question and 2 lists of hits"):
+    with refused(InputError, "length", "hits", given=2):
         write_hits(url, "s.Hits", ["q1"], found)
-    with pytest.raises(InputError, match='relation "nowhere" does not exist; change the query or'):
+    with refused(InputError, "failed", "table"):
         write_hits(url, "nowhere", ["q1", "q2"], found)
-    with pytest.raises(InputError, match="invalid input syntax for type bigint"):
+    with refused(InputError, "failed", "table"):
         write_hits(url, "s.Hits", ["q1"], [[*found[0][:2], type(found[0][0])("x", 0, 1.0, "", "", {})]])
     assert connection.execute('SELECT count(*) FROM s."Hits"').fetchone() == (6,)
