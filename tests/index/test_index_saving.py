@@ -16,6 +16,7 @@ import pytest
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
 from index.index_files import assert_same, full_index, generation_file, vectors
+from refusals import refused
 
 KILLED_SAVE = """
 import os, signal, sys
@@ -107,7 +108,7 @@ def test_a_kill_during_a_save_leaves_the_old_index_or_the_new(
 def test_a_kill_during_the_first_save_leaves_no_index(tmp_path: Path) -> None:
     child = start(KILLED_SAVE, tmp_path, "os", "replace", 1, "before")
     assert child.wait() == -signal.SIGKILL
-    with pytest.raises(FormatError, match="holds no index"):
+    with refused(FormatError, "missing"):
         Index.open(tmp_path)
     full_index().save(tmp_path)
     assert_same(Index.open(tmp_path, verify="full"), full_index())
@@ -254,7 +255,7 @@ def test_a_pipe_is_not_a_generation_and_does_not_block(tmp_path: Path) -> None:
     full_index().save(tmp_path)
     generation_file(tmp_path).unlink()
     os.mkfifo(generation_file(tmp_path))
-    with pytest.raises(FormatError, match="not a regular file"):
+    with refused(FormatError, "type"):
         Index.open(tmp_path)
 
 
@@ -342,17 +343,17 @@ def test_foreign_files_are_left_alone(tmp_path: Path) -> None:
 def test_a_damaged_pointer_is_refused(tmp_path: Path, content: bytes) -> None:
     full_index().save(tmp_path)
     (tmp_path / "CURRENT").write_bytes(content)
-    with pytest.raises(FormatError, match="CURRENT is damaged"):
+    with refused(FormatError, "syntax", place="CURRENT"):
         Index.open(tmp_path)
 
 
 def test_a_pointer_to_nothing_is_refused(tmp_path: Path) -> None:
     full_index().save(tmp_path)
     generation_file(tmp_path).unlink()
-    with pytest.raises(FormatError, match="does not exist"):
+    with refused(FormatError, "missing"):
         Index.open(tmp_path)
     generation_file(tmp_path).mkdir()
-    with pytest.raises(FormatError, match="not a regular file"):
+    with refused(FormatError, "type"):
         Index.open(tmp_path)
 
 
@@ -360,16 +361,16 @@ def test_a_generation_under_another_number_is_refused(tmp_path: Path) -> None:
     full_index().save(tmp_path)
     generation_file(tmp_path).rename(tmp_path / "generation-000000000002.hopfuse")
     (tmp_path / "CURRENT").write_text("generation-000000000002.hopfuse\n")
-    with pytest.raises(FormatError, match="renamed"):
+    with refused(FormatError, "conflict"):
         Index.open(tmp_path)
 
 
 def test_open_says_what_is_wrong_with_its_arguments(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not a directory"):
+    with refused(InputError, "missing", "directory"):
         Index.open(tmp_path / "nothing")
-    with pytest.raises(FormatError, match="holds no index"):
+    with refused(FormatError, "missing"):
         Index.open(tmp_path)
     full_index(vectors=vectors(3)).save(tmp_path)
-    with pytest.raises(InputError, match="allowed: lazy, full"):
+    with refused(InputError, "choice", "verify", allowed="lazy, full"):
         Index.open(tmp_path, verify="none")  # type: ignore[arg-type]
     assert Index.open(str(tmp_path)).num_passages == 3

@@ -329,8 +329,9 @@ def refuse_value(
             allowed=allowed,
             others=f" (columns that are not read: {', '.join(unread[:8])})" if unread else "",
         ).at(where)
+    given = value.item() if isinstance(value, np.generic) else value
     raise InputError(
-        code, column, "{column!r} is {given!r}; it must be {allowed}", column=column, given=value, allowed=allowed
+        code, column, "{column!r} is {given!r}; it must be {allowed}", column=column, given=given, allowed=allowed
     ).at(where)
 
 
