@@ -418,7 +418,7 @@ def test_a_change_that_cannot_be_is_refused_and_nothing_changes(
             with refused(InputError, "duplicate", seq=1):
                 change.commit()
             return
-        with refused(InputError, *expected):  # noqa: PT012 - some are refused at the commit
+        with refused(InputError, *expected):
             getattr(change, call)(*arguments)
             change.commit()
         assert not (tmp_path / "log-000000000001.hopfuse").exists()

@@ -102,7 +102,14 @@ def two() -> hf.Index:
     [
         (
             {"yr": 1},
-            ("unknown", "yr", {"columns": "the columns are year (int64), tags (strings), name (string)"}),
+            (
+                "unknown",
+                "yr",
+                {
+                    "columns": "the columns are year (int64), tags (strings), name (string), flag (bool), "
+                    "day (timestamp)"
+                },
+            ),
         ),
         ({"year": "2019"}, ("type", "year", {"given": "2019"})),
         ({"year": True}, ("type", "year", {"given": True})),
