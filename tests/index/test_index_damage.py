@@ -10,16 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import hopfuse.index.format as format_module
 import numpy as np
 import pytest
 from hopfuse.errors import FormatError
 from hopfuse.index import Index
-from hopfuse.index.files import open_file, write_file
-from hopfuse.index.sections import Section
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index.index_files import Forge, assert_same, forged, full_index, generation_file, typed_graph
+from index.index_files import MAGIC, Forge, assert_same, forged, full_index, generation_file, head_bytes, typed_graph
 from refusals import refused
 
 
@@ -52,7 +49,7 @@ def open_bytes(directory: Path, data: bytes) -> Index:
 
 def boundaries(data: bytes) -> list[int]:
     forge = Forge(data)
-    points = {0, 8, 60, 64, format_module.head_bytes(forge.header[5], forge.header[6]), len(data)}
+    points = {0, 8, 60, 64, head_bytes(forge.header[5], forge.header[6]), len(data)}
     for *_, offset, length in forge.rows:
         points |= {offset, offset + length}
     return sorted({p + step for p in points for step in (-1, 0, 1) if 0 <= p + step < len(data)})
@@ -76,7 +73,7 @@ def test_trailing_bytes_are_refused(tmp_path: Path, good_bytes: bytes, extra: by
 def test_a_flipped_bit_in_any_byte_is_found(tmp_path: Path, good_bytes: bytes, every: int) -> None:
     """Head, paddings and payloads: each byte near a boundary, each of the head, one of so many of the rest."""
     forge = Forge(good_bytes)
-    head = format_module.head_bytes(forge.header[5], forge.header[6])
+    head = head_bytes(forge.header[5], forge.header[6])
     positions = {*range(head), *range(head, len(good_bytes), every), *boundaries(good_bytes)}
     survivors = []
     for position in sorted(positions):
@@ -292,17 +289,7 @@ def test_sections_out_of_order_missing_or_overlapping_are_refused(saved: Path) -
 
 def rewritten(directory: Path, **changes: np.ndarray | None) -> Path:
     """Replace or drop sections of the current generation, in a file that is well formed."""
-    path = generation_file(directory)
-    head, sections = open_file(path)
-    arrays: dict[str, np.ndarray] = {name: s.whole().copy() for name, s in sections.items()}
-    for name, array in changes.items():
-        del arrays[name]
-        if array is not None:
-            arrays[name] = array
-    order = [name for name in sections if name in arrays]
-    path.unlink()
-    write_file(path, head.generation, head.settings, {name: Section(name, arrays[name]) for name in order})
-    return directory
+    return forged(directory, lambda forge: forge.replace(changes))
 
 
 @pytest.mark.parametrize(
@@ -371,7 +358,7 @@ def test_damage_of_the_head_is_found_at_open(tmp_path: Path, good_bytes: bytes) 
     forge = Forge(good_bytes)
     full_index().save(tmp_path)
     path = generation_file(tmp_path)
-    for position in range(format_module.head_bytes(forge.header[5], forge.header[6])):
+    for position in range(head_bytes(forge.header[5], forge.header[6])):
         data = bytearray(good_bytes)
         data[position] ^= 0x01
         path.unlink()
@@ -575,7 +562,7 @@ def test_any_forged_change_is_refused_or_harmless(data: st.DataObject) -> None:
 @given(data=st.binary(max_size=300))
 def test_any_bytes_are_refused(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        for content in (data, format_module.MAGIC + data):
+        for content in (data, MAGIC + data):
             with pytest.raises(FormatError):
                 open_bytes(Path(directory), content)
 

@@ -9,7 +9,6 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse._arrays.mapped import mapping_of
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
 from index.index_files import (
@@ -20,6 +19,7 @@ from index.index_files import (
     forged,
     full_index,
     generation_file,
+    is_mapped,
     stated,
 )
 from refusals import refused
@@ -51,7 +51,7 @@ def test_facts_come_back_mapped(tmp_path: Path) -> None:
     assert index.facts is opened
     assert_same_facts(opened, stated())
     for array in (opened.rows, opened.indptr, opened.passages):
-        assert mapping_of(array) is not None
+        assert is_mapped(array)
         assert not array.flags.writeable
 
 

@@ -10,7 +10,6 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_hits_equal
-from hopfuse._arrays.mapped import mapping_of
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
 from index.index_files import (
@@ -20,6 +19,7 @@ from index.index_files import (
     forged,
     full_index,
     generation_file,
+    is_mapped,
     term_matrix,
 )
 from refusals import refused
@@ -32,7 +32,7 @@ def test_a_matrix_comes_back_mapped(tmp_path: Path) -> None:
     assert opened is not None
     assert_same_terms(opened, matrix)
     for array in (opened.indptr, opened.passages, opened.scores):
-        assert mapping_of(array) is not None
+        assert is_mapped(array)
         assert not array.flags.writeable
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
-import hopfuse.index.format as format_module
 import numpy as np
 import pytest
 from compare import assert_hits_equal
@@ -16,7 +15,7 @@ from hopfuse.errors import InputError
 from hopfuse.index import Index
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index.index_files import ALIASES, ENTITIES, PASSAGES, assert_same, full_index, typed_graph, vectors
+from index.index_files import ALIASES, BLOCK, ENTITIES, PASSAGES, assert_same, full_index, typed_graph, vectors
 from refusals import refused
 
 
@@ -153,7 +152,7 @@ def test_payloads_of_several_blocks_round_trip(tmp_path: Path) -> None:
     texts = ["x" * 700_000, "é" * 700_000, "", "z" * 2_000_000]
     built = Index.build(passages=[{"text": t} for t in texts], vectors=vectors(4, 80_000))
     built.save(tmp_path)
-    assert sum(map(len, texts)) > format_module.BLOCK
+    assert sum(map(len, texts)) > BLOCK
     opened = Index.open(tmp_path, verify="full")
     assert_same(built, opened)
 

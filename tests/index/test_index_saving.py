@@ -10,8 +10,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import hopfuse.index.index as index_module
-import hopfuse.index.state as state_module
 import pytest
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
@@ -216,19 +214,20 @@ def test_threads_may_save_and_read_one_index(tmp_path: Path) -> None:
 def test_a_reader_that_loses_the_race_reads_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A save between reading CURRENT and opening the file."""
     full_index().save(tmp_path)
-    original = state_module.open_file
+    original = os.open
     paths: list[str] = []
 
-    def overtaken(path: Path) -> object:
-        paths.append(path.name)
-        if len(paths) == 1:
-            Index.build(passages=[{"text": "new"}]).save(tmp_path)
-        return original(path)
+    def overtaken(path: Any, *flags: Any, **options: Any) -> int:
+        if Path(path).name.startswith("generation-"):
+            paths.append(Path(path).name)
+            if len(paths) == 1:
+                Index.build(passages=[{"text": "new"}]).save(tmp_path)
+        return original(path, *flags, **options)
 
-    monkeypatch.setattr(state_module, "open_file", overtaken)
+    monkeypatch.setattr(os, "open", overtaken)
     assert list(Index.open(tmp_path).texts) == ["new"]
     first, second = (f"generation-00000000000{n}.hopfuse" for n in (1, 2))
-    assert paths == [first, first, second]  # the save reads the seq of what it replaces
+    assert paths == [first, first, second, second]  # the save reads the seq of what it replaces, and creates its own
 
 
 def test_a_file_that_is_replaced_while_it_is_opened_is_read_again(
@@ -268,14 +267,15 @@ def test_leftovers_of_a_killed_writer_are_removed_before_anything_is_written(
     size = generation_file(tmp_path).stat().st_size
     for number in (7, 9):
         (tmp_path / f"generation-{number:012d}.hopfuse").write_bytes(bytes(size))
-    original = index_module.write_file
+    original = os.open
 
-    def small_disk(path: Path, *arguments: Any, **options: Any) -> None:
-        if sum(file.stat().st_size for file in tmp_path.glob("generation-*")) > 2 * size:
+    def small_disk(path: Any, flags: int, *rest: Any, **options: Any) -> int:
+        held = sum(file.stat().st_size for file in tmp_path.glob("generation-*"))
+        if flags & os.O_CREAT and Path(path).name.startswith("generation-") and held > 2 * size:
             raise OSError(28, "No space left on device")
-        original(path, *arguments, **options)
+        return original(path, flags, *rest, **options)
 
-    monkeypatch.setattr(index_module, "write_file", small_disk)
+    monkeypatch.setattr(os, "open", small_disk)
     assert old.save(tmp_path) == 10
     assert_same(Index.open(tmp_path, verify="full"), old)
     assert [p.name for p in tmp_path.glob("generation-*")] == ["generation-000000000010.hopfuse"]
@@ -289,12 +289,17 @@ def test_nothing_is_removed_before_a_save_where_the_pointer_is_damaged(
     for content in ("generation-000000000002.hopfuse\n", "generation-1\n"):
         (tmp_path / "CURRENT").write_text(content)
 
-        def full_disk(*_: Any, **__: Any) -> None:
-            raise OSError(28, "No space left on device")
+        original = os.open
 
-        monkeypatch.setattr(index_module, "write_file", full_disk)
-        with pytest.raises(OSError, match="No space left"):
-            Index.build(passages=[]).save(tmp_path)
+        def full_disk(path: Any, flags: int, *rest: Any, original: Any = original, **options: Any) -> int:
+            if flags & os.O_CREAT and Path(path).name.startswith("generation-"):
+                raise OSError(28, "No space left on device")
+            return int(original(path, flags, *rest, **options))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "open", full_disk)
+            with pytest.raises(OSError, match="No space left"):
+                Index.build(passages=[]).save(tmp_path)
         assert file.exists()
 
 

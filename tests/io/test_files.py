@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.io.files import create_exclusively, read_text, write_whole
+from hopfuse.io import create_exclusively, read_text, write_whole
 from refusals import refused
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hopfuse import Index
 from hopfuse.errors import FormatError, InputError
-from hopfuse.io.json_lines import json_objects, numbered_lines, parse_json, text_lines
+from hopfuse.io import json_objects, numbered_lines, parse_json, text_lines
 from refusals import refused
 
 TWICE = '{"id": "a", "text": "one"}\n{"id": "b", "text": "one", "id": "c"}\n'

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hopfuse import Index
 from hopfuse.errors import InputError
-from hopfuse.io.npy import read_npy
+from hopfuse.io import read_npy
 from refusals import refused
 
 

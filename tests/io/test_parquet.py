@@ -8,9 +8,7 @@ from typing import Any
 import hopfuse as hf
 import pytest
 from hopfuse.errors import FormatError, InputError
-from hopfuse.io import parquet as limits
-from hopfuse.io.queries import QueryRows, read_queries
-from hopfuse.io.runs import read_run_file
+from hopfuse.io import MOST_GROUP_BYTES, QueryRows, read_queries, read_run_file
 from refusals import refused
 
 arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -60,7 +58,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file whose second group of rows has more bytes than are allowed, and a reader that may not be asked for it."""
     rows = [{"id": str(at), "text": "word " * (1 if at < 4 else 400), "hits": []} for at in range(8)]
     path = written(tmp_path / "p.parquet", rows, 4)
-    monkeypatch.setattr(limits, "MOST_GROUP_BYTES", 600)
+    monkeypatch.setattr("hopfuse.io.parquet.MOST_GROUP_BYTES", 600)
     kind = parquet.ParquetFile
     read, batches = kind.read_row_group, kind.iter_batches
 
@@ -95,12 +93,12 @@ def test_a_group_that_is_too_large_is_refused_before_it_is_read(small: Path) -> 
 
 def test_columns_that_are_not_read_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "p.parquet", [row | {"unread": f"{at}" * 400} for at, row in enumerate(ROWS)], 7)
-    monkeypatch.setattr(limits, "MOST_GROUP_BYTES", 1500)
+    monkeypatch.setattr("hopfuse.io.parquet.MOST_GROUP_BYTES", 1500)
     assert hf.Index.build(passages=path).num_passages == 7
-    monkeypatch.setattr(limits, "MOST_GROUP_BYTES", 100)
+    monkeypatch.setattr("hopfuse.io.parquet.MOST_GROUP_BYTES", 100)
     with refused(InputError, "limit", group=0, rows=7):
         hf.Index.build(passages=path)
 
 
 def test_the_limit_is_two_gigabytes() -> None:
-    assert limits.MOST_GROUP_BYTES == 2 * 1024**3
+    assert MOST_GROUP_BYTES == 2 * 1024**3
