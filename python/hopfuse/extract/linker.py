@@ -114,6 +114,7 @@ class EntityLinker:
             raise InputError(f"function_words is one str; pass a collection of words: [{function_words!r}]")
         if isinstance(least, bool) or not isinstance(least, int | float) or not 0 < least <= 1:
             raise InputError(f"least is {least!r}; it must be a number above 0 and at most 1")
+        _ = index.name_rule  # refuses names that another rule folds
         self._min_length = min_length
         self._index, self._least, self._frequencies = index, float(least), index.passage_frequency
         self._function_words = frozenset(function_words)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .json_lines import parse_json
+from .languages import language_tag
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -220,6 +221,34 @@ def names_or_numbers(table: Table, name: str) -> list[str | int | None]:
                 "strings or all as integers"
             )
         out.append(value if isinstance(value, str) else int(value))
+    return out
+
+
+def languages(table: Table, name: str) -> list[str | None]:
+    """Return a column of language tags in their canonical case; missing and blank ones, and ``und``, become None.
+
+    Raises
+    ------
+    InputError
+        A value that is not a tag.
+    """
+    out: list[str | None] = []
+    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+        try:
+            out.append(language_tag("" if value is None else value))
+        except (TypeError, ValueError, AttributeError):
+            _refuse(table, name, i, value, "the tag of a language, such as 'en' or 'pt-BR'")
+    return out
+
+
+def flags(table: Table, name: str) -> list[bool]:
+    """Return a column of bools, in text ``true`` or ``false``; missing values become True."""
+    out = []
+    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+        found = {"true": True, "false": False, "": True}.get(value.lower()) if table.textual and value else value
+        if not isinstance(found, bool | np.bool_ | None):
+            _refuse(table, name, i, value, "true or false")
+        out.append(found is None or bool(found))
     return out
 
 
