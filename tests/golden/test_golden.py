@@ -17,10 +17,14 @@ import numpy as np
 import pytest
 from golden.make import (
     ALIASES,
+    DOCUMENT_NUMBERS,
+    DOCUMENTS,
     ENTITIES,
     HERE,
+    LANGUAGES,
     NUMBERS,
     PASSAGES,
+    STATED,
     facts,
     graph,
     index_bytes,
@@ -71,7 +75,8 @@ def test_the_reader_reads_these_bytes(tmp_path: Path, name: str) -> None:
 def test_the_reader_returns_what_was_written(tmp_path: Path) -> None:
     index = opened("strings", tmp_path)
     assert list(zip(index.passage_ids, index.titles, index.texts, strict=True)) == PASSAGES
-    assert list(index.entity_names) == ENTITIES
+    assert (list(index.documents), list(index.languages)) == (DOCUMENTS, LANGUAGES)
+    assert (list(index.entity_names), index.stated.tolist()) == (ENTITIES, STATED)
     assert index.entity_aliases[:3] == [tuple(ALIASES[0]), (), tuple(ALIASES["東京"])]
     assert index.encoder == EncoderInfo("golden", 5, False)
     assert index.words == WordInfo(3, "english", None, ("a", "the"))
@@ -83,7 +88,8 @@ def test_the_reader_returns_what_was_written(tmp_path: Path) -> None:
     assert index.graph is not None
     expected = graph(directed=False, weighted=True).to_arrays()
     assert all(np.array_equal(array, expected[name]) for name, array in index.graph.to_arrays().items())
-    assert list(opened("integers", tmp_path).passage_ids) == NUMBERS
+    integers = opened("integers", tmp_path)
+    assert (list(integers.passage_ids), list(integers.documents)) == (NUMBERS, DOCUMENT_NUMBERS)
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))

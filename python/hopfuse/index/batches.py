@@ -245,7 +245,7 @@ def _check_groups(table: _Table) -> None:
         kinds = table.present[:, [NUMBER[one] for one in pair]].sum(axis=1)
         wrong = kinds != table.present[:, NUMBER[name]]
         if wrong.any():
-            raise FormatError(f"a batch has {kinds[wrong][0]} of the arrays {' and '.join(pair)} beside {name}")
+            raise FormatError(f"a batch has {kinds[wrong][0]} of the arrays {pair[0]!r} and {pair[1]!r}; with {name!r} it has one")
 
 
 def _join_offsets(batches: Batches, name: str, data: str) -> None:

@@ -256,16 +256,16 @@ class _Joined:
         column.append(array)
 
     def _extend_or_fill(self, name: str, batches: Batches, array: NDArray[Any] | None) -> None:
-        """Append rows to a column that batches may lack; the column begins with the first batch that has it."""
-        of, value = _DEFAULTS[name]
+        """Append rows to a column that batches may lack; there is none until the generation or a batch has it."""
+        (of, value), dtype = _DEFAULTS[name], RULES[name][0]
         if name not in self._columns:
-            if array is None:
+            if array is None and name not in self._base.sections:
                 return
             before = self._ends.prefix(self._size + 1)[-1, _NUMBER[of]]
             self._columns[name] = GrownRows(_base_rows(self._base, name))
-            self._columns[name].append(np.full(before, value, array.dtype))
+            self._columns[name].append(np.full(before, value, dtype))
         rows = batches.count(of)
-        filled = np.full(rows.sum(), value, RULES[name][0])
+        filled = np.full(rows.sum(), value, dtype)
         if array is not None:
             filled[np.repeat(batches.rows[name] > 0, rows)] = array
         self._columns[name].append(filled)
