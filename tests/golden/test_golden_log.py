@@ -60,8 +60,11 @@ def test_the_reader_reads_these_bytes(tmp_path: Path) -> None:
     assert index.lexical.counts.tolist() == [2, 2, 1, 1, 3]
     assert (list(index.documents), list(index.languages)) == (["手紙", "notes"], ["en", "en"])
     assert dict(zip(index.entity_names, index.stated.tolist(), strict=True)) == {
-        **{"Ada Lovelace": True, "Charles Babbage": True, "notes": True},  # the first by the edge that names it
-        **{"": True, "wrote": False},
+        "Ada Lovelace": True,
+        "Charles Babbage": True,
+        "notes": True,  # the first by the edge that names it
+        "": True,
+        "wrote": False,
     }
     assert [batch["counts"] for batch in hf.Index.open(tmp_path, live=True).history()] == [
         {

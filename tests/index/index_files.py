@@ -17,13 +17,19 @@ from hopfuse.types import EdgeStatements, TermMatrix
 
 PASSAGES = [
     {
-        **{"id": "ada", "title": "Ada Lovelace", "text": "Ada wrote the first program ."},
-        **{"document": "letters", "language": "zh-Hant"},
+        "id": "ada",
+        "title": "Ada Lovelace",
+        "text": "Ada wrote the first program .",
+        "document": "letters",
+        "language": "zh-Hant",
     },
     {"id": "empty", "title": "", "text": ""},
     {
-        **{"id": "东京", "title": "Tōkyō 🗼", "text": "東京 は\u3000日本 の 首都\tです\n🗾"},
-        **{"document": "手紙", "language": "en"},
+        "id": "东京",
+        "title": "Tōkyō 🗼",
+        "text": "東京 は\u3000日本 の 首都\tです\n🗾",
+        "document": "手紙",
+        "language": "en",
     },
 ]
 METADATA: list[dict[str, Any] | None] = [

@@ -96,7 +96,7 @@ class Delta:
                 try:
                     self._joined.append(payloads, self._pending[0].seq)
                 except FormatError as error:
-                    raise FormatError(f"{self._label}: {error}") from None
+                    raise FormatError("damaged", None, "{label}: {error}", label=self._label, error=error) from None
                 del self._pending[:new]
             return self._joined.rows(count)
 
@@ -275,7 +275,7 @@ class _Joined:
         for label in LABELS:
             kinds = (f"{label.strings}.offsets", label.numbers)
             if all(any(kind in one for one in (batches.arrays, self._columns, self._base.sections)) for kind in kinds):
-                raise FormatError(f"the passages' {label.what}s are strings and integers")
+                raise FormatError("damaged", None, "the passages' {what}s are strings and integers", what=label.what)
             check_values(label, _labels_of(batches, label), f"the {label.what}s of a batch")
 
     def _number_labels(
@@ -370,7 +370,14 @@ def _check_parts(base: Contents, batches: Batches) -> None:
         found = None if vectors is None else (vectors.dtype, *vectors.shape[1:])
         right = None if section is None or not rows.any() else (section.dtype, *section.shape[1:])
         if found != right or (right is not None and (batches.rows[f"{name}.vectors"] != rows).any()):
-            raise FormatError(f"a batch has {name}.vectors {found}; they must be {right}")
+            raise FormatError(
+                "damaged",
+                None,
+                "a batch has {name}.vectors {found}; they must be {allowed}",
+                name=name,
+                found=found,
+                allowed=right,
+            )
     for part, name in (("graph", "edge.end"), ("fact", "fact.row"), ("lexical", "lexical.indptr")):
         if f"{part}.indptr" not in base.sections and name in batches.arrays:
-            raise FormatError(f"a batch has {name}, but its generation has no such part")
+            raise FormatError("damaged", None, "a batch has {name}, but its generation has no such part", name=name)

@@ -108,7 +108,12 @@ def coded_arrays(label: Label, codes: Codes, values: Sequence[Value]) -> dict[st
         return {}
     kinds = {type(value) for value in values}
     if len(kinds) > 1:
-        raise InputError(f"the passages have {label.what}s that are strings and some that are integers; convert one")
+        raise InputError(
+            "type",
+            label.what,
+            "the passages have {what}s that are strings, and others that are integers; convert one kind",
+            what=label.what,
+        )
     order = sorted(range(len(values)), key=values.__getitem__)
     codes, kept = used(codes, np.array(order, np.int64))
     found = [values[at] for at in kept.tolist()]
@@ -144,7 +149,14 @@ def load_labels(sections: Mapping[str, Section], label: Label, num_passages: int
     values = label_values(sections, label)
     codes = section.whole()
     if not len(values) or (codes < -1).any() or (codes >= len(values)).any():
-        raise FormatError(f"{section.label}: a {label.what} is outside -1 .. {len(values) - 1}, or there is none")
+        raise FormatError(
+            "damaged",
+            None,
+            "{label}: a {what} is outside -1 .. {last}, or there is none",
+            label=section.label,
+            what=label.what,
+            last=len(values) - 1,
+        )
     return LabelColumn(codes, values, num_passages)
 
 
@@ -163,9 +175,9 @@ def check_labels(sections: Mapping[str, Section], label: Label, num_passages: in
         return found
     where, values = sections[label.codes].label, list[Any](found.values)
     if any(a >= b for a, b in pairwise(values)):
-        raise FormatError(f"{where}: the {label.what}s do not ascend")
+        raise FormatError("damaged", None, "{label}: the {what}s do not ascend", label=where, what=label.what)
     if used(found.codes, np.arange(len(values)))[1].size < len(values):
-        raise FormatError(f"{where}: a {label.what} is that of no passage")
+        raise FormatError("damaged", None, "{label}: a {what} is that of no passage", label=where, what=label.what)
     check_values(label, values, where)
     return found
 
@@ -174,7 +186,9 @@ def check_values(label: Label, values: Iterable[Value], where: str) -> None:
     """Refuse languages that are not tags in their canonical case, and blank documents."""
     for value in values:
         if not _is_value(label, value):
-            raise FormatError(f"{where}: a passage's {label.what} is {value!r}")
+            raise FormatError(
+                "damaged", None, "{label}: a passage's {what} is {given!r}", label=where, what=label.what, given=value
+            )
 
 
 def _is_value(label: Label, value: Value) -> bool:

@@ -30,7 +30,12 @@ def check_rule(rule: Any, what: str) -> int:
     if isinstance(rule, bool) or not isinstance(rule, int | np.integer) or rule not in RULES:
         known = ", ".join(f"{number} (since hopfuse {version})" for number, version in RULES.items())
         raise InputError(
-            f"the reading rule of the {what} is {rule!r}, which only a later version of hopfuse can know; this one "
-            f"knows {known}: install a later version"
+            "version",
+            "rule",
+            "the reading rule of the {what} is {given!r}, which only a later version of hopfuse can know; this one "
+            "knows {allowed}: install a later version",
+            what=what,
+            given=rule,
+            allowed=known,
         )
     return int(rule)
