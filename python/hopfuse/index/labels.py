@@ -73,7 +73,8 @@ class LabelColumn(Sequence[Value | None]):
     def __getitem__(self, item: int | slice) -> Value | list[Value | None] | None:
         if isinstance(item, slice):
             return [self[i] for i in range(*item.indices(self._count))]
-        code = -1 if self.codes is None else int(self.codes[row_number(item, self._count)])
+        row = row_number(item, self._count)
+        code = -1 if self.codes is None else int(self.codes[row])
         return None if code < 0 else self.values[code]
 
     def __iter__(self) -> Iterator[Value | None]:

@@ -18,6 +18,8 @@ from .languages import language_tag
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _INT64 = np.iinfo(np.int64)
+#: Bools as text; an empty field is a missing value.
+_FLAGS = {"true": True, "false": False, "": True}
 
 
 @dataclass(frozen=True)
@@ -276,8 +278,8 @@ def flags(table: Table, name: str) -> list[bool]:
     """Return a column of bools, in text ``true`` or ``false``; missing values become True."""
     out = []
     for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
-        found = {"true": True, "false": False, "": True}.get(value.lower()) if table.textual and value else value
-        if not isinstance(found, bool | np.bool_ | None):
+        found = _FLAGS.get(value.lower()) if table.textual and value is not None else value
+        if value is not None and not isinstance(found, bool | np.bool_):
             _refuse(table, name, i, value, "true or false")
         out.append(found is None or bool(found))
     return out
