@@ -202,7 +202,7 @@ def test_many_batches_are_read_as_one_by_one() -> None:
         ({"edge.type_name.bytes": np.array([0xFF], np.uint8)}, ("syntax",)),
         ({"edge.type_name.offsets": np.array([0, 9], np.int64)}, ("order",)),
         ({"unknown": np.zeros(1)}, ("unknown", None, {"array": "unknown"})),
-        ({"passage.id.number": np.array([1], np.int64)}, ("conflict", None, {"given": 1})),
+        ({"passage.id.number": np.array([1], np.int64)}, ("conflict", None, {"given": 1, "one": "passage.id.offsets"})),
     ],
 )
 def test_a_batch_that_cannot_be_is_refused(change: dict[str, Any], expected: tuple[Any, ...]) -> None:
