@@ -7,7 +7,7 @@ A check takes the value and the name of its argument, returns the value in its o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -333,8 +333,11 @@ def check_as_long(field: str, number: int, other: str, expected: int) -> None:
         )
 
 
-def check_needs(field: str, given: Any, other: str, there: Any, reason: str = "") -> None:
-    """Raise if an argument is given (not None) without the one that it needs; ``reason`` says what for."""
+def check_needs(field: str, given: Any, other: str | Sequence[str], there: Any, reason: str = "") -> None:
+    """Raise if an argument is given (not None) without the one that it needs, or one of several.
+
+    ``there`` is the value of the other, or of one of the others; ``reason`` says what it is needed for.
+    """
     if given is not None and there is None:
         raise InputError(
             "unused",
@@ -345,7 +348,7 @@ def check_needs(field: str, given: Any, other: str, there: Any, reason: str = ""
         )
 
 
-def check_excludes(field: str, given: Any, other: str, there: Any, reason: str = "") -> None:
+def check_excludes(field: str, given: Any, other: str | Sequence[str], there: Any, reason: str = "") -> None:
     """Raise if two arguments that exclude each other are both given (not None); ``reason`` says why."""
     if given is not None and there is not None:
         raise InputError(

@@ -134,14 +134,15 @@ class Extraction:
         if self.position is not None and not is_whole(self.position):
             raise wrong_type(self.position, "position", "an integer")
         if self.language is not None:
-            self._set_language()
+            object.__setattr__(self, "language", _language(self.language))
         check_whole(self.malformed, "malformed", least=0)
 
-    def _set_language(self) -> None:
-        try:
-            object.__setattr__(self, "language", language_tag(self.language))
-        except (TypeError, ValueError, AttributeError):
-            raise wrong_value(self.language, "language", "a tag such as 'en', or None", "syntax") from None
+
+def _language(given: str) -> str:
+    try:
+        return language_tag(given)
+    except (TypeError, ValueError, AttributeError):
+        raise wrong_value(given, "language", "a tag such as 'en', or None", "syntax") from None
 
 
 def is_triple(row: Any) -> bool:
