@@ -138,7 +138,7 @@ class Extraction:
         check_whole(self.malformed, "malformed", least=0)
 
 
-def _language(given: str) -> str:
+def _language(given: Any) -> str | None:
     try:
         return language_tag(given)
     except (TypeError, ValueError, AttributeError):
