@@ -90,7 +90,7 @@ def test_what_is_in_memory_runs_and_is_not_saved(folder):
 def test_what_a_searcher_has_already_is_not_given_again(folder):
     searcher = Searcher(folder)
     for name, value in (("recipe", "hybrid-rrf"), ("options", {"graph_k": 4}), ("encoder", 3), ("timeout", 1.0)):
-        with pytest.raises(InputError, match=f"{name} is given, and source is a Searcher"):
+        with refused(InputError, "conflict", name, other="source"):
             HopfuseRetriever(searcher, **{name: value})
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from adapters.hipporag_memory import PASSAGES, small_rag, word_vectors
-from cli.cli_files import hopfuse, refused
+from cli.cli_files import about, hopfuse
+from cli.cli_files import refused as refused_command
 from hopfuse import Index
 from hopfuse.adapters.hipporag_folder import read_folder
 from hopfuse.errors import InputError
@@ -100,13 +101,10 @@ def test_folders_that_are_not_hipporags_are_refused(folder: Path, tmp_path: Path
     (tmp_path / "empty").mkdir()
     with refused(InputError, "missing", "folder"):
         read_folder(tmp_path / "empty")
-    assert "PASSAGES is given with --from" in refused(
-        "build", folder / "openie_results_ner_recorded.json", "--from", folder, "--out", out
-    )
-    assert "--vectors is given with --from" in refused(
-        "build", "--from", folder, "--vectors", folder / "x.npy", "--out", out
-    )
-    assert "has labels" in refused("build", "--from", folder, "--synonyms", "ORG=0.9", "--out", out)
+    command = ("build", "--from", folder, "--out", out)
+    assert refused_command(*command, folder / "openie_results_ner_recorded.json") == about("conflict", "passages")
+    assert refused_command(*command, "--vectors", folder / "x.npy") == about("conflict", "vectors")
+    assert refused_command(*command, "--synonyms", "ORG=0.9") == about("unsupported", "synonyms")
     with refused(InputError, "range", "synonyms", given=2):
         read_folder(folder, synonyms=2)
     file = folder / "openie_results_ner_recorded.json"

@@ -3,7 +3,7 @@ import re
 
 import numpy as np
 import pytest
-from cli.cli_files import about, ALIASES, EDGES, ENTITIES, TEXTS, build_args, hopfuse, refused, write_jsonl
+from cli.cli_files import ALIASES, EDGES, ENTITIES, TEXTS, about, build_args, hopfuse, refused, write_jsonl
 from hopfuse import Index
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli.cli_files import about, EDGES, ENTITIES, TEXTS, build_args, hopfuse
+from cli.cli_files import EDGES, ENTITIES, TEXTS, about, build_args, hopfuse
 from hopfuse import Index
 
 FACTS = [

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from cli.cli_files import about, EDGES, ENTITIES, TEXTS, hopfuse, read_jsonl, write_jsonl
+from cli.cli_files import EDGES, ENTITIES, TEXTS, about, hopfuse, read_jsonl, write_jsonl
 from hopfuse import Index, ppr_topk
 from hopfuse.cli.diagnose.diagnose import rewritings
 from hopfuse.cli.run.queries import QueryInputs

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from cli.cli_files import about, QUERIES, TEXTS, build_args, hopfuse, read_jsonl
+from cli.cli_files import QUERIES, TEXTS, about, build_args, hopfuse, read_jsonl
 from hopfuse import Index
 from hopfuse.lexical import BM25
 from hopfuse.recipes import GuidedWalk, PhaseGraph

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 from cli.cli_files import (
-    about,
     ENTITIES,
     QUERIES,
+    about,
     build_args,
     hopfuse,
     killed,

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cli.cli_files import about, QUERIES, command, hopfuse, read_jsonl, refused, write_jsonl
+from cli.cli_files import QUERIES, about, command, hopfuse, read_jsonl, refused, write_jsonl
 from hopfuse import Index
 from hopfuse.io.runs import read_run_file
 from hopfuse.recipes import PhaseGraph

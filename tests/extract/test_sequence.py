@@ -9,7 +9,6 @@ import hopfuse as hf
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.extract import Extraction, WordReader, build_memory
-from hopfuse.extract._sequence import neighbours
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
@@ -52,7 +51,9 @@ def test_every_document_is_one_chain(rows: list[tuple[Any, int]]) -> None:
     kept = list(dict.fromkeys(rows))
     documents = [document for document, _ in kept]
     positions = [None if document is None else at for document, at in kept]
-    found = neighbours(range(len(kept)), documents, positions).tolist()
+    read = zip(documents, positions, strict=True)
+    rows = [Extraction(at, "", "", document=one, position=place) for at, (one, place) in enumerate(read)]
+    found = build_memory(rows).sequence.tolist()
     expected = set()
     for document in set(documents) - {None}:
         chain = sorted((at, row) for row, (one, at) in enumerate(kept) if one == document)

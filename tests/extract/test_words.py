@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.extract import Extraction, WordMatcher, WordReader, build_memory
-from hopfuse.extract._tokens import tokens
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
@@ -44,8 +43,8 @@ def read(texts: list[str], **options: Any) -> list[tuple[str, ...]]:
     ],
 )
 def test_tokens(text: str, words: list[str]) -> None:
-    folded = text.casefold()
-    assert [folded[start:end] for start, end in tokens(folded)] == words
+    (found,) = WordReader(None, stopwords=[]).words([text])
+    assert [one.key for one in found] == [text[one.start : one.end].casefold() for one in found] == words
 
 
 def test_words_of_a_graph() -> None:

@@ -6,7 +6,8 @@ import resource
 
 import numpy as np
 import pytest
-from cli.cli_files import hopfuse, refused
+from cli.cli_files import about, hopfuse
+from cli.cli_files import refused as refused_command
 from hopfuse import Index
 from hopfuse.errors import InputError
 from hopfuse.stores import ArrowSource, ParquetSource, is_place, open_source
@@ -254,10 +255,9 @@ def test_the_program_builds_from_a_folder(folder, tmp_path):
     assert list(index.passage_ids) == STRINGS
     assert index.lexical is not None
     assert index.metadata.types["year"] == "float64"
-    assert "--vectors is given with --from and a store" in refused(
-        "build", "--from", folder, "--vectors", "x.npy", "--out", tmp_path / "other"
-    )
-    assert "--encoder is given, but the store's passages have vectors" in refused(
-        "build", "--from", folder, "--encoder", "wordllama:64", "--out", tmp_path / "other"
+    other = ("--out", tmp_path / "other")
+    assert refused_command("build", "--from", folder, "--vectors", "x.npy", *other) == about("conflict", "vectors")
+    assert refused_command("build", "--from", folder, "--encoder", "wordllama:64", *other) == about(
+        "conflict", "encoder"
     )
     assert not (tmp_path / "other").exists()

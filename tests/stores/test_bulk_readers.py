@@ -593,13 +593,14 @@ def test_a_place_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_only_postgresql_is_followed(tmp_path: Path) -> None:
     pytest.importorskip("click")
-    from cli.cli_files import refused
+    from cli.cli_files import about
+    from cli.cli_files import refused as refused_command
 
     hf.Index.build(passages=[{"text": "one"}]).save(tmp_path / "index")
     for place in (*(f"{scheme}:x" for scheme in ("duckdb", "sqlite", "lancedb", "chroma", "apoc")), str(tmp_path)):
         for option in ("--once", "--drop"):
-            error = refused("follow", tmp_path / "index", "--from", place, option)
-            assert f"{place!r} reports no changes, only PostgreSQL does; build the index anew" in error
+            error = refused_command("follow", tmp_path / "index", "--from", place, option)
+            assert error == about("unsupported", "place", given=place)
 
 
 def test_the_bench_of_stores_reads_what_is_installed() -> None:
