@@ -1,11 +1,10 @@
 import json
 
+import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import FormatError, InputError, MissingExtraError
-from hopfuse.evaluate import PassageNames, Qrels, read_qrels, read_run
-from hopfuse.io.qrels import qrels_lines
-from hopfuse.io.runs import Ranking, run_lines
+from hopfuse.evaluate import PassageNames, Qrels, read_qrels, read_run, write_qrels, write_run
 from refusals import refused
 
 
@@ -340,21 +339,24 @@ def test_names_are_strings_or_integers(names, error):
 
 
 def test_a_written_trec_run_is_read_back(tmp_path):
-    names, judged = PassageNames(), {"q1": {"d1": 2, "d2": 1}, "q2": {"d3": 1}}
-    qrels = read_qrels(written(tmp_path, "qrels", qrels_lines(judged)), names)
-    assert [dict(zip(*row, strict=True)) for row in zip(named(qrels.gold, names), qrels.grades, strict=True)] == [
-        {"d1": 2, "d2": 1},
-        {"d3": 1},
-    ]
-    lists = {"q1": [("d2", 0.1), ("d9", 0.1)], "q2": []}
-    text = run_lines({query: Ranking(hits) for query, hits in lists.items()}, tag="mine")
-    assert text.splitlines()[1] == "q1 Q0 d9 2 0.1 mine"
-    run = read_run(written(tmp_path, "run", text), qrels.ids, names)
+    names = PassageNames(["d1", "d2", "d3", "d9"])
+    judged = Qrels(["q1", "q2"], [[0, 1], [2]], grades=[[2, 1], [1]])
+    write_qrels(tmp_path / "qrels", judged, names)
+    qrels = read_qrels(tmp_path / "qrels", PassageNames(["d1", "d2", "d3"]))
+    assert (qrels.ids, qrels.gold, qrels.grades) == (judged.ids, judged.gold, judged.grades)
+    write_run(tmp_path / "run", hf.Hits([[1, 3], [-1, -1]], [[0.1, 0.1], [-np.inf, -np.inf]]), judged.ids, names)
+    assert (tmp_path / "run").read_text(encoding="utf-8").splitlines()[1].startswith("q1 Q0 d9 2 0.1")
+    run = read_run(tmp_path / "run", judged.ids, names)
     assert [[name for name, _ in row] for row in ranking(run, names)] == [["d2", "d9"], []]
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a\n", "\u2003"])
-def test_names_that_trec_cannot_write_are_refused(name):
-    for write in (lambda: qrels_lines({"q": {name: 1}}), lambda: run_lines({name: Ranking([("d", 1.0)])})):
+def test_names_that_trec_cannot_write_are_refused(tmp_path, name):
+    names, hits = PassageNames([name, "d"]), hf.Hits([[1]], [[1.0]])
+    for write in (
+        lambda: write_qrels(tmp_path / "qrels", Qrels(["q"], [[0]]), names),
+        lambda: write_run(tmp_path / "run", hits, [name], names),
+    ):
         with refused(InputError, "unsupported", given=name):
             write()
+    assert list(tmp_path.iterdir()) == []

@@ -62,7 +62,7 @@ def test_reading_goes_on_after_an_interruption(tmp_path):
 
     with ChatServer(fragile) as server:
         reader = EndpointReader(endpoint(server, cache=tmp_path, concurrency=1))
-        with refused(EndpointError, "reply", "prompt 2 of 3 (triples of passage 'b')"):
+        with refused(EndpointError, "reply", "api_key", place="prompt 2 of 3 (triples of passage 'b')"):
             reader.read(ROWS)
         assert len(server.requests) == 5
         broken = False

@@ -199,7 +199,7 @@ def test_triples_of_parquet(tmp_path: Path) -> None:
         with refused(InputError, "choice", "triples"):
             read_triples(tmp_path / name)
     parquet.write_table(pa.table({"head": ["A"], "relation": ["r"], "tail": [None]}), tmp_path / "null.parquet")
-    with refused(InputError, "type", "tail"):
+    with refused(InputError, "missing", "tail"):
         read_triples(tmp_path / "null.parquet")
     (tmp_path / "blank.tsv").write_text("a\tr\tb\na\t\tb\n", encoding="utf-8")
     with refused(InputError, "empty"):

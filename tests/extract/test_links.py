@@ -29,7 +29,8 @@ def reader(names: Sequence[str], *links: str) -> SpacyReader:
     spacy.Language.component("capitals", func=tag)
     for name, kind in (("tagger", "capitals"), ("parser", "sentencizer"), ("attribute_ruler", "capitals")):
         model.add_pipe(kind, name=name)
-    model.add_pipe("entity_ruler", name="ner").add_patterns([{"label": "PERSON", "pattern": name} for name in names])
+    patterns = [{"label": "PERSON", "pattern": name} for name in (*names, "nobody")]  # it warns if it has none
+    model.add_pipe("entity_ruler", name="ner").add_patterns(patterns)
     return SpacyReader(model, links=links)
 
 

@@ -127,7 +127,7 @@ def test_an_invalid_table_is_refused(rows: Any, error: tuple[Any, ...]) -> None:
     [
         ({"language": "klingon"}, ("choice", "stopwords", {"given": "klingon"})),
         ({"language": "klingon", "stopwords": []}, ("choice", "stemmer", {"given": "klingon"})),
-        ({"stopwords": [3]}, ("UNSORTED", "stopwords")),
+        ({"stopwords": [3]}, ("type", "stopwords", {"given": "int"})),
         ({"batch_size": 0}, ("range", "batch_size", {"given": 0})),
     ],
 )

@@ -12,7 +12,7 @@ from cli.cli_files import about, hopfuse
 from cli.cli_files import refused as refused_command
 from hopfuse import Index
 from hopfuse.errors import HopfuseError, InputError, StoreError
-from hopfuse.stores.postgres.connection import TransientError, database_errors
+from hopfuse.stores.postgres import TransientError
 from refusals import refused
 from stores.postgres_tables import QUERIES, TABLES, make_tables
 from stores.store_files import saved_bytes
@@ -251,19 +251,42 @@ SQLSTATES = {
 }
 
 
+class Failing:
+    """A connection of psycopg whose transactions fail with an error."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __enter__(self) -> Failing:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+    def transaction(self) -> None:
+        raise self._error
+
+
+def raised(error: Exception, monkeypatch: pytest.MonkeyPatch) -> HopfuseError:
+    """Return what hopfuse raises for an error of a driver."""
+    from hopfuse.stores.postgres import write_hits
+
+    monkeypatch.setattr("psycopg.connect", lambda *args, **options: Failing(error))
+    with pytest.raises(HopfuseError) as caught:
+        write_hits("postgresql://ada@example.org/news", "hits", [], [])
+    return caught.value
+
+
 @pytest.mark.parametrize(("kind", "code"), [(kind, code) for kind, codes in SQLSTATES.items() for code in codes])
-def test_errors_are_told_apart_by_their_sqlstate_whatever_they_say(kind, code):
+def test_errors_are_told_apart_by_their_sqlstate_whatever_they_say(kind, code, monkeypatch):
     psycopg, adbc = pytest.importorskip("psycopg"), pytest.importorskip("adbc_driver_manager")
-    url, said = "postgresql://ada@example.org/news", "cannot be reached; broke off"
-    status = adbc.AdbcStatusCode.INTERNAL
+    said, status = "cannot be reached; broke off", adbc.AdbcStatusCode.INTERNAL
     for error in (psycopg.errors.lookup(code)(said), adbc.InternalError(said, status_code=status, sqlstate=code)):
-        with pytest.raises(kind) as caught, database_errors(url):
-            raise error
-        assert type(caught.value) is kind
-        assert caught.value.values["error"] == said
+        found = raised(error, monkeypatch)
+        assert (type(found), found.values["error"]) == (kind, said)
 
 
-def test_errors_without_an_sqlstate_are_told_apart_by_their_class():
+def test_errors_without_an_sqlstate_are_told_apart_by_their_class(monkeypatch):
     psycopg, adbc = pytest.importorskip("psycopg"), pytest.importorskip("adbc_driver_manager")
     io, invalid = adbc.AdbcStatusCode.IO, adbc.AdbcStatusCode.INVALID_ARGUMENT
     for error, kind in (
@@ -272,9 +295,7 @@ def test_errors_without_an_sqlstate_are_told_apart_by_their_class():
         (psycopg.DataError("the connection is lost"), InputError),
         (adbc.ProgrammingError("the connection is lost", status_code=invalid), InputError),
     ):
-        with pytest.raises(HopfuseError) as caught, database_errors("postgresql:///news"):
-            raise error
-        assert type(caught.value) is kind
+        assert type(raised(error, monkeypatch)) is kind
 
 
 def test_hits_are_written_into_a_table(database):
