@@ -113,7 +113,7 @@ def test_all_queries_see_one_snapshot(database):
 
 
 @pytest.mark.parametrize(
-    ("queries", "message"),
+    ("queries", "error"),
     [
         (
             {"passages": "SELECT id, body FROM chunks"},
@@ -189,12 +189,12 @@ def test_all_queries_see_one_snapshot(database):
         ({"facts": "SELECT 1 AS head FROM chunks"}, ("missing", "facts", {"given": "head"})),
     ],
 )
-def test_an_invalid_source_is_refused_and_the_old_index_stays(database, tmp_path, queries, message):
+def test_an_invalid_source_is_refused_and_the_old_index_stays(database, tmp_path, queries, error):
     url, connection = database
     make_tables(connection, ROWS)
     old = Index.build(passages=[{"text": "old"}])
     old.save(tmp_path / "index")
-    with refused(InputError, *message):
+    with refused(InputError, *error):
         Index.build(source(url, **queries), scratch=tmp_path).save(tmp_path / "index")
     assert list(Index.open(tmp_path / "index").texts) == ["old"]
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
