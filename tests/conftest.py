@@ -2,7 +2,8 @@
 
 There are two tiers. In the quick one, the default, property tests draw 25 examples, the same in every run; tests of
 every variant run one case in eight on the emulator (none if marked ``emulator_full``); and tests marked ``full`` do not
-run. ``HOPFUSE_TESTS=full`` runs every case, with 400 examples.
+run. ``HOPFUSE_TESTS=full`` runs every case, with 100 examples, and ``HOPFUSE_TESTS=rest`` of these only what is more
+than in the quick tier. ``HOPFUSE_DRAWS`` is another number of examples; ``.ci/soak`` counts further ones.
 
 Calls run on one thread unless a test sets ``threads=``, so that tests may run in parallel.
 """
@@ -20,6 +21,7 @@ import pytest
 import variants
 from hopfuse import _native
 from hypothesis import HealthCheck, settings
+from tiers import DRAWS, FULL, REST
 
 os.environ["COLUMNS"] = "80"  # a terminal's width and colours, wherever the tests are started
 for _name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
@@ -27,19 +29,19 @@ for _name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
 
 # The only function-scoped fixture used with @given is the kernel variant, which examples do not change.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
-settings.register_profile("quick", max_examples=25, derandomize=True, **_common)
-settings.register_profile("full", max_examples=400, **_common)
-FULL = os.environ.get("HOPFUSE_TESTS") == "full"
+settings.register_profile("quick", max_examples=int(DRAWS or 25), derandomize=DRAWS is None, **_common)
+settings.register_profile("full", max_examples=int(DRAWS or 100), **_common)
 settings.load_profile("full" if FULL else "quick")
 #: The quick tier runs one in this many cases of a test on the emulator.
 EMULATED = 8
+#: Folders whose tests do more in the full tier: commands run in processes, other architectures, builds of the emulator.
+#: Elsewhere, the modules that import ``tiers.FULL``.
+MORE_IN_FULL = ("cli", "cuda", "simt")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that the quick tier leaves out."""
-    if FULL:
-        return
-    kept, left_out, cases = [], [], Counter[str]()
+def quick_items(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests of the quick tier."""
+    kept, cases = [], Counter[str]()
     for item in items:
         takes = item.get_closest_marker("full") is None
         call = getattr(item, "callspec", None)
@@ -47,9 +49,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             name = item.nodeid.partition("[")[0]
             takes = cases[name] % EMULATED == 0 and item.get_closest_marker("emulator_full") is None
             cases[name] += 1
-        (kept if takes else left_out).append(item)
+        if takes:
+            kept.append(item)
+    return kept
+
+
+def does_more_in_full(item: pytest.Item) -> bool:
+    """Return whether a test of both tiers does more in the full one."""
+    drawn = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    folder = item.nodeid.removeprefix("tests/").partition("/")[0]
+    return drawn or folder in MORE_IN_FULL or hasattr(getattr(item, "module", None), "FULL")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests that are not of this tier."""
+    if FULL and not REST:
+        return
+    quick = quick_items(items)
+    same = {item for item in quick if not does_more_in_full(item)}
+    kept = [item for item in items if item not in same] if REST else quick
+    left_out = set(items) - set(kept)
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = kept
 
 
