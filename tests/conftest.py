@@ -11,13 +11,13 @@ Calls run on one thread unless a test sets ``threads=``, so that tests may run i
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("HOPFUSE_NUM_THREADS", "1")
 
 import pytest
+import tiers
 import variants
 from hopfuse import _native
 from hypothesis import HealthCheck, settings
@@ -32,42 +32,11 @@ _common = {"deadline": None, "suppress_health_check": [HealthCheck.function_scop
 settings.register_profile("quick", max_examples=int(DRAWS or 25), derandomize=DRAWS is None, **_common)
 settings.register_profile("full", max_examples=int(DRAWS or 100), **_common)
 settings.load_profile("full" if FULL else "quick")
-#: The quick tier runs one in this many cases of a test on the emulator.
-EMULATED = 8
-#: Folders whose tests do more in the full tier: commands run in processes, other architectures, builds of the emulator.
-#: Elsewhere, the modules that import ``tiers.FULL``.
-MORE_IN_FULL = ("cli", "cuda", "simt")
-
-
-def quick_items(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests of the quick tier."""
-    kept, cases = [], Counter[str]()
-    for item in items:
-        takes = item.get_closest_marker("full") is None
-        call = getattr(item, "callspec", None)
-        if takes and call is not None and call.params.get("variant") == variants.SIMT:
-            name = item.nodeid.partition("[")[0]
-            takes = cases[name] % EMULATED == 0 and item.get_closest_marker("emulator_full") is None
-            cases[name] += 1
-        if takes:
-            kept.append(item)
-    return kept
-
-
-def does_more_in_full(item: pytest.Item) -> bool:
-    """Return whether a test of both tiers does more in the full one."""
-    drawn = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-    folder = item.nodeid.removeprefix("tests/").partition("/")[0]
-    return drawn or folder in MORE_IN_FULL or hasattr(getattr(item, "module", None), "FULL")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests that are not of this tier."""
-    if FULL and not REST:
-        return
-    quick = quick_items(items)
-    same = {item for item in quick if not does_more_in_full(item)}
-    kept = [item for item in items if item not in same] if REST else quick
+    kept = tiers.selected(items, full=FULL, rest=REST)
     left_out = set(items) - set(kept)
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
