@@ -121,10 +121,21 @@ class Memory:
         pairs = _checked_pairs(synonyms)
         weights = np.ones(len(pairs)) if similarities is None else _numbers(similarities, "similarities")
         if weights.shape != (len(pairs),):
-            raise InputError(f"similarities have shape {weights.shape} for {len(pairs)} pairs; give one for each")
+            raise InputError(
+                "shape",
+                "similarities",
+                "{field} have shape {shape} for {number} pairs; give one for each",
+                shape=weights.shape,
+                number=len(pairs),
+            )
         if pairs.size and not 0 <= pairs.min() <= pairs.max() < len(self.entities):
             raise InputError(
-                f"synonyms name entity {pairs.max()} or {pairs.min()}; there are 0 .. {len(self.entities) - 1}"
+                "UNSORTED",
+                "synonyms",
+                "{field} name entity {max} or {min}; there are 0 .. {number}",
+                max=pairs.max(),
+                min=pairs.min(),
+                number=len(self.entities) - 1,
             )
         word = self.mentions[:, 1] >= self.num_names
         blocks = [self._mentioned(CONTEXT, ~word)] if self.num_names or self.words is None else []
@@ -219,7 +230,7 @@ class Memory:
         if not words:
             return list(map(canonical_key, names))
         if self.words is None:
-            raise InputError("words=True is given, but the memory has no words; give words=False")
+            raise InputError("unknown", None, "words=True is given, but the memory has no words; give words=False")
         return word_keys(self.words, names)
 
     def index(self, graph: Graph | None = None, **options: Any) -> Index:
@@ -285,13 +296,24 @@ def _checked_pairs(given: Any) -> NDArray[np.int64]:
     if pairs.size == 0:
         return np.zeros((0, 2), np.int64)
     if pairs.dtype.kind not in "iu" or pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise InputError(f"synonyms are {pairs.dtype}{pairs.shape}; they must be integers of shape (S, 2)")
+        raise InputError(
+            "shape",
+            "synonyms",
+            "{field} are {dtype}{shape}; they must be integers of shape (S, 2)",
+            dtype=pairs.dtype,
+            shape=pairs.shape,
+        )
     ordered = np.sort(pairs.astype(np.int64), axis=1)
     same = ordered[:, 0] == ordered[:, 1]
     if same.any():
-        raise InputError(f"synonyms join entity {ordered[same][0, 0]} with itself; leave such pairs out")
+        raise InputError(
+            "UNSORTED",
+            "synonyms",
+            "{field} join entity {ordered} with itself; leave such pairs out",
+            ordered=ordered[same][0, 0],
+        )
     if len(np.unique(ordered, axis=0)) != len(ordered):
-        raise InputError("synonyms have a pair twice; give each once")
+        raise InputError("duplicate", "synonyms", "{field} have a pair twice; give each once")
     return ordered
 
 
@@ -299,7 +321,7 @@ def _numbers(given: Any, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(given if isinstance(given, np.ndarray) else list(given))
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} are not an array of numbers: {error}") from None
+        raise InputError("UNSORTED", name, "{field} are not an array of numbers: {error}", error=error) from None
     if array.size and array.dtype.kind not in "iuf":
-        raise InputError(f"{name} are {array.dtype}; they must be numbers")
+        raise InputError("dtype", name, "{field} are {dtype}; they must be numbers", dtype=array.dtype)
     return array

@@ -236,7 +236,11 @@ class WordMatcher:
 
     def __init__(self, index: Index) -> None:
         if index.words is None:
-            raise InputError("the index has no words; build it with WordReader, or with hopfuse build --reader words")
+            raise InputError(
+                "unknown",
+                None,
+                "the index has no words; build it with WordReader, or with hopfuse build --reader words",
+            )
         self._reader = WordReader.like(index.words)
         self._first = index.words.first
         self._names = list(index.entity_names[self._first :])

@@ -107,8 +107,11 @@ class BatchBuilder:
             return set()
         if any(rows.deleted[kind] for kind in ("entity", "alias", "edge", "fact")) or rows.aliases:
             raise InputError(
-                f"a change with the filter {only} can add passages, entities, edges and facts, and delete passages; "
-                "other changes could affect passages outside the filter: make them without a filter"
+                "range",
+                None,
+                "a change with the filter {only} can add passages, entities, edges and facts, and delete "
+                "passages; other changes could affect passages outside the filter: make them without a filter",
+                only=only,
             )
         check_edges(only, rows.edges, names.edge_types)
         metadata = [row for part in rows.passages for row in part["metadata"]]
@@ -149,7 +152,9 @@ class BatchBuilder:
         ids = [id for part in parts for id in part["ids"]]
         if len(set(ids)) != len(ids) or len({type(id) for id in ids}) > 1:
             raise InputError(
-                "the change adds two passages with the same id, or ids of two types; ids are distinct and of one type"
+                "duplicate",
+                None,
+                "the change adds two passages with the same id, or ids of two types; ids are distinct and of one type",
             )
         names.check_new_ids(ids, self._gone_passages, partial(place, parts))
         if not parts:
@@ -168,9 +173,14 @@ class BatchBuilder:
                 if part["missing"] and (exists or name in added):
                     continue
                 if exists:
-                    raise InputError(f"an entity has the name {name!r} already")
+                    raise InputError("duplicate", None, "an entity has the name {name!r} already", name=name)
                 if name in added:
-                    raise InputError(f"the change adds two entities with the name {name!r}; names are distinct")
+                    raise InputError(
+                        "duplicate",
+                        None,
+                        "the change adds two entities with the name {name!r}; names are distinct",
+                        name=name,
+                    )
                 added[name] = part, at
         return added
 
@@ -240,5 +250,11 @@ def _kept_slot(added: Mapping[Any, int], key: Any, find: Callable[[Any], int], g
     if slot is None:
         slot = find(key)
         if slot in gone:
-            raise InputError(f"the change deletes the {what} {key!r}, and names it elsewhere; leave one out")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "the change deletes the {what} {key!r}, and names it elsewhere; leave one out",
+                what=what,
+                key=key,
+            )
     return slot

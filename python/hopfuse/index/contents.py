@@ -50,8 +50,11 @@ def check_encodable(encoder: Any, texts: Sequence[str], ids: Sequence[Any]) -> N
     at = first_unencodable(encoder.encode_passages, texts)
     if at is not None:
         raise InputError(
-            f"the passage {ids[at]!r} has words in neither its title nor its text, so the encoder has no vector for "
-            "it; give it some, or leave the passage out"
+            "unknown",
+            None,
+            "the passage {ids!r} has words in neither its title nor its text, so the encoder has no "
+            "vector for it; give it some, or leave the passage out",
+            ids=ids[at],
         )
 
 
@@ -242,7 +245,7 @@ class Contents:
         array([1, 0, 1])
         """
         if isinstance(ids, str) or not isinstance(ids, Iterable):
-            raise InputError(f"ids is a {type(ids).__name__}; give a list of passage ids")
+            raise InputError("type", "ids", "{field} is a {kind}; give a list of passage ids", kind=type(ids).__name__)
         if isinstance(ids, np.ndarray):
             if ids.ndim == 1 and ids.dtype.kind == "i" and self._are_rows(ids):
                 return ids.astype(np.int64)
@@ -254,7 +257,7 @@ class Contents:
             is_kind = isinstance(id, str if kind is str else int | np.integer) and not isinstance(id, bool)
             if not is_kind or id not in rows:
                 why = "" if is_kind else f": the index's ids are of type {kind.__name__}"
-                raise InputError(f"there is no passage with the id {id!r}{why}")
+                raise InputError("unknown", None, "there is no passage with the id {id!r}{why}", id=id, why=why)
             found.append(rows[id])
         return np.array(found, np.int64)
 
@@ -381,7 +384,14 @@ class Contents:
         2
         """
         if not 0 <= entity < self.num_entities:
-            raise InputError(f"entity is {entity}; there are {self.num_entities}: 0 .. {self.num_entities - 1}")
+            raise InputError(
+                "length",
+                "entity",
+                "{field} is {entity}; there are {num_entities}: 0 .. {num_entities_2}",
+                entity=entity,
+                num_entities=self.num_entities,
+                num_entities_2=self.num_entities - 1,
+            )
         return self.num_passages + int(entity)
 
     def __repr__(self) -> str:
@@ -401,7 +411,9 @@ class Contents:
     def _rows_by_id(self) -> dict[PassageId, int]:
         rows: dict[PassageId, int] = {id: row for row, id in enumerate(self.passage_ids)}
         if len(rows) != self.num_passages:
-            raise FormatError("two passages have the same id; open the index with verify='full' to find them")
+            raise FormatError(
+                "damaged", None, "two passages have the same id; open the index with verify='full' to find them"
+            )
         return rows
 
     def _are_rows(self, ids: NDArray[np.signedinteger[Any]]) -> bool:

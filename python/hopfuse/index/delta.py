@@ -91,7 +91,7 @@ class Delta:
                 try:
                     self._joined.append(payloads, self._pending[0].seq)
                 except FormatError as error:
-                    raise FormatError(f"{self._label}: {error}") from None
+                    raise FormatError("damaged", None, "{label}: {error}", label=self._label, error=error) from None
                 del self._pending[:new]
             return self._joined.rows(count)
 
@@ -296,7 +296,14 @@ def _check_parts(base: Contents, batches: Batches) -> None:
         found = None if vectors is None else (vectors.dtype, *vectors.shape[1:])
         right = None if section is None or not rows.any() else (section.dtype, *section.shape[1:])
         if found != right or (right is not None and (batches.rows[f"{name}.vectors"] != rows).any()):
-            raise FormatError(f"a batch has {name}.vectors {found}; they must be {right}")
+            raise FormatError(
+                "damaged",
+                None,
+                "a batch has {name}.vectors {found}; they must be {allowed}",
+                name=name,
+                found=found,
+                allowed=right,
+            )
     for part, name in (("graph", "edge.end"), ("fact", "fact.row"), ("lexical", "lexical.indptr")):
         if f"{part}.indptr" not in base.sections and name in batches.arrays:
-            raise FormatError(f"a batch has {name}, but its generation has no such part")
+            raise FormatError("damaged", None, "a batch has {name}, but its generation has no such part", name=name)

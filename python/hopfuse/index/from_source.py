@@ -54,7 +54,9 @@ def read_source(
     with source.snapshot() as snapshot:
         passage_batches = snapshot.passages()
         if passage_batches is None:
-            raise InputError("the source has no passages; an index needs a table of them, even without rows")
+            raise InputError(
+                "unknown", None, "the source has no passages; an index needs a table of them, even without rows"
+            )
         passages = _Passages(metric, storage, scratch)
         names: list[str] | None = None
         aliases: dict[int, list[str]] = {}
@@ -104,7 +106,10 @@ class _Vectors:
         """Check the vectors of a batch, round them to the storage type, and write them."""
         if (self._spool is None) != ("vector" not in rows.names) and rows.first:
             raise InputError(
-                f"{rows.where(0)} begins a batch with other columns; all batches of a table must have the same columns"
+                "UNSORTED",
+                None,
+                "{where} begins a batch with other columns; all batches of a table must have the same columns",
+                where=rows.where(0),
             )
         if "vector" not in rows.names:
             return
@@ -120,7 +125,14 @@ class _Vectors:
         except InputError as error:
             found = re.match(r"row (\d+) of X (.*)", str(error))
             where = rows.where(int(found[1])) if found else f"{self._what} from row {rows.first} on"
-            raise InputError(f"{where}: {rows.label('vector')} {found[2] if found else error}") from None
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{where}: {label} {value}",
+                where=where,
+                label=rows.label("vector"),
+                value=found[2] if found else error,
+            ) from None
         self._dim, self._dtype = made.dim, made.vectors.dtype
         self._spool.append(made.vectors)
         self._count += len(rows)
@@ -162,8 +174,12 @@ class _Passages:
             rows.refuse(int(np.flatnonzero(ids.is_null())[0]), "id", None, "a string or an integer of 64 bits")
         if self._ids and ids.type != self._ids[0].type and len(rows):
             raise InputError(
-                f"{rows.where(0)} has the id {ids[0].as_py()!r}, and row 0 has an id of another type; ids must be all "
-                "strings or all integers: convert them"
+                "UNSORTED",
+                None,
+                "{where} has the id {as_py!r}, and row 0 has an id of another type; ids must be all strings "
+                "or all integers: convert them",
+                where=rows.where(0),
+                as_py=ids[0].as_py(),
             )
         self._ids.append(own_copy(ids))
         texts = rows.strings("text")
@@ -194,15 +210,20 @@ class _Passages:
     def ids(self) -> Any:
         """Return the ids of all batches as one Arrow column."""
         if not self._ids:
-            raise InputError("passages has no batch; give one without rows, which states the columns")
+            raise InputError("unknown", None, "passages has no batch; give one without rows, which states the columns")
         kind = next((ids.type for ids in self._ids if len(ids)), self._ids[0].type)
         self._joined = joined([ids for ids in self._ids if ids.type == kind])
         repeated = first_repeated(self._joined)
         if repeated is not None:
             row, earlier = repeated
             raise InputError(
-                f"passages row {row}: id {self._joined[row].as_py()!r} is also that of passages row {earlier}; "
-                "ids must be distinct: SELECT DISTINCT ON (id), or use another column"
+                "duplicate",
+                None,
+                "passages row {row}: id {as_py!r} is also that of passages row {earlier}; ids must be "
+                "distinct: SELECT DISTINCT ON (id), or use another column",
+                row=row,
+                as_py=self._joined[row].as_py(),
+                earlier=earlier,
             )
         self._ids = []
         return self._joined
@@ -273,8 +294,13 @@ def _entities(
         if names is not None and repeated is not None:
             row, earlier = repeated
             raise InputError(
-                f"entities row {row}: name {names[row].as_py()!r} is also that of entities row {earlier}; edges and "
-                "facts refer to entities by name, so names must be distinct"
+                "duplicate",
+                "entities",
+                "{field} row {row}: name {as_py!r} is also that of entities row {earlier}; edges and facts "
+                "refer to entities by name, so names must be distinct",
+                row=row,
+                as_py=names[row].as_py(),
+                earlier=earlier,
             )
         return [] if names is None else names.to_pylist(), aliases, vectors.corpus()
     finally:

@@ -162,17 +162,24 @@ class Index(Contents):
         from .build import build_parts, check_alone  # readers are imported only by those who build
 
         if source is None and passages is None:
-            raise InputError("there is nothing to build from: give passages=, or a source")
+            raise InputError("missing", None, "there is nothing to build from: give {@passages}, or a source")
         if source is not None:
             if not isinstance(source, Source):
                 raise InputError(
-                    f"source is a {type(source).__name__}; allowed: a source of hopfuse.stores, or passages="
+                    "choice",
+                    "source",
+                    "{field} is a {kind}; allowed: a source of hopfuse.stores, or {@passages}",
+                    kind=type(source).__name__,
                 )
             kinds = {"passages": passages, "vectors": vectors, "graph": graph, "statements": statements}
             check_alone(kinds | {"entities": entities, "aliases": aliases, "entity_vectors": entity_vectors})
             check_alone({"facts": facts, "words": words, "fact_ends": None if fact_ends == "name" else fact_ends})
         elif scratch is not None:
-            raise InputError("scratch is given without a source, which is what needs temporary files; leave it out")
+            raise InputError(
+                "unused",
+                "scratch",
+                "{field} is given without a source, which is what needs temporary files; leave it out",
+            )
         parts = build_parts(
             source=source,
             scratch=scratch,
@@ -331,7 +338,9 @@ class Index(Contents):
         'two'
         """
         if verify not in VERIFY:
-            raise InputError(f"verify is {verify!r}; allowed: {', '.join(VERIFY)}")
+            raise InputError(
+                "choice", "verify", "{field} is {given!r}; allowed: {allowed}", given=verify, allowed=", ".join(VERIFY)
+            )
         if live or writable:
             from .live import LiveIndex  # only those who change or follow an index need it
 
@@ -340,7 +349,7 @@ class Index(Contents):
                 verify_sections(opened.index.sections, opened.index.settings)
             return opened
         if encoder is not None:
-            raise InputError("encoder= is given without writable=True; leave it out")
+            raise InputError("unused", None, "encoder= is given without writable=True; leave it out")
         state = read_state(cls, Path(directory))
         index = state.snapshot()
         if verify == "full":
@@ -510,7 +519,7 @@ class Index(Contents):
         'row 1'
         """
         if state is not None and not isinstance(state, str):
-            raise InputError(f"state is a {type(state).__name__}; it must be a string")
+            raise InputError("type", "state", "{field} is a {kind}; it must be a string", kind=type(state).__name__)
         return self._with(("source.",), {} if state is None else string_arrays("source.state", [state]), {})
 
     def part(self, allow: Any) -> IndexPart:

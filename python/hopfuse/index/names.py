@@ -109,7 +109,9 @@ class Names:
         slots = self._entities.get(name, []) if isinstance(name, str) else []
         if len(slots) != 1:
             why = "no entity has it; add it first" if not slots else f"{len(slots)} entities have it"
-            raise InputError(f"there is no single entity with the name {name!r}: {why}")
+            raise InputError(
+                "unknown", None, "there is no single entity with the name {name!r}: {why}", name=name, why=why
+            )
         return slots[0]
 
     def check_new_ids(self, ids: Sequence[PassageId], gone: Collection[int], where: Callable[[int], str]) -> None:
@@ -117,13 +119,22 @@ class Names:
         for at, id in enumerate(ids):
             if self._kind is not None and not isinstance(id, self._kind):
                 raise InputError(
-                    f"{where(at)}: the id {id!r} is of another type than the index's, {self._kind.__name__}"
+                    "UNSORTED",
+                    None,
+                    "{where}: the id {id!r} is of another type than the index's, {kind}",
+                    where=where(at),
+                    id=id,
+                    kind=self._kind.__name__,
                 )
             slot = self._passages.get(id)
             if slot is not None and slot not in gone:
                 raise InputError(
-                    f"{where(at)}: a passage has the id {id!r} already; give another id, or replace the "
-                    "passage: replace=True, or --replace if the index has all ids of the file"
+                    "duplicate",
+                    None,
+                    "{where}: a passage has the id {id!r} already; give another id, or replace the passage: "
+                    "replace=True, or --replace if the index has all ids of the file",
+                    where=where(at),
+                    id=id,
                 )
 
     def has_entity(self, name: str, gone: Collection[int] = ()) -> bool:
@@ -187,7 +198,7 @@ def _dated(delta: DeltaRows, name: str) -> list[tuple[int, tuple[int, str]]]:
 
 def no_passage(id: Any) -> InputError:
     """Return the error for an id that no passage has, or only passages outside the filter of a change."""
-    return InputError(f"there is no passage with the id {id!r} in the index or in this change")
+    return InputError("unknown", None, "there is no passage with the id {id!r} in the index or in this change", id=id)
 
 
 def _is_id(id: Any) -> bool:

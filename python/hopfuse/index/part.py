@@ -96,9 +96,12 @@ def _edges(whole: Contents, allow: NDArray[np.bool_]) -> EdgeStatements:
     unknown = int((between & (stated.passages == UNKNOWN)).sum())
     if unknown:
         raise InputError(
-            f"it is not known which passages state {unknown} edges of the graph between two entities, so an isolated "
-            "answer cannot leave out those of other passages; build the index with a column 'passage' of the edges, or "
-            "with statements=, or give allow_scope='results'"
+            "unknown",
+            None,
+            "it is not known which passages state {unknown} edges of the graph between two entities, so "
+            "an isolated answer cannot leave out those of other passages; build the index with a column "
+            "'passage' of the edges, or with {@statements}, or give allow_scope='results'",
+            unknown=unknown,
         )
     own = np.where(passage, allow[np.minimum(stated.ends, first - 1)] if first else False, True).all(axis=1)
     said = np.where(stated.passages >= 0, allow[np.maximum(stated.passages, 0)] if first else False, True)
@@ -207,12 +210,28 @@ def joins_entities(statements: EdgeStatements, num_passages: int) -> bool:
 def check_statements(statements: EdgeStatements, graph: Graph, num_passages: int) -> None:
     """Refuse statements that do not sum to the graph's edges."""
     if statements.ends.size and statements.ends.max() >= graph.num_nodes:
-        raise InputError(f"statements has node {statements.ends.max()}; nodes are 0 .. {graph.num_nodes - 1}")
+        raise InputError(
+            "unknown",
+            "statements",
+            "{field} has node {max}; nodes are 0 .. {num_nodes}",
+            max=statements.ends.max(),
+            num_nodes=graph.num_nodes - 1,
+        )
     if len(statements) and statements.passages.max() >= num_passages:
-        raise InputError(f"statements has passage {statements.passages.max()}; there are {num_passages}")
+        raise InputError(
+            "length",
+            "statements",
+            "{field} has passage {max}; there are {num_passages}",
+            max=statements.passages.max(),
+            num_passages=num_passages,
+        )
     ours, theirs = statements.graph(graph).to_arrays(), graph.to_arrays()
     if set(ours) != set(theirs) or any(not np.array_equal(ours[name], theirs[name]) for name in ours):
-        raise InputError("statements does not sum to the graph's edges; give one row for each statement of an edge")
+        raise InputError(
+            "length",
+            "statements",
+            "{field} does not sum to the graph's edges; give one row for each statement of an edge",
+        )
 
 
 def check_owners(statements: EdgeStatements, num_passages: int) -> None:
@@ -223,6 +242,11 @@ def check_owners(statements: EdgeStatements, num_passages: int) -> None:
         row = int(strangers[0])
         src, dst = statements.ends[row].tolist()
         raise InputError(
-            f"passage {statements.passages[row]} states the edge from {src} to {dst}, which is at another passage; an "
-            "edge at a passage is stated by that passage"
+            "UNSORTED",
+            None,
+            "passage {passages} states the edge from {src} to {dst}, which is at another passage; an "
+            "edge at a passage is stated by that passage",
+            passages=statements.passages[row],
+            src=src,
+            dst=dst,
         )

@@ -123,13 +123,25 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
             dtypes = _VECTOR_DTYPES.get(settings.storage, (settings.storage,))
         if name_of(section.dtype) not in dtypes or len(section.shape) != len(rule.shape):
             raise FormatError(
-                f"section {name!r} is {name_of(section.dtype)}{section.shape}; "
-                f"it must be {' or '.join(dtypes)} with {len(rule.shape)} dimensions"
+                "damaged",
+                None,
+                "section {name!r} is {name_of}{shape}; it must be {allowed} with {number} dimensions",
+                name=name,
+                name_of=name_of(section.dtype),
+                shape=section.shape,
+                allowed=" or ".join(dtypes),
+                number=len(rule.shape),
             )
         for (letter, more), size in zip(rule.shape, section.shape, strict=True):
             if letter is not None and sizes.setdefault(letter, size - more) != size - more:
                 raise FormatError(
-                    f"section {name!r} has shape {section.shape}, but {letter} is {sizes[letter]} elsewhere"
+                    "damaged",
+                    None,
+                    "section {name!r} has shape {shape}, but {letter} is {sizes} elsewhere",
+                    name=name,
+                    shape=section.shape,
+                    letter=letter,
+                    sizes=sizes[letter],
                 )
     _check_sizes(sizes, sections)
     return sizes
@@ -138,46 +150,87 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
 def _check_names(sections: Mapping[str, Any]) -> None:
     unknown = [name for name in sections if name not in RULES]
     if unknown:
-        raise FormatError(f"section {unknown[0]!r} is unknown to this format version")
+        raise FormatError("damaged", None, "section {unknown!r} is unknown to this format version", unknown=unknown[0])
     groups = {RULES[name].group for name in sections} | {"core"}
     for part, whole in _PARTS.items():
         if part in groups:
             groups.add(whole)
     if groups.issuperset(_ID_GROUPS):
-        raise FormatError("the passages have ids twice, as strings and as integers")
+        raise FormatError("damaged", None, "the passages have ids twice, as strings and as integers")
     if groups.isdisjoint(_ID_GROUPS):
         groups.add(_ID_GROUPS[0])
     expected = [name for name, rule in RULES.items() if rule.group in groups]
     missing = [name for name in expected if name not in sections]
     if missing:
-        raise FormatError(f"section {missing[0]!r} is missing")
+        raise FormatError("damaged", None, "section {missing!r} is missing", missing=missing[0])
     if list(sections) != expected:
-        raise FormatError("the sections are not in the order of the format")
+        raise FormatError("damaged", None, "the sections are not in the order of the format")
 
 
 def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
     nodes = sizes["P"] + sizes["E"]
     if min(sizes.values()) < 0 or nodes > MAX_NODES:
-        raise FormatError(f"sizes {dict(sizes)}: each is at least 0, and P + E at most {MAX_NODES}")
+        raise FormatError(
+            "damaged",
+            "sizes",
+            "{field} {dict}: each is at least 0, and P + E at most {max_nodes}",
+            dict=dict(sizes),
+            max_nodes=MAX_NODES,
+        )
     if sizes.get("d") == 0 or sizes.get("d2") == 0:
-        raise FormatError("vectors have no components; d is at least 1")
+        raise FormatError("damaged", None, "vectors have no components; d is at least 1")
     if sizes.get("S", 2) != 2:
-        raise FormatError(f"the lexical part has {sizes['S']} settings and as many parameters; there are 2 of each")
+        raise FormatError(
+            "damaged",
+            None,
+            "the lexical part has {sizes} settings and as many parameters; there are 2 of each",
+            sizes=sizes["S"],
+        )
     if (sizes.get("K", 1), sizes.get("G", 2)) != (1, 2):
-        raise FormatError(f"the encoder has {sizes['K']} names and {sizes['G']} settings; there are 1 and 2")
+        raise FormatError(
+            "damaged",
+            None,
+            "the encoder has {sizes} names and {sizes_2} settings; there are 1 and 2",
+            sizes=sizes["K"],
+            sizes_2=sizes["G"],
+        )
     if (sizes.get("L", 2), sizes.get("O", 1)) != (2, 1):
-        raise FormatError(f"words have {sizes['L']} settings and {sizes['O']} first words; there are 2 and 1")
+        raise FormatError(
+            "damaged",
+            None,
+            "words have {sizes} settings and {sizes_2} first words; there are 2 and 1",
+            sizes=sizes["L"],
+            sizes_2=sizes["O"],
+        )
     if sizes.get("B", 1) != 1:
-        raise FormatError(f"the index has {sizes['B']} states of its source; there is 1")
+        raise FormatError("damaged", None, "the index has {sizes} states of its source; there is 1", sizes=sizes["B"])
     if sizes.get("C", 3) != 3:
-        raise FormatError(f"facts have {sizes['C']} columns; head, relation and tail are 3")
+        raise FormatError(
+            "damaged", None, "facts have {sizes} columns; head, relation and tail are 3", sizes=sizes["C"]
+        )
     if sizes.get("H", 2) != 2:
-        raise FormatError(f"stated edges have {sizes['H']} ends; there are 2")
+        raise FormatError("damaged", None, "stated edges have {sizes} ends; there are 2", sizes=sizes["H"])
     if "N" not in sizes:
         return
     if sizes["N"] != nodes:
-        raise FormatError(f"the graph has {sizes['N']} nodes; P = {sizes['P']} and E = {sizes['E']} make {nodes}")
+        raise FormatError(
+            "damaged",
+            None,
+            "the graph has {sizes} nodes; P = {sizes_2} and E = {sizes_3} make {nodes}",
+            sizes=sizes["N"],
+            sizes_2=sizes["P"],
+            sizes_3=sizes["E"],
+            nodes=nodes,
+        )
     if not 1 <= sizes["T"] <= MAX_EDGE_TYPES:
-        raise FormatError(f"{sizes['T']} edge types; 1 to {MAX_EDGE_TYPES} are allowed")
+        raise FormatError(
+            "damaged",
+            None,
+            "{sizes} edge types; 1 to {max_edge_types} are allowed",
+            sizes=sizes["T"],
+            max_edge_types=MAX_EDGE_TYPES,
+        )
     if ("graph.edge_type" in sections) != (sizes["T"] > 1):
-        raise FormatError("section 'graph.edge_type' must exist if and only if there are at least two edge types")
+        raise FormatError(
+            "damaged", None, "section 'graph.edge_type' must exist if and only if there are at least two edge types"
+        )

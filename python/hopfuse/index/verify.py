@@ -73,7 +73,7 @@ def _verify_statements(sections: Mapping[str, Section], graph: Graph, num_passag
     try:
         check_statements(statements, graph, num_passages)
     except InputError as error:
-        raise FormatError(f"{sections['edge.end'].label}: {error}") from None
+        raise FormatError("damaged", None, "{label}: {error}", label=sections["edge.end"].label, error=error) from None
 
 
 def _verify_passages(sections: Mapping[str, Section]) -> None:
@@ -82,9 +82,11 @@ def _verify_passages(sections: Mapping[str, Section]) -> None:
     _check_equal(lengths, sections["passage.length"])
     if len(set(ids)) != len(ids):
         name = "passage.id.number" if "passage.id.number" in sections else "passage.id.bytes"
-        raise FormatError(f"{sections[name].label}: two passages have the same id")
+        raise FormatError("damaged", None, "{label}: two passages have the same id", label=sections[name].label)
 
 
 def _check_equal(derived: NDArray[Any], stored: Section) -> None:
     if not np.array_equal(derived, stored.whole()):
-        raise FormatError(f"{stored.label}: its values do not agree with the index's texts and graph")
+        raise FormatError(
+            "damaged", None, "{label}: its values do not agree with the index's texts and graph", label=stored.label
+        )

@@ -53,19 +53,35 @@ class WordInfo:
 
     def __post_init__(self) -> None:
         if isinstance(self.first, bool) or not isinstance(self.first, int | np.integer) or self.first < 0:
-            raise InputError(f"the first word is entity {self.first!r}; it must be an integer, at least 0")
+            raise InputError(
+                "range", None, "the first word is entity {first!r}; it must be an integer, at least 0", first=self.first
+            )
         check_stemmer(self.stemmer)
         if self.tagger is not None and (not isinstance(self.tagger, str) or not self.tagger):
-            raise InputError(f"the words' tagger is {self.tagger!r}; it must be the name of a model, or None")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "the words' tagger is {given!r}; it must be the name of a model, or None",
+                given=self.tagger,
+            )
         if self.stemmer is not None and self.tagger is not None:
             raise InputError(
-                f"words have both the stemmer {self.stemmer!r} and the tagger {self.tagger!r}; give one of them"
+                "conflict",
+                None,
+                "words have both the stemmer {stemmer!r} and the tagger {tagger!r}; give one of them",
+                stemmer=self.stemmer,
+                tagger=self.tagger,
             )
         if isinstance(self.stopwords, str) or not all(isinstance(word, str) for word in self.stopwords):
-            raise InputError(f"the words' stopwords are {self.stopwords!r}; they must be a sequence of strings")
+            raise InputError(
+                "type",
+                None,
+                "the words' stopwords are {given!r}; they must be a sequence of strings",
+                given=self.stopwords,
+            )
         words = tuple(self.stopwords)
         if any(a >= b for a, b in itertools.pairwise(words)):
-            raise InputError("the words' stopwords do not ascend strictly; sort them, each once")
+            raise InputError("UNSORTED", None, "the words' stopwords do not ascend strictly; sort them, each once")
         object.__setattr__(self, "first", int(self.first))
         object.__setattr__(self, "stopwords", words)
 
@@ -73,4 +89,6 @@ class WordInfo:
 def check_stemmer(name: str | None) -> None:
     """Refuse a name that is not an algorithm of Snowball."""
     if name is not None and name not in STEMMERS:
-        raise InputError(f"stemmer is {name!r}; Snowball has {', '.join(STEMMERS)}")
+        raise InputError(
+            "UNSORTED", "stemmer", "{field} is {given!r}; Snowball has {names}", given=name, names=", ".join(STEMMERS)
+        )

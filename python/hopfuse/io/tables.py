@@ -79,7 +79,14 @@ def from_rows(rows: Iterable[Any], spec: Spec, where: Callable[[int], str]) -> T
     count = 0
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise InputError(f"{where(i)} is a {type(row).__name__}; a row is a mapping with {list(spec.required)}")
+            raise InputError(
+                "type",
+                None,
+                "{where} is a {kind}; a row is a mapping with {required}",
+                where=where(i),
+                kind=type(row).__name__,
+                required=list(spec.required),
+            )
         if not spec.others and not known.issuperset(row):
             refuse_unknown(row, spec, where(i))
         if not i:
@@ -115,7 +122,14 @@ def make_table(
 def refuse_unknown(names: Iterable[Any], spec: Spec, where: str) -> NoReturn:
     """Raise an InputError for an unknown column."""
     unknown = [name for name in names if name not in spec.known]
-    raise InputError(f"{where} has the column {unknown[0]!r}; allowed: {', '.join(spec.known)}")
+    raise InputError(
+        "choice",
+        None,
+        "{where} has the column {unknown!r}; allowed: {allowed}",
+        where=where,
+        unknown=unknown[0],
+        allowed=", ".join(spec.known),
+    )
 
 
 def texts(table: Table, name: str, *, default: str | None = None) -> list[str]:
@@ -151,13 +165,24 @@ def row_ids(table: Table) -> list[str] | list[int]:
             _refuse(table, "id", i, value, "a string or an integer of 64 bits")
         if is_text != (kind is str):
             raise InputError(
-                f"{table.where(i)} has the id {value!r}, {table.where(0)} has {values[0]!r}; ids are all strings or "
-                "all integers: convert one kind"
+                "UNSORTED",
+                None,
+                "{where} has the id {value!r}, {where_2} has {values!r}; ids are all strings or all "
+                "integers: convert one kind",
+                where=table.where(i),
+                value=value,
+                where_2=table.where(0),
+                values=values[0],
             )
         own = kind(value)
         if first.setdefault(own, i) != i:
             raise InputError(
-                f"{table.where(i)}: id {own!r} is also that of {table.where(first[own])}; ids are distinct"
+                "duplicate",
+                None,
+                "{where}: id {own!r} is also that of {where_2}; ids are distinct",
+                where=table.where(i),
+                own=own,
+                where_2=table.where(first[own]),
             )
     return list(first)
 
@@ -216,8 +241,14 @@ def names_or_numbers(table: Table, name: str) -> list[str | int | None]:
         first = first or (i, value)
         if isinstance(value, str) != isinstance(first[1], str):
             raise InputError(
-                f"{table.where(i)} has the {name} {value!r}, {table.where(first[0])} has {first[1]!r}; give all as "
-                "strings or all as integers"
+                "UNSORTED",
+                None,
+                "{where} has the {name} {value!r}, {where_2} has {first!r}; give all as strings or all as integers",
+                where=table.where(i),
+                name=name,
+                value=value,
+                where_2=table.where(first[0]),
+                first=first[1],
             )
         out.append(value if isinstance(value, str) else int(value))
     return out
@@ -287,4 +318,12 @@ def _as_real(value: Any, textual: bool) -> float | None:
 def _refuse(table: Table, name: str, row: int, value: Any, allowed: str) -> NoReturn:
     found = f"no {name!r}" if value is None else f"{name} = {str(value)[:80]!r}"
     unread = f" (not read: {', '.join(table.unread[:8])})" if value is None and table.unread else ""
-    raise InputError(f"{table.where(row)} has {found}; it must be {allowed}{unread}")
+    raise InputError(
+        "UNSORTED",
+        None,
+        "{where} has {found}; it must be {allowed}{unread}",
+        where=table.where(row),
+        found=found,
+        allowed=allowed,
+        unread=unread,
+    )

@@ -23,7 +23,9 @@ class KnownRows:
         self.entities: set[str] = set(index.entity_names)
         if len(self.entities) != index.num_entities:
             raise InputError(
-                "two entities of the index have the same name; an index that follows a store needs distinct names"
+                "duplicate",
+                None,
+                "two entities of the index have the same name; an index that follows a store needs distinct names",
             )
         self.types: list[str] = [] if index.graph is None else list(index.graph.edge_type_names)
         self.dim, self.entity_dim = index.dim, None if index.entity_corpus is None else index.entity_corpus.dim
@@ -115,7 +117,9 @@ class _Passages:
             titles = rows.strings("title", default="").to_pylist() if "title" in rows.names else [""] * len(ids)
             metadata = rows.column("metadata").to_pylist() if "metadata" in rows.names else [None] * len(ids)
             if "vector" in rows.names and known.dim is None:
-                raise InputError("passages have vectors, and the index was built without them; build it anew")
+                raise InputError(
+                    "UNSORTED", "passages", "{field} have vectors, and the index was built without them; build it anew"
+                )
             vectors = rows.vectors("vector", known.dim) if "vector" in rows.names else None
             self._parts.append(
                 (
