@@ -75,6 +75,13 @@ def test_a_file_that_reads_the_tier_is_one_whose_tests_do_more() -> None:
     assert set(helpers) <= {*tiers.MORE_IN_FULL, "conftest.py"}
 
 
+def test_the_part_torch_has_the_files_that_skip_without_torch_or_its_kind() -> None:
+    found = {path.name for path in (ROOT / "tests").rglob("test_*.py") if full_checks.uses_torch(path)}
+    assert {"test_tensors.py", "test_fastembed.py", "test_forked_workers.py", "test_pages.py"} <= found
+    assert "test_full_tier.py" not in found
+    assert len(found) < 20
+
+
 def test_the_budgets_fill_two_lanes_for_a_hundred_minutes() -> None:
     first = PARTS[full_checks.FIRST][1]
     others = sum(budget for name, (_, budget) in PARTS.items() if name != full_checks.FIRST)
