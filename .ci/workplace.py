@@ -70,7 +70,7 @@ def environment_of(folder: Path) -> dict[str, str]:
     # pip does not compile whole packages, which takes longer than installing them.
     pip = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_COMPILE": "1", "PIP_CACHE_DIR": str(CACHE / "pip")}
     ccache = {"CCACHE_DIR": str(CACHE / "ccache"), "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"}
-    ccache |= {"CCACHE_MAXSIZE": "4G", "CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}
+    ccache |= {"CCACHE_MAXSIZE": "4G", "CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CMAKE_BUILD_PARALLEL_LEVEL": "2"}
     compiler = {"CXX": "g++-12", "CC": "gcc-12", "SKBUILD_BUILD_DIR": "build/ci"}
     return variables | {"CI": "true"} | pip | ccache | compiler
 
