@@ -390,7 +390,7 @@ PARTS: dict[str, tuple[Callable[[Workplace], str], int]] = {
     "library": (library, 600),
     "kernels": (kernels, 300),
     "programs": (programs, 700),
-    "simt": (simt, 900),
+    "simt": (simt, 600),
     "emulator": (emulator, 900),
     "cuda": (cuda, 700),
     "peers": (peers, 750),
