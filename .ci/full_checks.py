@@ -462,6 +462,12 @@ def expected_seconds() -> dict[str, float]:
     return found
 
 
+def missing_parts() -> list[str]:
+    """Return the parts whose last outcome at this commit is not that they passed."""
+    outcomes = outcomes_of(record())
+    return [name for name in PARTS if name not in outcomes or not outcomes[name].passed]
+
+
 def compilers() -> list[str]:
     """Return the system, Python and compilers, as lines of the report."""
     found = [f"- {machine()}, {platform.system()} {platform.machine()}, Python {platform.python_version()}"]
@@ -554,6 +560,11 @@ def main(names: list[str]) -> None:
     if names == ["--report"]:
         write_report()
         return
+    if names == ["--missing"]:
+        names = missing_parts()
+        if not names:
+            print(f"every part has passed at {commit()}")
+            return
     unknown = sorted(set(names) - set(PARTS))
     if unknown:
         raise SystemExit(f"no part {', '.join(unknown)}; the parts are {', '.join(PARTS)}")

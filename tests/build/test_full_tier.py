@@ -120,10 +120,12 @@ def test_outcomes_are_recorded_for_the_next_run_and_the_report(tmp_path: Path, m
     monkeypatch.setattr(full_checks, "PARTS", {"quick": (broken, 60), "site": (passes, 120), "arm": (passes, 9)})
     place: Any = SimpleNamespace()
     assert not full_checks.run_part("quick", place).passed
+    assert full_checks.missing_parts() == ["quick", "site", "arm"]
     monkeypatch.setitem(full_checks.PARTS, "quick", (passes, 60))
     assert full_checks.run_part("quick", place).passed
     full_checks.run_part("site", place)
     assert list(full_checks.outcomes_of(full_checks.record())) == ["quick", "site"]
+    assert full_checks.missing_parts() == ["arm"]
     assert full_checks.expected_seconds()["arm"] == 9
     assert full_checks.expected_seconds()["site"] < 9
     full_checks.write_report()
