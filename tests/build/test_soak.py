@@ -45,8 +45,8 @@ def test_rows_are_kept_and_totals_are_those_of_code_that_has_not_changed(tmp_pat
     rows = soak_checks.rows_of(record)
     assert rows[1] == row("kills", 5, 6, count=200, commit="old", failures=(7,))
     lines = soak_checks.table_of(rows, lambda one: one.commit != "old")
-    assert "| kills | kills of an index's writer | 500 | 10,000 | 0 | abc | 0.5 | 700 |" in lines
-    assert "| power | losses of power in histories of changes | 0 | 100,000 | 0 | - | 0.0 | 0 |" in lines
+    assert "| kills | kills of an index's writer | 500 | 10,000 | 0 | abc | 30 | 700 |" in lines
+    assert "| power | losses of power in histories of changes | 0 | 100,000 | 0 | - | 0 | 0 |" in lines
 
 
 def test_a_part_counts_seed_by_seed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
