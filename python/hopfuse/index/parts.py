@@ -16,6 +16,7 @@ from ..errors import FormatError, InputError
 from ..types import Corpus, EdgeStatements, Facts, Graph, Incidence, TermMatrix
 from ..types.corpus import Metric, Storage
 from ..types.edge_statements import UNKNOWN
+from ..types.reading_rule import RULE, check_rule
 from .columns import string_arrays, string_column
 from .encoder import EncoderInfo
 from .format import Settings
@@ -23,6 +24,9 @@ from .graph_check import check_graph
 from .schema import GRAPH_ARRAYS
 from .sections import Section
 from .words import WordInfo, check_stemmer
+
+#: The reading rule of a part that does not say its own.
+FIRST_RULE = 1
 
 Sections = Mapping[str, Section]
 Arrays = dict[str, NDArray[Any]]
@@ -95,6 +99,51 @@ def check_encoder_dim(encoder: EncoderInfo, dim: int | None, entity_dim: int | N
             dim=encoder.dim,
             own=own,
         )
+
+
+# ---- Entities ----
+
+
+def stated_arrays(stated: NDArray[Any]) -> Arrays:
+    """Return the section ``entity.stated``, or none if a user stated all entities."""
+    return {} if stated.all() else {"entity.stated": stated.astype(np.uint8)}
+
+
+def load_stated(sections: Sections, num_entities: int) -> NDArray[np.bool_]:
+    """Return which entities a user stated, verified."""
+    if "entity.stated" not in sections:
+        return np.ones(num_entities, np.bool_)
+    bits = sections["entity.stated"].whole()
+    if (bits > 1).any():
+        raise FormatError(
+            "damaged",
+            None,
+            "{label}: it holds {given}; each bit is 0 or 1",
+            label=sections["entity.stated"].label,
+            given=int(bits.max()),
+        )
+    return bits.view(np.bool_)
+
+
+def name_rule_arrays(rule: int = RULE) -> Arrays:
+    """Return the section ``entity.rule``."""
+    return {"entity.rule": np.array([rule], np.int64)}
+
+
+def load_name_rule(sections: Sections) -> int:
+    """Return the number of the rule under which names are read."""
+    return _load_rule(sections, "entity.rule", "names")
+
+
+def _load_rule(sections: Sections, name: str, what: str) -> int:
+    if name not in sections:
+        return FIRST_RULE
+    try:
+        return check_rule(sections[name].whole().tolist()[0], what)
+    except InputError as error:
+        raise FormatError(
+            "version", "rule", "{label}: {error}", label=sections[name].label, error=error, given=error.given
+        ) from None
 
 
 # ---- Graph ----
@@ -208,6 +257,7 @@ def term_arrays(matrix: TermMatrix) -> Arrays:
         **string_arrays("lexical.setting", (matrix.method, matrix.stemmer or "")),
         "lexical.parameter": np.array([matrix.k1, matrix.b]),
         **string_arrays("lexical.stopword", matrix.stopwords),
+        "lexical.rule": np.array([matrix.rule], np.int64),
         **string_arrays("lexical.term", matrix.terms),
         "lexical.indptr": matrix.indptr,
     }
@@ -233,6 +283,7 @@ def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
             stopwords=list(string_column(sections, "lexical.stopword")),
             stemmer=stemmer or None,
             counts=sections["lexical.count"].whole() if "lexical.count" in sections else None,
+            rule=_load_rule(sections, "lexical.rule", "terms"),
         )
     except InputError as error:
         raise FormatError(
@@ -251,6 +302,7 @@ def lexical_info(sections: Sections) -> dict[str, Any] | None:
         "k1": k1,
         "b": b,
         "stemmer": stemmer or None,
+        "rule": _load_rule(sections, "lexical.rule", "terms"),
         "stopwords": len(string_column(sections, "lexical.stopword")),
         "terms": len(string_column(sections, "lexical.term")),
         "entries": sections["lexical.score"].shape[0],
@@ -269,6 +321,7 @@ def word_arrays(words: WordInfo, num_entities: int) -> Arrays:
         **string_arrays("word.setting", [words.stemmer or "", words.tagger or ""]),
         "word.first": np.array([words.first], np.int64),
         **string_arrays("word.stopword", words.stopwords),
+        "word.rule": np.array([words.rule], np.int64),
     }
 
 
@@ -278,8 +331,9 @@ def load_words(sections: Sections, num_entities: int) -> WordInfo | None:
         return None
     stemmer, tagger = string_column(sections, "word.setting")
     (first,) = sections["word.first"].whole().tolist()
+    rule = _load_rule(sections, "word.rule", "words")
     try:
-        words = WordInfo(first, stemmer or None, tagger or None, tuple(string_column(sections, "word.stopword")))
+        words = WordInfo(first, stemmer or None, tagger or None, tuple(string_column(sections, "word.stopword")), rule)
         _check_first(words, num_entities)
     except InputError as error:
         raise FormatError(
@@ -308,6 +362,7 @@ def words_info(sections: Sections) -> dict[str, Any] | None:
         "words": sections["entity.alias.rows"].shape[0] - 1 - sections["word.first"].whole().tolist()[0],
         "stemmer": stemmer or None,
         "tagger": tagger or None,
+        "rule": _load_rule(sections, "word.rule", "words"),
         "stopwords": len(string_column(sections, "word.stopword")),
     }
 

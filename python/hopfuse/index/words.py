@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
+from ..types.reading_rule import RULE, check_rule
 
 #: The algorithms of all releases of Snowball, by PyStemmer's names.
 STEMMERS = (
@@ -33,6 +34,8 @@ class WordInfo:
         The spaCy model that reduces words to lemmas, instead of a stemmer.
     stopwords : sequence of str
         Words that are left out, in strictly ascending order.
+    rule : int
+        The number of the rule by which texts are folded and cut into words.
 
     Raises
     ------
@@ -43,13 +46,14 @@ class WordInfo:
     --------
     >>> from hopfuse.index import WordInfo
     >>> WordInfo(0, "english", None, ("of", "the"))
-    WordInfo(first=0, stemmer='english', tagger=None, stopwords=('of', 'the'))
+    WordInfo(first=0, stemmer='english', tagger=None, stopwords=('of', 'the'), rule=1)
     """
 
     first: int
     stemmer: str | None = None
     tagger: str | None = None
     stopwords: Sequence[str] = ()
+    rule: int = RULE
 
     def __post_init__(self) -> None:
         if isinstance(self.first, bool) or not isinstance(self.first, int | np.integer) or self.first < 0:
@@ -83,6 +87,7 @@ class WordInfo:
         if any(a >= b for a, b in itertools.pairwise(words)):
             raise InputError("UNSORTED", None, "the words' stopwords do not ascend strictly; sort them, each once")
         object.__setattr__(self, "first", int(self.first))
+        object.__setattr__(self, "rule", check_rule(self.rule, "words"))
         object.__setattr__(self, "stopwords", words)
 
 

@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .json_lines import parse_json
+from .languages import language_tag
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _INT64 = np.iinfo(np.int64)
+#: Bools as text; an empty field is a missing value.
+_FLAGS = {"true": True, "false": False, "": True}
 
 
 @dataclass(frozen=True)
@@ -251,6 +254,34 @@ def names_or_numbers(table: Table, name: str) -> list[str | int | None]:
                 first=first[1],
             )
         out.append(value if isinstance(value, str) else int(value))
+    return out
+
+
+def languages(table: Table, name: str) -> list[str | None]:
+    """Return a column of language tags in their canonical case; missing and blank ones, and ``und``, become None.
+
+    Raises
+    ------
+    InputError
+        A value that is not a tag.
+    """
+    out: list[str | None] = []
+    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+        try:
+            out.append(language_tag("" if value is None else value))
+        except (TypeError, ValueError, AttributeError):
+            _refuse(table, name, i, value, "the tag of a language, such as 'en' or 'pt-BR'")
+    return out
+
+
+def flags(table: Table, name: str) -> list[bool]:
+    """Return a column of bools, in text ``true`` or ``false``; missing values become True."""
+    out = []
+    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+        found = _FLAGS.get(value.lower()) if table.textual and value is not None else value
+        if value is not None and not isinstance(found, bool | np.bool_):
+            _refuse(table, name, i, value, "true or false")
+        out.append(found is None or bool(found))
     return out
 
 
