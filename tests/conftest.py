@@ -2,7 +2,8 @@
 
 There are two tiers. In the quick one, the default, property tests draw 25 examples, the same in every run; tests of
 every variant run one case in eight on the emulator (none if marked ``emulator_full``); and tests marked ``full`` do not
-run. ``HOPFUSE_TESTS=full`` runs every case, with 400 examples.
+run. ``HOPFUSE_TESTS=full`` runs every case, with 100 examples, and ``HOPFUSE_TESTS=rest`` of these only what is more
+than in the quick tier. ``HOPFUSE_DRAWS`` is another number of examples; ``.ci/soak`` counts further ones.
 
 Calls run on one thread unless a test sets ``threads=``, so that tests may run in parallel.
 """
@@ -10,16 +11,17 @@ Calls run on one thread unless a test sets ``threads=``, so that tests may run i
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("HOPFUSE_NUM_THREADS", "1")
 
 import pytest
+import tiers
 import variants
 from hopfuse import _native
 from hypothesis import HealthCheck, settings
+from tiers import DRAWS, FULL, REST
 
 os.environ["COLUMNS"] = "80"  # a terminal's width and colours, wherever the tests are started
 for _name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
@@ -27,29 +29,17 @@ for _name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
 
 # The only function-scoped fixture used with @given is the kernel variant, which examples do not change.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
-settings.register_profile("quick", max_examples=25, derandomize=True, **_common)
-settings.register_profile("full", max_examples=400, **_common)
-FULL = os.environ.get("HOPFUSE_TESTS") == "full"
+settings.register_profile("quick", max_examples=int(DRAWS or 25), derandomize=DRAWS is None, **_common)
+settings.register_profile("full", max_examples=int(DRAWS or 100), **_common)
 settings.load_profile("full" if FULL else "quick")
-#: The quick tier runs one in this many cases of a test on the emulator.
-EMULATED = 8
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that the quick tier leaves out."""
-    if FULL:
-        return
-    kept, left_out, cases = [], [], Counter[str]()
-    for item in items:
-        takes = item.get_closest_marker("full") is None
-        call = getattr(item, "callspec", None)
-        if takes and call is not None and call.params.get("variant") == variants.SIMT:
-            name = item.nodeid.partition("[")[0]
-            takes = cases[name] % EMULATED == 0 and item.get_closest_marker("emulator_full") is None
-            cases[name] += 1
-        (kept if takes else left_out).append(item)
+    """Deselect the tests that are not of this tier."""
+    kept = tiers.selected(items, full=FULL, rest=REST)
+    left_out = set(items) - set(kept)
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = kept
 
 

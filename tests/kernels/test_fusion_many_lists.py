@@ -6,7 +6,6 @@ documents, some with ties, all tied, or beyond a pool.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,8 +17,8 @@ from compare import assert_bitwise
 from hopfuse import reference
 from hopfuse.fusion import METHODS
 from numpy.typing import NDArray
+from tiers import FULL
 
-FULL = os.environ.get("HOPFUSE_TESTS") == "full"
 LISTS = 100_000 if FULL else 1_600
 #: Of these the emulator fuses the first: a thread at a time.
 EMULATED = 20_000 if FULL else 160

@@ -5,7 +5,6 @@ order of sums, the sizes of tiles and lists, and the order of threads and blocks
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,13 +24,13 @@ from hopfuse_simt.runtime import CUDA, SimtRuntime
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tiers import FULL
 
 pytestmark = [
     pytest.mark.emulator,
     pytest.mark.skipif(variants.missing("simt") is not None, reason=str(variants.missing("simt"))),
 ]
 
-FULL = os.environ.get("HOPFUSE_TESTS") == "full"
 SMALL = Sizes(
     tile_scores=1, tile_rows=100, batch=3, split_rows=40, split_blocks=8, widest=96, sort_chunk=64, sort_keys=600
 )
