@@ -57,8 +57,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test with the fixture ``variant`` on each; on the emulator in every order of threads if marked so."""
     if "variant" in metafunc.fixturenames:
-        every_order = metafunc.definition.get_closest_marker("every_order") is not None
-        metafunc.parametrize("variant", variants.params(every_order=every_order), indirect=True)
+        in_every_order = metafunc.definition.get_closest_marker("every_order") is not None
+        metafunc.parametrize("variant", variants.params(in_every_order=in_every_order), indirect=True)
 
 
 @pytest.fixture

@@ -123,14 +123,20 @@ def every_instruction_set() -> Iterator[None]:
         cpu._native, codes.native = _native, native
 
 
-def params(*, every_order: bool) -> list[Any]:
+def every_order() -> list[Any]:
+    """Return the orders of threads and the sanitizers' builds as parameters of tests."""
+    return [*ORDERS, *(pytest.param(build, marks=pytest.mark.full) for build in SANITIZERS)]
+
+
+def params(*, in_every_order: bool) -> list[Any]:
     """Return the parameters of the fixture ``variant``: the CPU, the emulator in one order or in every one, a GPU."""
-    marks = [pytest.mark.emulator]
-    emulated = [SIMT]
-    if every_order:
-        emulated = [pytest.param(f"{SIMT}-{order}", marks=marks) for order in ORDERS]
-        emulated += [pytest.param(f"{SIMT}-{build}", marks=[*marks, pytest.mark.full]) for build in SANITIZERS]
-    found = [CPU, *(pytest.param(one, marks=marks) if one == SIMT else one for one in emulated)]
+    found: list[Any] = [CPU]
+    if in_every_order:
+        found += [pytest.param(f"{SIMT}-{order}", marks=pytest.mark.emulator) for order in ORDERS]
+        full = [pytest.mark.emulator, pytest.mark.full]
+        found += [pytest.param(f"{SIMT}-{build}", marks=full) for build in SANITIZERS]
+    else:
+        found.append(pytest.param(SIMT, marks=pytest.mark.emulator))
     if missing(CUDA) is None:  # elsewhere test_a_gpu_has_the_cpus_bits is the skip that says why not
         found.append(pytest.param(CUDA, marks=pytest.mark.gpu))
     return found

@@ -9,6 +9,12 @@ import pytest
 import variants
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test of the emulator in every order of threads, if it is marked so."""
+    if "runtime" in metafunc.fixturenames and metafunc.definition.get_closest_marker("every_order") is not None:
+        metafunc.parametrize("runtime", variants.every_order(), indirect=True)
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the tests of the emulator."""
     if "runtime" in getattr(item, "fixturenames", ()):
@@ -21,5 +27,6 @@ def runtime(request: pytest.FixtureRequest) -> Iterator[Any]:
     reason = variants.missing(variants.SIMT)
     if reason is not None:
         pytest.skip(reason)
-    with variants.emulated(variants.order_of(request.node.nodeid)) as emulator:
+    threads = getattr(request, "param", None) or variants.order_of(request.node.nodeid)
+    with variants.emulated(threads) as emulator:
         yield emulator

@@ -13,7 +13,7 @@ CUDA = Path(__file__).resolve().parents[2] / "kernels" / "cuda"
 
 @dataclass(frozen=True)
 class Mutant:
-    """``old`` stands once in the file, and becomes ``new``; ``case`` is a function of test_simt_mutants.py."""
+    """``old`` stands once in the file, and becomes ``new``; ``case`` is a case of test_mutants.py."""
 
     name: str
     file: str
