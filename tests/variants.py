@@ -39,6 +39,7 @@ CUDA = "cuda"
 ORDERS = {"forward": 0, "reverse": 0, "shuffle": 1}
 #: Builds of the emulator that find more than the plain one; they are slow, and only in the full tier.
 SANITIZERS = ("asan", "tsan")
+SANITIZED = [pytest.param(build, marks=pytest.mark.full) for build in SANITIZERS]
 #: The ops that a device is to answer with the CPU's bits; ``add_entity_seeds`` may have more empty places there.
 OPS = (
     "add_passage_seeds",
@@ -124,7 +125,7 @@ def every_instruction_set() -> Iterator[None]:
 
 def every_order() -> list[Any]:
     """Return the orders of threads and the sanitizers' builds as parameters of tests."""
-    return [*ORDERS, *(pytest.param(build, marks=pytest.mark.full) for build in SANITIZERS)]
+    return [*ORDERS, *SANITIZED]
 
 
 def params(*, in_every_order: bool) -> list[Any]:
