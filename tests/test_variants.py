@@ -9,6 +9,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 import variants
+from devices import on_device
 from hopfuse import _native, backends
 from hopfuse.backends import cpu
 from hopfuse.backends.calls import Backend
@@ -71,7 +72,7 @@ def test_every_op_of_a_device_is_compared() -> None:
 
 @pytest.mark.emulator
 @pytest.mark.skipif(variants.missing(variants.SIMT) is not None, reason=str(variants.missing(variants.SIMT)))
-@pytest.mark.parametrize("op", ["calibrate", "fuse", "ppr"])
+@pytest.mark.parametrize("op", ["boost_weights", "calibrate", "fuse", "ppr"])
 def test_a_device_with_other_bits_is_caught(monkeypatch: pytest.MonkeyPatch, op: str) -> None:
     """In what a call returns and in what it writes; on the host and on the device."""
     right = getattr(cpu, op)
@@ -84,7 +85,9 @@ def test_a_device_with_other_bits_is_caught(monkeypatch: pytest.MonkeyPatch, op:
 
     monkeypatch.setattr(cpu, op, other)
     hits = hf.Hits([[3, 1]], [[2.0, 1.0]])
+    weights = np.ones((1, 4), np.float32)
     call = {
+        "boost_weights": lambda: hf.boost_weights(on_device(weights), on_device(hits), 2.0),
         "calibrate": lambda: hf.calibrate(hits, "max"),
         "fuse": lambda: hf.fuse([hits], k=2),
         "ppr": lambda: hf.ppr(hf.Graph.from_edges([0, 1], [1, 2]), [{0: 1.0}]),

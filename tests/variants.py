@@ -206,13 +206,14 @@ def _compared(op: str) -> Callable[..., Any]:
         found = on_device(self, *inputs)
         if self.runtime.fixed or not all(_is_on_host(one, self.runtime) for one in inputs):
             return found
-        given = [one._replace(on_device=False) if "on_device" in getattr(one, "_fields", ()) else one for one in inputs]
-        outputs = [np.empty_like(one) if isinstance(one, np.ndarray) else one for one in given]
-        expected = on_host(*outputs)
-        arrays = _arrays([expected, *(one for one in outputs if isinstance(one, np.ndarray))])
-        left = _arrays([found, *(one for one in inputs if isinstance(one, np.ndarray))])
-        assert len(arrays) == len(left)
-        for mine, theirs in zip(left, arrays, strict=True):
+        given = [_given_to_the_cpu(one) for one in inputs]
+        expected = on_host(*given)
+        written = [number for number, one in enumerate(inputs) if isinstance(one, np.ndarray)]
+        left, right = (
+            [found, *(inputs[number] for number in written)],
+            [expected, *(given[number] for number in written)],
+        )
+        for mine, theirs in zip(_arrays(left), _arrays(right), strict=True):
             if mine.dtype != theirs.dtype or mine.tobytes() != theirs.tobytes():
                 assert_bitwise(mine, theirs, f"{op} on {self.runtime.name} ({getattr(self.runtime, 'order', '')})")
         return found
@@ -225,6 +226,13 @@ def _is_on_host(one: Any, runtime: Any) -> bool:
     if not getattr(one, "on_device", False):
         return True
     return runtime.name == SIMT and not isinstance(one, PprQueries)
+
+
+def _given_to_the_cpu(one: Any) -> Any:
+    """Return a call with its arrays on the host, and for an array that results are written to another one."""
+    if isinstance(one, np.ndarray):
+        return np.empty_like(one)
+    return one._replace(on_device=False) if "on_device" in getattr(one, "_fields", ()) else one
 
 
 def _arrays(value: Any) -> list[Any]:
