@@ -42,6 +42,15 @@ MUTANTS = [
         "race",
     ),
     Mutant(
+        "a try ends before all threads have read whose turn it is",
+        "ppr_topk_f32.cu",
+        "    __syncthreads();  // all have read whose turn it is, which the end of a try changes\n",
+        "",
+        "tries",
+        "tsan",
+        "race",
+    ),
+    Mutant(
         "a block says that it has come before its sums are there",
         "grid_join.h",
         "    if (threadIdx.x < L) room.put<L>(blockIdx.x, mine);\n    if (!is_last_block(room.arrived + 1 + group, "

@@ -128,6 +128,13 @@ def proofs(runtime: SimtRuntime) -> None:
     assert made.iterations[0] == made.iterations[1]
 
 
+def tries(runtime: SimtRuntime) -> None:
+    """Lists whose hits already show that they are not proven, each by one block."""
+    rng = np.random.default_rng(7)
+    graph = random_graph(rng, 100, 200, hub=3)
+    hf.ppr_topk(graph, [{3: 1.0}, {9: 1.0, 64: 0.1}], 40, tol=1e-3, damping=0.5)
+
+
 def walks(runtime: SimtRuntime) -> None:
     """Passes after the first two, by two blocks of one launch, with rows of several segments that both blocks sum."""
     graph = random_graph(np.random.default_rng(7), 150, 300, hub=3)
@@ -160,6 +167,7 @@ CASES: dict[str, tuple[Callable[[SimtRuntime], None], list[str]]] = {
     "units": (units, DENSE),
     "moved": (moved, DENSE),
     "proofs": (proofs, PPR),
+    "tries": (tries, PPR),
     "walks": (walks, PPR),
     "masks": (masks, PPR),
     "fusion": (fusion, ["fuse_f32.cu"]),
