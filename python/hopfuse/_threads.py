@@ -54,7 +54,13 @@ def _whole_count(threads: int | None) -> int:
     text = os.environ.get("HOPFUSE_NUM_THREADS", "")
     if text:
         if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
-            raise InputError(f"HOPFUSE_NUM_THREADS is {text!r}; it must be a whole number from 1 to {MAX_THREADS}")
+            raise InputError(
+                "range",
+                None,
+                "HOPFUSE_NUM_THREADS is {given!r}; it must be a whole number from 1 to {max_threads}",
+                given=text,
+                max_threads=MAX_THREADS,
+            )
         return int(text)
     # OMP_NUM_THREADS may list one number per nesting level; the first applies. Anything else is ignored.
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()

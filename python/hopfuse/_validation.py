@@ -1,4 +1,8 @@
-"""Argument checks shared by every room; each is linear in its input. Imports only ``errors``."""
+"""Every check of an argument that several rooms make, and what it says. Each is linear in its input.
+
+A check takes the value and the name of its argument, returns the value in its own type, and raises an
+:class:`hopfuse.errors.InputError`. Imports only ``errors``.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +35,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def check_k(k: Any) -> int:
-    """Return k as an int; it is at least 0 and may exceed the length of any list."""
-    if isinstance(k, bool) or not isinstance(k, WHOLE) or k < 0:
-        raise InputError(f"k is {k!r}; it must be a whole number, at least 0")
-    return int(k)
+# ---- One value -------------------------------------------------------------------------------------------------------
 
 
-def check_whole(value: Any, name: str, most: int = MAX_WHOLE) -> int:
-    """Return ``value`` as an int; it must be from 1 to ``most``."""
-    if isinstance(value, bool) or not isinstance(value, WHOLE) or not 1 <= value <= most:
-        raise InputError(f"{name} is {value!r}; it must be a whole number from 1 to {most}")
-    return int(value)
+def is_whole(value: Any) -> bool:
+    """Return whether ``value`` is a Python or NumPy integer, not a bool."""
+    return isinstance(value, WHOLE) and not isinstance(value, bool)
 
 
 def is_real(number: Any) -> bool:
@@ -56,23 +54,186 @@ def is_real(number: Any) -> bool:
     return True
 
 
-def check_real(array: NDArray[Any], name: str) -> None:
-    """Raise unless the dtype is real."""
-    if array.dtype.kind not in "fiub":
-        raise InputError(f"{name} has dtype {array.dtype}; it must hold real numbers")
+def check_k(k: Any) -> int:
+    """Return k as an int; it is at least 0 and may exceed the length of any list."""
+    if not is_whole(k) or k < 0:
+        raise InputError(
+            "range", "k", "{field} is {given!r}; it must be {allowed}", given=k, allowed="a whole number, at least 0"
+        )
+    return int(k)
 
 
-def checked_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
+def check_whole(value: Any, field: str, most: int = MAX_WHOLE, *, least: int = 1) -> int:
+    """Return ``value`` as an int; it must be from ``least`` to ``most``."""
+    if not is_whole(value) or not least <= value <= most:
+        raise InputError(
+            "range",
+            field,
+            "{field} is {given!r}; it must be {allowed}",
+            given=value,
+            allowed=f"a whole number from {least} to {most}",
+        )
+    return int(value)
+
+
+def check_number(
+    value: Any,
+    field: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    below: float | None = None,
+) -> float:
+    """Return a finite number within its range as a float; ``below`` must hold in float32 too."""
+    right = is_real(value) and bool(np.isfinite(float(value)))
+    right = right and (low is None or value >= low) and (high is None or value <= high)
+    with np.errstate(over="ignore"):  # float32 overflows to infinity
+        right = right and (below is None or bool(np.float32(value) < below))
+    if not right:
+        raise InputError(
+            "range",
+            field,
+            "{field} is {given!r}; it must be {allowed}",
+            given=value,
+            allowed=f"one finite number{_range(low, high, below)}",
+        )
+    return float(value)
+
+
+def _range(low: float | None, high: float | None, below: float | None) -> str:
+    if high is None and below is None:
+        return "" if low is None else f", at least {low:g}"
+    least = "(-inf" if low is None else f"[{low:g}"
+    return f" in {least}, {below:g})" if below is not None else f" in {least}, {high:g}]"
+
+
+def check_choice(value: Any, field: str, choices: Iterable[str]) -> str:
+    """Return one of the choices."""
+    allowed = tuple(choices)
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(
+            "choice", field, "{field} is {given!r}; allowed: {allowed}", given=value, allowed=", ".join(allowed)
+        )
+    return value
+
+
+def check_flag(value: Any, field: str) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool):
+        raise InputError(
+            "type", field, "{field} is {given!r}; it must be {allowed}", given=value, allowed="True or False"
+        )
+    return value
+
+
+def check_text(value: Any, field: str) -> str:
+    """Return a string that is not blank."""
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(
+            "empty" if isinstance(value, str) else "type",
+            field,
+            "{field} is {given!r}; it must be {allowed}",
+            given=value,
+            allowed="a string that is not blank",
+        )
+    return value
+
+
+def check_type(value: Any, field: str, kind: type | tuple[type, ...], allowed: str) -> Any:
+    """Return a value of one of the types; ``allowed`` names them with an article: ``"a Graph"``."""
+    if not isinstance(value, kind):
+        raise InputError(
+            "type",
+            field,
+            "{field} is of the type {given}; it must be {allowed}",
+            given=type(value).__name__,
+            allowed=allowed,
+        )
+    return value
+
+
+def checked_texts(texts: Iterable[str], field: str = "texts") -> list[str]:
     """Return the texts as a list; raise if ``texts`` is a single string or has an entry that is not a string."""
     if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise InputError(f"{name} is one {type(texts).__name__}; pass a list of strings: [text]")
+        raise InputError(
+            "type",
+            field,
+            "{field} is one {given}; pass {allowed}",
+            given=type(texts).__name__,
+            allowed="a list of strings: [text]",
+        )
     listed = list(texts)
     for at, text in enumerate(listed):
         if not isinstance(text, str):
-            raise InputError(f"{name}[{at}] must be a string, got {type(text).__name__}")
+            check_type(text, f"{field}[{at}]", str, "a string")
     return listed
 
 
 def check_threads(threads: Any) -> int | None:
     """Return the number of CPU threads as an int, or None for the default."""
     return None if threads is None else check_whole(threads, "threads", MAX_THREADS)
+
+
+# ---- Arrays ----------------------------------------------------------------------------------------------------------
+
+
+def check_real(array: NDArray[Any], field: str) -> None:
+    """Raise unless the dtype is real."""
+    if array.dtype.kind not in "fiub":
+        raise InputError(
+            "dtype",
+            field,
+            "{field} has the dtype {given}; it must hold {allowed}",
+            given=array.dtype,
+            allowed="real numbers",
+        )
+
+
+def check_length(number: int, field: str, expected: int, noun: str) -> None:
+    """Raise unless a list has an entry for each of something, such as ``noun="query"``."""
+    if number != expected:
+        raise InputError(
+            "length",
+            field,
+            "{field} has {count} for {allowed}; give one for each",
+            given=number,
+            allowed=counted(expected, noun),
+            count=counted(number, "entry"),
+        )
+
+
+# ---- Arguments beside others -----------------------------------------------------------------------------------------
+
+
+def check_needs(field: str, given: Any, other: str, there: Any, reason: str = "") -> None:
+    """Raise if an argument is given (not None) without the one that it needs; ``reason`` says what for."""
+    if given is not None and there is None:
+        raise InputError(
+            "unused",
+            field,
+            "{field} is given without {other:@}{reason}; add it, or leave it out",
+            other=other,
+            reason=reason and f", {reason}",
+        )
+
+
+def check_excludes(field: str, given: Any, other: str, there: Any, reason: str = "") -> None:
+    """Raise if two arguments that exclude each other are both given (not None); ``reason`` says why."""
+    if given is not None and there is not None:
+        raise InputError(
+            "conflict",
+            field,
+            "{field} is given beside {other:@}{reason}; leave one of them out",
+            other=other,
+            reason=reason and f", {reason}",
+        )
+
+
+def check_names(names: Iterable[str], field: str, known: Iterable[str]) -> None:
+    """Raise if a name is not among those that exist."""
+    there = tuple(known)
+    for name in names:
+        if name not in there:
+            raise InputError(
+                "unknown", field, "{field} has {given!r}; allowed: {allowed}", given=name, allowed=", ".join(there)
+            )

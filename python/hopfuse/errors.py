@@ -1,6 +1,18 @@
-"""Exception classes. Every error of the library derives from :class:`HopfuseError`; this module imports nothing."""
+"""Exception classes. Every error of the library derives from :class:`HopfuseError`; this module imports nothing of it.
+
+An error is data: a class, a code of :data:`CODES`, the argument or field that it is about, what was given and what is
+allowed. Its sentence is made from them where it is shown, so that each interface names an argument in its own way:
+``encoder=`` in Python, ``--encoder`` on the command line, the field's path over HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from string import Formatter
+from typing import Any
 
 __all__ = [
+    "CODES",
     "BackendError",
     "DeviceMemoryError",
     "EndpointError",
@@ -11,9 +23,170 @@ __all__ = [
     "StoreError",
 ]
 
+#: What the code of an error means.
+CODES: Mapping[str, str] = {
+    "busy": "something else holds what the call needs, such as the lock of an index",
+    "changed": "what was read before has changed in the meantime",
+    "choice": "the value is not one of the allowed ones",
+    "conflict": "two arguments exclude each other",
+    "connection": "a service or database cannot be reached, or closed the connection",
+    "damaged": "a file does not follow its format",
+    "dtype": "an array has a dtype that is not allowed",
+    "duplicate": "something that must be given once is given twice",
+    "empty": "a text is blank, or a collection has no entries",
+    "exists": "the output exists already",
+    "failed": "an operation began and failed",
+    "finite": "a number is NaN or infinite, or too large for the arithmetic",
+    "length": "two arguments must have the same number of entries",
+    "limit": "a stated limit is exceeded",
+    "memory": "there is too little free memory",
+    "missing": "an argument, a part or a file that is needed is absent",
+    "missing_extra": "an optional dependency is not installed",
+    "order": "entries are not in the order that is needed",
+    "range": "a number is outside the allowed range",
+    "reply": "a service gave an unusable answer",
+    "shape": "an array has a shape or a memory layout that is not allowed",
+    "syntax": "a text or a file cannot be parsed",
+    "type": "a value has a type that is not allowed",
+    "unavailable": "a backend, a device or a kernel variant cannot run here",
+    "unknown": "a name or an id that does not exist",
+    "unsupported": "the combination is valid, but not supported",
+    "unused": "an argument is given that would not be used",
+    "version": "a file or a service of another version",
+    "zero": "a vector or a row of weights is all zero",
+}
+#: The longest representation of a value in a sentence, in characters.
+_LONGEST = 300
+
+
+class _Sentence(Formatter):
+    """Fill in a sentence; ``{@name}`` and ``{value:@}`` are other arguments, as the interface names them."""
+
+    def __init__(self, name: Callable[[str], str], other: Callable[[str], str]) -> None:
+        self._name, self._other = name, other
+
+    def get_value(self, key: int | str, args: Any, kwargs: Any) -> Any:
+        if isinstance(key, str) and key.startswith("@"):
+            return self._other(key[1:])
+        return kwargs[key]
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        shown = super().convert_field(value, conversion)
+        if conversion == "r" and len(shown) > _LONGEST:
+            return f"{shown[:_LONGEST]}… ({len(shown):,} characters)"
+        return shown
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        if format_spec == "@":
+            return self._other(value) if isinstance(value, str) else ", ".join(map(self._other, value))
+        return super().format_field(value, format_spec)
+
+
+class _Shown(str):
+    """The representation of a value that is not kept itself, such as one that cannot be pickled."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
 
 class HopfuseError(Exception):
-    """Base class of the errors that hopfuse raises."""
+    """Base class of the errors that hopfuse raises.
+
+    Parameters
+    ----------
+    code : str
+        A key of :data:`CODES`.
+    field : str or None
+        The argument, option or field that the error is about, with the place in it: ``"k"``, ``"restart[3]"``.
+    sentence : str
+        What was given, what is allowed, and the fix, as a template of :meth:`str.format`. ``{field}`` is the field and
+        ``{@reader}`` another argument, both as the interface names them; ``{other:@}`` names the argument or arguments
+        that a value names. Other names are in ``values``.
+    **values : object
+        What the sentence shows. ``given`` and ``allowed``, if present, are the value given and the values allowed.
+
+    Attributes
+    ----------
+    code, field : str
+    values : dict
+    places : tuple of str
+        Where it happened, outermost first, such as a file and a line.
+
+    Examples
+    --------
+    >>> error = InputError("range", "k", "{field} is {given!r}; it must be at least {allowed}", given=-1, allowed=0)
+    >>> error.code, error.field, error.given, str(error)
+    ('range', 'k', -1, 'k is -1; it must be at least 0')
+    >>> error.sentence("--{}".format)
+    '--k is -1; it must be at least 0'
+    >>> str(error.at("queries.jsonl, line 3"))
+    'queries.jsonl, line 3: k is -1; it must be at least 0'
+    """
+
+    def __init__(self, code: str, field: str | None, sentence: str, /, **values: Any) -> None:
+        super().__init__(code, field, sentence)
+        self.code, self.field, self.template, self.values = code, field, sentence, values
+        self.places: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> Any:
+        """The value given, or None if the error is not about one."""
+        return self.values.get("given")
+
+    @property
+    def allowed(self) -> Any:
+        """What is allowed, or None if the error has no such statement."""
+        return self.values.get("allowed")
+
+    def sentence(self, name: Callable[[str], str] | None = None) -> str:
+        """Return the error in words.
+
+        Parameters
+        ----------
+        name : callable, optional
+            Returns the name of an argument in an interface. By default, an argument is named as in Python: ``k`` as
+            the subject of a sentence, ``k=`` elsewhere.
+        """
+        subject, other = (name, name) if name is not None else (str, "{}=".format)
+        text = _Sentence(subject, other).vformat(
+            self.template, (), {**self.values, "field": None if self.field is None else subject(self.field)}
+        )
+        return ": ".join((*self.places, text))
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+    def at(self, place: object, field: str | None = None) -> HopfuseError:
+        """Return this error with the place where it happened before its sentence, and optionally another field."""
+        copy = _restored(type(self), self.code, field or self.field, self.template, self.values, self.places)
+        copy.places = (str(place), *self.places)
+        return copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kept = {
+            name: value if isinstance(value, _PLAIN) else _Shown(repr(value)) for name, value in self.values.items()
+        }
+        return _restored, (type(self), self.code, self.field, self.template, kept, self.places)
+
+
+#: The values that a pickled error keeps as they are.
+_PLAIN = (str, int, float, bool, type(None))
+
+
+def _restored(
+    kind: type[HopfuseError],
+    code: str,
+    field: str | None,
+    template: str,
+    values: Mapping[str, Any],
+    places: tuple[str, ...],
+) -> HopfuseError:
+    error = kind.__new__(kind)
+    HopfuseError.__init__(error, code, field, template, **values)
+    error.places = places
+    return error
 
 
 class InputError(HopfuseError, ValueError):
@@ -47,12 +220,25 @@ class StoreError(HopfuseError, RuntimeError):
 
 
 class MissingExtraError(HopfuseError, ImportError):
-    """A feature needs an optional dependency that is not installed; the message names the extra."""
+    """A feature needs an optional dependency that is not installed; the message names the extra.
+
+    Parameters
+    ----------
+    package, extra : str
+        The package that is missing, and the extra of hopfuse that installs it.
+    purpose : str
+        What needs the package, as the subject of the sentence.
+    """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
-            f"{purpose} needs the package {package!r}, which is not installed; "
-            f"install it with: pip install 'hopfuse[{extra}]'"
+            "missing_extra",
+            None,
+            "{purpose} needs the package {package!r}, which is not installed; install it with: pip install "
+            "'hopfuse[{extra}]'",
+            package=package,
+            extra=extra,
+            purpose=purpose,
         )
         self.package = package
         self.extra = extra

@@ -16,9 +16,21 @@ from hopfuse.index.format import BLOCK, ENTRY, HEADER, HEADER_BYTES
 from hopfuse.types import EdgeStatements, TermMatrix
 
 PASSAGES = [
-    {"id": "ada", "title": "Ada Lovelace", "text": "Ada wrote the first program ."},
+    {
+        "id": "ada",
+        "title": "Ada Lovelace",
+        "text": "Ada wrote the first program .",
+        "document": "letters",
+        "language": "zh-Hant",
+    },
     {"id": "empty", "title": "", "text": ""},
-    {"id": "东京", "title": "Tōkyō 🗼", "text": "東京 は\u3000日本 の 首都\tです\n🗾"},
+    {
+        "id": "东京",
+        "title": "Tōkyō 🗼",
+        "text": "東京 は\u3000日本 の 首都\tです\n🗾",
+        "document": "手紙",
+        "language": "en",
+    },
 ]
 METADATA: list[dict[str, Any] | None] = [
     {"year": 1843, "draft": False, "rank": 0.5, "tags": ["engine", "notes"], "東": "東京"},
@@ -93,7 +105,7 @@ def full_index(*, parts: tuple[str, ...] = ("lexical", "facts"), **changes: Any)
         "vectors": vectors(3),
         "graph": typed_graph(),
         "statements": stated_edges(),
-        "entities": ENTITIES,
+        "entities": [{"name": name, "stated": at != 1} for at, name in enumerate(ENTITIES)],
         "aliases": ALIASES,
         "entity_vectors": vectors(4, 2, seed=1),
         "encoder": EncoderInfo("tiny", 5, False),
@@ -111,11 +123,11 @@ def full_index(*, parts: tuple[str, ...] = ("lexical", "facts"), **changes: Any)
 
 def assert_same(a: Index, b: Index) -> None:
     """Two indexes hold the same, bit for bit."""
-    for name in ("passage_ids", "titles", "texts", "entity_names", "entity_aliases"):
+    for name in ("passage_ids", "titles", "texts", "documents", "languages", "entity_names", "entity_aliases"):
         assert list(getattr(a, name)) == list(getattr(b, name)), name
-    for name in ("passage_lengths", "passage_frequency", "vectors", "entity_vectors"):
+    for name in ("passage_lengths", "stated", "passage_frequency", "vectors", "entity_vectors"):
         assert_equal_arrays(getattr(a, name), getattr(b, name), name)
-    for name in ("metric", "storage", "dim", "encoder", "words", "num_passages", "num_entities"):
+    for name in ("metric", "storage", "dim", "encoder", "words", "name_rule", "num_passages", "num_entities"):
         assert getattr(a, name) == getattr(b, name), name
     ours, theirs = ({k: v for k, v in i.info().items() if k not in ("generation", "seq")} for i in (a, b))
     assert ours == theirs

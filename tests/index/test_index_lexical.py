@@ -65,6 +65,7 @@ def test_info_counts_without_reading_the_entries(tmp_path: Path) -> None:
         "k1": 1.2,
         "b": 0.75,
         "stemmer": "english",
+        "rule": 1,
         "stopwords": 2,
         "terms": 3,
         "entries": 4,

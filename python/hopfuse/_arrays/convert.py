@@ -30,26 +30,34 @@ def to_numpy(array: Any, name: str) -> NDArray[Any]:
         return array
     if isinstance(array, np.ma.MaskedArray):
         if np.ma.is_masked(array):
-            raise InputError(f"{name} has masked entries, which have no value; pass {name}.compressed()")
+            raise InputError(
+                "UNSORTED", name, "{field} has masked entries, which have no value; pass {name}.compressed()", name=name
+            )
         return np.asarray(array.data)
     if isinstance(array, np.ndarray):
         return array
     if is_on_device(array):
         raise InputError(
-            f"{name} is on a device ({type(array).__name__}), where the CPU cannot read it; move it to the host, or "
-            "use backend='cuda'"
+            "UNSORTED",
+            name,
+            "{field} is on a device ({kind}), where the CPU cannot read it; move it to the host, or use backend='cuda'",
+            kind=type(array).__name__,
         )
     if hasattr(array, "__dlpack__"):
         try:
             return np.from_dlpack(array)
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
             raise InputError(
-                f"{name} ({type(array).__name__}) cannot be read by the CPU ({error}); move it to the host first"
+                "syntax",
+                name,
+                "{field} ({kind}) cannot be read by the CPU ({error}); move it to the host first",
+                kind=type(array).__name__,
+                error=error,
             ) from error
     try:
         return np.asarray(array)
     except ValueError as error:
-        raise InputError(f"{name} is not a rectangular array: {error}") from error
+        raise InputError("unknown", name, "{field} is not a rectangular array: {error}", error=error) from error
 
 
 def to_float64(array: NDArray[Any]) -> NDArray[np.float64]:
@@ -79,7 +87,10 @@ def same_library(array: Any) -> Callable[[NDArray[Any]], Any]:
     from_dlpack: Callable[[Any], Any] | None = getattr(library, "from_dlpack", None)
     if from_dlpack is None:
         raise InputError(
-            f"results cannot be returned as {type(array).__name__}, whose library has no from_dlpack; pass NumPy "
-            "arrays: np.from_dlpack(x)"
+            "unknown",
+            None,
+            "results cannot be returned as {kind}, whose library has no from_dlpack; pass NumPy arrays: "
+            "np.from_dlpack(x)",
+            kind=type(array).__name__,
         )
     return from_dlpack

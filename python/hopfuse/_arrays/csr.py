@@ -135,8 +135,15 @@ def _check_weights(
     if lost.any():
         at = int(np.flatnonzero(lost)[0])
         raise InputError(
-            f"the summed weight {total[at]} of edge ({src[at]}, {dst[at]}) is outside float32's normal range "
-            f"({tiny:.3g} .. {np.finfo(np.float32).max:.3g}); scale the weights (only their ratios matter)"
+            "range",
+            None,
+            "the summed weight {total} of edge ({src}, {dst}) is outside float32's normal range "
+            "({tiny:.3g} .. {max:.3g}); scale the weights (only their ratios matter)",
+            total=total[at],
+            src=src[at],
+            dst=dst[at],
+            tiny=tiny,
+            max=np.finfo(np.float32).max,
         )
 
 

@@ -49,7 +49,13 @@ def read_filter(given: Any, batch: int, size: int, name: str) -> Filter:
     """
     if is_per_query(given):
         if len(given) != batch:
-            raise InputError(f"{name} has {len(given)} lists for {batch} queries; pass one per query")
+            raise InputError(
+                "length",
+                name,
+                "{field} has {number} lists for {batch} queries; pass one per query",
+                number=len(given),
+                batch=batch,
+            )
         rows = [_read(to_numpy(row, f"{name}[{b}]"), None, size, f"{name}[{b}]") for b, row in enumerate(given)]
         if any(row.masks is not None for row in rows):
             return Filter(np.concatenate([row.to_masks(size) for row in rows]), [], True)
@@ -63,7 +69,14 @@ def _read(array: NDArray[Any], batch: int | None, size: int, name: str) -> Filte
         return Filter(None, [_check_ids(array, size, name)], False)
     if array.shape not in ((size,), (batch, size)):
         more = "" if batch is None else f" or ({batch}, {size})"
-        raise InputError(f"{name} is a mask of shape {array.shape}; it must be ({size},){more}")
+        raise InputError(
+            "shape",
+            name,
+            "{field} is a mask of shape {shape}; it must be ({size},){more}",
+            shape=array.shape,
+            size=size,
+            more=more,
+        )
     per_query = array.ndim == 2
     return Filter(array if per_query else array[None], [], per_query)
 
@@ -72,12 +85,16 @@ def _check_ids(array: NDArray[Any], size: int, name: str) -> NDArray[np.int64]:
     """Return ascending unique int64 ids in 0 .. size - 1."""
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(
-            f"{name} is {array.dtype}{array.shape}; it must be a one-dimensional list of ids, or a bool mask"
+            "shape",
+            name,
+            "{field} is {dtype}{shape}; it must be a one-dimensional list of ids, or a bool mask",
+            dtype=array.dtype,
+            shape=array.shape,
         )
     ids = np.ascontiguousarray(array, np.int64)
     if np.count_nonzero(ids[1:] <= ids[:-1]):
         ids = np.unique(ids)
     if ids.size and (ids[0] < 0 or ids[-1] >= size):
         wrong = ids[0] if ids[0] < 0 else ids[-1]
-        raise InputError(f"{name} has id {wrong}; ids are 0 .. {size - 1}")
+        raise InputError("UNSORTED", name, "{field} has id {wrong}; ids are 0 .. {size}", wrong=wrong, size=size - 1)
     return ids

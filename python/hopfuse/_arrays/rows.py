@@ -14,7 +14,9 @@ from ..errors import InputError
 def checked_count(value: Any, name: str, most: int) -> int:
     """Return ``value`` as an int; it must be from 0 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= most:
-        raise InputError(f"{name} is {value!r}; it must be a whole number from 0 to {most}")
+        raise InputError(
+            "range", name, "{field} is {given!r}; it must be a whole number from 0 to {most}", given=value, most=most
+        )
     return int(value)
 
 
@@ -22,17 +24,25 @@ def check_array(array: Any, name: str, dtype: Any) -> None:
     """Raise unless a kernel can read the array in place: one-dimensional, of this dtype, contiguous and aligned."""
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
         given = f"{array.dtype}{array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
-        raise InputError(f"{name} is {given}; it must be a one-dimensional array of {np.dtype(dtype)}")
+        raise InputError(
+            "dtype",
+            name,
+            "{field} is {given}; it must be a one-dimensional array of {dtype}",
+            given=given,
+            dtype=np.dtype(dtype),
+        )
     if not array.flags.c_contiguous:
-        raise InputError(f"{name} is not contiguous; pass np.ascontiguousarray({name})")
+        raise InputError("shape", name, "{field} is not contiguous; pass np.ascontiguousarray({name})", name=name)
     if not array.flags.aligned:
-        raise InputError(f"{name} is not aligned in memory; pass {name}.copy()")
+        raise InputError("unknown", name, "{field} is not aligned in memory; pass {name}.copy()", name=name)
 
 
 def check_indptr(indptr: NDArray[Any], entries: int) -> None:
     """Raise unless an indptr ascends from 0 to the number of entries."""
     if not indptr.size or indptr[0] != 0 or indptr[-1] != entries or (indptr[1:] < indptr[:-1]).any():
-        raise InputError(f"indptr must ascend from 0 to {entries}, the number of entries")
+        raise InputError(
+            "range", "indptr", "{field} must ascend from 0 to {entries}, the number of entries", entries=entries
+        )
 
 
 def ascends(values: NDArray[Any], indptr: NDArray[Any]) -> bool:

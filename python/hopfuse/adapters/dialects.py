@@ -146,7 +146,12 @@ class Convention:
         if self.weights == "divided":
             total = w.sum(axis=-1, keepdims=True)
             if not (total > 0).all():
-                raise InputError(f"weights are {given}; this dialect divides them by their sum, which must be above 0")
+                raise InputError(
+                    "range",
+                    "weights",
+                    "{field} are {given}; this dialect divides them by their sum, which must be above 0",
+                    given=given,
+                )
             w = w / total
         return (w * self.factor).astype(np.float32)
 
@@ -306,9 +311,9 @@ def fuse(
     convention = _convention(dialect, method)
     name = f"{method!r} of dialect {dialect!r}"
     if weights is not None and convention.weights == "none":
-        raise InputError(f"{name} has no weights; leave them out, or use hopfuse.fuse")
+        raise InputError("unknown", name, "{field} has no weights; leave them out, or use hopfuse.fuse")
     if weights is None and convention.default == "required":
-        raise InputError(f"{name} has no default weights; give weights=, one for each list")
+        raise InputError("length", name, "{field} has no default weights; give {@weights}, one for each list")
     chosen = convention.method(**_options(convention, name, options))
     scale = _scale(convention, name, calibration)
     rule = scale if scale is None or isinstance(scale, Calibration) else Calibration("none")
@@ -336,7 +341,7 @@ def fuse(
 def _rescaled(hits: Hits, scale: Scale, most: Any, name: str) -> Hits:
     """Return hits with the scores of the first ``most`` of each row scaled."""
     if is_on_device(hits.scores):
-        raise InputError(f"{name} scales scores on the host: pass lists on the host (backend='cpu')")
+        raise InputError("UNSORTED", name, "{field} scales scores on the host: pass lists on the host (backend='cpu')")
     scores, counts = to_numpy(hits.scores, "scores"), to_numpy(hits.counts, "counts")
     if isinstance(most, int | np.integer) and not isinstance(most, bool):  # hopfuse.fuse refuses other types
         counts = np.minimum(counts, max(int(most), 0))
@@ -358,22 +363,44 @@ def _is_plain(weights: Any) -> bool:
 def _scale(convention: Convention, name: str, wanted: Any) -> Calibration | Scale | None:
     if not convention.scales:
         if wanted is not None:
-            raise InputError(f"{name} reads ranks, not scores; leave calibration= out")
+            raise InputError("UNSORTED", name, "{field} reads ranks, not scores; leave {@calibration} out")
         return None
     chosen = next(iter(convention.scales)) if wanted is None else wanted
     if not isinstance(chosen, str) or chosen not in convention.scales:
-        raise InputError(f"calibration is {chosen!r}; {name} has: {', '.join(convention.scales)}")
+        raise InputError(
+            "UNSORTED",
+            "calibration",
+            "{field} is {given!r}; {name} has: {names}",
+            given=chosen,
+            name=name,
+            names=", ".join(convention.scales),
+        )
     return convention.scales[chosen]
 
 
 def _convention(dialect: str, method: str) -> Convention:
     if not isinstance(dialect, str) or dialect not in DIALECTS:
-        raise InputError(f"dialect is {dialect!r}; allowed: {', '.join(DIALECTS)}")
+        raise InputError(
+            "choice", "dialect", "{field} is {given!r}; allowed: {allowed}", given=dialect, allowed=", ".join(DIALECTS)
+        )
     has = ", ".join(DIALECTS[dialect])
     if isinstance(method, FusionMethod):
-        raise InputError(f"method is {method!r}; with a dialect, which sets the options, give a name: {has}")
+        raise InputError(
+            "UNSORTED",
+            "method",
+            "{field} is {given!r}; with a dialect, which sets the options, give a name: {has}",
+            given=method,
+            has=has,
+        )
     if not isinstance(method, str) or method not in DIALECTS[dialect]:
-        raise InputError(f"dialect {dialect!r} has no fusion method {method!r}; it has: {has}")
+        raise InputError(
+            "unknown",
+            "dialect",
+            "{field} {dialect!r} has no fusion method {method!r}; it has: {has}",
+            dialect=dialect,
+            method=method,
+            has=has,
+        )
     return DIALECTS[dialect][method]
 
 
@@ -381,15 +408,27 @@ def _options(convention: Convention, name: str, given: Mapping[str, Any]) -> dic
     known = {f.name for f in fields(convention.method)}  # type: ignore[arg-type]
     for option in (option for option in given if option not in convention.settable):
         what = f"{name} fixes {option}" if option in known else f"{name} has no option {option!r}"
-        raise InputError(f"{what}; allowed options: {', '.join(convention.settable) or 'none'}")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{what}; allowed options: {value}",
+            what=what,
+            value=", ".join(convention.settable) or "none",
+        )
     options = {**convention.options, **given}
     if convention.method is RRF:
         k = options.get("rank_constant", convention.constant)
         least = 1 - convention.first_rank
         if not is_finite_float32(k) or k < least:
             raise InputError(
-                f"rank_constant is {k!r}; {name} counts ranks from {convention.first_rank}, so it must be a finite "
-                f"float32 number of at least {least}"
+                "range",
+                None,
+                "rank_constant is {given!r}; {name} counts ranks from {first_rank}, so it must be a finite "
+                "float32 number of at least {least}",
+                given=k,
+                name=name,
+                first_rank=convention.first_rank,
+                least=least,
             )
         options["rank_constant"] = float(k) - (1 - convention.first_rank)
     return options

@@ -46,7 +46,9 @@ def accelerate(storage: Any) -> Any:
     """
     known = any(kind.__name__ == "IGraphStorage" for kind in type(storage).__mro__)
     if not known or not hasattr(storage, "_graph") or not callable(getattr(storage, "score_nodes", None)):
-        raise InputError(f"storage must be fast-graphrag's IGraphStorage; got {type(storage).__name__}")
+        raise InputError(
+            "type", "storage", "{field} must be fast-graphrag's IGraphStorage; got {kind}", kind=type(storage).__name__
+        )
     base: Any = type(storage)
     if not getattr(base, "_is_accelerated", False):
         storage.__class__ = _accelerated_class(base)

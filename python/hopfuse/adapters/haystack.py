@@ -81,7 +81,12 @@ class HopfuseRetriever:
         if isinstance(source, Searcher):
             for name, value in {**self.settings, "key": key, "encoder": encoder}.items():
                 if value is not None:
-                    raise InputError(f"{name} is given, and source is a Searcher; pass it to Searcher(..., {name}=...)")
+                    raise InputError(
+                        "UNSORTED",
+                        name,
+                        "{field} is given, and source is a Searcher; pass it to Searcher(..., {name}=...)",
+                        name=name,
+                    )
         read_filters(filters)
 
     def warm_up(self) -> None:
@@ -115,8 +120,11 @@ class HopfuseRetriever:
         if not isinstance(self.source, str) or self.encoder is not None:
             what = "encoder" if isinstance(self.source, str) else "source"
             raise InputError(
-                f"{what} is an object in memory ({type(getattr(self, what)).__name__}), which is not saved with a "
-                "pipeline; give the directory of an index with a known encoder, or the URL of a server"
+                "unknown",
+                what,
+                "{field} is an object in memory ({kind}), which is not saved with a pipeline; give the "
+                "directory of an index with a known encoder, or the URL of a server",
+                kind=type(getattr(self, what)).__name__,
             )
         about = {"source": self.source, "top_k": self.top_k, "filters": self.filters, **self.settings}
         saved: dict[str, Any] = default_to_dict(self, **about, key=None if self.key is None else self.key.to_dict())
@@ -161,7 +169,7 @@ def read_filters(filters: Mapping[str, Any] | None) -> Filter | None:
 
 def _filter(filters: Any) -> Filter:
     if not isinstance(filters, Mapping):
-        raise InputError(f"filters must be dictionaries; got {filters!r:.200}")
+        raise InputError("type", "filters", "{field} must be dictionaries; got {filters!r:.200}", filters=filters)
     operator = filters.get("operator")
     if operator in ("AND", "OR", "NOT") and filters.get("conditions"):
         parts = [_filter(one) for one in filters["conditions"]]
@@ -170,8 +178,12 @@ def _filter(filters: Any) -> Filter:
         return joined(parts, "and" if operator == "AND" else "or")
     if operator not in OPERATORS or "field" not in filters or "value" not in filters:
         raise InputError(
-            f"filters has {dict(filters)!r:.200}; a condition has field, operator ({', '.join(OPERATORS)}) and value, "
-            "and several have operator (AND, OR, NOT) and conditions"
+            "UNSORTED",
+            "filters",
+            "{field} has {dict!r:.200}; a condition has field, operator ({names}) and value, and several "
+            "have operator (AND, OR, NOT) and conditions",
+            dict=dict(filters),
+            names=", ".join(OPERATORS),
         )
     field, value = str(filters["field"]).removeprefix("meta."), filters["value"]
     if value is None and operator in ("==", "!="):

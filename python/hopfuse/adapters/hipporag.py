@@ -99,7 +99,7 @@ def accelerate(rag: Any) -> Any:
 def _check_rag(rag: Any) -> None:
     own = next((kind for kind in type(rag).__mro__ if kind.__module__ == "hipporag.HippoRAG"), None)
     if own is None:
-        raise InputError(f"rag must be a hipporag.HippoRAG; got {type(rag).__name__}")
+        raise InputError("type", "rag", "{field} must be a hipporag.HippoRAG; got {kind}", kind=type(rag).__name__)
     try:
         installed = version("hipporag")
     except PackageNotFoundError:
@@ -107,15 +107,23 @@ def _check_rag(rag: Any) -> None:
     found = _digest(own)
     if found not in KNOWN.values():
         raise InputError(
-            f"hipporag {installed} is not supported; supported: {', '.join(KNOWN)}. Install one of these, or "
-            "accelerate only the walk: hopfuse.adapters.igraph.accelerate(rag.graph)"
+            "UNSORTED",
+            None,
+            "hipporag {installed} is not supported; supported: {names}. Install one of these, or "
+            "accelerate only the walk: hopfuse.adapters.igraph.accelerate(rag.graph)",
+            installed=installed,
+            names=", ".join(KNOWN),
         )
     for name in METHODS:
         changed = inspect.getattr_static(type(rag), name) is not inspect.getattr_static(own, name)
         if changed or (name in vars(rag) and not isinstance(vars(rag)[name], _BatchRetrieve)):
             raise InputError(
-                f"{type(rag).__name__}.{name} overrides HippoRAG's, which this adapter replaces; accelerate only the "
-                "walk: hopfuse.adapters.igraph.accelerate(rag.graph)"
+                "UNSORTED",
+                None,
+                "{kind}.{name} overrides HippoRAG's, which this adapter replaces; accelerate only the walk: "
+                "hopfuse.adapters.igraph.accelerate(rag.graph)",
+                kind=type(rag).__name__,
+                name=name,
             )
 
 

@@ -100,7 +100,9 @@ def read_folder(
     hopfuse.errors.InputError: there is no folder '/nowhere'
     """
     if not is_real(synonyms) or not -1 <= synonyms <= 1:
-        raise InputError(f"synonyms is {synonyms!r}; it must be a similarity in [-1, 1]")
+        raise InputError(
+            "range", "synonyms", "{field} is {given!r}; it must be a similarity in [-1, 1]", given=synonyms
+        )
     model = _model_folder(Path(folder))
     passages, entities = _store(model, "chunk"), _store(model, "entity")
     triples = _triples(_openie_file(model), passages)
@@ -109,8 +111,13 @@ def read_folder(
         for name in (end for head, _, tail in stated for end in (head, tail)):
             if name not in number:
                 raise InputError(
-                    f"{model.name}: OpenIE finds {name!r} in passage {passages.keys[row]}, which entity_embeddings "
-                    "lacks; let HippoRAG finish its index()"
+                    "missing",
+                    None,
+                    "{name}: OpenIE finds {name_2!r} in passage {keys}, which entity_embeddings lacks; let "
+                    "HippoRAG finish its index()",
+                    name=model.name,
+                    name_2=name,
+                    keys=passages.keys[row],
                 )
     stated_edges = _statements(triples, number, entities, len(passages.keys), float(synonyms))
     rows = ({"id": key, **_titled(text)} for key, text in zip(passages.keys, passages.texts, strict=True))
@@ -123,7 +130,7 @@ def read_folder(
         passages=rows,
         vectors=passages.vectors,
         graph=stated_edges,
-        entities=entities.texts,
+        entities=[{"name": name, "stated": False} for name in entities.texts],
         entity_vectors=entities.vectors,
         facts=facts,
         metric=metric,
@@ -182,12 +189,23 @@ def _synonyms(entities: _Store, bound: float) -> Iterator[tuple[int, int, float]
 
 def _model_folder(folder: Path) -> Path:
     if not folder.is_dir():
-        raise InputError(f"there is no folder {str(folder)!r}")
+        raise InputError("unknown", None, "there is no folder {folder!r}", folder=str(folder))
     found = _model_folders(folder)
     if not found:
-        raise InputError(f"{folder} is not HippoRAG's: neither it nor a folder in it has chunk_embeddings")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{folder} is not HippoRAG's: neither it nor a folder in it has chunk_embeddings",
+            folder=folder,
+        )
     if len(found) > 1:
-        raise InputError(f"{folder} has several models: {', '.join(one.name for one in found)}; give the folder of one")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{folder} has several models: {names}; give the folder of one",
+            folder=folder,
+            names=", ".join(one.name for one in found),
+        )
     return found[0].absolute()
 
 
@@ -201,8 +219,12 @@ def _openie_file(model: Path) -> Path:
     fitting = [one for one in found if model.name.startswith(one.stem.removeprefix(stem) + "_")]
     if not fitting:
         raise InputError(
-            f"{model.parent} has no file {stem}LLM.json for the LLM of {model.name}; HippoRAG writes it with "
-            "save_openie=True"
+            "unknown",
+            None,
+            "{parent} has no file {stem}LLM.json for the LLM of {name}; HippoRAG writes it with save_openie=True",
+            parent=model.parent,
+            stem=stem,
+            name=model.name,
         )
     return max(fitting, key=lambda one: len(one.name))
 
@@ -210,11 +232,23 @@ def _openie_file(model: Path) -> Path:
 def _store(model: Path, kind: str) -> _Store:
     path = model / f"{kind}_embeddings" / f"vdb_{kind}.parquet"
     if not path.is_file():
-        raise InputError(f"{path} does not exist, in which HippoRAG keeps embeddings; run its index() first")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{path} does not exist, in which HippoRAG keeps embeddings; run its index() first",
+            path=path,
+        )
     file = open_parquet(path, "reading HippoRAG's embeddings")
     lacking = set(COLUMNS) - set(file.schema_arrow.names)
     if lacking:
-        raise InputError(f"{path} has no column {sorted(lacking)[0]!r}; HippoRAG's files have {', '.join(COLUMNS)}")
+        raise InputError(
+            "unknown",
+            None,
+            "{path} has no column {lacking!r}; HippoRAG's files have {names}",
+            path=path,
+            lacking=sorted(lacking)[0],
+            names=", ".join(COLUMNS),
+        )
     keys: list[str] = []
     texts: list[str] = []
     vectors: list[NDArray[np.float32]] = []
@@ -223,7 +257,7 @@ def _store(model: Path, kind: str) -> _Store:
         texts += table["content"].to_pylist()
         vectors.append(_vectors(table["embedding"].combine_chunks(), path))
     if len({block.shape[1] for block in vectors if len(block)}) > 1:
-        raise InputError(f"{path} has vectors of several dimensions")
+        raise InputError("shape", None, "{path} has vectors of several dimensions", path=path)
     held = [block for block in vectors if len(block)]
     return _Store(keys, texts, np.concatenate(held) if held else np.zeros((0, 1), np.float32))
 
@@ -235,9 +269,11 @@ def _vectors(column: Any, path: Path) -> NDArray[np.float32]:
         flat = column.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
         lengths = np.asarray(column.value_lengths().to_numpy(zero_copy_only=False))
     except (AttributeError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: embeddings must be lists of numbers ({error})") from None
+        raise InputError(
+            "UNSORTED", None, "{path}: embeddings must be lists of numbers ({error})", path=path, error=error
+        ) from None
     if count and not (lengths == lengths[0]).all():
-        raise InputError(f"{path} has vectors of several dimensions")
+        raise InputError("shape", None, "{path} has vectors of several dimensions", path=path)
     return flat.reshape(count, -1) if count else np.zeros((0, 0), np.float32)
 
 
@@ -247,12 +283,24 @@ def _triples(file: Path, passages: _Store) -> list[list[tuple[str, str, str]]]:
         documents = parse_json(file.read_text(encoding="utf-8-sig"))["docs"]
         stated = {"chunk-" + _md5(one["passage"]): _valid(one["extracted_triples"]) for one in documents}
     except (ValueError, RecursionError, TypeError, KeyError) as error:
-        raise InputError(f"{file} is not an OpenIE file of HippoRAG, {{'docs': [...]}}: {error!r}") from None
+        raise InputError(
+            "unknown",
+            None,
+            "{file} is not an OpenIE file of HippoRAG, {{'docs': [...]}}: {error!r}",
+            file=file,
+            error=error,
+        ) from None
     lacking = [key for key in passages.keys if key not in stated]
     if lacking:
         raise InputError(
-            f"{file} has no OpenIE results for {len(lacking)} of {len(passages.keys)} passages, such as "
-            f"{lacking[0]}; let HippoRAG finish its index()"
+            "unknown",
+            None,
+            "{file} has no OpenIE results for {number} of {number_2} passages, such as {lacking}; let "
+            "HippoRAG finish its index()",
+            file=file,
+            number=len(lacking),
+            number_2=len(passages.keys),
+            lacking=lacking[0],
         )
     return [stated[key] for key in passages.keys]
 

@@ -126,9 +126,16 @@ def personalized_pagerank(
     [0.583, 0.333, 0.083]
     """
     if arpack_options is not None:
-        raise InputError("arpack_options are ARPACK's, which hopfuse does not use; leave them out")
+        raise InputError(
+            "UNSORTED", "arpack_options", "{field} are ARPACK's, which hopfuse does not use; leave them out"
+        )
     if implementation not in ("prpack", "arpack"):
-        raise InputError(f"implementation is {implementation!r}; allowed: 'prpack', 'arpack' (one walk here)")
+        raise InputError(
+            "choice",
+            "implementation",
+            "{field} is {given!r}; allowed: 'prpack', 'arpack' (one walk here)",
+            given=implementation,
+        )
     _check_graph(graph)
     walk = _walk(graph, weights, bool(directed))
     if not walk.num_nodes:
@@ -188,7 +195,9 @@ def personalized_pagerank_batch(
     """
     if isinstance(graph, Graph) and (weights is not None or not directed):
         raise InputError(
-            "graph is a hopfuse Graph, which has its weights and directions; leave weights and directed out"
+            "UNSORTED",
+            "graph",
+            "{field} is a hopfuse Graph, which has its weights and directions; leave weights and directed out",
         )
     if isinstance(graph, Graph):
         walk = graph
@@ -334,25 +343,39 @@ def _walk(graph: Any, weights: Any, directed: bool) -> Graph:
 def _restart(graph: Any, reset: Any, reset_vertices: Any) -> NDArray[np.float64]:
     n = graph.vcount()
     if reset is not None and reset_vertices is not None:
-        raise InputError("reset and reset_vertices are both given; give one of them")
+        raise InputError("conflict", "reset", "{field} and reset_vertices are both given; give one of them")
     if reset_vertices is not None:
         named = np.atleast_1d(np.asarray(_vertices(graph, reset_vertices, "reset_vertices"), np.int64))
         if not named.size:
-            raise InputError("reset_vertices is empty; give at least one vertex")
+            raise InputError("range", "reset_vertices", "{field} is empty; give at least one vertex")
         return np.bincount(named, minlength=n).astype(np.float64)
     if reset is None:
         return np.ones(n)
     if isinstance(reset, str) and reset not in graph.vs.attributes():
-        raise InputError(f"reset is {reset!r}; the vertices have the attributes {graph.vs.attributes()}")
+        raise InputError(
+            "UNSORTED",
+            "reset",
+            "{field} is {given!r}; the vertices have the attributes {attributes}",
+            given=reset,
+            attributes=graph.vs.attributes(),
+        )
     values = _numbers(graph.vs[reset] if isinstance(reset, str) else reset, "reset")
     if values.shape != (n,):
-        raise InputError(f"reset has {values.size} numbers for {n} vertices; give one for each")
+        raise InputError(
+            "length", "reset", "{field} has {size} numbers for {n} vertices; give one for each", size=values.size, n=n
+        )
     fits = np.isfinite(values) & (values >= 0)
     if not fits.all():
         wrong = int(np.argmin(fits))
-        raise InputError(f"reset is {values[wrong]} at vertex {wrong}; every number must be finite and at least 0")
+        raise InputError(
+            "range",
+            "reset",
+            "{field} is {values} at vertex {wrong}; every number must be finite and at least 0",
+            values=values[wrong],
+            wrong=wrong,
+        )
     if not values.any():
-        raise InputError("reset is 0 at every vertex; give at least one a weight above 0")
+        raise InputError("range", "reset", "{field} is 0 at every vertex; give at least one a weight above 0")
     return values
 
 
@@ -368,12 +391,23 @@ def _numbered_resets(graph: Any, resets: Any) -> Any:
             numbers = {vertex: _number_of(graph, vertex) for vertex in reset}
             unknown = [vertex for vertex, number in numbers.items() if number is None]
             if unknown:
-                raise InputError(f"resets[{at}] has {unknown[0]!r}; vertices are numbers, or names that the graph has")
+                raise InputError(
+                    "unknown",
+                    "resets",
+                    "{field}[{at}] has {unknown!r}; vertices are numbers, or names that the graph has",
+                    at=at,
+                    unknown=unknown[0],
+                )
             reset = {numbers[vertex]: weight for vertex, weight in reset.items()}
         elif isinstance(reset, list | tuple) and len(reset) != graph.vcount():
             raise InputError(
-                f"resets[{at}] has {len(reset)} entries for {graph.vcount()} vertices; give a weight for each vertex, "
-                "or {vertex: weight} for the vertices to restart at"
+                "length",
+                "resets",
+                "{field}[{at}] has {number} entries for {vcount} vertices; give a weight for each vertex, or "
+                "{{vertex: weight}} for the vertices to restart at",
+                at=at,
+                number=len(reset),
+                vcount=graph.vcount(),
             )
         numbered.append(reset)
     return numbered
@@ -392,19 +426,25 @@ def _vertices(graph: Any, given: Any, name: str) -> int | NDArray[np.int64] | No
         return _range(given, n, name)
     is_one = _number_of(graph, given) is not None
     if not is_one and (isinstance(given, str) or not isinstance(given, Iterable)):
-        raise InputError(f"{name} is {given!r}; give numbers or names of vertices")
+        raise InputError("UNSORTED", name, "{field} is {given!r}; give numbers or names of vertices", given=given)
     items = [given] if is_one else given if isinstance(given, np.ndarray) else list(given)
     numbers = _numbers_below(graph, items)
     wrong = np.flatnonzero((numbers < 0) | (numbers >= n))
     if wrong.size:
-        raise InputError(f"{name} has {items[wrong[0]]!r}; vertices are 0 .. {n - 1}, or names that the graph has")
+        raise InputError(
+            "UNSORTED",
+            name,
+            "{field} has {items!r}; vertices are 0 .. {n}, or names that the graph has",
+            items=items[wrong[0]],
+            n=n - 1,
+        )
     return int(numbers[0]) if is_one else numbers
 
 
 def _range(given: range, n: int, name: str) -> NDArray[np.int64]:
     if given and not (0 <= given[0] < n and 0 <= given[-1] < n):
         outside = next(number for number in given if not 0 <= number < n)
-        raise InputError(f"{name} has {outside}; vertices are 0 .. {n - 1}")
+        raise InputError("range", name, "{field} has {outside}; vertices are 0 .. {n}", outside=outside, n=n - 1)
     return np.arange(given.start, given.stop, given.step, dtype=np.int64)
 
 
@@ -436,15 +476,27 @@ def _edge_weights(graph: Any, weights: Any, edges: int) -> NDArray[np.float64]:
         return np.ones(edges)
     values = _numbers(_edge_attribute(graph, weights) if isinstance(weights, str) else weights, "weights")
     if values.shape != (edges,):
-        raise InputError(f"weights has {values.size} numbers for {edges} edges; give one for each")
+        raise InputError(
+            "length",
+            "weights",
+            "{field} has {size} numbers for {edges} edges; give one for each",
+            size=values.size,
+            edges=edges,
+        )
     if not (np.isfinite(values) & (values >= 0)).all():
-        raise InputError("weights must be finite and at least 0")
+        raise InputError("range", "weights", "{field} must be finite and at least 0")
     return values
 
 
 def _edge_attribute(graph: Any, name: str) -> list[Any]:
     if name not in graph.es.attributes():
-        raise InputError(f"weights is {name!r}; the edges have the attributes {graph.es.attributes()}")
+        raise InputError(
+            "UNSORTED",
+            "weights",
+            "{field} is {given!r}; the edges have the attributes {attributes}",
+            given=name,
+            attributes=graph.es.attributes(),
+        )
     values: list[Any] = graph.es[name]
     return values
 
@@ -453,9 +505,9 @@ def _numbers(given: Any, name: str) -> NDArray[np.float64]:
     try:
         return np.array(given if isinstance(given, np.ndarray) else list(given), np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers: {error}") from error
+        raise InputError("UNSORTED", name, "{field} must be numbers: {error}", error=error) from error
 
 
 def _check_graph(graph: Any) -> None:
     if not all(hasattr(graph, method) for method in ("get_edgelist", "vcount", "ecount", "is_directed")):
-        raise InputError(f"graph must be an igraph.Graph; got {type(graph).__name__}")
+        raise InputError("type", "graph", "{field} must be an igraph.Graph; got {kind}", kind=type(graph).__name__)

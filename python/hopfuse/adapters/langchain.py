@@ -73,8 +73,12 @@ class HopfuseRetriever(BaseRetriever):
         unknown = sorted(set(given) - set(cls.model_fields)) if isinstance(given, dict) else []
         if unknown:
             raise InputError(
-                f"HopfuseRetriever has no {unknown[0]}=; its fields are {', '.join(cls.model_fields)}. A recipe, an "
-                "encoder or a key is given by source=Searcher(...)"
+                "unknown",
+                None,
+                "HopfuseRetriever has no {unknown}=; its fields are {names}. A recipe, an encoder or a key "
+                "is given by source=Searcher(...)",
+                unknown=unknown[0],
+                names=", ".join(cls.model_fields),
             )
         return given
 
@@ -134,7 +138,10 @@ class HopfuseRetriever(BaseRetriever):
     def _settings(self, k: int | None = None, allow: Any = None, **unknown: Any) -> dict[str, Any]:
         if unknown:
             raise InputError(
-                f"a search takes k= and allow=, the passages that may be found; got {next(iter(unknown))}="
+                "type",
+                None,
+                "a search takes k= and {@allow}, the passages that may be found; got {iter}=",
+                iter=next(iter(unknown)),
             )
         return {"k": self.k if k is None else k, "allow": self.allow if allow is None else allow}
 

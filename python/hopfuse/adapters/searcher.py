@@ -91,7 +91,12 @@ class Searcher:
             return
         _refuse(there, "not a server's URL", "a server's URL")
         if isinstance(source, str) and not Path(source).exists():
-            raise InputError(f"source is {source!r}: no such directory; a server's URL begins with http:// or https://")
+            raise InputError(
+                "unknown",
+                "source",
+                "{field} is {given!r}: no such directory; a server's URL begins with http:// or https://",
+                given=source,
+            )
         if isinstance(source, str | PathLike):
             source = Index.open(source)
         if isinstance(source, Index):
@@ -101,8 +106,10 @@ class Searcher:
             self._recipe = source
         else:
             raise InputError(
-                f"source must be a server's URL, the directory of an index, an Index or a recipe; got "
-                f"{type(source).__name__}"
+                "type",
+                "source",
+                "{field} must be a server's URL, the directory of an index, an Index or a recipe; got {kind}",
+                kind=type(source).__name__,
             )
 
     def search(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[list[Hit]]:
@@ -181,7 +188,12 @@ class Searcher:
 def _checked_questions(questions: Any) -> list[str]:
     """Return questions as a list; refuse a single text."""
     if isinstance(questions, str):
-        raise InputError(f"questions must be a list; got the text {questions!r}: give [{questions!r}]")
+        raise InputError(
+            "type",
+            "questions",
+            "{field} must be a list; got the text {questions!r}: give [{questions!r}]",
+            questions=questions,
+        )
     return list(questions)
 
 
@@ -199,7 +211,9 @@ def local_recipe(index: Index, name: str | None, options: Mapping[str, Any] | No
     """Return a recipe over an index, with the index's own encoder, matcher and lexical leg."""
     name = name or ("hybrid-rrf" if RECIPES["guided-walk"].missing(index) else "guided-walk")
     if name not in RECIPES:
-        raise InputError(f"recipe is {name!r}; allowed: {', '.join(RECIPES)}")
+        raise InputError(
+            "choice", "recipe", "{field} is {given!r}; allowed: {allowed}", given=name, allowed=", ".join(RECIPES)
+        )
     kind: Any = RECIPES[name]
     parts = {
         "encoder": _own_encoder(index) if encoder is None else encoder,
@@ -218,7 +232,12 @@ def _own_encoder(index: Index) -> Encoder | None:
         return None
     if built is None or built.name != "wordllama":
         named = "an unnamed encoder" if built is None else f"the encoder {built.name}"
-        raise InputError(f"the vectors of the index were made by {named}; pass it: Searcher(source, encoder=...)")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "the vectors of the index were made by {named}; pass it: Searcher(source, encoder=...)",
+            named=named,
+        )
     return WordLlamaEncoder(built.dim, normalize=built.normalize)
 
 
@@ -234,12 +253,20 @@ def _filters(allow: Any, count: int) -> Any:
     if allow is None or isinstance(allow, Mapping | Where):
         return allow
     if isinstance(allow, str):
-        raise InputError(f"allow must be a list of ids; got the text {allow!r}: give [{allow!r}]")
+        raise InputError(
+            "type", "allow", "{field} must be a list of ids; got the text {allow!r}: give [{allow!r}]", allow=allow
+        )
     listed = list(allow)
     if not any(one is None or isinstance(one, list | tuple | Mapping | Where) for one in listed):
         return tuple(listed)
     if len(listed) != count:
-        raise InputError(f"allow has {len(listed)} filters for {count} questions; give one for each, or one for all")
+        raise InputError(
+            "length",
+            "allow",
+            "{field} has {number} filters for {count} questions; give one for each, or one for all",
+            number=len(listed),
+            count=count,
+        )
     return listed
 
 
@@ -261,8 +288,11 @@ def _conditions(filters: Any) -> Any:
     for one in filters if isinstance(filters, list) else [filters]:
         if isinstance(one, Where):
             raise InputError(
-                f"allow is {one}, and a server accepts only ids or conditions that must all hold: "
-                '{"tenant": "a", "year__ge": 2020}'
+                "UNSORTED",
+                "allow",
+                "{field} is {one}, and a server accepts only ids or conditions that must all hold: "
+                '{{"tenant": "a", "year__ge": 2020}}',
+                one=one,
             )
     return filters
 
@@ -281,4 +311,11 @@ def _mask(one: Any, index: Index) -> NDArray[np.bool_]:
 def _refuse(given: Mapping[str, Any], source: str, other: str) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"{name} is given, and source is {source}; {name} applies only to {other}")
+            raise InputError(
+                "UNSORTED",
+                name,
+                "{field} is given, and source is {source}; {name} applies only to {other}",
+                source=source,
+                name=name,
+                other=other,
+            )

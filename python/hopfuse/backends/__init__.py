@@ -68,13 +68,19 @@ def _names() -> tuple[str, ...]:
 def _named(backend: str) -> str:
     """Check a ``backend=`` argument and return the backend's name."""
     if not isinstance(backend, str) or backend not in ("auto", *_names()):
-        raise InputError(f"backend is {backend!r}; allowed: {', '.join(('auto', *_names()))}")
+        raise InputError(
+            "choice",
+            "backend",
+            "{field} is {given!r}; allowed: {allowed}",
+            given=backend,
+            allowed=", ".join(("auto", *_names())),
+        )
     return automatic() if backend == "auto" else backend
 
 
 def _usable(backend: Backend) -> Backend:
     if backend.unusable_reason is not None:
-        raise BackendError(backend.unusable_reason)
+        raise BackendError("UNSORTED", None, "{message}", message=backend.unusable_reason)
     return backend
 
 
@@ -82,7 +88,13 @@ def automatic() -> str:
     """Return the name that ``auto`` stands for: HOPFUSE_BACKEND, else "cuda" if it passed its self-test, else "cpu"."""
     name = os.environ.get("HOPFUSE_BACKEND", "") or "auto"
     if name != "auto" and name not in _names():
-        raise BackendError(f"HOPFUSE_BACKEND is {name!r}; allowed: {', '.join(('auto', *_names()))}, or leave it unset")
+        raise BackendError(
+            "unavailable",
+            None,
+            "HOPFUSE_BACKEND is {given!r}; allowed: {allowed}, or leave it unset",
+            given=name,
+            allowed=", ".join(("auto", *_names())),
+        )
     if name != "auto":
         return name
     return _cuda.name if _cuda.is_usable() else "cpu"

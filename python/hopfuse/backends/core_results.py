@@ -24,8 +24,12 @@ def check_leaves(leaves: list[Any], batch: int) -> None:
     for leaf in leaves:
         if tuple(leaf.shape[:1]) != (batch,):
             raise InputError(
-                f"the core returned an array of shape {tuple(leaf.shape)} for {batch} queries; each array must have "
-                "the batch as its first axis"
+                "shape",
+                None,
+                "the core returned an array of shape {shape} for {batch} queries; each array must have the "
+                "batch as its first axis",
+                shape=tuple(leaf.shape),
+                batch=batch,
             )
 
 
@@ -46,5 +50,8 @@ def _walk(part: Any, leaves: list[Any]) -> Rebuild:
         leaves.append(part)
         return next
     raise InputError(
-        f"the core must return Hits or arrays, or tuples, lists or dicts of them; got {type(part).__name__}"
+        "type",
+        None,
+        "the core must return Hits or arrays, or tuples, lists or dicts of them; got {kind}",
+        kind=type(part).__name__,
     )

@@ -349,4 +349,4 @@ def _finish_projection(call: ProjectCall, status: NDArray[np.int32]) -> None:
     _record("project_f32", call.threads, queries=status.size, rows=call.incidence.num_rows)
     wrong = np.flatnonzero(status < 0)
     if wrong.size:
-        raise InputError(SUM_BEYOND.format(row=wrong[0]))
+        raise InputError("UNSORTED", None, "{message}", message=SUM_BEYOND.format(row=wrong[0]))

@@ -87,7 +87,7 @@ class FirstUse(Generic[B]):
                     except Exception as error:  # a broken installation must not break calls on the CPU
                         self._unusable = _message(error)
             if self._made is None:
-                raise BackendError(str(self._unusable))
+                raise BackendError("UNSORTED", None, "{message}", message=str(self._unusable))
             return self._made
 
     def tested(self) -> B:
@@ -104,7 +104,13 @@ class FirstUse(Generic[B]):
                     self._difference = f"its self-test failed: {_message(error)}"
                 self._tested = True
             if self._difference is not None:
-                raise BackendError(f"backend {self.name!r} is not used: {self._difference}")
+                raise BackendError(
+                    "unavailable",
+                    None,
+                    "backend {name!r} is not used: {difference}",
+                    name=self.name,
+                    difference=self._difference,
+                )
             return backend
 
     def _is_forked(self) -> bool:
@@ -113,7 +119,7 @@ class FirstUse(Generic[B]):
 
     def _refuse_fork(self) -> None:
         if self._is_forked():
-            raise BackendError(FORKED.format(name=self.name))
+            raise BackendError("UNSORTED", None, "{message}", message=FORKED.format(name=self.name))
 
     def is_usable(self) -> bool:
         """Return whether ``backend="auto"`` may use it; warn once if results differ or the process was forked."""

@@ -110,8 +110,17 @@ def order_weights(
         return made
     fault, row, at = wrong
     if fault == _native.NODE_WEIGHT_ALL_ZERO:
-        raise InputError(f"node_weights row {row} is all zero; leave the query out, or give it weights above 0")
-    raise InputError(f"node_weights row {row}, column {at} is {given[row, at]}; weights must be finite and at least 0")
+        raise InputError(
+            "zero", None, "node_weights row {row} is all zero; leave the query out, or give it weights above 0", row=row
+        )
+    raise InputError(
+        "range",
+        None,
+        "node_weights row {row}, column {at} is {given}; weights must be finite and at least 0",
+        row=row,
+        at=at,
+        given=given[row, at],
+    )
 
 
 def _check_seeds(graph: Graph, weights: NodeWeights, column: NDArray[np.int32], rows: Restart) -> None:
@@ -124,8 +133,12 @@ def _check_seeds(graph: Graph, weights: NodeWeights, column: NDArray[np.int32], 
         return
     at = int(np.argmin(weight))
     raise InputError(
-        f"restart row {row[at]} has seed {graph.node_of[rows.node[at]]}, whose node weight is 0 (a weight below 2^-100 "
-        "of the largest counts as 0); drop the seed or raise the weight"
+        "UNSORTED",
+        None,
+        "restart row {row} has seed {node_of}, whose node weight is 0 (a weight below 2^-100 of the "
+        "largest counts as 0); drop the seed or raise the weight",
+        row=row[at],
+        node_of=graph.node_of[rows.node[at]],
     )
 
 

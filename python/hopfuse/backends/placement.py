@@ -29,8 +29,13 @@ def device_for(backend: str, array: Any, name: str) -> DeviceOps | None:
             return device
     reads = "reads arrays on the host" if device_of(backend) is None else "cannot read it"
     raise InputError(
-        f"{name} is on a device ({type(array).__name__}), and backend={backend!r} {reads}; move it to the host, or use "
-        "backend='cuda' (hopfuse.backend_info() says why it is not available)"
+        "unknown",
+        name,
+        "{field} is on a device ({kind}), and {@backend}{backend!r} {reads}; move it to the host, or "
+        "use backend='cuda' (hopfuse.backend_info() says why it is not available)",
+        kind=type(array).__name__,
+        backend=backend,
+        reads=reads,
     )
 
 

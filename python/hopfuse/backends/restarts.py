@@ -45,7 +45,7 @@ def order_restart(graph: Graph, given: GivenRestart, may_be_empty: bool) -> Rest
     rows = Restart(np.empty(indptr.size, np.int64), np.empty(node.size, np.int32), np.empty(node.size))
     wrong = _native.read_restarts(indptr, node, value, graph.internal_of, may_be_empty, *rows)
     if wrong is not None:
-        raise InputError(_message(graph, given, *wrong))
+        raise InputError("UNSORTED", None, "{message}", message=_message(graph, given, *wrong))
     held = int(rows.indptr[-1])
     return rows if held == node.size else Restart(rows.indptr, rows.node[:held], rows.value[:held])
 

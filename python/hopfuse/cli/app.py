@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -58,16 +61,52 @@ for section in SECTIONS.values():
 
 
 def run(args: Sequence[str] | None) -> None:
-    """Run a command; print an error of the library or the file system in one line, and exit with code 2."""
+    """Run a command; print an error of the library or the file system in one line, and exit with code 2.
+
+    With ``HOPFUSE_ERRORS=json`` in the environment, the line is a JSON object with the keys error (the class), code,
+    field and message, for programs.
+    """
+    words = sys.argv[1:] if args is None else list(args)
     try:
-        app.main(args=None if args is None else list(args), prog_name="hopfuse")
+        app.main(args=words, prog_name="hopfuse")
     except (HopfuseError, OSError) as error:
-        click.echo(f"hopfuse: {printable(' '.join(_message(error).split()))}", err=True)
+        message = printable(" ".join(_message(error, _options(words)).split()))
+        if os.environ.get("HOPFUSE_ERRORS") == "json":
+            code, field = getattr(error, "code", "file"), getattr(error, "field", None)
+            said = {"error": type(error).__name__, "code": code, "field": field, "message": message}
+            click.echo(json.dumps(said), err=True)
+        else:
+            click.echo(f"hopfuse: {message}", err=True)
         sys.exit(2)
 
 
-def _message(error: HopfuseError | OSError) -> str:
+def _options(words: Sequence[str]) -> dict[str, str]:
+    """Return how the command that runs spells its parameters, by their names in Python and by their own."""
+    command: click.Command = app
+    context = click.Context(app)
+    for word in words:
+        found = command.get_command(context, word) if isinstance(command, click.Group) else None
+        if found is None:
+            break
+        command = found
+    spelled: dict[str, str] = {}
+    for one in command.params:
+        shown = max(one.opts, key=len) if isinstance(one, click.Option) else one.make_metavar(context)
+        spelled |= {str(one.name): shown, shown.lstrip("-").replace("-", "_"): shown}
+    return spelled
+
+
+def _message(error: HopfuseError | OSError, options: Mapping[str, str]) -> str:
     """Return what an error says; for the system's errors, the file and the reason without the number."""
-    if not isinstance(error, OSError) or error.strerror is None:
+    if isinstance(error, HopfuseError):
+        return error.sentence(lambda name: _spelled(name, options))
+    if error.strerror is None:
         return str(error)
     return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+
+
+def _spelled(field: str, options: Mapping[str, str]) -> str:
+    """Return the option of a field, such as ``--fact-ends`` of ``fact_ends[3]``; other fields stay as they are."""
+    name = re.match(r"\w*", field)
+    assert name is not None
+    return options.get(name[0], name[0]) + field[name.end() :]

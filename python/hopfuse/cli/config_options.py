@@ -24,7 +24,13 @@ def assigned(given: Sequence[str], example: str = "graph_k=50") -> Iterator[tupl
     for one in given:
         name, equals, value = one.partition("=")
         if not (name and equals and value):
-            raise InputError(f"--option is {one!r}; give a name and a value, for instance --option {example}")
+            raise InputError(
+                "UNSORTED",
+                "option",
+                "{field} is {given!r}; give a name and a value, for instance {@option} {example}",
+                given=one,
+                example=example,
+            )
         yield name, value
 
 
@@ -57,7 +63,13 @@ def read_config(config: Any, given: Sequence[str], recipe: str) -> Any:
     """
     made = _with_options(config, given, recipe)
     for name, reason in _unread(made, given).items():
-        raise InputError(f"{name} is given, and {reason}: {recipe} does not read it; leave one of them out")
+        raise InputError(
+            "unused",
+            name,
+            "{field} is given, and {reason}: {recipe} does not read it; leave one of them out",
+            reason=reason,
+            recipe=recipe,
+        )
     return made
 
 
@@ -90,9 +102,16 @@ def _with_options(config: Any, given: Sequence[str], recipe: str) -> Any:
     for name, text in assigned(given):
         whole, dot, key = name.partition(".")
         if whole not in kinds or (bool(dot) and not _has_keys(kinds[whole])) or (not dot and _only_keys(kinds[whole])):
-            raise InputError(f"--option {name}: {recipe} has no such option; allowed: {', '.join(_names(kinds))}")
+            raise InputError(
+                "choice",
+                "option",
+                "{field} {name}: {recipe} has no such option; allowed: {allowed}",
+                name=name,
+                recipe=recipe,
+                allowed=", ".join(_names(kinds)),
+            )
         if name in values or key in parts.get(whole, {}):
-            raise InputError(f"--option {name} is given twice; give one value")
+            raise InputError("duplicate", "option", "{field} {name} is given twice; give one value", name=name)
         if dot:
             parts.setdefault(whole, {})[key] = text
         else:
@@ -175,7 +194,14 @@ def _value(text: str, kind: Any, name: str) -> Any:
         found = _read(text, member, name)
         if found is not None:
             return found
-    raise InputError(f"--option {name}={text}: give {' or '.join(dict.fromkeys(map(_type_text, members)))}")
+    raise InputError(
+        "UNSORTED",
+        "option",
+        "{field} {name}={text}: give {names}",
+        name=name,
+        text=text,
+        names=" or ".join(dict.fromkeys(map(_type_text, members))),
+    )
 
 
 def _read(text: str, kind: Any, name: str) -> Any:

@@ -23,14 +23,41 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
         if out is None:
             continue
         if not out.parent.is_dir():
-            raise InputError(f"{option}: {out.parent} is not a folder, so {out} cannot be written; create it first")
+            raise InputError(
+                "unknown",
+                None,
+                "{option}: {parent} is not a folder, so {out} cannot be written; create it first",
+                option=option,
+                parent=out.parent,
+                out=out,
+            )
         place = out.resolve()
         if place in read:
-            raise InputError(f"{option}: {out} is also the file of {read[place]}; choose another name")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{option}: {out} is also the file of {read}; choose another name",
+                option=option,
+                out=out,
+                read=read[place],
+            )
         if place in written:
-            raise InputError(f"{option}: {out} is also the file of {written[place]}; choose another name")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{option}: {out} is also the file of {written}; choose another name",
+                option=option,
+                out=out,
+                written=written[place],
+            )
         if out.exists() and not overwrite:
-            raise InputError(f"{option}: {out} exists; choose another name, or replace it with --overwrite")
+            raise InputError(
+                "exists",
+                None,
+                "{option}: {out} exists; choose another name, or replace it with {@overwrite}",
+                option=option,
+                out=out,
+            )
         written[place] = option
 
 

@@ -35,8 +35,12 @@ def read_allow(given: str, index: Index) -> NDArray[np.bool_]:
     strangers = sorted(wanted.difference(known))
     if strangers:
         raise InputError(
-            f"--allow names {counted(len(strangers), 'passage')} that the index does not have, such as "
-            f"{strangers[0]!r}; give ids separated by commas, or a file with an id on each line"
+            "UNSORTED",
+            "allow",
+            "{field} names {count} that the index does not have, such as {strangers!r}; give ids "
+            "separated by commas, or a file with an id on each line",
+            count=counted(len(strangers), "passage"),
+            strangers=strangers[0],
         )
     return np.array([id in wanted for id in known], bool)
 
@@ -56,10 +60,21 @@ def read_condition(given: str, index: Index) -> Where:
     """
     name, equals, text = given.partition("=")
     if not equals or not name:
-        raise InputError(f"--where is {given!r}; give column=value or column__operator=value, such as year__ge=2020")
+        raise InputError(
+            "UNSORTED",
+            "where",
+            "{field} is {given!r}; give column=value or column__operator=value, such as year__ge=2020",
+            given=given,
+        )
     column, operator = split_condition(name)
     if column not in index.metadata:
-        raise InputError(f"--where {given}: {unknown_column(index.metadata, column)}")
+        raise InputError(
+            "unknown",
+            "where",
+            "{field} {given}: {unknown_column}",
+            given=given,
+            unknown_column=unknown_column(index.metadata, column),
+        )
     kind = "bool" if operator == "exists" else index.metadata.types[column]
     if operator in ("in", *LISTS):
         return where(**{name: [_value(part, kind, given) for part in text.split(",")] if text else []})
@@ -75,7 +90,9 @@ def _value(text: str, kind: str, given: str) -> Any:
             return int(text) if kind == "int64" else float(text)
     except (KeyError, ValueError):
         allowed = {"bool": "true or false", "int64": "an integer", "float64": "a number"}[kind]
-        raise InputError(f"--where {given}: {text!r} must be {allowed}") from None
+        raise InputError(
+            "UNSORTED", "where", "{field} {given}: {text!r} must be {allowed}", given=given, text=text, allowed=allowed
+        ) from None
     return text
 
 
@@ -85,6 +102,8 @@ def read_types(given: Sequence[str]) -> dict[str, str]:
     for one in given:
         name, equals, kind = one.partition("=")
         if not equals:
-            raise InputError(f"--metadata-type is {one!r}; give column=type, such as year=int64")
+            raise InputError(
+                "UNSORTED", "metadata_type", "{field} is {given!r}; give column=type, such as year=int64", given=one
+            )
         types[name] = kind
     return types

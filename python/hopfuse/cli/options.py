@@ -42,8 +42,11 @@ def encoder_for(index: Index, name: str | None, vectors: Path | None) -> Encoder
     if built.name == "wordllama":
         return WordLlamaEncoder(built.dim, normalize=built.normalize)
     raise InputError(
-        f"the index was built with the encoder {built.name}, whose files are not known; give --encoder "
-        "sentence-transformers:FOLDER, or --vectors"
+        "missing",
+        None,
+        "the index was built with the encoder {name}, whose files are not known; give {@encoder} "
+        "sentence-transformers:FOLDER, or {@vectors}",
+        name=built.name,
     )
 
 
@@ -61,8 +64,11 @@ def make_encoder(name: str) -> Encoder:
     if kind == "sentence-transformers" and detail:
         return SentenceTransformerEncoder(detail)
     raise InputError(
-        f"--encoder is {name!r}; allowed: wordllama, wordllama:64, wordllama:128, wordllama:256, "
-        "sentence-transformers:FOLDER"
+        "choice",
+        "encoder",
+        "{field} is {given!r}; allowed: wordllama, wordllama:64, wordllama:128, wordllama:256, "
+        "sentence-transformers:FOLDER",
+        given=name,
     )
 
 

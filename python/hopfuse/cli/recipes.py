@@ -199,20 +199,24 @@ def bind(
         given["lexical"] = lexical_leg(name, index, config, lexical)
         for field in ("lexical_k", "lexical_weight"):
             if given["lexical"] is None and options.get(field) is not None:
-                raise InputError(f"--{field.replace('_', '-')} is given without --lexical; add it")
+                raise InputError("unused", field, "{field} is given without {@lexical}; add it")
     elif lexical is not None:
-        raise InputError(f"--lexical is given, and {name} reads no words; leave it out")
+        raise InputError("unused", "lexical", "{field} is given, and {name} reads no words; leave it out", name=name)
     if kind is PolicyRAG:
         given |= {"llm": llm, "fact_vectors": fact_vectors(index, config, encoder)}
         if llm is None and config.switches.gate and config.facts.gate == "llm":
             raise InputError(
-                'the policy has facts.gate = "llm", which needs a language model; set it to "rules", or use hopfuse '
-                "score, search or trace with --model"
+                "missing",
+                None,
+                'the policy has facts.gate = "llm", which needs a language model; set it to "rules", or use '
+                "hopfuse score, search or trace with {@model}",
             )
     recipe = kind(index, config, **given)
     allow = read_filter(options, index)
     if allow is None and options.get("allow_scope") is not None:
-        raise InputError("--allow-scope is given without --allow or --where; add one, or leave it out")
+        raise InputError(
+            "unused", "allow_scope", "{field} is given without {@allow} or {@where}; add one, or leave it out"
+        )
     return BoundRecipe(name, recipe, hit_ids(index, options), allow, options.get("allow_scope") or "isolated")
 
 
@@ -222,7 +226,12 @@ def config_of(name: str, options: Mapping[str, Any]) -> Any:
     if kind is Policy:
         config = read_policy(options.get("policy"))
     elif options.get("policy") is not None:
-        raise InputError(f"--policy is given, and {name} does not read it; policy-rag does: leave it out")
+        raise InputError(
+            "unused",
+            "policy",
+            "{field} is given, and {name} does not read it; policy-rag does: leave it out",
+            name=name,
+        )
     else:
         config = kind()
     given = [(field, options.get(field)) for field in COMMON if options.get(field) is not None]
@@ -230,14 +239,20 @@ def config_of(name: str, options: Mapping[str, Any]) -> Any:
         if _field(name, field) is None:
             owners = [recipe for recipe in RECIPES if _field(recipe, field) is not None]
             does = f"{', '.join(owners)} {'does' if len(owners) == 1 else 'do'}"
-            raise InputError(f"--{field.replace('_', '-')} is given, and {name} does not read it; {does}: leave it out")
+            raise InputError(
+                "unused",
+                field,
+                "{field} is given, and {name} does not read it; {does}: leave it out",
+                name=name,
+                does=does,
+            )
     settings = [*options.get("settings", ()), *(f"{field}={value}" for field, value in given)]
     try:
         return read_config(config, settings, name)
     except InputError as error:
         field, text = str(error).split(" ", 1)
         shown = f"--{field.replace('_', '-')}" if field in dict(given) else field
-        raise InputError(f"{shown} {text}") from None
+        raise InputError("UNSORTED", None, "{shown} {text}", shown=shown, text=text) from None
 
 
 def read_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
@@ -259,8 +274,11 @@ def check_index(name: str, index: Index, config: Any = None) -> None:
         absent = [words for part, (noun, words) in PARTS.items() if noun in lacks and getattr(index, part) is None]
         fix = "--recipe hybrid-rrf runs on it" if name != "hybrid-rrf" else "give --lexical"
         raise InputError(
-            f"{name} cannot run on this index, which has {' and '.join(absent)}; build the index with them, or use "
-            f"another way: {fix}"
+            "UNSORTED",
+            name,
+            "{field} cannot run on this index, which has {names}; build the index with them, or use another way: {fix}",
+            names=" and ".join(absent),
+            fix=fix,
         )
 
 
@@ -269,7 +287,9 @@ def fact_vectors(index: Index, policy: Policy, encoder: Encoder | None) -> Any:
     if encoder is not None and index.facts is not None:
         return encoder.encode_passages(index.facts.texts(index.entity_names))
     if policy.facts.scope == "all":
-        raise InputError('the policy has facts.scope = "all": give --encoder, and an index with facts')
+        raise InputError(
+            "missing", None, 'the policy has facts.scope = "all": give {@encoder}, and an index with facts'
+        )
     return None
 
 
@@ -285,7 +305,11 @@ def lexical_leg(name: str, index: Index, config: Any, kind: str | None) -> BM25 
         if config.mode == "lexical":
             return leg_of(list(index.entity_names), kind or "auto")
         if kind not in (None, "none"):
-            raise InputError("--lexical is given, but triple-hybrid reads it only with --option mode=lexical; add that")
+            raise InputError(
+                "UNSORTED",
+                "lexical",
+                "{field} is given, but triple-hybrid reads it only with {@option} mode=lexical; add that",
+            )
         return None
     if kind is None and name == "guided-walk" and index.lexical is not None:
         return words_of(index)
@@ -303,24 +327,41 @@ def check_given(bound: BoundRecipe, vectors: Path | None, encoder: Any) -> None:
     encodes_facts = isinstance(bound.recipe, PolicyRAG) and index.facts is not None
     if not needs.vectors:
         if vectors is not None:
-            raise InputError(f"--vectors is given, and {bound.name} reads no vectors of questions here; leave it out")
+            raise InputError(
+                "unused",
+                "vectors",
+                "{field} is given, and {name} reads no vectors of questions here; leave it out",
+                name=bound.name,
+            )
         if encoder is not None and not (encodes_names or encodes_facts):
-            raise InputError(f"--encoder is given, and {bound.name} reads no vectors here; leave it out")
+            raise InputError(
+                "unused", "encoder", "{field} is given, and {name} reads no vectors here; leave it out", name=bound.name
+            )
     elif vectors is None and encoder is None:
         raise InputError(
-            f"{bound.name} needs a vector of each question: give --vectors, or --encoder, the one that the index was "
-            "built with"
+            "missing",
+            None,
+            "{name} needs a vector of each question: give {@vectors}, or {@encoder}, the one that the "
+            "index was built with",
+            name=bound.name,
         )
     elif vectors is not None and encoder is not None and not (encodes_names or encodes_facts):
         raise InputError(
-            "--vectors and --encoder are both given, but there is nothing else to encode; give one of them"
+            "conflict",
+            "vectors",
+            "{field} and {@encoder} are both given, but there is nothing else to encode; give one of them",
         )
     elif vectors is None:
         corpus = index.entity_corpus if bound.name == "triple-hybrid" else index.corpus
         if corpus is not None and corpus.dim != encoder.dim:
             raise InputError(
-                f"the vectors of --encoder {encoder.name} have {encoder.dim} dimensions, those of the index "
-                f"{corpus.dim}: give the encoder that made them, or --vectors"
+                "shape",
+                None,
+                "the vectors of {@encoder} {name} have {dim} dimensions, those of the index {dim_2}: give "
+                "the encoder that made them, or {@vectors}",
+                name=encoder.name,
+                dim=encoder.dim,
+                dim_2=corpus.dim,
             )
 
 
@@ -331,7 +372,13 @@ def check_names(bound: BoundRecipe) -> None:
         given = option in context.params and context.get_parameter_source(option) is ParameterSource.COMMANDLINE
         if given and not bound.recipe.needs.entities:
             shown = next(p.opts[0] for p in context.command.params if p.name == option)
-            raise InputError(f"{shown} is given, and {bound.name} reads no names here; leave it out")
+            raise InputError(
+                "unused",
+                None,
+                "{shown} is given, and {name} reads no names here; leave it out",
+                shown=shown,
+                name=bound.name,
+            )
 
 
 # ---- A language model ------------------------------------------------------------------------------------------------
@@ -354,19 +401,32 @@ def language_model(recipe: str | None, policy: Path | None, options: Mapping[str
         for name in ("answers", "model", *ENDPOINT_OPTIONS):
             if options[name] not in (None, False):
                 chosen = recipe or "the default recipe"
-                raise InputError(f"--{name} is given, and {chosen} does not read it; policy-rag does: leave it out")
+                raise InputError(
+                    "unused",
+                    name,
+                    "{field} is given, and {chosen} does not read it; policy-rag does: leave it out",
+                    chosen=chosen,
+                )
         return None
     rules = read_policy(policy)
     gated = rules.switches.gate and rules.facts.gate == "llm"
     if model is not None:
         if not (gated or answers):
-            raise InputError('--model would not be used: add --answers, or a --policy with facts.gate = "llm"')
+            raise InputError(
+                "unused", "model", '{field} would not be used: add {@answers}, or a {@policy} with facts.gate = "llm"'
+            )
         return make_endpoint(options)
     for name in ENDPOINT_OPTIONS:
         if options[name] is not None:
-            raise InputError(f"--{name} is given without --model, the name of a language model; add it")
+            raise InputError("unused", name, "{field} is given without {@model}, the name of a language model; add it")
     if answers:
-        raise InputError("--answers needs --model, the name of a language model, and --endpoint, its server; add them")
+        raise InputError(
+            "missing",
+            "answers",
+            "{field} needs {@model}, the name of a language model, and {@endpoint}, its server; add them",
+        )
     if gated:
-        raise InputError('the policy has facts.gate = "llm": give --model and --endpoint, or set it to "rules"')
+        raise InputError(
+            "missing", None, 'the policy has facts.gate = "llm": give {@model} and {@endpoint}, or set it to "rules"'
+        )
     return None

@@ -54,7 +54,12 @@ class Questions:
         }
         lengths = {name: len(column) for name, column in columns.items() if column is not None}
         if not lengths or len(set(lengths.values())) != 1:
-            raise InputError(f"there are {lengths or 'no questions'}; give queries, vectors and entities of one length")
+            raise InputError(
+                "length",
+                None,
+                "there are {value}; give queries, vectors and entities of one length",
+                value=lengths or "no questions",
+            )
         given = {"texts": columns["queries"], "vectors": columns["vectors"], "entities": columns["entities"]}
         return cls(**given, allow=_allowed(allow, next(iter(lengths.values()))))
 
@@ -124,7 +129,7 @@ def with_vector(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _listed(values: Any, name: str) -> list[Any]:
     if isinstance(values, str):
-        raise InputError(f"{name} must be a sequence; for one text pass [{values!r:.80}]")
+        raise InputError("type", name, "{field} must be a sequence; for one text pass [{values!r:.80}]", values=values)
     return [list(one) if isinstance(one, tuple) else one for one in values]
 
 
@@ -137,5 +142,11 @@ def _allowed(allow: Any, count: int) -> list[Any] | None:
     )
     each: Sequence[Any] = [allow] * count if is_one else list(allow)
     if len(each) != count:
-        raise InputError(f"allow has {len(each)} filters for {count} questions; give one for each, or one for all")
+        raise InputError(
+            "length",
+            "allow",
+            "{field} has {number} filters for {count} questions; give one for each, or one for all",
+            number=len(each),
+            count=count,
+        )
     return [one if one is None or isinstance(one, Mapping) else list(one) for one in each]

@@ -100,9 +100,13 @@ class Requests:
 
     def __init__(self, url: str, timeout: float) -> None:
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-            raise InputError(f"url is {url!r}; give the server's address: http://localhost:8080")
+            raise InputError(
+                "UNSORTED", "url", "{field} is {given!r}; give the server's address: http://localhost:8080", given=url
+            )
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 86400:
-            raise InputError(f"timeout is {timeout!r}; it must be a number of seconds above 0")
+            raise InputError(
+                "type", "timeout", "{field} is {given!r}; it must be a number of seconds above 0", given=timeout
+            )
         self.url, self._timeout = url.rstrip("/"), float(timeout)
 
     def search(
@@ -174,11 +178,22 @@ class Requests:
         if late:
             return self._late(sent.timeout, f"{type(error).__name__}; is hopfuse serve running there?")
         return EndpointError(
-            f"{self.url} did not answer: {error or type(error).__name__}; is hopfuse serve running there?"
+            "reply",
+            None,
+            "{url} did not answer: {value}; is hopfuse serve running there?",
+            url=self.url,
+            value=error or type(error).__name__,
         )
 
     def _late(self, seconds: float, reason: str) -> EndpointError:
-        return EndpointError(f"{self.url} did not answer within the timeout of {seconds:g} s: {reason}")
+        return EndpointError(
+            "reply",
+            None,
+            "{url} did not answer within the timeout of {seconds:g} s: {reason}",
+            url=self.url,
+            seconds=seconds,
+            reason=reason,
+        )
 
     def _answered(self, method: str, path: str, stated: dict[str, Any] | None, timeout: float | None) -> Steps:
         """Send JSON, or no body; return the JSON of the response."""
@@ -205,7 +220,14 @@ class Requests:
             if status == 200:
                 return content
             if status == 504:
-                raise EndpointError(f"{self.url} answered 504 with a timeout of {seconds:g} s: {_message(content)}")
+                raise EndpointError(
+                    "reply",
+                    None,
+                    "{url} answered 504 with a timeout of {seconds:g} s: {message}",
+                    url=self.url,
+                    seconds=seconds,
+                    message=_message(content),
+                )
             wait = headers.get("retry-after", "")
             if status not in (429, 503) or not wait.isdecimal() or time.monotonic() + int(wait) >= end:
                 raise self._error(status, content)
@@ -215,10 +237,12 @@ class Requests:
         """Return the error for a response: InputError if the request is at fault."""
         message = _message(content)
         if status == 415:
-            return _UnsupportedError(message)
+            return _UnsupportedError("UNSORTED", None, "{message}", message=message)
         if status in FAULTS:
-            return InputError(message)
-        return EndpointError(f"{self.url} answered {status}: {message}")
+            return InputError("UNSORTED", None, "{message}", message=message)
+        return EndpointError(
+            "reply", None, "{url} answered {status}: {message}", url=self.url, status=status, message=message
+        )
 
 
 def _message(content: bytes) -> str:

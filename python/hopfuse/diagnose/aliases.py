@@ -192,7 +192,10 @@ def _checked_weight(synonyms: float | None) -> float | None:
         return None
     if not is_real(synonyms) or not 0 <= synonyms < np.inf:
         raise InputError(
-            f"synonyms is {synonyms!r}; it must be the minimum weight of a synonym edge, finite and at least 0, or None"
+            "range",
+            "synonyms",
+            "{field} is {given!r}; it must be the minimum weight of a synonym edge, finite and at least 0, or None",
+            given=synonyms,
         )
     return float(synonyms)
 

@@ -89,7 +89,14 @@ class CachedEncoder:
         if path.exists():
             vectors = np.asarray(read_npy(path, "a cached file of vectors"))
             if vectors.dtype != np.float32 or vectors.shape != (len(texts), self.dim):
-                raise FormatError(f"{path} holds {vectors.dtype} of shape {vectors.shape}; delete it")
+                raise FormatError(
+                    "damaged",
+                    None,
+                    "{path} holds {dtype} of shape {shape}; delete it",
+                    path=path,
+                    dtype=vectors.dtype,
+                    shape=vectors.shape,
+                )
             return vectors
         vectors = np.asarray(encode(texts), np.float32)
         self._folder.mkdir(parents=True, exist_ok=True)

@@ -189,13 +189,17 @@ def compare_recipes(
     """
     unknown = set(rankings) - set(RANKINGS)
     if unknown:
-        raise InputError(f"ranking is {min(unknown)!r}; allowed: {', '.join(RANKINGS)}")
+        raise InputError(
+            "choice", None, "ranking is {given!r}; allowed: {allowed}", given=min(unknown), allowed=", ".join(RANKINGS)
+        )
     if index.corpus is None or index.graph is None:
-        raise InputError("the index has no vectors or no graph; build it with vectors and edges")
+        raise InputError("unknown", None, "the index has no vectors or no graph; build it with vectors and edges")
     others = dict(runs or {})
     taken = set(others) & set(RANKINGS)
     if taken:
-        raise InputError(f"a run has the name of the ranking {min(taken)!r}; give it another name")
+        raise InputError(
+            "UNSORTED", None, "a run has the name of the ranking {taken!r}; give it another name", taken=min(taken)
+        )
     made = _makers(index, lexical, encoder, threads)
     searches: dict[str, Search] = {}
     left_out: dict[str, str] = {}

@@ -81,7 +81,13 @@ def shared_names(names: Iterable[str], aliases: Iterable[Sequence[str]] | None =
     own = [[name] for name in names]
     others = [()] * len(own) if aliases is None else [tuple(row) for row in aliases]
     if len(others) != len(own):
-        raise InputError(f"{len(others)} rows of aliases for {len(own)} names; give one per entity")
+        raise InputError(
+            "length",
+            None,
+            "{number} rows of aliases for {number_2} names; give one per entity",
+            number=len(others),
+            number_2=len(own),
+        )
     entities: dict[str, list[int]] = {}
     for entity, row in enumerate(zip(own, others, strict=True)):
         for key in {normalise_answer(name) for part in row for name in part}:
@@ -140,10 +146,17 @@ def mass_spread(scores: ArrayLike, *, share: float = 0.9) -> MassSpread:
     ([2.0, 0.0], [4, 1])
     """
     if not 0 < share <= 1:
-        raise InputError(f"share is {share}; it must be above 0 and at most 1, e.g. 0.9")
+        raise InputError(
+            "range", "share", "{field} is {share}; it must be above 0 and at most 1, e.g. 0.9", share=share
+        )
     mass = np.asarray(scores, np.float64)
     if mass.ndim != 2 or not np.isfinite(mass).all() or (mass < 0).any() or not mass.any(axis=1).all():
-        raise InputError(f"scores have shape {mass.shape}; give (B, N) finite numbers >= 0, some above 0 in each row")
+        raise InputError(
+            "shape",
+            "scores",
+            "{field} have shape {shape}; give (B, N) finite numbers >= 0, some above 0 in each row",
+            shape=mass.shape,
+        )
     mass = mass / mass.sum(axis=1, keepdims=True)
     entropy = -np.sum(mass * np.log2(mass, where=mass > 0, out=np.zeros_like(mass)), axis=1)
     held = np.cumsum(-np.sort(-mass, axis=1), axis=1)
@@ -181,6 +194,8 @@ def hub_nodes(graph: Graph, *, share: float = 0.01) -> NDArray[np.int64]:
     array([2, 0])
     """
     if not 0 < share <= 1:
-        raise InputError(f"share is {share}; it must be above 0 and at most 1, e.g. 0.01")
+        raise InputError(
+            "range", "share", "{field} is {share}; it must be above 0 and at most 1, e.g. 0.01", share=share
+        )
     degree = graph.degree.sum(axis=1)[graph.internal_of]
     return np.argsort(-degree, kind="stable")[: ceil(share * graph.num_nodes)].astype(np.int64)

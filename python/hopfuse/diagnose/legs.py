@@ -46,7 +46,13 @@ def overlap(a: Hits, b: Hits, k: int) -> Values:
     array([0.33333333])
     """
     if len(a) != len(b):
-        raise InputError(f"a has {counted(len(a), 'row')} and b {len(b)}; give both lists of the same queries")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "a has {count} and b {number}; give both lists of the same queries",
+            count=counted(len(a), "row"),
+            number=len(b),
+        )
     _check_size("k", k, [a, b])
     values = np.full(len(a), np.nan)
     for row in range(len(a)):
@@ -89,11 +95,19 @@ def error_correlation(a: Values, b: Values) -> float:
     0.0
     """
     if a.shape != b.shape:
-        raise InputError(f"a has shape {a.shape} and b {b.shape}; give one value per query in both")
+        raise InputError(
+            "shape",
+            None,
+            "a has shape {shape} and b {shape_2}; give one value per query in both",
+            shape=a.shape,
+            shape_2=b.shape,
+        )
     defined = ~(np.isnan(a) | np.isnan(b))
     ours, theirs = a[defined], b[defined]
     if not (np.isin(ours, (0, 1)).all() and np.isin(theirs, (0, 1)).all()):
-        raise InputError("a and b must have values of 0 and 1, such as those of hit@k; give such a metric")
+        raise InputError(
+            "UNSORTED", None, "a and b must have values of 0 and 1, such as those of hit@k; give such a metric"
+        )
     n, right, other, both = ours.size, ours.sum(), theirs.sum(), (ours * theirs).sum()
     spread = right * (n - right) * other * (n - other)
     return float((n * both - right * other) / np.sqrt(spread)) if spread > 0 else float("nan")
@@ -133,7 +147,11 @@ def pool_loss(pools: Sequence[Hits], qrels: Qrels, size: int) -> Values:
     """
     if not pools or any(len(pool) != len(qrels) for pool in pools):
         raise InputError(
-            f"pools have {[len(p) for p in pools]} rows, the judgements {len(qrels)} queries; give one row per query"
+            "UNSORTED",
+            "pools",
+            "{field} have {value} rows, the judgements {number} queries; give one row per query",
+            value=[len(p) for p in pools],
+            number=len(qrels),
         )
     _check_size("size", size, pools)
     values = np.full(len(qrels), np.nan)
@@ -147,7 +165,14 @@ def pool_loss(pools: Sequence[Hits], qrels: Qrels, size: int) -> Values:
 def _check_size(name: str, size: int, lists: Sequence[Hits]) -> None:
     width = min(hits.shape[1] for hits in lists)
     if not 1 <= size <= width:
-        raise InputError(f"{name} is {size}, but the narrowest list is {width} wide; {name} must be 1 .. {width}")
+        raise InputError(
+            "UNSORTED",
+            name,
+            "{field} is {size}, but the narrowest list is {width} wide; {name} must be 1 .. {width}",
+            size=size,
+            width=width,
+            name=name,
+        )
 
 
 def rank_biased_overlap(a: Hits, b: Hits, *, p: float = 0.9) -> Values:
@@ -190,7 +215,13 @@ def rank_biased_overlap(a: Hits, b: Hits, *, p: float = 0.9) -> Values:
     array([0.5])
     """
     if len(a) != len(b):
-        raise InputError(f"a has {len(a)} rows and b {len(b)}; give both lists of the same queries")
+        raise InputError(
+            "length",
+            None,
+            "a has {number} rows and b {number_2}; give both lists of the same queries",
+            number=len(a),
+            number_2=len(b),
+        )
     check_persistence(p)
     rows = ([[passage for passage, _ in hits.row(row)] for hits in (a, b)] for row in range(len(a)))
     return np.fromiter((_extrapolated(lists, p) for lists in rows), np.float64, len(a))
@@ -199,7 +230,7 @@ def rank_biased_overlap(a: Hits, b: Hits, *, p: float = 0.9) -> Values:
 def check_persistence(p: float) -> None:
     """Refuse a parameter of the rank-biased overlap that is not strictly between 0 and 1."""
     if not 0 < p < 1:
-        raise InputError(f"p is {p}; it must be between 0 and 1, e.g. 0.9")
+        raise InputError("UNSORTED", "p", "{field} is {p}; it must be between 0 and 1, e.g. 0.9", p=p)
 
 
 def _extrapolated(lists: list[list[int]], p: float) -> float:

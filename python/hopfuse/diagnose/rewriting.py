@@ -56,14 +56,22 @@ class Rewriting:
         for name in ("questions", "rewritten"):
             object.__setattr__(self, name, check_questions(getattr(self, name), name))
         if self.entities is None and self.rewritten_entities is not None:
-            raise InputError("rewritten_entities are given without entities; give the mentions of both, or of neither")
+            raise InputError(
+                "unused",
+                "rewritten_entities",
+                "{field} are given without entities; give the mentions of both, or of neither",
+            )
         if self.rewritten_entities is None:
             object.__setattr__(self, "rewritten_entities", self.entities)
         for name in ("rewritten", "rules", "entities", "rewritten_entities"):
             field = getattr(self, name)
             if field is not None and len(field) != len(self.questions):
                 raise InputError(
-                    f"{name} has {len(field)} entries for {len(self.questions)} questions; give one for each"
+                    "length",
+                    name,
+                    "{field} has {number} entries for {number_2} questions; give one for each",
+                    number=len(field),
+                    number_2=len(self.questions),
                 )
         rules = self.rules
         if rules is None:
@@ -91,10 +99,16 @@ class Rewriting:
 def check_questions(questions: Sequence[str], name: str = "questions") -> tuple[str, ...]:
     """Return questions as a tuple of strings."""
     if isinstance(questions, str):
-        raise InputError(f"{name} is a string; give a list of strings: [question]")
+        raise InputError("type", name, "{field} is a string; give a list of strings: [question]")
     for at, question in enumerate(questions):
         if not isinstance(question, str):
-            raise InputError(f"{name}[{at}] is of type {type(question).__name__}; every question must be a string")
+            raise InputError(
+                "type",
+                name,
+                "{field}[{at}] is of type {kind}; every question must be a string",
+                at=at,
+                kind=type(question).__name__,
+            )
     return tuple(questions)
 
 
@@ -171,7 +185,13 @@ def paraphrase(
     asked = check_questions(questions)
     names = tuple(_RULES) if rules is None else tuple(rules)
     if isinstance(rules, str) or not names or not set(names) <= set(_RULES):
-        raise InputError(f"rules is {rules!r}; give one or more of {', '.join(_RULES)}")
+        raise InputError(
+            "UNSORTED",
+            "rules",
+            "{field} is {given!r}; give one or more of {names}",
+            given=rules,
+            names=", ".join(_RULES),
+        )
     made = [_rewritten(question, names) for question in asked]
     return Rewriting(asked, [text for text, _ in made], [rule for _, rule in made], entities)
 

@@ -108,11 +108,14 @@ def rank_stability(
     check_persistence(p)
     rows = np.flatnonzero(rewriting.changed)
     if rows.size == 0:
-        raise InputError("no question was rewritten; give a Rewriting that changes some")
+        raise InputError("UNSORTED", None, "no question was rewritten; give a Rewriting that changes some")
     if qrels is not None and len(qrels) != len(rewriting):
         raise InputError(
-            f"the rewriting has {counted(len(rewriting), 'question')}, the judgements {len(qrels)}; give those of the "
-            "same questions"
+            "UNSORTED",
+            None,
+            "the rewriting has {count}, the judgements {number}; give those of the same questions",
+            count=counted(len(rewriting), "question"),
+            number=len(qrels),
         )
     before, after = (_found(search, side, rewriting, rows.tolist()) for side in ("questions", "rewritten"))
     kept = np.full(rows.size, np.nan) if qrels is None else _first_gold_kept(before, after, qrels.take(rows))
@@ -130,8 +133,11 @@ def _found(search: Search, side: str, rewriting: Rewriting, rows: list[int]) -> 
     hits = search([questions[row] for row in rows], None if mentions is None else [mentions[row] for row in rows])
     if len(hits) != len(rows):
         raise InputError(
-            f"search returned {counted(len(hits), 'row')} for {counted(len(rows), 'question')}; it must return one for "
-            "each"
+            "length",
+            "search",
+            "{field} returned {count} for {count_2}; it must return one for each",
+            count=counted(len(hits), "row"),
+            count_2=counted(len(rows), "question"),
         )
     return hits
 

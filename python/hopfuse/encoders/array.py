@@ -76,9 +76,23 @@ class ArrayEncoder(NamedEncoder):
         name, known = ("passages", self._passages) if of_passages else ("queries", self._queries)
         for at, text in enumerate(texts):
             if text not in known:
-                raise InputError(f"texts[{at}] ({text[:60]!r}) has no vector in {name}, which holds {len(known)} texts")
+                raise InputError(
+                    "unknown",
+                    "texts",
+                    "{field}[{at}] ({text!r}) has no vector in {name}, which holds {number} texts",
+                    at=at,
+                    text=text[:60],
+                    name=name,
+                    number=len(known),
+                )
             if np.shape(known[text]) != (self._dim,):
                 raise InputError(
-                    f"the vector of {text[:60]!r} in {name} has shape {np.shape(known[text])}, not ({self._dim},)"
+                    "shape",
+                    None,
+                    "the vector of {text!r} in {name} has shape {shape}, not ({dim},)",
+                    text=text[:60],
+                    name=name,
+                    shape=np.shape(known[text]),
+                    dim=self._dim,
                 )
         return np.stack([on_host(known[text]) for text in texts])

@@ -96,7 +96,9 @@ class EndpointEncoder(NamedEncoder):
         normalize: bool = True,
     ) -> None:
         if not isinstance(model, str) or not model.strip():
-            raise InputError(f"model is {model!r}; it must be a name that the endpoint knows")
+            raise InputError(
+                "type", "model", "{field} is {given!r}; it must be a name that the endpoint knows", given=model
+            )
         super().__init__(name or f"endpoint/{model}", check_whole(dim, "dim"), normalize)
         self._model, self._prefixes = model, (query_prefix, passage_prefix)
         self._batch_size = check_whole(batch_size, "batch_size", MAX_BATCH)
@@ -142,24 +144,48 @@ class EndpointEncoder(NamedEncoder):
             failure = f"answered with something that is not a list of embeddings ({type(error).__name__})"
         else:
             return self._rows(vectors, len(batch))
-        raise EndpointError(self._clean(f"{self._client.base_url} {failure}"))  # a handled error would hold the key
+        raise EndpointError(
+            "UNSORTED", None, "{message}", message=self._clean(f"{self._client.base_url} {failure}")
+        )  # a handled error would hold the key
 
     def _rows(self, vectors: list[Any], count: int) -> NDArray[np.float32]:
         if not all(isinstance(vector, list) for vector in vectors):
-            raise EndpointError(f"{self._client.base_url} answered an embedding that is not a list of numbers")
+            raise EndpointError(
+                "reply",
+                None,
+                "{base_url} answered an embedding that is not a list of numbers",
+                base_url=self._client.base_url,
+            )
         lengths = {len(vector) for vector in vectors}
         if len(vectors) != count or lengths != {self._dim}:
             raise EndpointError(
-                f"{self._client.base_url} answered {len(vectors)} vectors of {sorted(lengths)} entries for {count} "
-                f"texts and dim {self._dim}; check the model, and give dim as it makes them"
+                "reply",
+                None,
+                "{base_url} answered {number} vectors of {lengths} entries for {count} texts and dim {dim}; "
+                "check the model, and give dim as it makes them",
+                base_url=self._client.base_url,
+                number=len(vectors),
+                lengths=sorted(lengths),
+                count=count,
+                dim=self._dim,
             )
         numbers = _numbers(vectors)
         if numbers is None:
-            raise EndpointError(f"{self._client.base_url} answered an embedding with an entry that is not a number")
+            raise EndpointError(
+                "reply",
+                None,
+                "{base_url} answered an embedding with an entry that is not a number",
+                base_url=self._client.base_url,
+            )
         with np.errstate(over="ignore"):
             rows = numbers.astype(np.float32)
         if not np.isfinite(rows).all():
-            raise EndpointError(f"{self._client.base_url} answered a vector with a NaN or outside float32's range")
+            raise EndpointError(
+                "reply",
+                None,
+                "{base_url} answered a vector with a NaN or outside float32's range",
+                base_url=self._client.base_url,
+            )
         return rows
 
     def _clean(self, text: str) -> str:
@@ -180,16 +206,22 @@ def _client(base_url: str | None, api_key: str | None, retries: int, timeout: fl
     url = os.environ.get("OPENAI_BASE_URL") if base_url is None else base_url
     if url is not None and (not str(url).startswith(("http://", "https://")) or any(sign in url for sign in "@?# ")):
         raise InputError(
-            "base_url must begin with http:// or https://, without a password or a query: http://localhost:8000/v1; "
-            "the given value is not repeated here, since it may hold a password"
+            "duplicate",
+            "base_url",
+            "{field} must begin with http:// or https://, without a password or a query: "
+            "http://localhost:8000/v1; the given value is not repeated here, since it may hold a password",
         )
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        raise InputError(f"retries is {retries!r}; it must be an integer, at least 0")
+        raise InputError("range", "retries", "{field} is {given!r}; it must be an integer, at least 0", given=retries)
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 86400:
-        raise InputError(f"timeout is {timeout!r}; it must be seconds, above 0")
+        raise InputError("UNSORTED", "timeout", "{field} is {given!r}; it must be seconds, above 0", given=timeout)
     key = (os.environ.get("OPENAI_API_KEY") if api_key is None else api_key) or ""
     if not key and url is None:
-        raise InputError("OpenAI's endpoint needs a key: set OPENAI_API_KEY, or give the base_url of another endpoint")
+        raise InputError(
+            "missing",
+            None,
+            "OpenAI's endpoint needs a key: set OPENAI_API_KEY, or give the base_url of another endpoint",
+        )
     try:
         library = import_module("openai")
     except ModuleNotFoundError as error:

@@ -91,17 +91,25 @@ def _stacked(rows: Iterable[Any]) -> NDArray[Any]:
 def _loaded(model: Any, folder: Any, threads: int | None) -> Any:
     if not isinstance(model, str):
         if folder is not None or threads is not None:
-            raise InputError("folder and threads apply to a model given by name; this one is already loaded")
+            raise InputError(
+                "duplicate", "folder", "{field} and threads apply to a model given by name; this one is already loaded"
+            )
         if not all(callable(getattr(model, method, None)) for method in ("query_embed", "passage_embed")):
             raise InputError(
-                f"model is a {type(model).__name__} without query_embed and passage_embed; pass a name of FastEmbed's "
-                "list with a folder, or a TextEmbedding"
+                "type",
+                "model",
+                "{field} is a {kind} without query_embed and passage_embed; pass a name of FastEmbed's list "
+                "with a folder, or a TextEmbedding",
+                kind=type(model).__name__,
             )
         return model
     if folder is None or not Path(folder).expanduser().is_dir():
         raise InputError(
-            f"folder is {folder!r}, which is not a folder on this machine, and models are never downloaded; download "
-            "the model and pass its folder"
+            "unknown",
+            "folder",
+            "{field} is {given!r}, which is not a folder on this machine, and models are never "
+            "downloaded; download the model and pass its folder",
+            given=folder,
         )
     try:
         package = import_module("fastembed")
@@ -111,4 +119,11 @@ def _loaded(model: Any, folder: Any, threads: int | None) -> Any:
         where = str(Path(folder).expanduser())
         return package.TextEmbedding(model, specific_model_path=where, threads=threads, local_files_only=True)
     except ValueError as error:
-        raise InputError(f"FastEmbed cannot load {model!r} from {str(folder)!r}: {error}") from None
+        raise InputError(
+            "UNSORTED",
+            None,
+            "FastEmbed cannot load {model!r} from {folder!r}: {error}",
+            model=model,
+            folder=str(folder),
+            error=error,
+        ) from None

@@ -154,9 +154,12 @@ def as_encoder(encoder: Any) -> Encoder:
         return encoder
     if not any(callable(getattr(encoder, name, None)) for name in _QUERY_METHODS):
         raise InputError(
-            f"encoder is a {type(encoder).__name__} without an encode_queries method (or sentence-transformers' "
-            "encode_query); pass one of hopfuse.encoders, an object with encode_queries and encode_passages, or an "
-            "adapter's LangChainEncoder(...) or LlamaIndexEncoder(...)"
+            "type",
+            "encoder",
+            "{field} is a {kind} without an encode_queries method (or sentence-transformers' "
+            "encode_query); pass one of hopfuse.encoders, an object with encode_queries and "
+            "encode_passages, or an adapter's LangChainEncoder(...) or LlamaIndexEncoder(...)",
+            kind=type(encoder).__name__,
         )
     return cast("Encoder", _FittedEncoder(encoder))
 
@@ -207,7 +210,13 @@ class _FittedEncoder:
             method = getattr(self._encoder, name, None)
             if callable(method):
                 return cast("Callable[[list[str]], Any]", method)
-        raise InputError(f"encoder is a {type(self._encoder).__name__} without {' or '.join(names)}; give it one")
+        raise InputError(
+            "type",
+            "encoder",
+            "{field} is a {kind} without {names}; give it one",
+            kind=type(self._encoder).__name__,
+            names=" or ".join(names),
+        )
 
 
 def first_unencodable(encode: Callable[[list[str]], Any], texts: Sequence[str]) -> int | None:
@@ -243,12 +252,24 @@ def checked_vectors(vectors: Any, count: int, dim: int, normalize: bool) -> NDAr
     """Return vectors as float32 (count, dim), C-contiguous, finite, each of length 1 if asked for."""
     raw = on_host(vectors)
     if raw.dtype.kind not in "fiu" or raw.shape != (count, dim):
-        raise InputError(f"the vectors are {raw.dtype}{raw.shape}; they must be real numbers of shape {(count, dim)}")
+        raise InputError(
+            "shape",
+            None,
+            "the vectors are {dtype}{shape}; they must be real numbers of shape {value}",
+            dtype=raw.dtype,
+            shape=raw.shape,
+            value=(count, dim),
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         rows = np.ascontiguousarray(raw, dtype=np.float32)
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
-        raise InputError(f"the vector of text {int(np.argmin(finite))} has a NaN or an entry outside float32's range")
+        raise InputError(
+            "finite",
+            None,
+            "the vector of text {argmin} has a NaN or an entry outside float32's range",
+            argmin=int(np.argmin(finite)),
+        )
     return _unit(rows) if normalize else rows
 
 
@@ -279,8 +300,11 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     lengths = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1, keepdims=True))
     if (lengths == 0).any():
         raise InputError(
-            f"text {int(np.argmin(lengths))} has the zero vector, which has no direction (is the text empty?); "
-            "leave it out, or pass normalize=False"
+            "unused",
+            None,
+            "text {argmin} has the zero vector, which has no direction (is the text empty?); leave it "
+            "out, or pass normalize=False",
+            argmin=int(np.argmin(lengths)),
         )
     unit: NDArray[np.float32] = (rows / lengths).astype(np.float32)
     return unit

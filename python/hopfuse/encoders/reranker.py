@@ -80,24 +80,49 @@ def rerank(hits: Hits, queries: Sequence[str], texts: Sequence[str], reranker: R
     [(2, 3.0), (0, 1.0)]
     """
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise InputError(f"k is {k!r}; it must be an integer, at least 1")
+        raise InputError("range", "k", "{field} is {given!r}; it must be an integer, at least 1", given=k)
     asked = checked_texts(queries)
     if len(asked) != len(hits):
-        raise InputError(f"{counted(len(asked), 'query')} for hits of {len(hits)}; give one question for each row")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{count} for hits of {number}; give one question for each row",
+            count=counted(len(asked), "query"),
+            number=len(hits),
+        )
     if isinstance(texts, str):
-        raise InputError("texts is one string; give a list with the text of every passage")
+        raise InputError("UNSORTED", "texts", "{field} is one string; give a list with the text of every passage")
     first = hits.head(int(k))
     largest = int(first.ids.max(initial=-1))
     if largest >= len(texts):
-        raise InputError(f"passage {largest} is a hit of {len(texts)} texts; give the text of every passage")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "passage {largest} is a hit of {number} texts; give the text of every passage",
+            largest=largest,
+            number=len(texts),
+        )
     rows = [first.ids[b, :n].tolist() for b, n in enumerate(first.counts.tolist())]
     scored = reranker.score(asked, [[texts[i] for i in row] for row in rows])
     if len(scored) != len(rows):
-        raise InputError(f"the reranker scored {counted(len(scored), 'query')} of {len(rows)}")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "the reranker scored {count} of {number}",
+            count=counted(len(scored), "query"),
+            number=len(rows),
+        )
     scores = np.zeros(first.ids.shape, np.float32)
     for b, (row, found) in enumerate(zip(rows, scored, strict=True)):
         if np.shape(found) != (len(row),):
-            raise InputError(f"the reranker gave scores of shape {np.shape(found)} for {len(row)} texts of query {b}")
+            raise InputError(
+                "shape",
+                None,
+                "the reranker gave scores of shape {shape} for {number} texts of query {b}",
+                shape=np.shape(found),
+                number=len(row),
+                b=b,
+            )
         with np.errstate(over="ignore"):  # becomes infinite, which Hits refuses
             scores[b, : len(row)] = found
     return Hits(first.ids, scores, first.counts)

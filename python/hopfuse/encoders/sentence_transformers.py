@@ -169,7 +169,13 @@ class CrossEncoderReranker:
         """
         asked, rows = checked_texts(queries), _checked_rows(candidates)
         if len(asked) != len(rows):
-            raise InputError(f"{len(rows)} rows of candidates for {len(asked)} queries; give one for each query")
+            raise InputError(
+                "length",
+                None,
+                "{number} rows of candidates for {number_2} queries; give one for each query",
+                number=len(rows),
+                number_2=len(asked),
+            )
         pairs = [(query, text) for query, row in zip(asked, rows, strict=True) for text in row]
         scores = self._predict(pairs) if pairs else np.zeros(0, np.float32)
         return np.split(scores, np.cumsum([len(row) for row in rows])[:-1]) if rows else []
@@ -182,18 +188,28 @@ class CrossEncoderReranker:
             scores = scores[:, 0]
         if scores.dtype.kind not in "fiu" or scores.shape != (len(pairs),):
             raise InputError(
-                f"the model gave {scores.dtype}{scores.shape} for {len(pairs)} pairs; it must be one number a pair"
+                "shape",
+                None,
+                "the model gave {dtype}{shape} for {number} pairs; it must be one number a pair",
+                dtype=scores.dtype,
+                shape=scores.shape,
+                number=len(pairs),
             )
         with np.errstate(over="ignore"):
             finished = np.ascontiguousarray(scores, np.float32)
         if not np.isfinite(finished).all():
-            raise InputError("the model gave a score that is NaN or outside float32's range")
+            raise InputError("finite", None, "the model gave a score that is NaN or outside float32's range")
         return finished
 
 
 def _checked_rows(candidates: Sequence[Sequence[str]]) -> list[list[str]]:
     if isinstance(candidates, str) or not isinstance(candidates, Iterable):
-        raise InputError(f"candidates is one {type(candidates).__name__}; pass a sequence of texts for each query")
+        raise InputError(
+            "length",
+            "candidates",
+            "{field} is one {kind}; pass a sequence of texts for each query",
+            kind=type(candidates).__name__,
+        )
     return [checked_texts(row) for row in candidates]
 
 
@@ -217,10 +233,20 @@ def _local_model(model: Any, device: str | None, *, kind: str, method: str, user
     name = method.split()[-1]
     if not callable(getattr(model, name, None)):
         raise InputError(
-            f"model is a {type(model).__name__} without {method} method; pass the folder of a model or a {kind}"
+            "type",
+            "model",
+            "{field} is a {kind} without {method} method; pass the folder of a model or a {kind_2}",
+            kind=type(model).__name__,
+            method=method,
+            kind_2=kind,
         )
     if device is not None:
-        raise InputError(f"device is {device!r}, but the model is already loaded; move it: model.to({device!r})")
+        raise InputError(
+            "duplicate",
+            "device",
+            "{field} is {given!r}, but the model is already loaded; move it: model.to({given!r})",
+            given=device,
+        )
     return model
 
 
@@ -228,8 +254,12 @@ def _load(model: str | PathLike[str], device: str | None, kind: str, user: str) 
     folder = Path(model).expanduser()
     if not folder.is_dir():
         raise InputError(
-            f"{str(model)!r} is not a folder on this machine, and models are never downloaded; download the model and "
-            f"pass its folder, or pass a loaded {kind}"
+            "unknown",
+            None,
+            "{model!r} is not a folder on this machine, and models are never downloaded; download the "
+            "model and pass its folder, or pass a loaded {kind}",
+            model=str(model),
+            kind=kind,
         )
     try:
         package = import_module("sentence_transformers")

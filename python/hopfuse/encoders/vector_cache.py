@@ -72,4 +72,10 @@ class VectorCache:
             with closing(sqlite3.connect(self._path, timeout=600)) as db, db:
                 yield db
         except sqlite3.Error as error:
-            raise InputError(f"cache is {self._path!r}, which cannot be used as a file of vectors: {error}") from None
+            raise InputError(
+                "UNSORTED",
+                None,
+                "cache is {given!r}, which cannot be used as a file of vectors: {error}",
+                given=self._path,
+                error=error,
+            ) from None

@@ -57,7 +57,13 @@ class WordLlamaEncoder(NamedEncoder):
 
     def __init__(self, dim: int = 256, *, batch_size: int = 64, normalize: bool = True) -> None:
         if dim not in DIMS:
-            raise InputError(f"dim is {dim!r}; the weights inside wordllama give {', '.join(map(str, DIMS))}")
+            raise InputError(
+                "UNSORTED",
+                "dim",
+                "{field} is {given!r}; the weights inside wordllama give {names}",
+                given=dim,
+                names=", ".join(map(str, DIMS)),
+            )
         super().__init__("wordllama", int(dim), normalize)
         self._batch_size = check_whole(batch_size, "batch_size")
         package = _import()

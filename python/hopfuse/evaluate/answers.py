@@ -115,7 +115,11 @@ def answer_values(score: Callable[[str, Sequence[str]], float], answers: Sequenc
     """
     if len(answers) != len(qrels):
         raise InputError(
-            f"{counted(len(answers), 'answer')} for {counted(len(qrels), 'query')}; give one per query, or None"
+            "length",
+            None,
+            "{count} for {count_2}; give one per query, or None",
+            count=counted(len(answers), "answer"),
+            count_2=counted(len(qrels), "query"),
         )
     values = [
         np.nan if not accepted else 0.0 if answer is None else score(answer, accepted)
@@ -126,7 +130,9 @@ def answer_values(score: Callable[[str, Sequence[str]], float], answers: Sequenc
 
 def _best(score: Callable[[str, str], float], answer: str, accepted: Sequence[str]) -> float:
     if isinstance(accepted, str) or not accepted:
-        raise InputError(f"accepted is {accepted!r}; give a list of one or more accepted answers")
+        raise InputError(
+            "type", "accepted", "{field} is {given!r}; give a list of one or more accepted answers", given=accepted
+        )
     given = normalise_answer(answer)
     return max(score(given, normalise_answer(right)) for right in accepted)
 
@@ -227,8 +233,14 @@ def _text(texts: Texts, passage: int) -> str:
         text = texts[passage]
     except (IndexError, KeyError):
         raise InputError(
-            f"passage {passage} is among the hits, but texts, which has {len(texts)} passages, lacks it; give its text"
+            "missing",
+            "passage",
+            "{field} {passage} is among the hits, but texts, which has {number} passages, lacks it; give its text",
+            passage=passage,
+            number=len(texts),
         ) from None
     if not isinstance(text, str):
-        raise InputError(f"the text of passage {passage} is {text!r}; it must be a string")
+        raise InputError(
+            "type", None, "the text of passage {passage} is {text!r}; it must be a string", passage=passage, text=text
+        )
     return text

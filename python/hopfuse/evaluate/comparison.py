@@ -107,11 +107,21 @@ def compare(values: NDArray[np.float64], baseline: NDArray[np.float64], *, binar
     (1, 0, 1, 1, 1.0)
     """
     if values.shape != baseline.shape:
-        raise InputError(f"values have shape {values.shape} and the baseline {baseline.shape}; give one per query")
+        raise InputError(
+            "shape",
+            "values",
+            "{field} have shape {shape} and the baseline {shape_2}; give one per query",
+            shape=values.shape,
+            shape_2=baseline.shape,
+        )
     defined = ~(np.isnan(values) | np.isnan(baseline))
     ours, theirs = values[defined], baseline[defined]
     if binary and not (np.isin(ours, (0, 1)).all() and np.isin(theirs, (0, 1)).all()):
-        raise InputError("values must be 0 or 1 if binary=True, as those of hit@k; give binary=False for others")
+        raise InputError(
+            "UNSORTED",
+            "values",
+            "{field} must be 0 or 1 if binary=True, as those of hit@k; give binary=False for others",
+        )
     if ours.size == 0:
         return Comparison(0, 0, 0, 0, float("nan"), None, None, 0.0, 1.0, 1.0)
     differences = ours - theirs

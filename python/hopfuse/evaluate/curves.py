@@ -134,15 +134,28 @@ class Grid:
         axes = {"x": np.array(x, np.float64), "y": np.array(y, np.float64)}
         for name, axis in axes.items():
             if axis.ndim != 1 or not axis.size or not np.isfinite(axis).all() or not (np.diff(axis) > 0).all():
-                raise InputError(f"{name} is {axis.tolist()}; give one or more finite numbers in increasing order")
+                raise InputError(
+                    "range",
+                    name,
+                    "{field} is {tolist}; give one or more finite numbers in increasing order",
+                    tolist=axis.tolist(),
+                )
         cells = np.array(values, np.float64)
         shape = (axes["y"].size, axes["x"].size)
         if cells.shape != shape:
             raise InputError(
-                f"values have shape {cells.shape}; it must be {shape}: a row for each y, a column for each x"
+                "shape",
+                "values",
+                "{field} have shape {shape}; it must be {allowed}: a row for each y, a column for each x",
+                shape=cells.shape,
+                allowed=shape,
             )
         if np.isinf(cells).any() or np.isnan(cells).all():
-            raise InputError("values are infinite or all NaN; give finite values, and NaN only where there is none")
+            raise InputError(
+                "finite",
+                "values",
+                "{field} are infinite or all NaN; give finite values, and NaN only where there is none",
+            )
         arrays = {**axes, "values": cells}
         for name, array in arrays.items():
             array.flags.writeable = False
@@ -198,7 +211,12 @@ def sweep_grid(sweep: Sweep, x: str, y: str) -> Grid:
             best[at, up] = max(trial.estimate.mean, best.get((at, up), -np.inf))
     if not best:
         raise InputError(
-            f"no trial of the sweep has numbers for both {x!r} and {y!r}; their options are {_options(sweep)}"
+            "UNSORTED",
+            None,
+            "no trial of the sweep has numbers for both {x!r} and {y!r}; their options are {options}",
+            x=x,
+            y=y,
+            options=_options(sweep),
         )
     across, along = (np.unique([pair[axis] for pair in best]) for axis in (0, 1))
     values = [[best.get((a, b), np.nan) for a in across.tolist()] for b in along.tolist()]

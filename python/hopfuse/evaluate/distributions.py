@@ -127,14 +127,14 @@ def score_distributions(
             after = calibrate(run.hits, calibration)
             found[name] = {"raw": score_distribution(run.hits, qrels), calibration: score_distribution(after, qrels)}
         except InputError as error:
-            raise InputError(f"run {name!r}: {error}") from error
+            raise InputError("UNSORTED", None, "run {name!r}: {error}", name=name, error=error) from error
     return found
 
 
 def _scored(hits: Hits, qrels: Qrels, bins: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the scores of all hits of all queries, and whether each is relevant."""
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-        raise InputError(f"bins is {bins!r}; it must be a whole number, at least 1")
+        raise InputError("range", "bins", "{field} is {given!r}; it must be a whole number, at least 1", given=bins)
     relevant = relevance(hits, qrels.gold_pairs)
     valid = np.arange(hits.shape[1]) < hits.counts[:, None]
     return np.asarray(hits.scores, np.float64)[valid], relevant[valid]
@@ -219,11 +219,15 @@ def reliability(hits: Hits, qrels: Qrels, *, bins: int = 10) -> Reliability:
     """
     scores, relevant = _scored(hits, qrels, bins)
     if scores.size == 0:
-        raise InputError("hits have no documents; give lists with at least one")
+        raise InputError("range", "hits", "{field} have no documents; give lists with at least one")
     if not ((scores >= 0) & (scores <= 1)).all():
         raise InputError(
-            f"scores are in {scores.min():g} .. {scores.max():g}; they must be in 0 .. 1: calibrate them first, for "
-            "instance with Calibrator().fit(sample).transform"
+            "UNSORTED",
+            None,
+            "scores are in {min:g} .. {max:g}; they must be in 0 .. 1: calibrate them first, for "
+            "instance with Calibrator().fit(sample).transform",
+            min=scores.min(),
+            max=scores.max(),
         )
     at = np.minimum((scores * bins).astype(np.int64), bins - 1)
     counts = np.bincount(at, minlength=bins)

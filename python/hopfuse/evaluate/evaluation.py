@@ -116,7 +116,13 @@ class Evaluation:
         for group in self.groups:
             if group.label == label:
                 return group
-        raise InputError(f"group is {label!r}; there are: {', '.join(g.label for g in self.groups)}")
+        raise InputError(
+            "UNSORTED",
+            "group",
+            "{field} is {given!r}; there are: {names}",
+            given=label,
+            names=", ".join(g.label for g in self.groups),
+        )
 
     def estimate(self, run: str, metric: str, *, group: str = "all") -> Estimate:
         """Return the mean of a metric for a run.
@@ -137,7 +143,7 @@ class Evaluation:
             A run, metric or group that was not compared, or no baseline was named.
         """
         if self.baseline is None:
-            raise InputError(_NO_BASELINE)
+            raise InputError("UNSORTED", None, "{message}", message=_NO_BASELINE)
         return _pick(self.group(group).comparisons, run, metric)
 
     def wins(self, run: str, metric: str) -> tuple[str, ...]:
@@ -159,7 +165,7 @@ class Evaluation:
 
     def _difference(self, run: str, metric: str) -> NDArray[np.float64]:
         if self.baseline is None:
-            raise InputError(_NO_BASELINE)
+            raise InputError("UNSORTED", None, "{message}", message=_NO_BASELINE)
         return _pick(self.per_query, run, metric) - self.per_query[self.baseline][metric]
 
     def _where(self, rows: NDArray[np.bool_]) -> tuple[str, ...]:
@@ -227,7 +233,14 @@ def _or_none(values: NDArray[np.float64]) -> list[float | None]:
 def _pick(table: Mapping[str, Mapping[str, T]], run: str, metric: str) -> T:
     if run not in table or metric not in table[run]:
         known = "; ".join(f"{name}: {', '.join(row)}" for name, row in table.items())
-        raise InputError(f"there is no result for run {run!r} and metric {metric!r}; there are {known}")
+        raise InputError(
+            "length",
+            None,
+            "there is no result for run {run!r} and metric {metric!r}; there are {known}",
+            run=run,
+            metric=metric,
+            known=known,
+        )
     return table[run][metric]
 
 
@@ -310,12 +323,23 @@ def evaluate(
 
 def _checked(runs: Mapping[str, Hits | Run], metrics: Sequence[str], baseline: str | None) -> list[Metric]:
     if not runs:
-        raise InputError("runs is empty; give at least one name and its hits")
+        raise InputError("range", "runs", "{field} is empty; give at least one name and its hits")
     if isinstance(metrics, str) or not metrics or len(set(metrics)) != len(metrics):
-        raise InputError(f"metrics is {metrics!r}; give one or more distinct names, for instance ('recall@5', 'mrr')")
+        raise InputError(
+            "duplicate",
+            "metrics",
+            "{field} is {given!r}; give one or more distinct names, for instance ('recall@5', 'mrr')",
+            given=metrics,
+        )
     chosen = [parse_metric(name) for name in metrics]
     if baseline is not None and baseline not in runs:
-        raise InputError(f"baseline is {baseline!r}; it must be one of the runs: {', '.join(runs)}")
+        raise InputError(
+            "type",
+            "baseline",
+            "{field} is {given!r}; it must be one of the runs: {names}",
+            given=baseline,
+            names=", ".join(runs),
+        )
     return chosen
 
 
@@ -332,7 +356,9 @@ def _per_query(run: str, hits: Hits | Run, qrels: Qrels, metrics: list[Metric]) 
         try:
             values[metric.name] = metric.per_query(hits, qrels)
         except InputError as error:
-            raise InputError(f"run {run!r}, {metric.name}: {error}") from error
+            raise InputError(
+                "UNSORTED", "run", "{field} {run!r}, {name}: {error}", run=run, name=metric.name, error=error
+            ) from error
         values[metric.name].flags.writeable = False
     return MappingProxyType(values)
 

@@ -64,7 +64,14 @@ def qrels_from(judgements: Any, names: PassageNames, *, queries: Any = None) -> 
     grades: dict[str, dict[str, int]] = {}
     for query, passage, grade in _triples(judgements, "judgements", "qrels_iter", "relevance"):
         if isinstance(grade, bool) or not isinstance(grade, Integral):
-            raise InputError(f"query {query!r}: the grade of passage {passage!r} is {grade!r}; it must be an integer")
+            raise InputError(
+                "type",
+                "query",
+                "{field} {query!r}: the grade of passage {passage!r} is {grade!r}; it must be an integer",
+                query=query,
+                passage=passage,
+                grade=grade,
+            )
         _put(grades, query, passage, int(grade))
     texts = _texts(queries)
     rows = []
@@ -110,8 +117,13 @@ def run_from(scores: Any, ids: Sequence[str], names: PassageNames) -> Run:
     for query, passage, score in _triples(scores, "scores", "scoreddocs_iter", "score"):
         if isinstance(score, bool) or not isinstance(score, Real) or not abs(float(score)) <= LARGEST:
             raise InputError(
-                f"query {query!r}: the score of passage {passage!r} is {score!r}; it must be a finite number that "
-                "float32 can hold"
+                "range",
+                "query",
+                "{field} {query!r}: the score of passage {passage!r} is {score!r}; it must be a finite "
+                "number that float32 can hold",
+                query=query,
+                passage=passage,
+                score=score,
             )
         _put(found, query, passage, float(score))
     rankings = {query: Ranking(sorted(row.items(), key=lambda hit: -hit[1])) for query, row in found.items()}
@@ -161,7 +173,11 @@ def run_dict(run: Run | Hits, ids: Sequence[str], names: PassageNames) -> dict[s
     hits = run.hits if isinstance(run, Run) else run
     if len(ids) != len(hits):
         raise InputError(
-            f"ids has {counted(len(ids), 'query')} for {counted(len(hits), 'row')} of hits; give one for each row"
+            "length",
+            "ids",
+            "{field} has {count} for {count_2} of hits; give one for each row",
+            count=counted(len(ids), "query"),
+            count_2=counted(len(hits), "row"),
         )
     return {
         str(query): {names.name(passage): score for passage, score in hits.row(row)} for row, query in enumerate(ids)
@@ -228,21 +244,39 @@ def _triples(given: Any, name: str, method: str, value: str) -> Iterator[tuple[s
     if isinstance(given, Mapping):
         for query, row in given.items():
             if not isinstance(row, Mapping):
-                raise InputError(f"{name}, query {query!r} is a {type(row).__name__}; give {{passage: {value}}}")
+                raise InputError(
+                    "type",
+                    None,
+                    "{name}, query {query!r} is a {kind}; give {{passage: {value}}}",
+                    name=name,
+                    query=query,
+                    kind=type(row).__name__,
+                    value=value,
+                )
             for passage, number in row.items():
                 yield str(query), str(passage), number
         return
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(
-            f"{name} is a {type(given).__name__}; give {{query: {{passage: {value}}}}}, objects with query_id, doc_id "
-            f"and {value}, or a data set with {method}()"
+            "type",
+            name,
+            "{field} is a {kind}; give {{query: {{passage: {value}}}}}, objects with query_id, doc_id "
+            "and {value}, or a data set with {method}()",
+            kind=type(given).__name__,
+            value=value,
+            method=method,
         )
     for at, one in enumerate(given):
         try:
             yield str(one.query_id), str(one.doc_id), getattr(one, value)
         except AttributeError:
             raise InputError(
-                f"{name}[{at}] is a {type(one).__name__}; it must have query_id, doc_id and {value}"
+                "type",
+                name,
+                "{field}[{at}] is a {kind}; it must have query_id, doc_id and {value}",
+                at=at,
+                kind=type(one).__name__,
+                value=value,
             ) from None
 
 
@@ -257,14 +291,22 @@ def _texts(queries: Any) -> dict[str, str]:
         return {str(one.query_id): str(one.text) for one in queries}
     except (AttributeError, TypeError):
         raise InputError(
-            "queries must be {query: text}, objects with query_id and text, or a data set with queries_iter()"
+            "UNSORTED",
+            "queries",
+            "{field} must be {{query: text}}, objects with query_id and text, or a data set with queries_iter()",
         ) from None
 
 
 def _put(rows: dict[str, dict[str, Any]], query: str, passage: str, value: Any) -> None:
     row = rows.setdefault(query, {})
     if passage in row:
-        raise InputError(f"query {query!r} has passage {passage!r} twice; give each passage once")
+        raise InputError(
+            "duplicate",
+            "query",
+            "{field} {query!r} has passage {passage!r} twice; give each passage once",
+            query=query,
+            passage=passage,
+        )
     row[passage] = value
 
 

@@ -53,10 +53,15 @@ class FusedLegs:
 
     def __init__(self, legs: Mapping[str, Run], *, k: int = 100) -> None:
         if len(legs) < 2:
-            raise InputError(f"legs are {list(legs)}; give two or more runs to fuse")
+            raise InputError("UNSORTED", "legs", "{field} are {legs}; give two or more runs to fuse", legs=list(legs))
         sizes = {name: len(run) for name, run in legs.items()}
         if len(set(sizes.values())) > 1:
-            raise InputError(f"legs have different numbers of queries: {sizes}; read them for the same judgements")
+            raise InputError(
+                "UNSORTED",
+                "legs",
+                "{field} have different numbers of queries: {sizes}; read them for the same judgements",
+                sizes=sizes,
+            )
         self.legs, self.k = dict(legs), k
 
     def __call__(self, options: Options, rows: NDArray[np.int64]) -> Hits | Run:
@@ -79,7 +84,9 @@ class FusedLegs:
 
     def _leg(self, name: str) -> Run:
         if name not in self.legs:
-            raise InputError(f"leg is {name!r}; it must be one of {', '.join(self.legs)}")
+            raise InputError(
+                "type", None, "leg is {given!r}; it must be one of {names}", given=name, names=", ".join(self.legs)
+            )
         return self.legs[name]
 
 
@@ -121,21 +128,34 @@ def fusion_trials(
     {'method': 'boltzmann', 'alpha': 0.5, 'temperature': 'auto'}
     """
     if isinstance(methods, str) or not methods:
-        raise InputError(f"methods is {methods!r}; give one or more of {', '.join(fusion.METHODS)}")
+        raise InputError(
+            "UNSORTED",
+            "methods",
+            "{field} is {given!r}; give one or more of {names}",
+            given=methods,
+            names=", ".join(fusion.METHODS),
+        )
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-            raise InputError(f"{name} is {values!r}; give a list of one or more values")
+            raise InputError("type", name, "{field} is {given!r}; give a list of one or more values", given=values)
     found = {method: _usable(method, grid, legs) for method in methods}
     usable = {method: own for method, own in found.items() if own is not None}
     cannot = [method for method, own in found.items() if own is None]
     reason = f"{', '.join(cannot)} can use none of the calibrations {grid.get('calibration')}"
     if not usable:
-        raise InputError(f"{reason}; leave them out, or name another calibration or method")
+        raise InputError(
+            "UNSORTED", None, "{reason}; leave them out, or name another calibration or method", reason=reason
+        )
     unused = [name for name in grid if not any(name in own for own in usable.values())]
     if unused:
         without = f", and {reason}" if cannot else ""
         raise InputError(
-            f"none of {', '.join(usable)} takes {', '.join(unused)}{without}; leave it out, or name another method"
+            "unused",
+            None,
+            "none of {names} takes {names_2}{without}; leave it out, or name another method",
+            names=", ".join(usable),
+            names_2=", ".join(unused),
+            without=without,
         )
     made: list[dict[str, Any]] = [{"leg": leg} for leg in legs]
     for method, own in usable.items():
@@ -146,7 +166,13 @@ def fusion_trials(
 def _usable(method: str, grid: Mapping[str, Sequence[Any]], legs: Sequence[str]) -> dict[str, Sequence[Any]] | None:
     """Return the options of the grid that a method has, or None if it can use none of the calibrations."""
     if method not in fusion.METHODS:
-        raise InputError(f"method is {method!r}; allowed: {', '.join(fusion.METHODS)}")
+        raise InputError(
+            "choice",
+            "method",
+            "{field} is {given!r}; allowed: {allowed}",
+            given=method,
+            allowed=", ".join(fusion.METHODS),
+        )
     kind = fusion.METHODS[method]
     allowed = {"consensus", "pool", *(f"pool {leg}" for leg in legs), *(field.name for field in fields(kind))}  # type: ignore[arg-type]
     if kind.weighted:

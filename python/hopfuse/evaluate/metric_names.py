@@ -100,7 +100,14 @@ def parse_metric(name: str) -> Metric:
     if match is None or match[1] not in _EVERY_AT_K:
         allowed = ", ".join(f"{kind}@k" for kind in _EVERY_AT_K)
         others = ", ".join((*_WITHOUT_K, *_ANSWERS))
-        raise InputError(f"metric is {name!r}; allowed: {allowed} with k at least 1 (recall@5), or {others}")
+        raise InputError(
+            "choice",
+            None,
+            "metric is {given!r}; allowed: {allowed} with k at least 1 (recall@5), or {others}",
+            given=name,
+            allowed=allowed,
+            others=others,
+        )
     if match[1] == _SUPPORT:
         return Metric(name, True, partial(_of_texts, int(match[2])), reads_texts=True)
     if match[1] == _SUPPRESSION:
@@ -115,7 +122,11 @@ def _of_hits(function: Callable[..., Values], k: int | None, run: Hits | Run, qr
 
 def _of_texts(k: int, run: Hits | Run, qrels: Qrels) -> Values:
     if not isinstance(run, Run) or run.texts is None:
-        raise InputError("the run has no texts; give a Run with the passages' texts, or --passages a file with 'text'")
+        raise InputError(
+            "unknown",
+            None,
+            "the run has no texts; give a Run with the passages' texts, or --passages a file with 'text'",
+        )
     _check_accepted(qrels)
     return answer_supported(run.hits, qrels, k, run.texts)
 
@@ -123,19 +134,23 @@ def _of_texts(k: int, run: Hits | Run, qrels: Qrels) -> Values:
 def _against_baseline(k: int, run: Hits | Run, qrels: Qrels) -> Values:
     if not isinstance(run, Run) or run.baseline is None:
         raise InputError(
-            "the run has no baseline, whose distractors are counted; give evaluate() a baseline (--baseline NAME), or "
-            "a Run with the baseline's hits"
+            "unknown",
+            None,
+            "the run has no baseline, whose distractors are counted; give evaluate() a baseline "
+            "(--baseline NAME), or a Run with the baseline's hits",
         )
     return distractor_suppression(run.hits, run.baseline, qrels, k)
 
 
 def _of_answers(score: Callable[[str, Sequence[str]], float], run: Hits | Run, qrels: Qrels) -> Values:
     if not isinstance(run, Run) or run.answers is None:
-        raise InputError("the run has no answers; give a Run with answers, or rows with 'answer' in its file")
+        raise InputError(
+            "unknown", None, "the run has no answers; give a Run with answers, or rows with 'answer' in its file"
+        )
     _check_accepted(qrels)
     return answer_values(score, run.answers, qrels)
 
 
 def _check_accepted(qrels: Qrels) -> None:
     if not any(qrels.answers):
-        raise InputError("the judgements accept no answers; give 'answer' with the queries")
+        raise InputError("UNSORTED", None, "the judgements accept no answers; give 'answer' with the queries")

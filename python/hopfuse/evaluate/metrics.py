@@ -83,11 +83,14 @@ def _check(hits: Hits, judged: RelevantPairs, k: int | None) -> int:
     queries, width = hits.shape
     if queries != judged.sizes.size:
         raise InputError(
-            f"the hits have {counted(queries, 'row')} and the judgements {counted(judged.sizes.size, 'query')}; give "
-            "one row per query"
+            "UNSORTED",
+            None,
+            "the hits have {count} and the judgements {count_2}; give one row per query",
+            count=counted(queries, "row"),
+            count_2=counted(judged.sizes.size, "query"),
         )
     if k is not None and k < 1:
-        raise InputError(f"k is {k}; it must be at least 1, e.g. 10")
+        raise InputError("range", "k", "{field} is {k}; it must be at least 1, e.g. 10", k=k)
     return width if k is None else min(k, width)
 
 
@@ -96,8 +99,11 @@ def _host(array: Any) -> NDArray[np.int64]:
         return np.asarray(array if isinstance(array, np.ndarray) else np.from_dlpack(array))
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(
-            f"the hits are {type(array).__module__}.{type(array).__name__} arrays that NumPy cannot read in place; "
-            "copy them to the host first"
+            "UNSORTED",
+            None,
+            "the hits are {module__}.{kind} arrays that NumPy cannot read in place; copy them to the host first",
+            module__=type(array).__module__,
+            kind=type(array).__name__,
         ) from error
 
 

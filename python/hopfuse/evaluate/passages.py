@@ -41,10 +41,12 @@ class PassageNames:
         self._names: list[str] = []
         self._titles: dict[str, str] = {}
         if isinstance(names, str) or not isinstance(names, Iterable):
-            raise InputError(f"names is {names!r}; give a list of names")
+            raise InputError("type", "names", "{field} is {given!r}; give a list of names", given=names)
         for at, name in enumerate(names):
             if isinstance(name, bool) or not isinstance(name, str | int):
-                raise InputError(f"names[{at}] is {name!r}; it must be a str or an int")
+                raise InputError(
+                    "type", "names", "{field}[{at}] is {name!r}; it must be a str or an int", at=at, name=name
+                )
             self.number(str(name))
 
     def number(self, name: str) -> int:
@@ -83,7 +85,14 @@ class PassageNames:
         for at, row in json_objects(path, ("id",)):
             title = row.get("title") or ""
             if not isinstance(title, str):
-                raise FormatError(f"{path}, line {at} has the title {title!r}; it must be a string")
+                raise FormatError(
+                    "damaged",
+                    None,
+                    "{path}, line {at} has the title {title!r}; it must be a string",
+                    path=path,
+                    at=at,
+                    title=title,
+                )
             if title:
                 self.set_title(str(row["id"]), title)
 
@@ -139,7 +148,15 @@ def read_texts(path: str | PathLike[str], names: PassageNames) -> dict[int, str]
     for at, row in json_objects(path, ("id", "text")):
         title, text = row.get("title") or "", row["text"]
         if not (isinstance(title, str) and isinstance(text, str)):
-            raise FormatError(f"{path}, line {at} has the title {title!r} and the text {text!r}; both must be strings")
+            raise FormatError(
+                "damaged",
+                None,
+                "{path}, line {at} has the title {title!r} and the text {text!r}; both must be strings",
+                path=path,
+                at=at,
+                title=title,
+                text=text,
+            )
         if str(row["id"]) in names:
             texts[names.number(str(row["id"]))] = f"{title}\n{text}" if title else text
     return texts

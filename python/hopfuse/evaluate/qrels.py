@@ -132,7 +132,9 @@ class Qrels:
         rows = list(records)
         for at, row in enumerate(rows):
             if "id" not in row or "gold" not in row:
-                raise InputError(f"record {at} has the keys {sorted(row)}; it needs 'id' and 'gold'")
+                raise InputError(
+                    "missing", None, "record {at} has the keys {row}; it needs 'id' and 'gold'", at=at, row=sorted(row)
+                )
         return cls(
             [row["id"] for row in rows],
             [row["gold"] for row in rows],
@@ -173,7 +175,7 @@ class Qrels:
         try:
             return cls.from_records(records)
         except InputError as error:
-            raise FormatError(f"{path}: {error}") from error
+            raise FormatError("damaged", None, "{path}: {error}", path=path, error=error) from error
 
     def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Qrels:
         """Return the judgements of some queries, in the order of ``rows`` (positions, or a mask of shape (B,)).
@@ -221,7 +223,13 @@ def _per_query(name: str, values: Sequence[Any] | None, count: int, absent: Any)
     if values is None:
         return (absent,) * count
     if len(values) != count:
-        raise InputError(f"{name} has {counted(len(values), 'entry')} for {count} query ids; give one per query")
+        raise InputError(
+            "length",
+            name,
+            "{field} has {count} for {count_2} query ids; give one per query",
+            count=counted(len(values), "entry"),
+            count_2=count,
+        )
     return values
 
 
@@ -251,7 +259,9 @@ def check_distinct(names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InputError(f"query id {name!r} occurs more than once; ids must be distinct")
+            raise InputError(
+                "duplicate", "query", "{field} id {name!r} occurs more than once; ids must be distinct", name=name
+            )
         seen.add(name)
 
 
@@ -264,7 +274,14 @@ def check_query(
     last = _passages(name, "last_hop", last_hop)
     strangers = set(chain(last, *by_hop)) - set(right)
     if strangers:
-        raise InputError(f"query {name!r}: hop passage {min(strangers)} is not among its gold passages {list(right)}")
+        raise InputError(
+            "unknown",
+            "query",
+            "{field} {name!r}: hop passage {strangers} is not among its gold passages {right}",
+            name=name,
+            strangers=min(strangers),
+            right=list(right),
+        )
     return right, by_hop, last
 
 
@@ -274,10 +291,23 @@ def check_grades(name: str, grades: Sequence[int] | None, gold: Passages) -> tup
         return (1,) * len(gold)
     values = listed(name, "grades", grades)
     if len(values) != len(gold):
-        raise InputError(f"query {name!r} has {len(values)} grades for {len(gold)} gold passages; give one for each")
+        raise InputError(
+            "length",
+            "query",
+            "{field} {name!r} has {number} grades for {number_2} gold passages; give one for each",
+            name=name,
+            number=len(values),
+            number_2=len(gold),
+        )
     for value in values:
         if not _is_integer(value) or value < 1:
-            raise InputError(f"query {name!r}: grades has {value!r}; a grade must be an integer, at least 1")
+            raise InputError(
+                "range",
+                "query",
+                "{field} {name!r}: grades has {value!r}; a grade must be an integer, at least 1",
+                name=name,
+                value=value,
+            )
     return tuple(int(value) for value in values)
 
 
@@ -286,14 +316,27 @@ def check_answers(name: str, answers: Sequence[str]) -> tuple[str, ...]:
     values = listed(name, "answers", answers)
     for value in values:
         if not isinstance(value, str):
-            raise InputError(f"query {name!r}: answers has {value!r}; an answer must be a string")
+            raise InputError(
+                "type",
+                "query",
+                "{field} {name!r}: answers has {value!r}; an answer must be a string",
+                name=name,
+                value=value,
+            )
     return tuple(values)
 
 
 def listed(name: str, field: str, values: Any) -> list[Any]:
     """Return values as a list, refusing strings and mappings."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise InputError(f"query {name!r}: {field} is {values!r}; it must be a list")
+        raise InputError(
+            "type",
+            "query",
+            "{field} {name!r}: {field_value} is {values!r}; it must be a list",
+            name=name,
+            field_value=field,
+            values=values,
+        )
     return list(values)
 
 
@@ -301,10 +344,24 @@ def _passages(name: str, field: str, values: Sequence[int]) -> Passages:
     found = listed(name, field, values)
     for value in found:
         if not _is_integer(value) or value < 0:
-            raise InputError(f"query {name!r}: {field} has {value!r}; a passage id must be an integer, at least 0")
+            raise InputError(
+                "range",
+                "query",
+                "{field} {name!r}: {field_value} has {value!r}; a passage id must be an integer, at least 0",
+                name=name,
+                field_value=field,
+                value=value,
+            )
     passages = tuple(int(value) for value in found)
     if len(set(passages)) != len(passages):
-        raise InputError(f"query {name!r}: {field} {list(passages)} repeats a passage; list each once")
+        raise InputError(
+            "duplicate",
+            "query",
+            "{field} {name!r}: {field_value} {passages} repeats a passage; list each once",
+            name=name,
+            field_value=field,
+            passages=list(passages),
+        )
     return passages
 
 
@@ -373,7 +430,7 @@ def read_qrels(path: str | PathLike[str], names: PassageNames, *, split: str = "
         try:
             Qrels.from_records([row])
         except InputError as error:
-            raise FormatError(f"{where}: {error}") from error
+            raise FormatError("damaged", None, "{where}: {error}", where=where, error=error) from error
         rows.append(row)
     return Qrels.from_records(rows)
 
@@ -384,7 +441,20 @@ def query_rows(rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_], coun
     if given.dtype == bool and given.shape == (count,):
         return np.flatnonzero(given)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise InputError(f"rows is {rows!r}; give positions of queries, or a mask of shape ({count},)")
+        raise InputError(
+            "shape",
+            "rows",
+            "{field} is {given!r}; give positions of queries, or a mask of shape ({count},)",
+            given=rows,
+            count=count,
+        )
     if given.size and not (given.min() >= 0 and given.max() < count):
-        raise InputError(f"rows are {given.min()} .. {given.max()}; there are the queries 0 .. {count - 1}")
+        raise InputError(
+            "UNSORTED",
+            "rows",
+            "{field} are {min} .. {max}; there are the queries 0 .. {count}",
+            min=given.min(),
+            max=given.max(),
+            count=count - 1,
+        )
     return given.astype(np.int64)

@@ -13,13 +13,20 @@ from ..errors import InputError
 def check_confidence(confidence: float) -> None:
     """Refuse a coverage that is not strictly between 0 and 1."""
     if not 0 < confidence < 1:
-        raise InputError(f"confidence is {confidence}; it must be between 0 and 1, e.g. 0.95")
+        raise InputError(
+            "UNSORTED",
+            "confidence",
+            "{field} is {confidence}; it must be between 0 and 1, e.g. 0.95",
+            confidence=confidence,
+        )
 
 
 def check_resamples(resamples: int) -> None:
     """Refuse a number of resamples below 1."""
     if resamples < 1:
-        raise InputError(f"resamples is {resamples}; it must be at least 1, e.g. 10000")
+        raise InputError(
+            "range", "resamples", "{field} is {resamples}; it must be at least 1, e.g. 10000", resamples=resamples
+        )
 
 
 def finite_values(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -27,8 +34,12 @@ def finite_values(name: str, values: ArrayLike) -> NDArray[np.float64]:
     array = np.asarray(values, np.float64)
     if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
         raise InputError(
-            f"{name} has shape {array.shape} and {int((~np.isfinite(array)).sum())} entries that are not finite; "
-            "give one finite number per query, at least one (leave out queries where a metric is NaN)"
+            "shape",
+            name,
+            "{field} has shape {shape} and {sum} entries that are not finite; give one finite number per "
+            "query, at least one (leave out queries where a metric is NaN)",
+            shape=array.shape,
+            sum=int((~np.isfinite(array)).sum()),
         )
     return array
 

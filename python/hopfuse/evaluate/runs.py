@@ -65,15 +65,26 @@ class Run:
     def __post_init__(self) -> None:
         if self.answers is not None and len(self.answers) != len(self.hits):
             raise InputError(
-                f"{counted(len(self.answers), 'answer')} for {counted(len(self.hits), 'row')} of hits; give one per "
-                "query, or None"
+                "length",
+                None,
+                "{count} for {count_2} of hits; give one per query, or None",
+                count=counted(len(self.answers), "answer"),
+                count_2=counted(len(self.hits), "row"),
             )
         if self.baseline is not None and not isinstance(self.baseline, Hits):
-            raise InputError(f"baseline is of type {type(self.baseline).__name__}; give Hits (of a Run, its hits)")
+            raise InputError(
+                "UNSORTED",
+                "baseline",
+                "{field} is of type {kind}; give Hits (of a Run, its hits)",
+                kind=type(self.baseline).__name__,
+            )
         if self.baseline is not None and len(self.baseline) != len(self.hits):
             raise InputError(
-                f"the baseline has {counted(len(self.baseline), 'row')} and the run {len(self.hits)}; give one row "
-                "per query"
+                "UNSORTED",
+                None,
+                "the baseline has {count} and the run {number}; give one row per query",
+                count=counted(len(self.baseline), "row"),
+                number=len(self.hits),
             )
 
     def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Run:
@@ -220,7 +231,13 @@ def run_of_rankings(rankings: Mapping[str, Ranking], ids: Sequence[str], names: 
         first = next(iter(rankings), None)
         has = "no query" if first is None else f"queries such as {first!r}"
         raise InputError(
-            f"{source} has {has}, but none of the {len(ids)} judged ones, such as {ids[0]!r}; give their run"
+            "UNSORTED",
+            None,
+            "{source} has {has}, but none of the {number} judged ones, such as {ids!r}; give their run",
+            source=source,
+            has=has,
+            number=len(ids),
+            ids=ids[0],
         )
     answers = [None if row is None else row.answer for row in found]
     return Run(

@@ -103,7 +103,13 @@ def wilson_interval(successes: int, n: int, *, confidence: float = 0.95) -> tupl
     '0.490 .. 0.943'
     """
     if n < 1 or not 0 <= successes <= n:
-        raise InputError(f"{successes} successes of n = {n}: n is at least 1, successes are 0 .. n")
+        raise InputError(
+            "range",
+            None,
+            "{successes} successes of n = {n}: n is at least 1, successes are 0 .. n",
+            successes=successes,
+            n=n,
+        )
     check_confidence(confidence)
     low, high = _stats().binomtest(int(successes), int(n)).proportion_ci(confidence, method="wilson")
     return (0.0 if successes == 0 else float(low)), (1.0 if successes == n else float(high))
@@ -189,7 +195,9 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """
     p = np.asarray(p_values, np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise InputError(f"p_values is {p_values!r}; it must be a list of numbers in [0, 1]")
+        raise InputError(
+            "range", "p_values", "{field} is {given!r}; it must be a list of numbers in [0, 1]", given=p_values
+        )
     order = np.argsort(p, kind="stable")
     corrected = np.empty_like(p)
     corrected[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
@@ -235,7 +243,11 @@ def mcnemar_power(n: int, won: float, lost: float, *, significance: float = 0.05
     """
     if won < 0 or lost < 0 or won + lost > 1:
         raise InputError(
-            f"won is {won} and lost is {lost}; they must be shares of the queries, with a sum of at most 1"
+            "range",
+            "won",
+            "{field} is {won} and lost is {lost}; they must be shares of the queries, with a sum of at most 1",
+            won=won,
+            lost=lost,
         )
     return _power(n, won + lost, significance)(won - lost)
 
@@ -277,7 +289,12 @@ def detectable_difference(n: int, discordant: float, *, power: float = 0.8, sign
     True
     """
     if not 0 <= discordant <= 1:
-        raise InputError(f"discordant is {discordant}; it must be a share of the queries, in [0, 1]")
+        raise InputError(
+            "range",
+            "discordant",
+            "{field} is {discordant}; it must be a share of the queries, in [0, 1]",
+            discordant=discordant,
+        )
     _check_probability("power", power)
     power_of = _power(n, discordant, significance)
     if discordant == 0 or power_of(discordant) < power:
@@ -322,7 +339,9 @@ def detectable_mean_difference(n: int, deviation: float, *, power: float = 0.8, 
     _check_test(n, significance)
     _check_probability("power", power)
     if not deviation >= 0:
-        raise InputError(f"deviation is {deviation}; a standard deviation must be at least 0")
+        raise InputError(
+            "range", "deviation", "{field} is {deviation}; a standard deviation must be at least 0", deviation=deviation
+        )
     z = _stats().norm.ppf([1 - significance / 2, power])
     return float(z.sum()) * deviation / sqrt(n)
 
@@ -353,15 +372,21 @@ def _odds(of: float, against: float) -> float:
 
 def _check_counts(wins: int, losses: int) -> None:
     if wins < 0 or losses < 0:
-        raise InputError(f"wins is {wins} and losses is {losses}; both must be at least 0")
+        raise InputError(
+            "range",
+            "wins",
+            "{field} is {wins} and losses is {losses}; both must be at least 0",
+            wins=wins,
+            losses=losses,
+        )
 
 
 def _check_test(n: int, significance: float) -> None:
     if n < 1:
-        raise InputError(f"n is {n}; it must be at least 1")
+        raise InputError("range", "n", "{field} is {n}; it must be at least 1", n=n)
     _check_probability("significance", significance)
 
 
 def _check_probability(name: str, value: float) -> None:
     if not 0 < value < 1:
-        raise InputError(f"{name} is {value}; it must be between 0 and 1")
+        raise InputError("UNSORTED", name, "{field} is {value}; it must be between 0 and 1", value=value)

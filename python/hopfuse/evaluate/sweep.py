@@ -71,11 +71,15 @@ def split_rows(qrels: Qrels, split: str) -> NDArray[np.int64]:
     array([1, 2])
     """
     if split not in SPLITS:
-        raise InputError(f"split is {split!r}; allowed: {', '.join(SPLITS)}")
+        raise InputError(
+            "choice", "split", "{field} is {given!r}; allowed: {allowed}", given=split, allowed=", ".join(SPLITS)
+        )
     test = in_test_half(qrels.ids)
     rows = np.arange(len(qrels)) if split == "all" else np.flatnonzero(test == (split == "test"))
     if rows.size == 0:
-        raise InputError(f"no query is in the {split} half; evaluate more queries, or all")
+        raise InputError(
+            "UNSORTED", None, "no query is in the {split} half; evaluate more queries, or all", split=split
+        )
     return rows
 
 
@@ -258,7 +262,12 @@ def sweep(
     """
     judge = parse_metric(metric)
     if judge.reads_baseline:
-        raise InputError(f"{metric} is relative to the baseline, so it cannot select; select by recall@k or mrr")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{metric} is relative to the baseline, so it cannot select; select by recall@k or mrr",
+            metric=metric,
+        )
     base = plain_options(baseline)
     options = [base, *(one for one in trials_of(grid) if one != base)]
     tune, test = (split_rows(qrels, split) for split in ("tune", "test"))
@@ -278,12 +287,18 @@ def trials_of(grid: Mapping[str, Sequence[Any]] | Sequence[Options]) -> list[dic
     [{'alpha': 0.3, 'pool': 10}, {'alpha': 0.5, 'pool': 10}]
     """
     if not grid:
-        raise InputError("grid is empty; give at least one option and its values")
+        raise InputError("range", "grid", "{field} is empty; give at least one option and its values")
     if not isinstance(grid, Mapping):
         return _distinct([plain_options(options) for options in grid])
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-            raise InputError(f"grid[{name!r}] is {values!r}; give a list of one or more values")
+            raise InputError(
+                "type",
+                "grid",
+                "{field}[{name!r}] is {values!r}; give a list of one or more values",
+                name=name,
+                values=values,
+            )
     each = [_distinct([plain(value) for value in values]) for values in grid.values()]
     return [dict(zip(grid, values, strict=True)) for values in product(*each)]
 
@@ -300,9 +315,22 @@ def judged_run(
         run = make_run(options, rows)
         values = metric.per_query(run, qrels.take(rows))
     except InputError as error:
-        raise InputError(f"options {options_text(options)}, {metric.name}: {error}") from error
+        raise InputError(
+            "UNSORTED",
+            "options",
+            "{field} {options_text}, {name}: {error}",
+            options_text=options_text(options),
+            name=metric.name,
+            error=error,
+        ) from error
     if np.isnan(values).all():
-        raise InputError(f"{metric.name} is defined for none of the {rows.size} queries of a half; give more queries")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{name} is defined for none of the {size} queries of a half; give more queries",
+            name=metric.name,
+            size=rows.size,
+        )
     return run, values
 
 

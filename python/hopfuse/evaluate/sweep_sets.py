@@ -192,10 +192,15 @@ def sweep_sets(
     ({'depth': 4}, {'news': {'depth': 2}, 'films': {'depth': 6}})
     """
     if not sets:
-        raise InputError("sets is empty; give at least one name and its JudgedSet")
+        raise InputError("range", "sets", "{field} is empty; give at least one name and its JudgedSet")
     judge = parse_metric(metric)
     if judge.reads_baseline:
-        raise InputError(f"{metric} is relative to the baseline, so it cannot select; select by recall@k or mrr")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{metric} is relative to the baseline, so it cannot select; select by recall@k or mrr",
+            metric=metric,
+        )
     base = plain_options(baseline)
     options = [base, *(one for one in trials_of(grid) if one != base)]
     for one in sets.values():

@@ -46,7 +46,13 @@ def neighbours(
         if document is not None:
             rows_of.setdefault(document, []).append(row)
         elif position is not None:
-            raise InputError(f"passage {ids[row]!r} has the position {position} and no document; give both, or neither")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "passage {ids!r} has the position {position} and no document; give both, or neither",
+                ids=ids[row],
+                position=position,
+            )
     pairs = [pair for document, rows in rows_of.items() for pair in pairwise(_in_order(document, rows, ids, positions))]
     return np.array(pairs, np.int64).reshape(-1, 2)
 
@@ -61,14 +67,26 @@ def _in_order(
         if row not in at:
             other = next(iter(at))
             raise InputError(
-                f"passage {ids[row]!r} of document {document!r} has no position, passage {ids[other]!r} of it has "
-                f"{at[other]}; give positions to all passages of a document, or to none"
+                "unknown",
+                None,
+                "passage {ids!r} of document {document!r} has no position, passage {ids_2!r} of it has {at}; "
+                "give positions to all passages of a document, or to none",
+                ids=ids[row],
+                document=document,
+                ids_2=ids[other],
+                at=at[other],
             )
     ordered = sorted(rows, key=at.__getitem__)
     for one, other in pairwise(ordered):
         if at[one] == at[other]:
             raise InputError(
-                f"passages {ids[one]!r} and {ids[other]!r} of document {document!r} have the same position "
-                f"{at[one]}; positions in a document are distinct"
+                "duplicate",
+                None,
+                "passages {ids!r} and {ids_2!r} of document {document!r} have the same position {at}; "
+                "positions in a document are distinct",
+                ids=ids[one],
+                ids_2=ids[other],
+                document=document,
+                at=at[one],
             )
     return ordered

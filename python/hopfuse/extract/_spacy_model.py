@@ -42,15 +42,32 @@ def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Seq
         except OSError as error:
             if model == MODEL:
                 raise MissingExtraError(PACKAGE, "spacy", reader) from error
-            raise InputError(f"model is {str(model)!r}, which spaCy cannot load: {error}") from None
+            raise InputError(
+                "UNSORTED",
+                "model",
+                "{field} is {given!r}, which spaCy cannot load: {error}",
+                given=str(model),
+                error=error,
+            ) from None
     parts = getattr(model, "pipe_names", ())
     absent = [name for name in needed if name not in parts]
     if absent:
-        raise InputError(f"model has the components {list(parts)}; {reader} needs {', '.join(absent)} too")
+        raise InputError(
+            "missing",
+            "model",
+            "{field} has the components {parts}; {reader} needs {names} too",
+            parts=list(parts),
+            reader=reader,
+            names=", ".join(absent),
+        )
     if not {"attribute_ruler", "morphologizer"} & set(parts):
         raise InputError(
-            f"model has the components {list(parts)}, and none sets parts of speech; {reader} needs attribute_ruler or "
-            "morphologizer too"
+            "missing",
+            "model",
+            "{field} has the components {parts}, and none sets parts of speech; {reader} needs "
+            "attribute_ruler or morphologizer too",
+            parts=list(parts),
+            reader=reader,
         )
     return model
 
@@ -60,6 +77,10 @@ def check_lengths(passages: Sequence[tuple[Any, str]], model: Any) -> None:
     for id, text in passages:
         if len(text) > model.max_length:
             raise InputError(
-                f"passage {id!r} has {len(text)} characters; the model reads at most {model.max_length}: split the "
-                "passage"
+                "range",
+                None,
+                "passage {id!r} has {number} characters; the model reads at most {max_length}: split the passage",
+                id=id,
+                number=len(text),
+                max_length=model.max_length,
             )

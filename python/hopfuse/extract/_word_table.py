@@ -39,8 +39,11 @@ def read_words(extractions: Sequence[Extraction], first: int, info: WordInfo | N
     for passage, one in enumerate(extractions):
         if (None if one.words is None else one.words.info) != info:
             raise InputError(
-                f"the words of passages {extractions[0].id!r} and {one.id!r} were read in different ways; read all by "
-                "one WordReader"
+                "UNSORTED",
+                None,
+                "the words of passages {id!r} and {id_2!r} were read in different ways; read all by one WordReader",
+                id=extractions[0].id,
+                id_2=one.id,
             )
         if one.words is None:
             continue

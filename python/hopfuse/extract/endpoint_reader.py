@@ -60,7 +60,12 @@ class EndpointReader:
 
     def __init__(self, endpoint: ChatEndpoint, *, prompts: str | PathLike[str] | None = None) -> None:
         if not isinstance(endpoint, ChatEndpoint):
-            raise InputError(f"endpoint is a {type(endpoint).__name__}; make it a hopfuse.llm.ChatEndpoint")
+            raise InputError(
+                "type",
+                "endpoint",
+                "{field} is a {kind}; make it a hopfuse.llm.ChatEndpoint",
+                kind=type(endpoint).__name__,
+            )
         folder = PROMPTS if prompts is None else _folder(prompts)
         self._entities, self._triples = (_prompt(folder / name, needed) for name, needed in (ENTITIES, TRIPLES))
         self._endpoint = endpoint
@@ -118,6 +123,7 @@ def _extraction(passage: Passage, entities: list[str], facts: list[Any]) -> Extr
         malformed,
         document=passage.document,
         position=passage.position,
+        language=passage.language,
     )
 
 
@@ -130,7 +136,12 @@ def _filled(prompt: str, passage: Passage, entities: Sequence[str]) -> str:
 def _folder(prompts: Any) -> Path:
     path = os.fspath(prompts) if isinstance(prompts, str | PathLike) else None
     if not isinstance(path, str) or not path or "\0" in path:
-        raise InputError(f"prompts is {prompts!r}; it must be the path of a folder with entities.txt and triples.txt")
+        raise InputError(
+            "UNSORTED",
+            "prompts",
+            "{field} is {given!r}; it must be the path of a folder with entities.txt and triples.txt",
+            given=prompts,
+        )
     return Path(path)
 
 
@@ -139,13 +150,22 @@ def _prompt(file: Path, needed: Sequence[str]) -> str:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(
-            f"prompts: there is no file {str(file)!r}; the folder needs both files: copy the one you keep"
+            "unknown",
+            None,
+            "prompts: there is no file {file!r}; the folder needs both files: copy the one you keep",
+            file=str(file),
         ) from None
     except UnicodeDecodeError as error:
-        raise InputError(f"prompts: {file} is not UTF-8: {error}") from None
+        raise InputError("syntax", None, "prompts: {file} is not UTF-8: {error}", file=file, error=error) from None
     except OSError as error:
-        raise InputError(f"prompts: {file} cannot be read: {error}") from None
+        raise InputError("syntax", None, "prompts: {file} cannot be read: {error}", file=file, error=error) from None
     for name in needed:
         if f"{{{name}}}" not in text:
-            raise InputError(f"prompts: {file} has no {{{name}}}, which stands for the passage's {name}; add it")
+            raise InputError(
+                "unknown",
+                None,
+                "prompts: {file} has no {{{name}}}, which stands for the passage's {name}; add it",
+                file=file,
+                name=name,
+            )
     return text

@@ -10,23 +10,25 @@ from ..errors import InputError
 from ..index import WordInfo
 from ..index.build import PASSAGES
 from ..index.contents import PassageId
+from ..io.languages import language_tag
 from ..io.readers import read_table
-from ..io.tables import integers_or_none, names_or_numbers, row_ids, texts
+from ..io.tables import integers_or_none, languages, names_or_numbers, row_ids, texts
 from ._sequence import neighbours
 
 Triple = tuple[str, str, str]
 Progress = Callable[[int, int], None]
-ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "document", "position"))
+ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "position"))
 
 
 class Passage(NamedTuple):
-    """A text with its id and title, and its position in a document or conversation."""
+    """A text with its id and title, its position in a document or conversation, and its language."""
 
     id: PassageId
     title: str
     text: str
     document: str | int | None = None
     position: int | None = None
+    language: str | None = None
 
 
 class Words(NamedTuple):
@@ -66,6 +68,8 @@ class Extraction:
         The document or conversation that contains the passage.
     position : int, optional
         The position in the document; consecutive passages are joined. By default passages are in the given order.
+    language : str, optional
+        The BCP 47 tag of the passage's language, such as "en".
 
     Raises
     ------
@@ -90,43 +94,102 @@ class Extraction:
     words: Words | None = None
     document: str | int | None = None
     position: int | None = None
+    language: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.id, bool) or not isinstance(self.id, str | int):
-            raise InputError(f"id is {self.id!r}; it must be a string or an integer")
+            raise InputError("type", "id", "{field} is {given!r}; it must be a string or an integer", given=self.id)
         for name in ("title", "text"):
             if not isinstance(getattr(self, name), str):
-                raise InputError(f"{name} is {getattr(self, name)!r}; it must be a string")
+                raise InputError("type", name, "{field} is {given!r}; it must be a string", given=getattr(self, name))
         for name in ("entities", "triples", "labels", "links"):
             rows = getattr(self, name)
             if isinstance(rows, str) or not isinstance(rows, Sequence):
-                raise InputError(f"{name} of passage {self.id!r} are a {type(rows).__name__}; give a tuple")
+                raise InputError(
+                    "UNSORTED",
+                    name,
+                    "{field} of passage {id!r} are a {kind}; give a tuple",
+                    id=self.id,
+                    kind=type(rows).__name__,
+                )
             object.__setattr__(self, name, tuple(rows))
         if not all(isinstance(name, str) for name in self.entities):
-            raise InputError(f"entities of passage {self.id!r} are {self.entities!r}; they must be strings")
+            raise InputError(
+                "type",
+                "entities",
+                "{field} of passage {id!r} are {entities!r}; they must be strings",
+                id=self.id,
+                entities=self.entities,
+            )
         if not all(isinstance(label, str) for label in self.labels):
-            raise InputError(f"labels of passage {self.id!r} are {self.labels!r}; they must be strings")
+            raise InputError(
+                "type",
+                "labels",
+                "{field} of passage {id!r} are {labels!r}; they must be strings",
+                id=self.id,
+                labels=self.labels,
+            )
         if self.labels and len(self.labels) != len(self.entities):
             raise InputError(
-                f"passage {self.id!r} has {len(self.labels)} labels for {len(self.entities)} entities; give one for "
-                "each, or none"
+                "length",
+                None,
+                "passage {id!r} has {number} labels for {number_2} entities; give one for each, or none",
+                id=self.id,
+                number=len(self.labels),
+                number_2=len(self.entities),
             )
         if not all(is_triple(row) for row in self.triples):
             raise InputError(
-                f"triples of passage {self.id!r} must be (head, relation, tail), three strings each, none of them blank"
+                "shape",
+                "triples",
+                "{field} of passage {id!r} must be (head, relation, tail), three strings each, none of them blank",
+                id=self.id,
             )
         if not all(is_triple(row) for row in self.links):
             raise InputError(
-                f"links of passage {self.id!r} must be (type, entity, entity), three strings each, none of them blank"
+                "shape",
+                "links",
+                "{field} of passage {id!r} must be (type, entity, entity), three strings each, none of them blank",
+                id=self.id,
             )
         if self.words is not None and not isinstance(self.words, Words):
-            raise InputError(f"words of passage {self.id!r} are a {type(self.words).__name__}; give Words, or None")
+            raise InputError(
+                "UNSORTED",
+                "words",
+                "{field} of passage {id!r} are a {kind}; give Words, or None",
+                id=self.id,
+                kind=type(self.words).__name__,
+            )
         if isinstance(self.document, bool) or not isinstance(self.document, str | int | None):
-            raise InputError(f"document of passage {self.id!r} is {self.document!r}; give a string, an integer or None")
+            raise InputError(
+                "type",
+                "document",
+                "{field} of passage {id!r} is {document!r}; give a string, an integer or None",
+                id=self.id,
+                document=self.document,
+            )
         if isinstance(self.position, bool) or not isinstance(self.position, int | None):
-            raise InputError(f"position of passage {self.id!r} is {self.position!r}; give an integer or None")
+            raise InputError(
+                "UNSORTED",
+                "position",
+                "{field} of passage {id!r} is {position!r}; give an integer or None",
+                id=self.id,
+                position=self.position,
+            )
+        try:
+            object.__setattr__(self, "language", None if self.language is None else language_tag(self.language))
+        except (TypeError, ValueError, AttributeError):
+            raise InputError(
+                "syntax",
+                "language",
+                "{field} of passage {id!r} is {given!r}; give a tag such as 'en', or None",
+                id=self.id,
+                given=self.language,
+            ) from None
         if isinstance(self.malformed, bool) or not isinstance(self.malformed, int) or self.malformed < 0:
-            raise InputError(f"malformed is {self.malformed!r}; it must be an integer, at least 0")
+            raise InputError(
+                "range", "malformed", "{field} is {given!r}; it must be an integer, at least 0", given=self.malformed
+            )
 
 
 def is_triple(row: Any) -> bool:
@@ -138,7 +201,12 @@ def is_triple(row: Any) -> bool:
 def well_formed(rows: Iterable[Any]) -> tuple[tuple[Triple, ...], int]:
     """Return the valid triples in a language model's rows, and the number of other rows."""
     if isinstance(rows, str) or not isinstance(rows, Iterable):
-        raise InputError(f"triples are a {type(rows).__name__}; they must be a list of [head, relation, tail]")
+        raise InputError(
+            "type",
+            "triples",
+            "{field} are a {kind}; they must be a list of [head, relation, tail]",
+            kind=type(rows).__name__,
+        )
     listed = list(rows)
     kept = tuple((row[0].strip(), row[1].strip(), row[2].strip()) for row in listed if is_triple(row))
     return kept, len(listed) - len(kept)
@@ -155,7 +223,7 @@ class WordExtractions(list[Extraction]):
 def listed_passages(source: Any) -> list[Passage]:
     """Return passages from a path, an Arrow table or mappings, as for :meth:`hopfuse.Index.build`.
 
-    The columns ``document`` and ``position`` are read too.
+    The column ``position`` is read too.
 
     Raises
     ------
@@ -166,11 +234,12 @@ def listed_passages(source: Any) -> list[Passage]:
     Examples
     --------
     >>> listed_passages([{"text": "Ada wrote notes."}])
-    [Passage(id=0, title='', text='Ada wrote notes.', document=None, position=None)]
+    [Passage(id=0, title='', text='Ada wrote notes.', document=None, position=None, language=None)]
     """
     table = read_table(source, ORDERED)
     ids: Sequence[PassageId] = row_ids(table)
     documents, positions = names_or_numbers(table, "document"), integers_or_none(table, "position")
     neighbours(ids, documents, positions)  # raise errors before texts are read
-    columns = (ids, texts(table, "title", default=""), texts(table, "text"), documents, positions)
+    about = (documents, positions, languages(table, "language"))
+    columns = (ids, texts(table, "title", default=""), texts(table, "text"), *about)
     return [Passage(*row) for row in zip(*columns, strict=True)]

@@ -108,7 +108,13 @@ class Gazetteer:
         for entity, surface, kind in _surfaces(names, others):
             folded = fold(surface.strip(), case_sensitive)
             if not folded:
-                raise InputError(f"entity {entity} has the blank name {surface!r}; every name needs a character")
+                raise InputError(
+                    "empty",
+                    "entity",
+                    "{field} {entity} has the blank name {surface!r}; every name needs a character",
+                    entity=entity,
+                    surface=surface,
+                )
             if len(folded) < min_length:
                 skipped.append((entity, surface))
             else:
@@ -162,7 +168,13 @@ class Gazetteer:
         """
         names, aliases, options = self._given
         if part.entities.size and part.entities[-1] >= len(names):
-            raise InputError(f"the gazetteer has {len(names)} names, and the index an entity {part.entities[-1]}")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "the gazetteer has {number} names, and the index an entity {entities}",
+                number=len(names),
+                entities=part.entities[-1],
+            )
         rows = part.entities.tolist()
         own = {at: aliases[row] for at, row in enumerate(rows) if row in aliases}
         return Gazetteer([names[row] for row in rows], own, **options)
@@ -217,21 +229,39 @@ class Gazetteer:
 def _surfaces(names: Sequence[str], aliases: Mapping[int, Iterable[str]]) -> Iterable[tuple[int, str, Kind]]:
     """Yield every (entity, surface, kind), names first."""
     if isinstance(names, str):
-        raise InputError("names is one str; pass a list of strings: [name]")
+        raise InputError("type", "names", "{field} is one str; pass a list of strings: [name]")
     for entity, name in enumerate(names):
         yield entity, _string(entity, name), "exact"
     for entity, others in aliases.items():
         if not (isinstance(entity, int) and 0 <= entity < len(names)):
-            raise InputError(f"aliases has the key {entity!r}; keys are indices of names, 0 .. {len(names) - 1}")
+            raise InputError(
+                "UNSORTED",
+                "aliases",
+                "{field} has the key {entity!r}; keys are indices of names, 0 .. {number}",
+                entity=entity,
+                number=len(names) - 1,
+            )
         if isinstance(others, str):
-            raise InputError(f"the aliases of entity {entity} are one str; pass a list of strings: [{others!r}]")
+            raise InputError(
+                "type",
+                None,
+                "the aliases of entity {entity} are one str; pass a list of strings: [{others!r}]",
+                entity=entity,
+                others=others,
+            )
         for alias in others:
             yield entity, _string(entity, alias), "alias"
 
 
 def _string(entity: int, surface: Any) -> str:
     if not isinstance(surface, str):
-        raise InputError(f"entity {entity} has the name {surface!r}; every name must be a string")
+        raise InputError(
+            "type",
+            "entity",
+            "{field} {entity} has the name {surface!r}; every name must be a string",
+            entity=entity,
+            surface=surface,
+        )
     return surface
 
 

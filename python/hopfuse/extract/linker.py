@@ -111,9 +111,17 @@ class EntityLinker:
     ) -> None:
         check_whole(min_length, "min_length")
         if isinstance(function_words, str):
-            raise InputError(f"function_words is one str; pass a collection of words: [{function_words!r}]")
+            raise InputError(
+                "UNSORTED",
+                "function_words",
+                "{field} is one str; pass a collection of words: [{function_words!r}]",
+                function_words=function_words,
+            )
         if isinstance(least, bool) or not isinstance(least, int | float) or not 0 < least <= 1:
-            raise InputError(f"least is {least!r}; it must be a number above 0 and at most 1")
+            raise InputError(
+                "range", "least", "{field} is {given!r}; it must be a number above 0 and at most 1", given=least
+            )
+        _ = index.name_rule  # refuses names that another rule folds
         self._min_length = min_length
         self._index, self._least, self._frequencies = index, float(least), index.passage_frequency
         self._function_words = frozenset(function_words)

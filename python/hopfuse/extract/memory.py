@@ -57,6 +57,10 @@ class Memory:
         Consecutive passages of a document or conversation.
     link_passages : mapping of str to ndarray of int64, shape (., 3)
         By type, the two entities of a link and a passage that states it, one row per passage.
+    documents : tuple of str, int or None, P entries
+        The document or conversation that contains each passage.
+    languages : tuple of str or None, P entries
+        The BCP 47 tag of each passage's language.
     """
 
     ids: tuple[PassageId, ...]
@@ -73,6 +77,8 @@ class Memory:
     links: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     sequence: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     link_passages: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    documents: tuple[str | int | None, ...] = ()
+    languages: tuple[str | None, ...] = ()
 
     @property
     def num_names(self) -> int:
@@ -121,10 +127,21 @@ class Memory:
         pairs = _checked_pairs(synonyms)
         weights = np.ones(len(pairs)) if similarities is None else _numbers(similarities, "similarities")
         if weights.shape != (len(pairs),):
-            raise InputError(f"similarities have shape {weights.shape} for {len(pairs)} pairs; give one for each")
+            raise InputError(
+                "shape",
+                "similarities",
+                "{field} have shape {shape} for {number} pairs; give one for each",
+                shape=weights.shape,
+                number=len(pairs),
+            )
         if pairs.size and not 0 <= pairs.min() <= pairs.max() < len(self.entities):
             raise InputError(
-                f"synonyms name entity {pairs.max()} or {pairs.min()}; there are 0 .. {len(self.entities) - 1}"
+                "UNSORTED",
+                "synonyms",
+                "{field} name entity {max} or {min}; there are 0 .. {number}",
+                max=pairs.max(),
+                min=pairs.min(),
+                number=len(self.entities) - 1,
             )
         word = self.mentions[:, 1] >= self.num_names
         blocks = [self._mentioned(CONTEXT, ~word)] if self.num_names or self.words is None else []
@@ -219,11 +236,13 @@ class Memory:
         if not words:
             return list(map(canonical_key, names))
         if self.words is None:
-            raise InputError("words=True is given, but the memory has no words; give words=False")
+            raise InputError("unknown", None, "words=True is given, but the memory has no words; give words=False")
         return word_keys(self.words, names)
 
     def index(self, graph: Graph | None = None, **options: Any) -> Index:
         """Return an index of the passages, entities, aliases, graph and facts.
+
+        A reader made its entities: none is stated (:attr:`hopfuse.Index.stated`).
 
         Parameters
         ----------
@@ -236,11 +255,13 @@ class Memory:
         facts = None  # words have no facts
         if self.num_names or self.words is None:
             facts = Facts.from_numbers(stated, len(self.entities), len(self.ids))
-        rows = zip(self.ids, self.titles, self.texts, strict=True)
+        names = ("id", "title", "text", "document", "language")
+        columns: list[Sequence[Any]] = [self.ids, self.titles, self.texts]
+        columns += [given or (None,) * len(self.ids) for given in (self.documents, self.languages)]
         graph = self.graph() if graph is None else graph
         return Index.build(
-            passages=[{"id": id, "title": title, "text": text} for id, title, text in rows],
-            entities=list(self.entities),
+            passages=[dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)],
+            entities=[{"name": name, "stated": False} for name in self.entities],
             aliases={entity: names for entity, names in enumerate(self.aliases) if names},
             graph=graph,
             statements=self.statements(graph),
@@ -285,13 +306,24 @@ def _checked_pairs(given: Any) -> NDArray[np.int64]:
     if pairs.size == 0:
         return np.zeros((0, 2), np.int64)
     if pairs.dtype.kind not in "iu" or pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise InputError(f"synonyms are {pairs.dtype}{pairs.shape}; they must be integers of shape (S, 2)")
+        raise InputError(
+            "shape",
+            "synonyms",
+            "{field} are {dtype}{shape}; they must be integers of shape (S, 2)",
+            dtype=pairs.dtype,
+            shape=pairs.shape,
+        )
     ordered = np.sort(pairs.astype(np.int64), axis=1)
     same = ordered[:, 0] == ordered[:, 1]
     if same.any():
-        raise InputError(f"synonyms join entity {ordered[same][0, 0]} with itself; leave such pairs out")
+        raise InputError(
+            "UNSORTED",
+            "synonyms",
+            "{field} join entity {ordered} with itself; leave such pairs out",
+            ordered=ordered[same][0, 0],
+        )
     if len(np.unique(ordered, axis=0)) != len(ordered):
-        raise InputError("synonyms have a pair twice; give each once")
+        raise InputError("duplicate", "synonyms", "{field} have a pair twice; give each once")
     return ordered
 
 
@@ -299,7 +331,7 @@ def _numbers(given: Any, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(given if isinstance(given, np.ndarray) else list(given))
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} are not an array of numbers: {error}") from None
+        raise InputError("UNSORTED", name, "{field} are not an array of numbers: {error}", error=error) from None
     if array.size and array.dtype.kind not in "iuf":
-        raise InputError(f"{name} are {array.dtype}; they must be numbers")
+        raise InputError("dtype", name, "{field} are {dtype}; they must be numbers", dtype=array.dtype)
     return array

@@ -58,10 +58,18 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     read = list(extractions)
     for at, one in enumerate(read):
         if not isinstance(one, Extraction):
-            raise InputError(f"extractions[{at}] is a {type(one).__name__}; make it an Extraction")
+            raise InputError(
+                "type",
+                "extractions",
+                "{field}[{at}] is a {kind}; make it an Extraction",
+                at=at,
+                kind=type(one).__name__,
+            )
     repeated = [id for id, times in Counter(one.id for one in read).items() if times > 1]
     if repeated:
-        raise InputError(f"the id {repeated[0]!r} occurs several times; make ids distinct")
+        raise InputError(
+            "duplicate", None, "the id {repeated!r} occurs several times; make ids distinct", repeated=repeated[0]
+        )
     table, labels, mentions = NameTable(), Labels(), set[tuple[int, int]]()
     linked: dict[str, Counter[tuple[int, int]]] = {}
     linking: dict[str, list[tuple[int, int, int]]] = {}
@@ -114,6 +122,8 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
         {kind: np.array([(*pair, n) for pair, n in pairs.items()], np.int64) for kind, pairs in linked.items()},
         neighbours(ids, [one.document for one in read], [one.position for one in read]),
         {kind: np.array(rows, np.int64) for kind, rows in linking.items()},
+        tuple(one.document for one in read),
+        tuple(one.language for one in read),
     )
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..index.build import PASSAGES
 from ..index.contents import PassageId
 from ..io.files import existing_file
 from ..io.json_lines import json_objects, parse_json
 from ..io.readers import read_table
-from ..io.tables import Table, row_ids, texts
-from .extraction import Extraction, well_formed
+from ..io.tables import Table, integers_or_none, languages, names_or_numbers, row_ids, texts
+from .extraction import ORDERED, Extraction, well_formed
 
 
 def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extraction]:
@@ -27,8 +26,8 @@ def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extract
         "extracted_triples"}, ...]}; if a passage has several lines, the first one is its title.
         ``.jsonl``: a line {"id", "entities", "triples"} for each passage of the other file.
     passages : path, Arrow table or iterable of mappings, optional
-        For ``.jsonl``: rows of ``text`` and, optionally, ``id`` and ``title``, as for :meth:`hopfuse.Index.build`. A
-        passage without a line in ``path`` has no entities.
+        For ``.jsonl``: rows of ``text`` and, optionally, ``id``, ``title``, ``document``, ``position`` and
+        ``language``, as for other readers. A passage without a line in ``path`` has no entities.
 
     Returns
     -------
@@ -67,23 +66,36 @@ def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extract
     suffix = file.suffix.lower()
     if suffix == ".json":
         if passages is not None:
-            raise InputError(f"passages are given beside {file.name}, which holds its own; leave them out")
+            raise InputError(
+                "conflict",
+                "passages",
+                "{field} are given beside {name}, which holds its own; leave them out",
+                name=file.name,
+            )
         return _distinct(_documents(file), file)
     if suffix != ".jsonl":
-        raise InputError(f"{file} has the suffix {file.suffix!r}; allowed: .json (HippoRAG's format), .jsonl")
+        raise InputError(
+            "choice",
+            None,
+            "{file} has the suffix {suffix!r}; allowed: .json (HippoRAG's format), .jsonl",
+            file=file,
+            suffix=file.suffix,
+        )
     if passages is None:
-        raise InputError(f"{file.name} needs passages=, rows of id, title and text")
-    return _joined(file, read_table(passages, PASSAGES))
+        raise InputError("missing", None, "{name} needs {@passages}, rows of id, title and text", name=file.name)
+    return _joined(file, read_table(passages, ORDERED))
 
 
 def _documents(file: Path) -> list[Extraction]:
     try:
         whole = parse_json(file.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is not JSON: {error!r}") from None
+        raise InputError("syntax", None, "{file} is not JSON: {error!r}", file=file, error=error) from None
     documents = whole.get("docs") if isinstance(whole, dict) else None
     if not isinstance(documents, list):
-        raise InputError(f"{file} is not HippoRAG's OpenIE file, an object with 'docs', a list")
+        raise InputError(
+            "UNSORTED", None, "{file} is not HippoRAG's OpenIE file, an object with 'docs', a list", file=file
+        )
     found = []
     for at, document in enumerate(documents):
         try:
@@ -94,7 +106,12 @@ def _documents(file: Path) -> list[Extraction]:
             found.append(Extraction(document["idx"], title, text, _names(entities), triples, malformed))
         except (KeyError, TypeError, AttributeError, InputError) as error:
             raise InputError(
-                f"{file}, docs[{at}]: {error!r}; it must have idx, passage, extracted_entities and extracted_triples"
+                "UNSORTED",
+                None,
+                "{file}, docs[{at}]: {error!r}; it must have idx, passage, extracted_entities and extracted_triples",
+                file=file,
+                at=at,
+                error=error,
             ) from None
     return found
 
@@ -103,27 +120,53 @@ def _joined(file: Path, passages: Table) -> list[Extraction]:
     extracted: dict[str, Mapping[str, Any]] = {}
     for line, row in json_objects(file, ("id", "entities", "triples")):
         if extracted.setdefault(str(row["id"]), row) is not row:
-            raise InputError(f"{file}, line {line}: id {row['id']!r} is there already; it must be distinct")
+            raise InputError(
+                "duplicate",
+                None,
+                "{file}, line {line}: id {row!r} is there already; it must be distinct",
+                file=file,
+                line=line,
+                row=row["id"],
+            )
     ids: Sequence[PassageId] = row_ids(passages)
-    columns = zip(ids, texts(passages, "title", default=""), texts(passages, "text"), strict=True)
+    about = zip(
+        names_or_numbers(passages, "document"),
+        integers_or_none(passages, "position"),
+        languages(passages, "language"),
+        strict=True,
+    )
+    columns = zip(ids, texts(passages, "title", default=""), texts(passages, "text"), about, strict=True)
     found = []
-    for at, (id, title, text) in enumerate(columns):
+    for at, (id, title, text, (document, position, language)) in enumerate(columns):
         read = extracted.get(str(id), {"entities": (), "triples": ()})
         try:
             triples, malformed = well_formed(read["triples"])
-            found.append(Extraction(id, title, text, _names(read["entities"]), triples, malformed))
+            names = _names(read["entities"])
+            where: dict[str, Any] = {"document": document, "position": position, "language": language}
+            found.append(Extraction(id, title, text, names, triples, malformed, **where))
         except (TypeError, InputError) as error:
-            raise InputError(f"{passages.where(at)}, with its entities and triples in {file}: {error}") from None
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{where}, with its entities and triples in {file}: {error}",
+                where=passages.where(at),
+                file=file,
+                error=error,
+            ) from None
     unknown = sorted(set(extracted) - set(map(str, ids)))
     if unknown:
-        raise InputError(f"{file} has the id {unknown[0]!r}, which no passage has")
+        raise InputError(
+            "unknown", None, "{file} has the id {unknown!r}, which no passage has", file=file, unknown=unknown[0]
+        )
     return found
 
 
 def _names(entities: Any) -> tuple[str, ...]:
     """Return names without empty ones, which language models sometimes write."""
     if not isinstance(entities, list | tuple):
-        raise InputError(f"entities are a {type(entities).__name__}; they must be a list of names")
+        raise InputError(
+            "type", "entities", "{field} are a {kind}; they must be a list of names", kind=type(entities).__name__
+        )
     return tuple(name for name in entities if not isinstance(name, str) or name.strip())
 
 
@@ -131,6 +174,12 @@ def _distinct(found: list[Extraction], file: Path) -> list[Extraction]:
     seen: set[str] = set()
     for extraction in found:
         if str(extraction.id) in seen:
-            raise InputError(f"{file}: two passages have the id {extraction.id!r}; ids must be distinct")
+            raise InputError(
+                "duplicate",
+                None,
+                "{file}: two passages have the id {id!r}; ids must be distinct",
+                file=file,
+                id=extraction.id,
+            )
         seen.add(str(extraction.id))
     return found

@@ -97,18 +97,29 @@ class Predicates:
         functional: Collection[str] = FUNCTIONAL,
     ) -> None:
         for family in RESERVED_TYPES.intersection(families):
-            raise InputError(f"families has {family!r}, which is the name of another edge type; rename it")
+            raise InputError(
+                "UNSORTED",
+                "families",
+                "{field} has {family!r}, which is the name of another edge type; rename it",
+                family=family,
+            )
         listed = [(f"family {name!r}", words) for name, words in families.items()]
         for what, words in (*listed, ("generic", generic), ("functional", functional)):
             if isinstance(words, str):
-                raise InputError(f"{what} is one string, {words!r}; give a collection of strings")
+                raise InputError(
+                    "UNSORTED", what, "{field} is one string, {words!r}; give a collection of strings", words=words
+                )
         self._family: dict[str, str] = {}
         for family, words in families.items():
             for word in words:
                 key = canonical_key(word)
                 if len(key.split()) != 1:
                     raise InputError(
-                        f"family {family!r} has {word!r}, which is not one word; give its most specific word"
+                        "unknown",
+                        None,
+                        "family {family!r} has {word!r}, which is not one word; give its most specific word",
+                        family=family,
+                        word=word,
                     )
                 self._family.setdefault(key, family)
         self._rank = {family: at for at, family in enumerate(families)}

@@ -162,20 +162,33 @@ class SpacyReader:
             links=tuple(joined),
             document=passage.document,
             position=passage.position,
+            language=passage.language,
         )
 
 
 def _checked_links(links: Any) -> tuple[str, ...]:
     if isinstance(links, str) or not isinstance(links, Collection) or not set(links) <= set(LINKS):
-        raise InputError(f"links is {links!r}; it must be a collection of {', '.join(LINKS)}")
+        raise InputError(
+            "type",
+            "links",
+            "{field} is {given!r}; it must be a collection of {names}",
+            given=links,
+            names=", ".join(LINKS),
+        )
     return tuple(name for name in LINKS if name in links)
 
 
 def _dropped(drop: Any, known: frozenset[str]) -> frozenset[str]:
     if isinstance(drop, str) or not isinstance(drop, Iterable):
-        raise InputError(f"drop is {drop!r}; it must be a collection of labels")
+        raise InputError("type", "drop", "{field} is {given!r}; it must be a collection of labels", given=drop)
     labels = tuple(drop)
     for label in labels:
         if not isinstance(label, str) or label not in known:
-            raise InputError(f"drop has the label {label!r}; the model knows {', '.join(sorted(known))}")
+            raise InputError(
+                "UNSORTED",
+                "drop",
+                "{field} has the label {label!r}; the model knows {names}",
+                label=label,
+                names=", ".join(sorted(known)),
+            )
     return frozenset(labels)

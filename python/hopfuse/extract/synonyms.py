@@ -101,28 +101,41 @@ def _bounds(given: Any, types: Sequence[str] | None, count: int) -> NDArray[np.f
         _check_bound(given, "min_similarity")
         return np.full(count, float(given))
     if types is None:
-        raise InputError("min_similarity has a bound for each type, and there are no types; give types=")
+        raise InputError(
+            "missing", "min_similarity", "{field} has a bound for each type, and there are no types; give {@types}"
+        )
     for name, bound in given.items():
         _check_bound(bound, f"min_similarity[{name!r}]")
     absent = () if ANY in given else sorted(set(types) - set(given))
     if absent:
         raise InputError(
-            f"min_similarity has no bound for type {absent[0]!r}; give it one, or {ANY!r} for all types without one; "
-            f"it has {', '.join(map(repr, given)) or 'none'}"
+            "unknown",
+            "min_similarity",
+            "{field} has no bound for type {absent!r}; give it one, or {any!r} for all types without "
+            "one; it has {value}",
+            absent=absent[0],
+            any=ANY,
+            value=", ".join(map(repr, given)) or "none",
         )
     return np.array([float(given[name if name in given else ANY]) for name in types])
 
 
 def _check_types(types: Any, count: int) -> None:
     if isinstance(types, str) or not isinstance(types, Collection):
-        raise InputError(f"types is {types!r}; give a list of texts, one for each vector")
+        raise InputError(
+            "length", "types", "{field} is {given!r}; give a list of texts, one for each vector", given=types
+        )
     if len(types) != count:
-        raise InputError(f"{len(types)} types for {count} vectors; give one for each")
+        raise InputError(
+            "length", None, "{number} types for {count} vectors; give one for each", number=len(types), count=count
+        )
     for at, name in enumerate(types):
         if not isinstance(name, str):
-            raise InputError(f'types[{at}] is {name!r}; it must be a str, "" where there is none')
+            raise InputError(
+                "type", "types", '{field}[{at}] is {name!r}; it must be a str, "" where there is none', at=at, name=name
+            )
 
 
 def _check_bound(bound: Any, name: str) -> None:
     if not is_real(bound) or not -1 <= bound <= 1:
-        raise InputError(f"{name} is {bound!r}; it must be a cosine similarity, in [-1, 1]")
+        raise InputError("range", name, "{field} is {given!r}; it must be a cosine similarity, in [-1, 1]", given=bound)

@@ -72,7 +72,12 @@ def read_triples(path: str | PathLike[str]) -> list[Triple]:
     if file.suffix.lower() == ".nt":
         return _n_triples(file)
     if file.suffix.lower() not in (".tsv", ".parquet"):
-        raise InputError(f"triples is the path {str(file)!r}; its suffix must be one of .tsv, .parquet, .nt")
+        raise InputError(
+            "type",
+            "triples",
+            "{field} is the path {file!r}; its suffix must be one of .tsv, .parquet, .nt",
+            file=str(file),
+        )
     table = read_table(file, _TRIPLES)
     rows = zip(*(texts(table, name) for name in _COLUMNS), strict=True)
     return [_whole(row, table.where(at)) for at, row in enumerate(rows)]
@@ -103,20 +108,24 @@ def _n_triples(file: Path) -> list[Triple]:
             continue
         where, match = f"{file}, line {number}", _STATEMENT.fullmatch(line)
         if match is None:
-            raise InputError(f"{where} is not an N-Triples statement: {line[:80]!r}")
+            raise InputError(
+                "unknown", None, "{where} is not an N-Triples statement: {line!r}", where=where, line=line[:80]
+            )
         subject, blank, predicate, iri, other, literal = match.groups()
         try:
             head = blank if subject is None else _local(subject)
             tail = _unescaped(literal) if literal is not None else other if iri is None else _local(iri)
             found.append(_whole((head, _words_of(_local(predicate)), tail), where))
         except ValueError as error:
-            raise InputError(f"{where}: {error}") from None
+            raise InputError("UNSORTED", None, "{where}: {error}", where=where, error=error) from None
     return found
 
 
 def _whole(row: Triple, where: str) -> Triple:
     if not all(part.strip() for part in row):
-        raise InputError(f"{where} is {row!r}; head, relation and tail must not be blank")
+        raise InputError(
+            "empty", None, "{where} is {given!r}; head, relation and tail must not be blank", where=where, given=row
+        )
     return row
 
 

@@ -103,17 +103,36 @@ def resolve(method: str | FusionMethod, options: dict[str, Any]) -> FusionMethod
     """
     if isinstance(method, FusionMethod):
         if options:
-            raise InputError(f"options {sorted(options)} are given with {method!r}; set them on that object instead")
+            raise InputError(
+                "UNSORTED",
+                "options",
+                "{field} {options} are given with {method!r}; set them on that object instead",
+                options=sorted(options),
+                method=method,
+            )
         return method
     if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"fusion method is {method!r}; allowed: {', '.join(sorted(METHODS))}")
+        raise InputError(
+            "choice",
+            None,
+            "fusion method is {given!r}; allowed: {allowed}",
+            given=method,
+            allowed=", ".join(sorted(METHODS)),
+        )
     if not options:
         return _by_default(method)
     allowed = {f.name for f in fields(METHODS[method])}  # type: ignore[arg-type]
     unknown = sorted(set(options) - allowed)
     if unknown:
         has = ", ".join(sorted(allowed)) or "none"
-        raise InputError(f"fusion method {method!r} has no option {', '.join(map(repr, unknown))}; its options: {has}")
+        raise InputError(
+            "unknown",
+            None,
+            "fusion method {method!r} has no option {names}; its options: {has}",
+            method=method,
+            names=", ".join(map(repr, unknown)),
+            has=has,
+        )
     return METHODS[method](**options)
 
 

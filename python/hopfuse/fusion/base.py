@@ -45,13 +45,15 @@ def check_temperature(value: Any) -> float:
     if isinstance(value, str) and value == "auto":
         return 0.0
     if not is_positive_float32(value):
-        raise InputError(f"temperature is {value!r}; it must be 'auto' or a float32 number above 0")
+        raise InputError(
+            "UNSORTED", None, "temperature is {given!r}; it must be 'auto' or a float32 number above 0", given=value
+        )
     return float(value)
 
 
 def check_epsilon(value: Any) -> None:
     if not is_positive_float32(value):
-        raise InputError(f"epsilon is {value!r}; it must be a float32 number above 0")
+        raise InputError("type", None, "epsilon is {given!r}; it must be a float32 number above 0", given=value)
 
 
 def per_list(value: Any, num_lists: int, name: str) -> NDArray[np.float32]:
@@ -66,7 +68,11 @@ def per_list(value: Any, num_lists: int, name: str) -> NDArray[np.float32]:
     numbers = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
     if not all(is_finite_float32(number) for number in numbers) or len(numbers) not in (1, num_lists):
         raise InputError(
-            f"{name} is {value!r}; it must be a finite float32 number, or {num_lists} of them, one per list"
+            "length",
+            name,
+            "{field} is {given!r}; it must be a finite float32 number, or {num_lists} of them, one per list",
+            given=value,
+            num_lists=num_lists,
         )
     return np.full(num_lists, numbers, np.float32)
 

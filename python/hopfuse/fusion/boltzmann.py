@@ -45,7 +45,12 @@ class Boltzmann(FusionMethod):
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
         if not is_finite_float32(self.wasserstein) or self.wasserstein < 0:
-            raise InputError(f"wasserstein is {self.wasserstein!r}; it must be a finite float32 number, at least 0")
+            raise InputError(
+                "range",
+                "wasserstein",
+                "{field} is {given!r}; it must be a finite float32 number, at least 0",
+                given=self.wasserstein,
+            )
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         return {"temperature": check_temperature(self.temperature), "wasserstein": self.wasserstein}

@@ -38,7 +38,9 @@ class Borda(UnitWeights):
 
     def __post_init__(self) -> None:
         if self.missing not in ("mean", "zero"):
-            raise InputError(f"missing is {self.missing!r}; it must be 'mean' or 'zero'")
+            raise InputError(
+                "UNSORTED", "missing", "{field} is {given!r}; it must be 'mean' or 'zero'", given=self.missing
+            )
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         return {"missing": self.missing == "mean"}

@@ -78,12 +78,18 @@ class Calibration(KeepsKernelOptions):
 
     def __post_init__(self) -> None:
         if self.method not in CALIBRATIONS:
-            raise InputError(f"calibration is {self.method!r}; allowed: {', '.join(CALIBRATIONS)}")
+            raise InputError(
+                "choice",
+                None,
+                "calibration is {given!r}; allowed: {allowed}",
+                given=self.method,
+                allowed=", ".join(CALIBRATIONS),
+            )
         self._check_ties()
         for name in ("single", "equal"):
             value = getattr(self, name)
             if value is not None and not is_finite_float32(value):
-                raise InputError(f"{name} is {value!r}; it must be a finite float32 number")
+                raise InputError("type", name, "{field} is {given!r}; it must be a finite float32 number", given=value)
         self._check_bounds()
         self._check_temperature()
 
@@ -91,9 +97,17 @@ class Calibration(KeepsKernelOptions):
         if self.ties is None:
             return
         if self.method != "pit":
-            raise InputError(f"ties={self.ties!r} with calibration {self.method!r}; only 'pit' has this option")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "ties={ties!r} with calibration {method!r}; only 'pit' has this option",
+                ties=self.ties,
+                method=self.method,
+            )
         if self.ties not in TIES:
-            raise InputError(f"ties is {self.ties!r}; allowed: {', '.join(TIES)}")
+            raise InputError(
+                "choice", "ties", "{field} is {given!r}; allowed: {allowed}", given=self.ties, allowed=", ".join(TIES)
+            )
 
     def _check_bounds(self) -> None:
         for name in ("lower", "upper"):
@@ -102,12 +116,19 @@ class Calibration(KeepsKernelOptions):
                 object.__setattr__(self, name, tuple(value))
             if value is not None and self.method != "theoretical_min_max":
                 raise InputError(
-                    f"{name}={value!r} with calibration {self.method!r}; only 'theoretical_min_max' has this option"
+                    "UNSORTED",
+                    None,
+                    "{name}={value!r} with calibration {method!r}; only 'theoretical_min_max' has this option",
+                    name=name,
+                    value=value,
+                    method=self.method,
                 )
         if self.method == "theoretical_min_max" and self.lower is None:
             raise InputError(
-                "calibration 'theoretical_min_max' needs lower=, the lowest score that the scorer can give "
-                "(-1 for cosine, 0 for BM25)"
+                "missing",
+                None,
+                "calibration 'theoretical_min_max' needs {@lower}, the lowest score that the scorer can give "
+                "(-1 for cosine, 0 for BM25)",
             )
 
     def _check_temperature(self) -> None:
@@ -115,10 +136,19 @@ class Calibration(KeepsKernelOptions):
             return
         if self.method != "softmax":
             raise InputError(
-                f"temperature={self.temperature!r} with calibration {self.method!r}; only 'softmax' has this option"
+                "UNSORTED",
+                None,
+                "temperature={temperature!r} with calibration {method!r}; only 'softmax' has this option",
+                temperature=self.temperature,
+                method=self.method,
             )
         if not is_positive_float32(self.temperature):
-            raise InputError(f"temperature of softmax is {self.temperature!r}; it must be a float32 number above 0")
+            raise InputError(
+                "type",
+                "temperature",
+                "{field} of softmax is {given!r}; it must be a float32 number above 0",
+                given=self.temperature,
+            )
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         """Return the numbers of CalibrationRule (kernels/include/hopfuse/calibrate.h)."""
@@ -128,7 +158,11 @@ class Calibration(KeepsKernelOptions):
         )
         if np.count_nonzero(lower >= upper):  # False for NaN
             raise InputError(
-                f"lower is {self.lower!r} and upper {self.upper!r}; lower must be below upper in float32, for each list"
+                "UNSORTED",
+                "lower",
+                "{field} is {given!r} and upper {upper!r}; lower must be below upper in float32, for each list",
+                given=self.lower,
+                upper=self.upper,
             )
         single, equal = (math.nan if value is None else value for value in (self.single, self.equal))
         temperature = 1.0 if self.temperature is None else self.temperature

@@ -56,7 +56,9 @@ class CombMNZ(UnitWeights):
 
     def __post_init__(self) -> None:
         if not is_finite_float32(self.gamma) or not -16 <= self.gamma <= 16:
-            raise InputError(f"gamma is {self.gamma!r}; it must be a number in [-16, 16]")
+            raise InputError(
+                "range", "gamma", "{field} is {given!r}; it must be a number in [-16, 16]", given=self.gamma
+            )
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         held = np.arange(1, num_lists + 1, dtype=np.float64)
@@ -64,7 +66,11 @@ class CombMNZ(UnitWeights):
             factors = np.concatenate([[0.0], held**self.gamma]).astype(np.float32)
         if not np.isfinite(factors).all():
             raise InputError(
-                f"gamma is {self.gamma!r}; {num_lists} to that power overflows float32: use a smaller gamma"
+                "UNSORTED",
+                "gamma",
+                "{field} is {given!r}; {num_lists} to that power overflows float32: use a smaller gamma",
+                given=self.gamma,
+                num_lists=num_lists,
             )
         return {"by_holders": factors}
 

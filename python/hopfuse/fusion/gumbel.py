@@ -52,7 +52,9 @@ class Gumbel(FusionMethod):
         if isinstance(self.theta, str) and self.theta == "auto":
             pass
         elif not is_finite_float32(self.theta) or not 1 <= self.theta <= 100:
-            raise InputError(f"theta is {self.theta!r}; it must be 'auto' or a number in [1, 100]")
+            raise InputError(
+                "range", "theta", "{field} is {given!r}; it must be 'auto' or a number in [1, 100]", given=self.theta
+            )
         if self.epsilon != "auto":
             check_epsilon(self.epsilon)
 
@@ -67,7 +69,12 @@ class Gumbel(FusionMethod):
         if -math.log(self.epsilon) * absent > LARGEST_EXPONENT:
             least = math.exp(-LARGEST_EXPONENT / absent)
             raise InputError(
-                f"epsilon is {self.epsilon!r}; with {num_lists} lists the scores of documents that only one holds "
-                f"underflow float32: use at least {least:.2g}, or 'auto'"
+                "range",
+                "epsilon",
+                "{field} is {given!r}; with {num_lists} lists the scores of documents that only one holds "
+                "underflow float32: use at least {least:.2g}, or 'auto'",
+                given=self.epsilon,
+                num_lists=num_lists,
+                least=least,
             )
         return self.epsilon

@@ -63,7 +63,7 @@ class LogISR(UnitWeights):
 
     def __post_init__(self) -> None:
         if not is_finite_float32(self.sigma) or not 0 <= self.sigma <= 1:
-            raise InputError(f"sigma is {self.sigma!r}; it must be a number in [0, 1]")
+            raise InputError("range", "sigma", "{field} is {given!r}; it must be a number in [0, 1]", given=self.sigma)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         held = np.arange(1, num_lists + 1, dtype=np.float64)

@@ -49,5 +49,11 @@ class Max(FusionMethod):
         except (TypeError, ValueError):
             bias = None
         if bias is None or bias.shape != (num_lists,) or not np.isfinite(bias).all():
-            raise InputError(f"bias is {self.bias!r}; it must be {num_lists} finite numbers, one per list")
+            raise InputError(
+                "length",
+                "bias",
+                "{field} is {given!r}; it must be {allowed} finite numbers, one per list",
+                given=self.bias,
+                allowed=num_lists,
+            )
         return {"bias": bias}

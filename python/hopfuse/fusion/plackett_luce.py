@@ -43,7 +43,9 @@ class PlackettLuce(FusionMethod):
 
     def __post_init__(self) -> None:
         if not isinstance(self.steps, int | np.integer) or isinstance(self.steps, bool) or not 1 <= self.steps <= 100:
-            raise InputError(f"steps is {self.steps!r}; it must be a whole number from 1 to 100")
+            raise InputError(
+                "range", "steps", "{field} is {given!r}; it must be a whole number from 1 to 100", given=self.steps
+            )
         check_epsilon(self.epsilon)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:

@@ -39,7 +39,9 @@ class PowerMean(FusionMethod):
 
     def __post_init__(self) -> None:
         if not is_finite_float32(self.p) or not (self.p == 0 or 0.05 <= abs(self.p) <= 100):
-            raise InputError(f"p is {self.p!r}; it must be 0, or a number with 0.05 <= |p| <= 100")
+            raise InputError(
+                "UNSORTED", "p", "{field} is {given!r}; it must be 0, or a number with 0.05 <= |p| <= 100", given=self.p
+            )
         check_epsilon(self.epsilon)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:

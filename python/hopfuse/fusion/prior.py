@@ -56,14 +56,27 @@ class Prior:
         except (TypeError, ValueError):
             known = np.zeros(())
         if known.ndim != 1:
-            raise InputError(f"prior is {importance!r}; importance must be numbers of shape (N,), one per document")
+            raise InputError(
+                "shape",
+                None,
+                "prior is {given!r}; importance must be numbers of shape (N,), one per document",
+                given=importance,
+            )
         missing = np.isnan(known)
         wrong = ~(missing | ((known >= 0) & (known <= 1)))
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
-            raise InputError(f"prior has importance {known[at]} for document {at}; it must be in [0, 1], or NaN")
+            raise InputError(
+                "finite",
+                None,
+                "prior has importance {known} for document {at}; it must be in [0, 1], or NaN",
+                known=known[at],
+                at=at,
+            )
         if not is_real(weight) or not 0 <= weight <= 1:
-            raise InputError(f"weight of the prior is {weight!r}; it must be a number in [0, 1]")
+            raise InputError(
+                "range", "weight", "{field} of the prior is {given!r}; it must be a number in [0, 1]", given=weight
+            )
         factors = np.where(missing, 1.0, (1.0 - weight) + weight * np.where(missing, 0.0, known)).astype(np.float32)
         factors.flags.writeable = False
         object.__setattr__(self, "factors", factors)

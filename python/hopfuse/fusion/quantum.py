@@ -47,9 +47,13 @@ class Quantum(UnitWeights):
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
         if not is_finite_float32(self.theta):
-            raise InputError(f"theta is {self.theta!r}; it must be a finite number of radians")
+            raise InputError(
+                "range", "theta", "{field} is {given!r}; it must be a finite number of radians", given=self.theta
+            )
         if self.form not in ("product", "sqrt"):
-            raise InputError(f"form is {self.form!r}; it must be 'product' or 'sqrt'")
+            raise InputError(
+                "UNSORTED", "form", "{field} is {given!r}; it must be 'product' or 'sqrt'", given=self.form
+            )
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         root = self.form == "sqrt"

@@ -38,7 +38,9 @@ class RBC(UnitWeights):
 
     def __post_init__(self) -> None:
         if not is_finite_float32(self.phi) or not 0 < np.float32(self.phi) < 1:
-            raise InputError(f"phi is {self.phi!r}; it must be a float32 number between 0 and 1")
+            raise InputError(
+                "type", "phi", "{field} is {given!r}; it must be a float32 number between 0 and 1", given=self.phi
+            )
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         return {"log_phi": float(np.log(float(self.phi))), "one_minus_phi": 1.0 - float(self.phi)}

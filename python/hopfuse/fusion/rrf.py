@@ -38,7 +38,12 @@ class RRF(UnitWeights):
     def __post_init__(self) -> None:
         k = self.rank_constant
         if not is_finite_float32(k) or k < 0:
-            raise InputError(f"rank_constant is {k!r}; it must be a finite float32 number, at least 0")
+            raise InputError(
+                "range",
+                "rank_constant",
+                "{field} is {given!r}; it must be a finite float32 number, at least 0",
+                given=k,
+            )
         object.__setattr__(self, "rank_constant", float(k))
 
     def kernel_options(self, num_lists: int) -> KernelOptions:

@@ -51,5 +51,5 @@ class Tsallis(FusionMethod):
     def kernel_options(self, num_lists: int) -> KernelOptions:
         q = per_list(self.q, num_lists, "q")
         if ((q < 0) | (q > 10)).any():
-            raise InputError(f"q is {self.q!r}; it must be in [0, 10]")
+            raise InputError("range", "q", "{field} is {given!r}; it must be in [0, 10]", given=self.q)
         return {"temperature": check_temperature(self.temperature), "q": q}

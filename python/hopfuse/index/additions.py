@@ -94,15 +94,23 @@ def check_read(base: Contents, read: Any) -> None:
     InputError
     """
     if base.graph is None:
-        raise InputError("the index has no graph; build it with a graph, even one without edges, to add extractions")
+        raise InputError(
+            "unknown", None, "the index has no graph; build it with a graph, even one without edges, to add extractions"
+        )
     if read.facts and base.facts is None:
-        raise InputError("facts were read, but the index has none; build it with facts to add some")
+        raise InputError(
+            "unknown", "facts", "{field} were read, but the index has none; build it with facts to add some"
+        )
     ours, theirs = (None if words is None else replace(words, first=0) for words in (base.words, read.words))
     if ours != theirs and read.ids:
         fix = "WordReader.like(index.words)" if ours else "a reader that reads no words"
         raise InputError(
-            f"the words of these passages were read {_manner(theirs)}, those of the index {_manner(ours)}; read them "
-            f"with {fix}"
+            "UNSORTED",
+            None,
+            "the words of these passages were read {manner}, those of the index {manner_2}; read them with {fix}",
+            manner=_manner(theirs),
+            manner_2=_manner(ours),
+            fix=fix,
         )
 
 
@@ -135,8 +143,11 @@ def additions(
     for id in read.ids:
         if id not in passage:
             raise InputError(
-                f"passage {id!r} was read, but this change does not add it: also call add_passages or "
-                "replace_passages with it"
+                "missing",
+                "passage",
+                "{field} {id!r} was read, but this change does not add it: also call add_passages or "
+                "replace_passages with it",
+                id=id,
             )
     rows = [passage[id] for id in read.ids]
     count = read.num_names

@@ -58,9 +58,16 @@ def _mask_or_rows(index: Passages, given: Any, name: str) -> NDArray[Any]:
     if isinstance(given, Where):
         return given.mask(index.metadata)
     if isinstance(given, str):
-        raise InputError(f"{name} is the string {given!r}; give a list of passage ids: [{given!r}]")
+        raise InputError(
+            "type", name, "{field} is the string {given!r}; give a list of passage ids: [{given!r}]", given=given
+        )
     if isinstance(given, Mapping):
-        raise InputError(f"{name} is a {type(given).__name__}; give hopfuse.where(**conditions), ids or a mask")
+        raise InputError(
+            "type",
+            name,
+            "{field} is a {kind}; give hopfuse.where(**conditions), ids or a mask",
+            kind=type(given).__name__,
+        )
     has_text = isinstance(given, Sequence) and any(isinstance(one, str) for one in given)
     ids = given if has_text else to_numpy(given, name)
     if isinstance(ids, np.ndarray) and (ids.size == 0 or ids.ndim != 1 or ids.dtype.kind not in "iuUO"):
@@ -68,4 +75,11 @@ def _mask_or_rows(index: Passages, given: Any, name: str) -> NDArray[Any]:
     try:
         return index.rows_of(ids)
     except InputError as error:
-        raise InputError(f"{name}: {error}; to allow rows, give a mask of shape ({index.num_passages},)") from None
+        raise InputError(
+            "shape",
+            None,
+            "{name}: {error}; to allow rows, give a mask of shape ({num_passages},)",
+            name=name,
+            error=error,
+            num_passages=index.num_passages,
+        ) from None

@@ -38,12 +38,22 @@ def check_added(
         for name in row:
             if name not in types:
                 raise InputError(
-                    f"the passage {id!r} has the metadata {name!r}, which the index does not have; a change with a "
-                    "filter cannot add a column: add it without a filter first"
+                    "missing",
+                    None,
+                    "the passage {id!r} has the metadata {name!r}, which the index does not have; a change with "
+                    "a filter cannot add a column: add it without a filter first",
+                    id=id,
+                    name=name,
                 )
     for id, is_allowed in zip(ids, allowed, strict=True):
         if not is_allowed:
-            raise InputError(f"this change may not add the passage {id!r}: {only} does not allow it")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "this change may not add the passage {id!r}: {only} does not allow it",
+                id=id,
+                only=only,
+            )
 
 
 def check_edges(only: Where, edges: Iterable[tuple[Any, Any, str, float, Any]], types: Collection[str]) -> None:
@@ -51,13 +61,20 @@ def check_edges(only: Where, edges: Iterable[tuple[Any, Any, str, float, Any]], 
     for at, (src, dst, kind, _, by) in enumerate(edges):
         if by is None and "passage" not in (src[0], dst[0]):
             raise InputError(
-                f"edges[{at}] joins two entities, and the change has the filter {only}: give stated_by, the passage "
-                "that states it"
+                "UNSORTED",
+                "edges",
+                "{field}[{at}] joins two entities, and the change has the filter {only}: give stated_by, the "
+                "passage that states it",
+                at=at,
+                only=only,
             )
         if kind not in types:
             raise InputError(
-                f"edges[{at}] has the type {kind!r}; a change with a filter cannot add a type, allowed: "
-                + ", ".join(types)
+                "UNSORTED",
+                None,
+                "{message}",
+                message=f"edges[{at}] has the type {kind!r}; a change with a filter cannot add a type, allowed: "
+                + ", ".join(types),
             )
 
 
@@ -65,12 +82,20 @@ def check_memory(only: Where, aliases: Sequence[str], kinds: Iterable[str], type
     """Refuse new spellings of names that were read in passages, and new edge types."""
     if aliases:
         raise InputError(
-            f"{len(aliases)} new spellings of names were read, such as {aliases[0]!r}; a change with the filter {only} "
-            "cannot add aliases: make the change without a filter"
+            "missing",
+            None,
+            "{number} new spellings of names were read, such as {aliases!r}; a change with the filter "
+            "{only} cannot add aliases: make the change without a filter",
+            number=len(aliases),
+            aliases=aliases[0],
+            only=only,
         )
     for kind in kinds:
         if kind not in types:
             raise InputError(
-                f"edges of the type {kind!r} were read; a change with a filter cannot add a type, allowed: "
-                + ", ".join(types)
+                "UNSORTED",
+                None,
+                "{message}",
+                message=f"edges of the type {kind!r} were read; a change with a filter cannot add a type, allowed: "
+                + ", ".join(types),
             )

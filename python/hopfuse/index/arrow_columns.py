@@ -45,12 +45,24 @@ class Rows:
         known = required + optional
         for name in required:
             if name not in self.names:
-                raise InputError(f"{self.what} has the columns {self.names}; it must have {name!r} once")
+                raise InputError(
+                    "UNSORTED",
+                    None,
+                    "{what} has the columns {names}; it must have {name!r} once",
+                    what=self.what,
+                    names=self.names,
+                    name=name,
+                )
         for name in self.names:
             if name not in known or self.names.count(name) > 1:
                 raise InputError(
-                    f"{self.what} has the column {name!r}{' twice' if name in known else ''}; allowed: "
-                    f"{', '.join(known)}, each once"
+                    "choice",
+                    None,
+                    "{what} has the column {name!r}{value}; allowed: {allowed}, each once",
+                    what=self.what,
+                    name=name,
+                    value=" twice" if name in known else "",
+                    allowed=", ".join(known),
                 )
 
     def column(self, name: str) -> Any:
@@ -74,7 +86,14 @@ class Rows:
         """Raise an InputError for a value."""
         label = self.label(name) if name in self.names else name
         found = f"no {label!r}" if value is None else f"{label} = {str(value)[:80]!r}"
-        raise InputError(f"{self.where(row)} has {found}; it must be {allowed}")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{where} has {found}; it must be {allowed}",
+            where=self.where(row),
+            found=found,
+            allowed=allowed,
+        )
 
     def strings(self, name: str, *, default: str | None = None) -> Any:
         """Return a column as large strings; nulls are replaced by ``default``, or refused without one."""
@@ -93,7 +112,9 @@ class Rows:
         try:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise InputError(f"{self.what} column {name!r}: {error}") from None
+            raise InputError(
+                "UNSORTED", None, "{what} column {name!r}: {error}", what=self.what, name=name, error=error
+            ) from None
         return column
 
     def keys(self, name: str) -> Any:
@@ -103,7 +124,13 @@ class Rows:
             try:
                 return column.cast(pa.int64())
             except pa.ArrowInvalid:
-                raise InputError(f"{self.what} column {name!r} has integers of more than 64 bits") from None
+                raise InputError(
+                    "UNSORTED",
+                    None,
+                    "{what} column {name!r} has integers of more than 64 bits",
+                    what=self.what,
+                    name=name,
+                ) from None
         if not pa.types.is_null(column.type):
             kept = Rows(pa.record_batch([pa.compute.drop_null(column)], names=[name]), self.what, self.first)
             kept.strings(name)  # refuses other types
@@ -126,11 +153,23 @@ class Rows:
         if wrong.size:
             row = int(wrong[0])
             raise InputError(
-                f"{self.where(row)} has {self.label(name)!r} of {lengths[row]} components, the rows before it have "
-                f"{dim}; all vectors must have the same dimension"
+                "UNSORTED",
+                None,
+                "{where} has {label!r} of {lengths} components, the rows before it have {dim}; all vectors "
+                "must have the same dimension",
+                where=self.where(row),
+                label=self.label(name),
+                lengths=lengths[row],
+                dim=dim,
             )
         if dim == 0:
-            raise InputError(f"{self.where(0)} has {self.label(name)!r} of no components; a vector has at least one")
+            raise InputError(
+                "range",
+                None,
+                "{where} has {label!r} of no components; a vector has at least one",
+                where=self.where(0),
+                label=self.label(name),
+            )
         values = column.flatten()
         if values.null_count:
             self.refuse(first_null(values) // (dim or 1), name, "a list with a null", "a list of numbers")
@@ -138,7 +177,13 @@ class Rows:
 
     def _refuse_type(self, name: str, allowed: str) -> NoReturn:
         raise InputError(
-            f"{self.what} has {self.label(name)!r} of the Arrow type {self.column(name).type}; it must be {allowed}"
+            "UNSORTED",
+            None,
+            "{what} has {label!r} of the Arrow type {type}; it must be {allowed}",
+            what=self.what,
+            label=self.label(name),
+            type=self.column(name).type,
+            allowed=allowed,
         )
 
 

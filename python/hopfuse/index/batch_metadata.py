@@ -57,7 +57,7 @@ def read_metadata(arrays: Arrays, rows: Mapping[str, Rows], having: Rows, passag
     FormatError
     """
     if (rows["metadata.name.offsets"] != rows["metadata.type"]).any():
-        raise FormatError("metadata of a batch has names and types of different numbers of columns")
+        raise FormatError("damaged", None, "metadata of a batch has names and types of different numbers of columns")
     whole = _Joined(
         arrays,
         rows,
@@ -100,15 +100,36 @@ def _read_group(whole: _Joined, group: Rows, passages: Rows) -> MetadataRows:
     own = whole.columns(int(group[0]))
     names, codes = whole.names[own], whole.arrays["metadata.type"][own]
     if codes.size and codes.max() >= len(TYPES):
-        raise FormatError(f"{label}: a column has type {codes.max()}; 0 to {len(TYPES) - 1} are known")
+        raise FormatError(
+            "damaged",
+            None,
+            "{label}: a column has type {max}; 0 to {number} are known",
+            label=label,
+            max=codes.max(),
+            number=len(TYPES) - 1,
+        )
     if len(set(names)) != len(names) or not all(names):
-        raise FormatError(f"{label}: the column names {names} are not distinct, or one is empty")
+        raise FormatError(
+            "damaged",
+            None,
+            "{label}: the column names {names} are not distinct, or one is empty",
+            label=label,
+            names=names,
+        )
     types = [TYPES[code] for code in codes.tolist()]
     stores = [STORES[kind] for kind in types]
     for store, count in [("present", len(types)), *((store, stores.count(store)) for store in set(STORES.values()))]:
         found, right = rows[f"metadata.{store}"][group], count * (size + (store == "list"))
         if (found != right).any():
-            raise FormatError(f"{label}: metadata.{store} has {found.sum()} entries; the columns have {right.sum()}")
+            raise FormatError(
+                "damaged",
+                None,
+                "{label}: metadata.{store} has {sum} entries; the columns have {sum_2}",
+                label=label,
+                store=store,
+                sum=found.sum(),
+                sum_2=right.sum(),
+            )
 
     def part(store: str, at: int) -> NDArray[Any]:
         """Return the entries of the column at a place of a store, in all batches."""
@@ -125,7 +146,13 @@ def _read_group(whole: _Joined, group: Rows, passages: Rows) -> MetadataRows:
             begin, end = data[last - size], data[last]
             data = np.delete(np.diff(data), last[:-1])
             if (begin != items_end).any() or (data < 0).any() or (end > rows["metadata.item"][group]).any():
-                raise FormatError(f"{label}: the lists of {name!r} do not ascend from those before, over the items")
+                raise FormatError(
+                    "damaged",
+                    None,
+                    "{label}: the lists of {name!r} do not ascend from those before, over the items",
+                    label=label,
+                    name=name,
+                )
             items_end = end
             items = _in_group(*whole.runs("metadata.item", group, begin, end), known, label, name)
             lists = np.concatenate([[0], np.cumsum(data)])
@@ -134,7 +161,7 @@ def _read_group(whole: _Joined, group: Rows, passages: Rows) -> MetadataRows:
         check_values(label, name, kind, present, lists, items, len(strings))
         read[name] = Values(kind, present.view(np.bool_), data.view(np.bool_) if kind == "bool" else data, items)
     if (items_end != rows["metadata.item"][group]).any():
-        raise FormatError(f"{label}: there are items that belong to no list")
+        raise FormatError("damaged", None, "{label}: there are items that belong to no list", label=label)
     indptr = np.append(np.cumsum(passages) - passages, passages.sum())
     slots, _ = entries_of(indptr, np.arange(indptr[-1]), group)
     return MetadataRows(read, strings, slots, int(group[0]))
@@ -147,7 +174,7 @@ def _strings_of(whole: _Joined, group: Rows, label: str) -> tuple[list[str], tup
     for start, size in zip(begin.tolist(), count.tolist(), strict=True):
         own = whole.values[start : start + size]
         if any(a >= b for a, b in pairwise(own)):
-            raise FormatError(f"{label}: the strings do not ascend")
+            raise FormatError("damaged", None, "{label}: the strings do not ascend", label=label)
         strings += own
     return strings, (np.cumsum(count) - count, count)
 
@@ -158,7 +185,13 @@ def _in_group(
     """Return codes of strings as places among those of all batches; -1 stays."""
     begin, count = (np.repeat(part, sizes) for part in known)
     if (codes >= count).any():
-        raise FormatError(f"{label}: in the column {name!r} the index of a string is outside those of its batch")
+        raise FormatError(
+            "damaged",
+            None,
+            "{label}: in the column {name!r} the index of a string is outside those of its batch",
+            label=label,
+            name=name,
+        )
     return np.where(codes < 0, codes, codes + begin).astype(np.int32)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError
-from .batch import GROUPS, LEAST_WEIGHT, MOST_WEIGHT, RULES, Slots, empty
+from .batch import EITHER, GROUPS, LEAST_WEIGHT, MOST_WEIGHT, RULES, Slots, empty
 from .batch_metadata import MetadataRows, read_metadata
 from .columns import StringColumn
 from .format import DTYPES, ENTRY, dtype_of
@@ -85,7 +85,7 @@ def read_batches(payloads: Sequence[bytes | memoryview], before: Slots, first: i
         return _read(payloads, before)
     except FormatError as error:
         if len(payloads) == 1:
-            raise FormatError(f"seq {first}: {error}") from None
+            raise FormatError("damaged", None, "seq {first}: {error}", first=first, error=error) from None
     for seq, payload in enumerate(payloads, first):
         before = read_batches([payload], before, seq).after
     raise AssertionError("batches were refused together, but not one by one")
@@ -142,7 +142,7 @@ class _Table(NamedTuple):
         name, kinds = tuple(RULES)[self.name[chosen[0]]], np.unique(self.dtype[chosen])
         columns = np.unique(self.columns[chosen])
         if kinds.size > 1 or columns.size > 1:
-            raise FormatError(f"array {name!r} has several dtypes or dimensions")
+            raise FormatError("damaged", None, "array {name!r} has several dtypes or dimensions", name=name)
         ends = (self.begin[chosen] + self.length[chosen]).tolist()
         pieces = [self.data[begin:end] for begin, end in zip(self.begin[chosen].tolist(), ends, strict=True)]
         whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
@@ -156,44 +156,52 @@ def _table(payloads: Sequence[bytes | memoryview]) -> _Table:
     """Read the section tables; each array must be in its place."""
     sizes = np.array([len(payload) for payload in payloads], np.int64)
     if (sizes < _HEAD).any() or (sizes % 8).any():
-        raise FormatError(f"a batch has {sizes.min()} bytes; they are a multiple of 8, at least {_HEAD}")
+        raise FormatError(
+            "damaged",
+            None,
+            "a batch has {min} bytes; they are a multiple of 8, at least {head}",
+            min=sizes.min(),
+            head=_HEAD,
+        )
     data = np.frombuffer(payloads[0] if len(payloads) == 1 else b"".join(payloads), np.uint8)
     starts = np.cumsum(sizes) - sizes
     words = data.view("<u4")
     count, zero = words[starts // 4].astype(np.int64), words[starts // 4 + 1]
     ends = _HEAD + ENTRY.size * count
     if zero.any() or (count > _MAX_SECTIONS).any() or (ends > sizes).any():
-        raise FormatError(f"a batch has {count.max()} arrays in {sizes.min()} bytes")
+        raise FormatError("damaged", None, "a batch has {max} arrays in {min} bytes", max=count.max(), min=sizes.min())
     raw = b"".join(payload[_HEAD:end] for payload, end in zip(payloads, ends.tolist(), strict=True))
     rows = np.frombuffer(raw, _TABLE)
     batch = np.repeat(np.arange(sizes.size), count)
     name = np.array([_NUMBER_OF_BYTES.get(one, -1) for one in rows["name"].tolist()], np.int64)
     if (name < 0).any():
         unknown = rows["name"][int(np.argmin(name))].decode("ascii", "backslashreplace")
-        raise FormatError(f"array {unknown!r} of a batch is unknown to this format version")
+        raise FormatError(
+            "damaged", None, "array {unknown!r} of a batch is unknown to this format version", unknown=unknown
+        )
     present = np.zeros((sizes.size, len(RULES)), np.bool_)
     present[batch, name] = True
     if present.sum() != name.size:
-        raise FormatError("a batch has an array twice")
+        raise FormatError("damaged", None, "a batch has an array twice")
     own = sizes[batch]
     if (rows["dtype"] >= len(DTYPES)).any() or not np.isin(rows["ndim"], (1, 2)).all():
-        raise FormatError("a batch has an array of an unknown dtype, or without one or two dimensions")
+        raise FormatError("damaged", None, "a batch has an array of an unknown dtype, or without one or two dimensions")
     flat = rows["ndim"] == 1
     wide = np.where(flat, 1, rows["columns"]).astype(np.float64)
     width = _WIDTH[rows["dtype"].astype(np.int64)]
     if (rows["columns"][flat] != 0).any() or (wide * rows["rows"] * width > own).any():
-        raise FormatError("a batch has an array that is larger than the batch")
+        raise FormatError("damaged", None, "a batch has an array that is larger than the batch")
     columns = np.where(wide > own, 0, wide).astype(np.int64)
     length = rows["rows"].astype(np.int64) * columns * width
     if (rows["length"] != length.astype(np.uint64)).any() or (rows["rows"] > own.astype(np.uint64)).any():
-        raise FormatError("a batch has an array whose length is not that of its shape")
+        raise FormatError("damaged", None, "a batch has an array whose length is not that of its shape")
     padded = length + -length % 8
     before = np.cumsum(padded) - padded
     firsts = np.cumsum(count) - count
     place = ends[batch] + before - np.repeat(before[firsts[count > 0]], count[count > 0])
     total = ends + np.bincount(batch, padded, minlength=sizes.size).astype(np.int64)
     if (rows["offset"] != place.astype(np.uint64)).any() or (total != sizes).any():
-        raise FormatError("a batch has an array that is not in its place, or bytes after its arrays")
+        raise FormatError("damaged", None, "a batch has an array that is not in its place, or bytes after its arrays")
     parts = (rows["dtype"].astype(np.int64), rows["ndim"].astype(np.int64), rows["rows"].astype(np.int64))
     return _Table(
         data, sizes.size, batch, name, *parts, np.where(flat, 0, columns), starts[batch] + place, length, present
@@ -212,7 +220,14 @@ def _check_shapes(table: _Table) -> dict[str, Rows]:
         if wrong.any():
             row = int(chosen[np.argmax(wrong)])
             kind = DTYPES[int(table.dtype[row])]
-            raise FormatError(f"array {name!r} of a batch is {kind}{table.shape(row)}")
+            raise FormatError(
+                "damaged",
+                None,
+                "array {name!r} of a batch is {kind}{shape}",
+                name=name,
+                kind=kind,
+                shape=table.shape(row),
+            )
         for rule, found in zip(shape, (table.rows[chosen], table.columns[chosen]), strict=False):
             letter, more = (None, rule) if isinstance(rule, int) else rule
             if isinstance(rule, int):
@@ -227,8 +242,12 @@ def _check_shapes(table: _Table) -> dict[str, Rows]:
             if (found != right).any():
                 row = int(np.argmax(found != right))
                 raise FormatError(
-                    f"array {name!r} of a batch has shape {table.shape(int(chosen[row]))}; {right[row]} is the size "
-                    "elsewhere"
+                    "damaged",
+                    None,
+                    "array {name!r} of a batch has shape {shape}; {right} is the size elsewhere",
+                    name=name,
+                    shape=table.shape(int(chosen[row])),
+                    right=right[row],
                 )
     return sizes
 
@@ -240,11 +259,22 @@ def _check_groups(table: _Table) -> None:
         partly = np.flatnonzero(has.any(axis=1) & ~has.all(axis=1))
         if partly.size:
             there, absent = (group[int(np.argmax(has[partly[0]] == which))] for which in (True, False))
-            raise FormatError(f"array {there!r} of a batch is present without {absent!r}")
-    kinds = table.present[:, [NUMBER["passage.id.offsets"], NUMBER["passage.id.number"]]].sum(axis=1)
-    wrong = kinds != table.present[:, NUMBER["passage.length"]]
-    if wrong.any():
-        raise FormatError(f"a batch has {kinds[wrong][0]} kinds of ids for its passages")
+            raise FormatError(
+                "damaged", None, "array {there!r} of a batch is present without {absent!r}", there=there, absent=absent
+            )
+    for name, pair in EITHER.items():
+        kinds = table.present[:, [NUMBER[one] for one in pair]].sum(axis=1)
+        wrong = kinds != table.present[:, NUMBER[name]]
+        if wrong.any():
+            raise FormatError(
+                "damaged",
+                None,
+                "a batch has {kinds} of the arrays {one!r} and {other!r}; with {name!r} it has one",
+                kinds=kinds[wrong][0],
+                one=pair[0],
+                other=pair[1],
+                name=name,
+            )
 
 
 def _join_offsets(batches: Batches, name: str, data: str) -> None:
@@ -256,7 +286,13 @@ def _join_offsets(batches: Batches, name: str, data: str) -> None:
     is_first[lasts + 1 - rows[held]] = True
     falls = (offsets[1:] < offsets[:-1]) & ~is_first[1:]
     if offsets[is_first].any() or falls.any() or (offsets[lasts] != sizes[held]).any() or sizes[~held].any():
-        raise FormatError(f"array {name!r} of a batch does not ascend from 0 over its {data.rpartition('.')[2]}")
+        raise FormatError(
+            "damaged",
+            None,
+            "array {name!r} of a batch does not ascend from 0 over its {rpartition}",
+            name=name,
+            rpartition=data.rpartition(".")[2],
+        )
     batches.rows[name] = np.maximum(rows - 1, 0)
     begin = np.repeat(np.cumsum(sizes) - sizes, batches.rows[name])
     batches.arrays[name] = np.concatenate([[0], offsets[~is_first] + begin]).astype(np.int64)
@@ -267,7 +303,9 @@ def _check_numbers(batches: Batches, sizes: dict[str, Rows]) -> None:
     passages, entities = (batches.count(name) for name in ("passage.length", "entity.word"))
     after = batches.before.passages + np.cumsum(passages), batches.before.entities + np.cumsum(entities)
     before = after[0] - passages, after[1] - entities
-    types, relations = (np.maximum(sizes.get(letter, np.full(batches.size, 0)), 0) for letter in "TR")
+    types, relations, documents, languages = (
+        np.maximum(sizes.get(letter, np.full(batches.size, 0)), 0) for letter in "TRDJ"
+    )
 
     def check(name: str, least: Rows | int, most: Rows | int, columns: Any = None) -> None:
         if name not in batches.arrays:
@@ -277,13 +315,22 @@ def _check_numbers(batches: Batches, sizes: dict[str, Rows]) -> None:
         low, high = (end if values.ndim == 1 else end[:, None] for end in ends)
         if (values < low).any() or (values >= high).any():
             raise FormatError(
-                f"array {name!r} of a batch holds numbers outside {np.min(least)} .. {int(np.max(most)) - 1}"
+                "damaged",
+                None,
+                "array {name!r} of a batch holds numbers outside {least} .. {most}",
+                name=name,
+                least=np.min(least),
+                most=int(np.max(most)) - 1,
             )
 
     check("delete.passage", 0, before[0])
     check("delete.entity", 0, before[1])
     check("delete.alias.entity", 0, before[1])
     check("alias.entity", 0, after[1])
+    check("passage.document", -1, documents)
+    check("passage.language", -1, languages)
+    check("entity.stated", 0, 2)
+    check("stated.entity", 0, before[1])
     check("edge.passage", -1, after[0])
     check("edge.type", 0, types)
     check("lexical.passage", 0, passages)
@@ -297,7 +344,9 @@ def _check_numbers(batches: Batches, sizes: dict[str, Rows]) -> None:
     check("fact.row", 0, after[0], 3)
     weight = batches["edge.weight"]
     if not ((weight >= LEAST_WEIGHT) & (weight <= MOST_WEIGHT)).all():
-        raise FormatError("array 'edge.weight' of a batch holds weights outside 2^-64 .. 2^64")
+        raise FormatError("damaged", None, "array 'edge.weight' of a batch holds weights outside 2^-64 .. 2^64")
     states = sizes.get("B", np.ones(1))
     if (states[states >= 0] != 1).any():
-        raise FormatError(f"a batch has {states.max()} states of the index's source; there is 1")
+        raise FormatError(
+            "damaged", None, "a batch has {max} states of the index's source; there is 1", max=states.max()
+        )

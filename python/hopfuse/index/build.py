@@ -25,9 +25,19 @@ from .encoder import EncoderInfo
 from .format import METRICS, STORAGES, Settings
 from .from_source import ReadSource, read_source
 from .graph_check import check_graph, check_symmetry
+from .labels import LABELS, label_arrays
 from .metadata_build import check_types, metadata_arrays
 from .part import check_owners, check_statements, joins_entities
-from .parts import check_encoder_dim, encoder_arrays, fact_arrays, graph_arrays, statement_arrays, word_arrays
+from .parts import (
+    check_encoder_dim,
+    encoder_arrays,
+    fact_arrays,
+    graph_arrays,
+    name_rule_arrays,
+    stated_arrays,
+    statement_arrays,
+    word_arrays,
+)
 
 STATEMENTS = Spec(
     "facts", ("head", "relation", "tail", "passage"), (), ("head", "relation", "tail", "passage"), others=False
@@ -36,9 +46,16 @@ STATEMENTS = Spec(
 FACT_ENDS = ("name", "node")
 #: BEIR's name of the column of ids.
 _BEIR = {"_id": "id"}
-PASSAGES = Spec("passages", ("text",), ("title", "id", "metadata"), ("id", "text", "title"), others=True, aliases=_BEIR)
+PASSAGES = Spec(
+    "passages",
+    ("text",),
+    ("title", "id", "document", "language", "metadata"),
+    ("id", "text", "title"),
+    others=True,
+    aliases=_BEIR,
+)
 METADATA = Spec("metadata", ("metadata",), ("id",), ("id", "metadata"), others=True, aliases=_BEIR)
-ENTITIES = Spec("entities", ("name",), (), ("name",), others=True)
+ENTITIES = Spec("entities", ("name",), ("stated",), ("name",), others=True)
 EDGES = Spec(
     "graph", ("src", "dst"), ("type", "weight", "passage"), ("src", "dst", "type", "weight", "passage"), others=False
 )
@@ -90,7 +107,7 @@ def build_parts(
     arrays = _passage_arrays(passages, metadata_types) if read is None else read.arrays
     num_passages = arrays["passage.length"].size
     corpus = load_vectors(vectors, "vectors", num_passages, metric, storage) if read is None else read.corpus
-    names = _entity_names(entities)
+    names, given = _entities_of(entities)
     own_graph, stated = _load_graph(graph, num_passages, None if names is None else len(names), statements)
     stated = None if stated is None or not joins_entities(stated, num_passages) else stated
     if names is None:
@@ -99,7 +116,7 @@ def build_parts(
         entity_corpus = load_vectors(entity_vectors, "entity_vectors", len(names), metric, storage)
     else:
         entity_corpus = read.entity_corpus
-    arrays |= _entity_arrays(names, aliases)
+    arrays |= {**_entity_arrays(names, aliases), **stated_arrays(given), **name_rule_arrays()}
     if corpus is not None:
         arrays["passage.vectors"] = corpus.vectors
     if entity_corpus is not None:
@@ -133,28 +150,51 @@ def check_alone(given: Mapping[str, Any]) -> None:
     """Refuse arguments that are given beside a source."""
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"{name} is given beside a source, which provides it; leave one out")
+            raise InputError("conflict", name, "{field} is given beside a source, which provides it; leave one out")
 
 
 def rows_of_texts(texts: Any, ids: Any, titles: Any) -> list[dict[str, Any]]:
     """Return the rows of passages for the arguments of :meth:`hopfuse.Index.from_texts`."""
     if isinstance(texts, str | Mapping) or not isinstance(texts, Iterable):
-        raise InputError(f"texts is a {type(texts).__name__}; give a list of strings, or of mappings with 'text'")
+        raise InputError(
+            "type",
+            "texts",
+            "{field} is a {kind}; give a list of strings, or of mappings with 'text'",
+            kind=type(texts).__name__,
+        )
     rows = [{"text": text} if isinstance(text, str) else text for text in texts]
     for name, values in (("id", ids), ("title", titles)):
         if values is None:
             continue
         if isinstance(values, str) or not isinstance(values, Iterable):
-            raise InputError(f"{name}s is a {type(values).__name__}; give a list, one for each text")
+            raise InputError(
+                "length",
+                None,
+                "{name}s is a {kind}; give a list, one for each text",
+                name=name,
+                kind=type(values).__name__,
+            )
         listed = list(values)
         if len(listed) != len(rows):
             raise InputError(
-                f"{name}s has {counted(len(listed), 'entry')} for {counted(len(rows), 'text')}; give one for each"
+                "length",
+                None,
+                "{name}s has {count} for {count_2}; give one for each",
+                name=name,
+                count=counted(len(listed), "entry"),
+                count_2=counted(len(rows), "text"),
             )
         for at, row in enumerate(rows):
             if isinstance(row, Mapping):
                 if name in row:
-                    raise InputError(f"texts[{at}] has the {name} {row[name]!r} of its own; leave {name}s out")
+                    raise InputError(
+                        "UNSORTED",
+                        "texts",
+                        "{field}[{at}] has the {name} {row!r} of its own; leave {name}s out",
+                        at=at,
+                        name=name,
+                        row=row[name],
+                    )
                 rows[at] = {**row, name: listed[at]}
     return rows
 
@@ -162,23 +202,37 @@ def rows_of_texts(texts: Any, ids: Any, titles: Any) -> list[dict[str, Any]]:
 def _check_options(metric: str, storage: str, fact_ends: str) -> None:
     """Refuse options before anything large is read."""
     if fact_ends not in FACT_ENDS:
-        raise InputError(f"fact_ends is {fact_ends!r}; allowed: {', '.join(FACT_ENDS)}")
+        raise InputError(
+            "choice",
+            "fact_ends",
+            "{field} is {given!r}; allowed: {allowed}",
+            given=fact_ends,
+            allowed=", ".join(FACT_ENDS),
+        )
     if metric not in METRICS:
-        raise InputError(f"metric is {metric!r}; allowed: {', '.join(METRICS)}")
+        raise InputError(
+            "choice", "metric", "{field} is {given!r}; allowed: {allowed}", given=metric, allowed=", ".join(METRICS)
+        )
     if storage not in STORAGES:
-        raise InputError(f"storage is {storage!r}; allowed: {', '.join(STORAGES)}")
+        raise InputError(
+            "choice", "storage", "{field} is {given!r}; allowed: {allowed}", given=storage, allowed=", ".join(STORAGES)
+        )
 
 
 def _passage_arrays(passages: Any, metadata_types: Any) -> Arrays:
     """Return the sections ``passage.*`` except vectors, and ``metadata.*``."""
     table = read_table(passages, PASSAGES)
     texts, ids = tables.texts(table, "text"), tables.row_ids(table)
+    labels: Arrays = {}
+    for label in LABELS:
+        labels |= label_arrays(label, label.read(table, label.what))
     are_strings = bool(ids) and isinstance(ids[0], str)
     return {
         **(string_arrays("passage.id", ids) if are_strings else {"passage.id.number": np.array(ids, np.int64)}),  # type: ignore[arg-type]
         **string_arrays("passage.title", tables.texts(table, "title", default="")),
         **string_arrays("passage.text", texts),
         "passage.length": np.array([len(text.split()) for text in texts], np.int32),
+        **labels,
         **metadata_arrays(tables.objects(table, "metadata"), metadata_types, table.where),
     }
 
@@ -191,14 +245,20 @@ def metadata_of(
     values = tables.objects(table, "metadata")
     if values and not any(value is not None for value in values):
         raise InputError(
-            "no row of metadata has the field 'metadata'; a row is {'metadata': {name: value}}, with the 'id' of its "
-            "passage or in the order of the passages; to remove metadata, give None in place of the rows"
+            "UNSORTED",
+            None,
+            "no row of metadata has the field 'metadata'; a row is {{'metadata': {{name: value}}}}, with "
+            "the 'id' of its passage or in the order of the passages; to remove metadata, give None in "
+            "place of the rows",
         )
     if "id" not in table.columns:
         if table.num_rows != num_passages:
             raise InputError(
-                f"metadata has {counted(table.num_rows, 'row')} for {counted(num_passages, 'passage')}; give one row "
-                "for each, or ids"
+                "length",
+                None,
+                "metadata has {count} for {count_2}; give one row for each, or ids",
+                count=counted(table.num_rows, "row"),
+                count_2=counted(num_passages, "passage"),
             )
         return metadata_arrays(values, types, table.where)
     rows = rows_of(tables.row_ids(table)).tolist()
@@ -209,13 +269,14 @@ def metadata_of(
     return metadata_arrays(placed, types, lambda row: table.where(place[row]))
 
 
-def _entity_names(entities: Any) -> list[str] | None:
-    """Return names from a list of str or a table, or None for None."""
+def _entities_of(entities: Any) -> tuple[list[str] | None, NDArray[np.bool_]]:
+    """Return names from a list of str or a table, or None for None, and which of them a user stated."""
     if entities is None:
-        return None
+        return None, np.ones(0, np.bool_)
     if isinstance(entities, (list, tuple)) and all(isinstance(name, str) for name in entities):
-        return list(entities)
-    return tables.texts(read_table(entities, ENTITIES), "name")
+        return list(entities), np.ones(len(entities), np.bool_)
+    table = read_table(entities, ENTITIES)
+    return tables.texts(table, "name"), np.array(tables.flags(table, "stated"), np.bool_)
 
 
 def load_vectors(vectors: Any, what: str, rows: int, metric: Any, storage: Any) -> Corpus | None:
@@ -226,10 +287,17 @@ def load_vectors(vectors: Any, what: str, rows: int, metric: Any, storage: Any) 
     try:
         corpus = Corpus.unchecked(array, metric=metric, storage=storage).checked()
     except InputError as error:
-        raise InputError(f"{what}: {error}") from None
+        raise InputError("UNSORTED", None, "{what}: {error}", what=what, error=error) from None
     if corpus.num_vectors != rows:
         each = "entity" if what == "entity_vectors" else "passage"
-        raise InputError(f"{what} has {corpus.num_vectors} rows; it must have {rows}, one for each {each}")
+        raise InputError(
+            "length",
+            what,
+            "{field} has {num_vectors} rows; it must have {rows}, one for each {each}",
+            num_vectors=corpus.num_vectors,
+            rows=rows,
+            each=each,
+        )
     return corpus
 
 
@@ -239,8 +307,12 @@ def _load_graph(
     """Return a given graph, checked, or one built from an edge table, and its edges as stated."""
     if statements is not None and not (isinstance(graph, Graph) and isinstance(statements, EdgeStatements)):
         raise InputError(
-            f"statements is a {type(statements).__name__} beside graph, a {type(graph).__name__}; give EdgeStatements "
-            "of a Graph, or a table with a column 'passage' as graph"
+            "type",
+            "statements",
+            "{field} is a {kind} beside graph, a {kind_2}; give EdgeStatements of a Graph, or a table "
+            "with a column 'passage' as graph",
+            kind=type(statements).__name__,
+            kind_2=type(graph).__name__,
         )
     if graph is None:
         return None, None
@@ -254,7 +326,7 @@ def _load_graph(
         if not graph.directed:
             check_symmetry(graph.to_arrays())
     except FormatError as error:
-        raise InputError(f"graph: {error}; build it with Graph.from_edges") from None
+        raise InputError("UNSORTED", None, "graph: {error}; build it with Graph.from_edges", error=error) from None
     if statements is not None:
         check_statements(statements, graph, num_passages)
         check_owners(statements, num_passages)
@@ -275,7 +347,12 @@ def _load_facts(facts: Any, ends: str, names: list[str], num_passages: int) -> F
     """Return given facts, or those of a table whose ends are names of entities or nodes of the graph."""
     if facts is None or isinstance(facts, Facts):
         if ends != "name":
-            raise InputError(f"fact_ends is {ends!r}, which applies to a table of facts only; leave it out")
+            raise InputError(
+                "unused",
+                "fact_ends",
+                "{field} is {given!r}, which applies to a table of facts only; leave it out",
+                given=ends,
+            )
         return facts
     table = facts if isinstance(facts, Table) else read_table(facts, STATEMENTS)
     passages = tables.integers(table, "passage", num_passages).tolist()
@@ -291,7 +368,12 @@ def _load_facts(facts: Any, ends: str, names: list[str], num_passages: int) -> F
 
 def _vectors_of(path: Path, what: str) -> NDArray[Any]:
     if path.suffix.lower() != ".npy":
-        raise InputError(f"{what} is the path {str(path)!r}; allowed: an array, or the path of an .npy file")
+        raise InputError(
+            "choice",
+            what,
+            "{field} is the path {path!r}; allowed: an array, or the path of an .npy file",
+            path=str(path),
+        )
     return read_npy(path, what)
 
 
@@ -319,7 +401,12 @@ def _graph_from_table(
     for at, passage in enumerate(given):
         if passage is not None and not least <= passage < num_passages:
             raise InputError(
-                f"{table.where(at)} has passage = {passage}; it must be a row 0 .. {num_passages - 1}, or -1"
+                "type",
+                None,
+                "{where} has passage = {passage}; it must be a row 0 .. {num_passages}, or -1",
+                where=table.where(at),
+                passage=passage,
+                num_passages=num_passages - 1,
             )
     weights = np.ones(src.size) if weight is None else np.asarray(weight, np.float64)
     kept = np.flatnonzero(weights > 0)
@@ -334,11 +421,23 @@ def _graph_from_table(
 
 def _check_nodes(nodes: int, num_passages: int, num_entities: int | None) -> None:
     if num_entities is None and nodes < num_passages:
-        raise InputError(f"graph has {nodes} nodes for {num_passages} passages; nodes 0 .. P-1 are the passages")
+        raise InputError(
+            "UNSORTED",
+            "graph",
+            "{field} has {nodes} nodes for {num_passages} passages; nodes 0 .. P-1 are the passages",
+            nodes=nodes,
+            num_passages=num_passages,
+        )
     if num_entities is not None and nodes != num_passages + num_entities:
         raise InputError(
-            f"graph has {nodes} nodes; {num_passages} passages and {num_entities} entities are "
-            f"{num_passages + num_entities}: pass num_nodes={num_passages + num_entities} to Graph.from_edges"
+            "UNSORTED",
+            "graph",
+            "{field} has {nodes} nodes; {num_passages} passages and {num_entities} entities are "
+            "{num_passages_2}: pass {@num_nodes}{num_passages_2} to Graph.from_edges",
+            nodes=nodes,
+            num_passages=num_passages,
+            num_entities=num_entities,
+            num_passages_2=num_passages + num_entities,
         )
 
 
@@ -347,19 +446,39 @@ def _alias_rows(names: list[str], aliases: Any) -> list[list[str]]:
     if aliases is None:
         return rows
     if not isinstance(aliases, Mapping):
-        raise InputError(f"aliases is a {type(aliases).__name__}; it must map an entity's index or name to its aliases")
+        raise InputError(
+            "type",
+            "aliases",
+            "{field} is a {kind}; it must map an entity's index or name to its aliases",
+            kind=type(aliases).__name__,
+        )
     index = {name: e for e, name in enumerate(names)}
     repeated = {name for e, name in enumerate(names) if index[name] != e}
     for key, values in aliases.items():
         if not isinstance(values, (list, tuple)) or not all(isinstance(alias, str) for alias in values):
-            raise InputError(f"aliases[{key!r}] is {values!r}; it must be a list of strings")
+            raise InputError(
+                "type",
+                "aliases",
+                "{field}[{key!r}] is {values!r}; it must be a list of strings",
+                key=key,
+                values=values,
+            )
         if isinstance(key, str) and key in repeated:
-            raise InputError(f"aliases has the name {key!r}, which several entities have; use the entity's index")
+            raise InputError(
+                "UNSORTED",
+                "aliases",
+                "{field} has the name {key!r}, which several entities have; use the entity's index",
+                key=key,
+            )
         entity = index.get(key, -1) if isinstance(key, str) else _entity_index(key)
         if not 0 <= entity < len(names):
             raise InputError(
-                f"aliases has the key {key!r}, which is not among the {len(names)} entities; "
-                "a key is an entity's name or its index 0 .. E-1"
+                "unknown",
+                "aliases",
+                "{field} has the key {key!r}, which is not among the {number} entities; a key is an entity's "
+                "name or its index 0 .. E-1",
+                key=key,
+                number=len(names),
             )
         rows[entity].extend(values)
     return rows
@@ -374,5 +493,13 @@ def _entities(table: tables.Table, name: str, num_passages: int, num_entities: i
     for at, node in enumerate(nodes):
         if node < num_passages:
             allowed = f"{num_passages} .. {num_passages + num_entities - 1}"
-            raise InputError(f"{table.where(at)} has {name} = {node}, a passage; it must be an entity's node {allowed}")
+            raise InputError(
+                "type",
+                None,
+                "{where} has {name} = {node}, a passage; it must be an entity's node {allowed}",
+                where=table.where(at),
+                name=name,
+                node=node,
+                allowed=allowed,
+            )
     return [node - num_passages for node in nodes]

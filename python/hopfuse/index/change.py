@@ -66,7 +66,8 @@ class Change:
         Parameters
         ----------
         passages : path, Arrow table, or iterable of mappings
-            Rows with ``id`` and ``text``, optionally ``title`` and ``metadata``, as in :meth:`hopfuse.Index.build`.
+            Rows with ``id`` and ``text``, optionally ``title``, ``document``, ``language`` and ``metadata``, as in
+            :meth:`hopfuse.Index.build`.
         vectors : array_like of float, shape (n, d), optional
             If the index has vectors; by default, those of the encoder that the index was opened with.
         replace : bool
@@ -107,7 +108,13 @@ class Change:
     # ---- Entities ----
 
     def add_entities(
-        self, names: Iterable[str], *, vectors: Any = None, words: bool = False, missing: bool = False
+        self,
+        names: Iterable[str],
+        *,
+        vectors: Any = None,
+        words: bool = False,
+        missing: bool = False,
+        stated: bool = True,
     ) -> None:
         """Add entities: names after the existing names, words after the existing words.
 
@@ -120,15 +127,20 @@ class Change:
         words : bool
             The entities are words, as ``index.words`` describes them.
         missing : bool
-            Add only the names that no entity has.
+            Add only the names that no entity has; with ``stated``, those that exist are stated from now on.
+        stated : bool
+            The user states the entities (:attr:`Index.stated`); False if a reader found them in passages. The ends of
+            edges and facts that a change adds, and the entities of its aliases, are stated too.
         """
         given = listed(names, "names")
         if not all(isinstance(name, str) for name in given):
-            raise InputError("names are not all strings")
+            raise InputError("UNSORTED", "names", "{field} are not all strings")
         if words and self._base.words is None:
-            raise InputError("words=True is given, but all entities of the index are names; add them as names")
+            raise InputError(
+                "UNSORTED", None, "words=True is given, but all entities of the index are names; add them as names"
+            )
         if given:
-            part: dict[str, Any] = {"names": given, "word": bool(words), "missing": missing}
+            part: dict[str, Any] = {"names": given, "word": bool(words), "missing": missing, "stated": bool(stated)}
             own = self._vectors(vectors, "entity.vectors", given, len(given))
             self._rows.entities.append(part if own is None else part | {"entity.vectors": own})
 
@@ -158,12 +170,19 @@ class Change:
         """
         graph = self._base.graph
         if graph is None:
-            raise InputError("the index has no graph; to add edges, build it with a graph, even one without edges")
+            raise InputError(
+                "unknown", None, "the index has no graph; to add edges, build it with a graph, even one without edges"
+            )
         first = graph.edge_type_names[0]
         for at, edge in enumerate(edges):
             if not isinstance(edge, Mapping) or not _ENDS <= edge.keys() <= EDGE_KEYS:
                 raise InputError(
-                    f"edges[{at}] is {edge!r}; it must be a mapping with src and dst; allowed: {sorted(EDGE_KEYS)}"
+                    "choice",
+                    "edges",
+                    "{field}[{at}] is {edge!r}; it must be a mapping with src and dst; allowed: {allowed}",
+                    at=at,
+                    edge=edge,
+                    allowed=sorted(EDGE_KEYS),
                 )
             weight, kind, by = edge.get("weight", 1.0), edge.get("type", first), edge.get("stated_by")
             if (
@@ -171,9 +190,17 @@ class Change:
                 or isinstance(weight, bool)
                 or not LEAST_WEIGHT <= weight <= MOST_WEIGHT
             ):
-                raise InputError(f"edges[{at}] has the weight {weight!r}; it must be a number from 2^-64 to 2^64")
+                raise InputError(
+                    "range",
+                    "edges",
+                    "{field}[{at}] has the weight {weight!r}; it must be a number from 2^-64 to 2^64",
+                    at=at,
+                    weight=weight,
+                )
             if not isinstance(kind, str):
-                raise InputError(f"edges[{at}] has the type {kind!r}; it must be a string")
+                raise InputError(
+                    "type", "edges", "{field}[{at}] has the type {kind!r}; it must be a string", at=at, kind=kind
+                )
             ends = end_of(edge["src"], at), end_of(edge["dst"], at)
             if by is not None:
                 _check_owner(at, ends, by)
@@ -189,7 +216,11 @@ class Change:
                 or not _ENDS <= edge.keys() <= EDGE_KEYS - {"weight", "stated_by"}
             ):
                 raise InputError(
-                    f"edges[{at}] is {edge!r}; it must be a mapping with src, dst and type, for an index with a graph"
+                    "type",
+                    "edges",
+                    "{field}[{at}] is {edge!r}; it must be a mapping with src, dst and type, for an index with a graph",
+                    at=at,
+                    edge=edge,
                 )
             ends = end_of(edge["src"], at), end_of(edge["dst"], at)
             self._rows.deleted["edge"].append((*ends, edge.get("type", graph.edge_type_names[0])))
@@ -197,7 +228,9 @@ class Change:
     def add_facts(self, facts: Iterable[Sequence[Any]]) -> None:
         """Add facts: rows (head, relation, tail, id) with the names of two entities and the id of the passage."""
         if self._base.facts is None:
-            raise InputError("the index has no facts; to add some, build it with facts, even an empty table")
+            raise InputError(
+                "empty", None, "the index has no facts; to add some, build it with facts, even an empty table"
+            )
         self._rows.facts += fact_rows(facts, 4, "(head, relation, tail, id of a passage)")
 
     def delete_facts(self, facts: Iterable[Sequence[str]]) -> None:
@@ -210,9 +243,10 @@ class Change:
         """Add the entities, words, edges and facts that were read in passages which this change adds.
 
         Entities of the index are matched by the keys of :func:`hopfuse.extract.build_memory`, and another spelling of a
-        name becomes an alias. The result equals an index built from all passages, except for what a build derives from
-        all of them together: the spelling of names, words and relations (here the first one), conflicts between facts
-        (here all are kept), and synonyms (here none).
+        name becomes an alias. New ones are not stated, and a stated one stays so (:attr:`Index.stated`). The result
+        equals an index built from all passages, except for what a build derives from all of them together: the spelling
+        of names, words and relations (here the first one), conflicts between facts (here all are kept), and synonyms
+        (here none).
 
         Parameters
         ----------
@@ -259,9 +293,11 @@ class Change:
         'row 2'
         """
         if not isinstance(state, str):
-            raise InputError(f"state is a {type(state).__name__}; it must be a string")
+            raise InputError("type", "state", "{field} is a {kind}; it must be a string", kind=type(state).__name__)
         if self._only is not None:
-            raise InputError("a change with a filter cannot set the source, which concerns all passages")
+            raise InputError(
+                "UNSORTED", None, "a change with a filter cannot set the source, which concerns all passages"
+            )
         self._rows.source = state
 
     # ---- Commit ----
@@ -277,7 +313,9 @@ class Change:
             The disk cannot be written; nothing is changed.
         """
         if self.seq is not None:
-            raise InputError(f"the change is already committed, as seq {self.seq}; make a new one")
+            raise InputError(
+                "duplicate", None, "the change is already committed, as seq {seq}; make a new one", seq=self.seq
+            )
         self.seq = self._commit(self)
         return self.seq
 
@@ -301,16 +339,29 @@ class Change:
         own = self._base.corpus if section.startswith("passage") else self._base.entity_corpus
         if own is None:
             if given is not None:
-                raise InputError(f"vectors= is given, but the index has no {section}; leave it out")
+                raise InputError(
+                    "unused", None, "vectors= is given, but the index has no {section}; leave it out", section=section
+                )
             return None
         if given is None:
             if self._encoder is None:
-                raise InputError(f"the index has {section}: give vectors=, or open it with encoder=")
+                raise InputError(
+                    "missing",
+                    None,
+                    "the index has {section}: give {@vectors}, or open it with {@encoder}",
+                    section=section,
+                )
             given = self._encoder.encode_passages(texts)
         corpus = Corpus.unchecked(given, metric=own.metric, storage=own.precision).checked()
         if (corpus.num_vectors, corpus.dim) != (count, own.dim):
             raise InputError(
-                f"vectors have shape ({corpus.num_vectors}, {corpus.dim}); they must have shape ({count}, {own.dim})"
+                "shape",
+                "vectors",
+                "{field} have shape ({num_vectors}, {dim}); they must have shape ({count}, {dim_2})",
+                num_vectors=corpus.num_vectors,
+                dim=corpus.dim,
+                count=count,
+                dim_2=own.dim,
             )
         return corpus.vectors
 
@@ -320,6 +371,11 @@ def _check_owner(at: int, ends: Sequence[End], by: Any) -> None:
     at_passages = [key for what, key in ends if what == "passage"]
     if at_passages and by not in at_passages:
         raise InputError(
-            f"edges[{at}] is at the passage {at_passages[0]!r} and stated by {by!r}; an edge at a passage belongs to "
-            "that passage: leave stated_by out"
+            "UNSORTED",
+            "edges",
+            "{field}[{at}] is at the passage {at_passages!r} and stated by {by!r}; an edge at a passage "
+            "belongs to that passage: leave stated_by out",
+            at=at,
+            at_passages=at_passages[0],
+            by=by,
         )

@@ -17,6 +17,7 @@ from .change_rows import End, joined_arrays, place, set_rows, term_arrays
 from .columns import string_arrays
 from .contents import PassageId
 from .filters import Where
+from .labels import LABELS
 from .names import ID_TYPES, Names, no_passage
 
 
@@ -69,6 +70,7 @@ class BatchBuilder:
         self._gone_entities = set(map(names.entity, rows.deleted["entity"]))
         self._new_passages: dict[PassageId, int] = {}
         self._new_entities: dict[str, int] = {}
+        self._stated: set[int] = set()  # slots of the entities that the change itself names
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the batch; none if nothing changes.
@@ -94,6 +96,7 @@ class BatchBuilder:
         self._add_aliases(read)
         self._add_edges(read)
         self._add_facts(read)
+        self._state_entities([part["stated"] for part, _ in listed.values()], len(fresh))
         if rows.source is not None:
             made |= string_arrays("source.state", [rows.source])
         return made
@@ -107,8 +110,11 @@ class BatchBuilder:
             return set()
         if any(rows.deleted[kind] for kind in ("entity", "alias", "edge", "fact")) or rows.aliases:
             raise InputError(
-                f"a change with the filter {only} can add passages, entities, edges and facts, and delete passages; "
-                "other changes could affect passages outside the filter: make them without a filter"
+                "range",
+                None,
+                "a change with the filter {only} can add passages, entities, edges and facts, and delete "
+                "passages; other changes could affect passages outside the filter: make them without a filter",
+                only=only,
             )
         check_edges(only, rows.edges, names.edge_types)
         metadata = [row for part in rows.passages for row in part["metadata"]]
@@ -132,7 +138,9 @@ class BatchBuilder:
         return _kept_slot(self._new_passages, id, self._old_passage, self._gone_passages, "passage")
 
     def _entity(self, name: Any) -> int:
-        return _kept_slot(self._new_entities, name, self._names.entity, self._gone_entities, "entity")
+        slot = _kept_slot(self._new_entities, name, self._names.entity, self._gone_entities, "entity")
+        self._stated.add(slot)
+        return slot
 
     def _end(self, end: End) -> int:
         kind, key = end
@@ -149,9 +157,13 @@ class BatchBuilder:
         ids = [id for part in parts for id in part["ids"]]
         if len(set(ids)) != len(ids) or len({type(id) for id in ids}) > 1:
             raise InputError(
-                "the change adds two passages with the same id, or ids of two types; ids are distinct and of one type"
+                "duplicate",
+                None,
+                "the change adds two passages with the same id, or ids of two types; ids are distinct and of one type",
             )
         names.check_new_ids(ids, self._gone_passages, partial(place, parts))
+        for label in LABELS:
+            names.check_labels(label, [value for part in parts for value in part[label.codes]])
         if not parts:
             return
         self._made |= joined_arrays(parts, names.metadata_types)
@@ -162,16 +174,28 @@ class BatchBuilder:
     def _listed_entities(self) -> dict[str, tuple[dict[str, Any], int]]:
         """Return the entities that are added by name: name to (part, position in the part)."""
         added: dict[str, tuple[dict[str, Any], int]] = {}
+        again: list[str] = []
         for part in self._rows.entities:
             for at, name in enumerate(part["names"]):
                 exists = self._names.has_entity(name, self._gone_entities)
                 if part["missing"] and (exists or name in added):
+                    if part["stated"]:
+                        again.append(name)
                     continue
                 if exists:
-                    raise InputError(f"an entity has the name {name!r} already")
+                    raise InputError("duplicate", None, "an entity has the name {name!r} already", name=name)
                 if name in added:
-                    raise InputError(f"the change adds two entities with the name {name!r}; names are distinct")
+                    raise InputError(
+                        "duplicate",
+                        None,
+                        "the change adds two entities with the name {name!r}; names are distinct",
+                        name=name,
+                    )
                 added[name] = part, at
+        first = self._names.slots.entities
+        number = {name: first + at for at, name in enumerate(added)}
+        for name in again:
+            self._stated.update([number[name]] if name in number else self._names.entities(name))
         return added
 
     def _add_entities(
@@ -188,6 +212,20 @@ class BatchBuilder:
         vectors += [] if own is None else [*own]
         if vectors:
             self._made["entity.vectors"] = np.stack(vectors)
+
+    def _state_entities(self, listed: Sequence[bool], count: int) -> None:
+        """Say which of the added entities, and which others from now on, a user stated: those that were read are not.
+
+        ``listed`` has a bit for each entity that is added by name, the first ones of the ``count`` that are added.
+        """
+        first = self._names.slots.entities
+        bits = np.zeros(count, np.uint8)
+        bits[: len(listed)] = listed
+        bits[[slot - first for slot in self._stated if slot >= first]] = 1
+        if not bits.all():
+            self._made["entity.stated"] = bits
+        older = (slot for slot in self._stated if slot < first and slot not in self._gone_entities)
+        set_rows(self._made, "stated.entity", sorted(slot for slot in older if not self._names.is_stated(slot)))
 
     def _add_aliases(self, read: Sequence[Additions]) -> None:
         made, rows = self._made, self._rows
@@ -240,5 +278,11 @@ def _kept_slot(added: Mapping[Any, int], key: Any, find: Callable[[Any], int], g
     if slot is None:
         slot = find(key)
         if slot in gone:
-            raise InputError(f"the change deletes the {what} {key!r}, and names it elsewhere; leave one out")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "the change deletes the {what} {key!r}, and names it elsewhere; leave one out",
+                what=what,
+                key=key,
+            )
     return slot

@@ -14,6 +14,7 @@ from ..io.readers import read_table
 from .build import PASSAGES
 from .columns import string_arrays
 from .contents import text_to_index
+from .labels import LABELS, label_arrays
 from .metadata_build import metadata_arrays
 
 End = tuple[str, Any]
@@ -25,7 +26,9 @@ def passage_arrays(passages: Any) -> dict[str, Any]:
     """Return the arrays of a table of passages, with their ids, metadata and texts to index."""
     table = read_table(passages, PASSAGES)
     if table.num_rows and "id" not in table.columns:
-        raise InputError(f"{table.where(0)} has no id; passages that are added to an index need ids")
+        raise InputError(
+            "unknown", None, "{where} has no id; passages that are added to an index need ids", where=table.where(0)
+        )
     texts, titles, ids = tables.texts(table, "text"), tables.texts(table, "title", default=""), tables.row_ids(table)
     are_strings = bool(ids) and isinstance(ids[0], str)
     own: Any = string_arrays("passage.id", ids) if are_strings else {"passage.id.number": np.array(ids, np.int64)}  # type: ignore[arg-type]
@@ -34,6 +37,7 @@ def passage_arrays(passages: Any) -> dict[str, Any]:
         **string_arrays("passage.title", titles),
         **string_arrays("passage.text", texts),
         "passage.length": np.array([len(text.split()) for text in texts], np.int32),
+        **{label.codes: label.read(table, label.what) for label in LABELS},
         "ids": ids,
         "metadata": tables.objects(table, "metadata"),
         "where": table.where,
@@ -56,6 +60,8 @@ def joined_arrays(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) 
         if name.endswith(".offsets"):
             own = [np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(offsets) for offsets in own]))]
         made[name] = np.concatenate(own)
+    for label in LABELS:
+        made |= label_arrays(label, [value for part in parts for value in part[label.codes]])
     return made | metadata_arrays([row for part in parts for row in part["metadata"]], types, partial(place, parts))
 
 
@@ -77,17 +83,22 @@ def set_rows(made: dict[str, Any], name: str, rows: Sequence[Any], columns: int 
 def listed(given: Any, what: str) -> list[Any]:
     """Return an argument as a list."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InputError(f"{what} is a {type(given).__name__}; give a list")
+        raise InputError("type", what, "{field} is a {kind}; give a list", kind=type(given).__name__)
     return list(given)
 
 
 def alias_pairs(aliases: Any) -> list[tuple[str, str]]:
     """Return the pairs (name of an entity, alias)."""
     if not isinstance(aliases, Mapping):
-        raise InputError(f"aliases is a {type(aliases).__name__}; it must map an entity's name to a list of aliases")
+        raise InputError(
+            "type",
+            "aliases",
+            "{field} is a {kind}; it must map an entity's name to a list of aliases",
+            kind=type(aliases).__name__,
+        )
     pairs = [(name, alias) for name, values in aliases.items() for alias in listed(values, f"aliases[{name!r}]")]
     if not all(isinstance(alias, str) for _, alias in pairs):
-        raise InputError("aliases are not all strings")
+        raise InputError("UNSORTED", "aliases", "{field} are not all strings")
     return pairs
 
 
@@ -97,7 +108,9 @@ def fact_rows(given: Any, width: int, what: str) -> list[tuple[Any, ...]]:
     for at, row in enumerate(listed(given, "facts")):
         whole = isinstance(row, Sequence) and not isinstance(row, str) and len(row) == width
         if not whole or not all(isinstance(part, str) for part in row[:3]):
-            raise InputError(f"facts[{at}] is {row!r}; it must be {what}")
+            raise InputError(
+                "UNSORTED", None, "facts[{at}] is {row!r}; it must be {allowed}", at=at, row=row, allowed=what
+            )
         rows.append(tuple(row))
     return rows
 
@@ -105,7 +118,13 @@ def fact_rows(given: Any, width: int, what: str) -> list[tuple[Any, ...]]:
 def end_of(end: Any, at: int) -> End:
     """Return the end of edge ``at``: its kind, and its id or name."""
     if not isinstance(end, _PAIR) or len(end) != 2 or end[0] not in ("passage", "entity"):
-        raise InputError(f"edges[{at}] has the end {end!r}; it must be ('passage', id) or ('entity', name)")
+        raise InputError(
+            "shape",
+            None,
+            "edges[{at}] has the end {end!r}; it must be ('passage', id) or ('entity', name)",
+            at=at,
+            end=end,
+        )
     return (end[0], end[1])
 
 

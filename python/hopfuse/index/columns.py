@@ -27,7 +27,9 @@ def string_arrays(name: str, strings: Iterable[str]) -> dict[str, NDArray[Any]]:
         try:
             blob += string.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise InputError(f"{name}[{i}] cannot be written as UTF-8: {error}") from None
+            raise InputError(
+                "syntax", name, "{field}[{i}] cannot be written as UTF-8: {error}", i=i, error=error
+            ) from None
         offsets.append(len(blob))
     return {f"{name}.offsets": np.array(offsets, np.int64), f"{name}.bytes": np.frombuffer(blob, np.uint8)}
 
@@ -85,7 +87,9 @@ class StringColumn(Sequence[str]):
             first, last = ascending(self._offsets, i, i + 1, self._bytes.shape[0])
             return str(self._bytes.part(first, last).data, "utf-8")
         except UnicodeDecodeError as error:
-            raise FormatError(f"{self._bytes.label}: string {i} is not UTF-8: {error}") from None
+            raise FormatError(
+                "damaged", None, "{label}: string {i} is not UTF-8: {error}", label=self._bytes.label, i=i, error=error
+            ) from None
 
     def read(self, start: int, stop: int) -> list[str]:
         """Return the strings start .. stop-1, 0 <= start <= stop <= n."""
@@ -94,7 +98,15 @@ class StringColumn(Sequence[str]):
         try:
             return [data[a - ends[0] : b - ends[0]].decode("utf-8") for a, b in pairwise(ends)]
         except UnicodeDecodeError as error:
-            raise FormatError(f"{self._bytes.label}: a string in {start} .. {stop - 1} is not UTF-8: {error}") from None
+            raise FormatError(
+                "damaged",
+                None,
+                "{label}: a string in {start} .. {stop} is not UTF-8: {error}",
+                label=self._bytes.label,
+                start=start,
+                stop=stop - 1,
+                error=error,
+            ) from None
 
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return the offsets, (n + 1,), and the bytes of all strings."""
@@ -119,10 +131,14 @@ class StringColumn(Sequence[str]):
                 decoder.decode(data[start : start + _DECODE_BYTES].tobytes())
             decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
-            raise FormatError(f"{self._bytes.label}: the bytes are not UTF-8: {error}") from None
+            raise FormatError(
+                "damaged", None, "{label}: the bytes are not UTF-8: {error}", label=self._bytes.label, error=error
+            ) from None
         inside = offsets[offsets < data.size]
         if (data[inside] & 0xC0 == 0x80).any():
-            raise FormatError(f"{self._offsets.label}: an offset is inside a UTF-8 character")
+            raise FormatError(
+                "damaged", None, "{label}: an offset is inside a UTF-8 character", label=self._offsets.label
+            )
 
 
 class IntegerColumn(Sequence[int]):
@@ -208,7 +224,15 @@ def ascending(offsets: Section, start: int, stop: int, limit: int) -> list[int]:
     ends = offsets.part(start, stop + 1)
     found: list[int] = ends.tolist()
     if found[0] < 0 or found[-1] > limit or found[0] > found[-1] or (stop - start > 1 and (ends[1:] < ends[:-1]).any()):
-        raise FormatError(f"{offsets.label}: offsets {start} .. {stop} do not ascend within 0 .. {limit}")
+        raise FormatError(
+            "damaged",
+            None,
+            "{label}: offsets {start} .. {stop} do not ascend within 0 .. {limit}",
+            label=offsets.label,
+            start=start,
+            stop=stop,
+            limit=limit,
+        )
     return found
 
 
@@ -216,4 +240,6 @@ def check_offsets(offsets: Section, limit: int) -> None:
     """Check that all offsets ascend from 0 to the limit."""
     ends = offsets.whole()
     if ends[0] != 0 or ends[-1] != limit or (ends[1:] < ends[:-1]).any():
-        raise FormatError(f"{offsets.label}: the offsets do not ascend from 0 to {limit}")
+        raise FormatError(
+            "damaged", None, "{label}: the offsets do not ascend from 0 to {limit}", label=offsets.label, limit=limit
+        )

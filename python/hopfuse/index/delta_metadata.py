@@ -46,7 +46,14 @@ class MetadataDelta:
         for group in groups:
             for name, values in group.columns.items():
                 if types.setdefault(name, values.type) != values.type:
-                    raise FormatError(f"metadata {name!r} is of type {values.type}; it is {types[name]} before")
+                    raise FormatError(
+                        "damaged",
+                        None,
+                        "metadata {name!r} is of type {type}; it is {types} before",
+                        name=name,
+                        type=values.type,
+                        types=types[name],
+                    )
         self._types = types
         codes = [
             np.array([self._codes.setdefault(text, len(self._codes)) for text in group.strings], np.int32)

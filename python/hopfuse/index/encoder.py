@@ -39,11 +39,17 @@ class EncoderInfo:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise InputError(f"the encoder's name is {self.name!r}; it must be a string that is not empty")
+            raise InputError(
+                "type", None, "the encoder's name is {given!r}; it must be a string that is not empty", given=self.name
+            )
         if isinstance(self.dim, bool) or not isinstance(self.dim, int | np.integer) or self.dim < 1:
-            raise InputError(f"the encoder's dim is {self.dim!r}; it must be an integer, at least 1")
+            raise InputError(
+                "range", None, "the encoder's dim is {given!r}; it must be an integer, at least 1", given=self.dim
+            )
         if not isinstance(self.normalize, bool | np.bool_):
-            raise InputError(f"the encoder's normalize is {self.normalize!r}; it must be True or False")
+            raise InputError(
+                "type", None, "the encoder's normalize is {given!r}; it must be True or False", given=self.normalize
+            )
         object.__setattr__(self, "dim", int(self.dim))
         object.__setattr__(self, "normalize", bool(self.normalize))
 

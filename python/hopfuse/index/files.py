@@ -43,13 +43,13 @@ def open_file(path: Path) -> tuple[Head, dict[str, Section]]:
     with open_part(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size == 0:
-            raise FormatError(f"{path}: the file is empty; it is torn")
+            raise FormatError("damaged", None, "{path}: the file is empty; it is torn", path=path)
         data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
     try:
         head = parse_head(memoryview(data))
         _check_padding(data, head)
     except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
+        raise FormatError("damaged", None, "{path}: {error}", path=path, error=error) from None
     return head, _sections(path, data, head)
 
 
@@ -58,7 +58,7 @@ def open_part(path: Path) -> BinaryIO:
     try:
         return open_regular(path)
     except InputError as error:
-        raise FormatError(str(error)) from None
+        raise FormatError("UNSORTED", None, "{message}", message=str(error)) from None
 
 
 def write_file(
@@ -88,7 +88,12 @@ def _check_padding(data: mmap.mmap, head: Head) -> None:
     end = head_bytes(len(head.entries), head.checksums.size)
     for entry in (*head.entries, replace(head.entries[-1], offset=len(data))):
         if any(data[end : entry.offset]):
-            raise FormatError(f"the padding before offset {entry.offset} is not zero; the file is damaged")
+            raise FormatError(
+                "damaged",
+                None,
+                "the padding before offset {offset} is not zero; the file is damaged",
+                offset=entry.offset,
+            )
         end = entry.offset + entry.length
 
 

@@ -66,10 +66,15 @@ class Where:
         return self._text
 
     def __bool__(self) -> NoReturn:
-        raise InputError("a filter has no truth value; join filters with & | ~, not with and, or, not")
+        raise InputError("unknown", None, "a filter has no truth value; join filters with & | ~, not with and, or, not")
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise InputError(f"{self} is a filter by metadata, not an array; give the index's mask: index.mask({self})")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{self_value} is a filter by metadata, not an array; give the index's mask: index.mask({self_value})",
+            self_value=self,
+        )
 
     def mask(self, metadata: Metadata) -> Mask:
         """Return the passages that the filter allows, bool (P,), read-only; cached with the metadata.
@@ -95,7 +100,13 @@ class Where:
 
     def _joined(self, other: Any, sign: str) -> Where:
         if not isinstance(other, Where):
-            raise InputError(f"{other!r:.80} is not a filter; join filters: where(a=1) {sign} where(b=2)")
+            raise InputError(
+                "unknown",
+                None,
+                "{other!r:.80} is not a filter; join filters: where(a=1) {sign} where(b=2)",
+                other=other,
+                sign=sign,
+            )
         return Where((sign, self, other), f"({self} {sign} {other})")
 
 
@@ -142,7 +153,7 @@ def where(**conditions: Any) -> Where:
     array([False,  True])
     """
     if not conditions:
-        raise InputError("where() has no condition; give one: where(year__ge=2020)")
+        raise InputError("unknown", None, "where() has no condition; give one: where(year__ge=2020)")
     made = [_condition(name, value) for name, value in conditions.items()]
     found = made[0]
     for one in made[1:]:
@@ -176,13 +187,30 @@ def _condition(name: str, value: Any) -> Where:
     column, operator = split_condition(name)
     if operator in ("in", *LISTS):
         if isinstance(value, str) or not isinstance(value, Iterable):
-            raise InputError(f"{name} is {value!r:.80}; {operator} takes a list: {name}=[...]")
+            raise InputError(
+                "UNSORTED",
+                name,
+                "{field} is {given!r:.80}; {operator} takes a list: {name}=[...]",
+                given=value,
+                operator=operator,
+                name=name,
+            )
         value = tuple(_plain(one) for one in value)
     elif operator == "exists":
         if not isinstance(value, bool):
-            raise InputError(f"{name} is {value!r:.80}; it must be True (there is a value) or False (it is missing)")
+            raise InputError(
+                "missing",
+                name,
+                "{field} is {given!r:.80}; it must be True (there is a value) or False (it is missing)",
+                given=value,
+            )
     elif value is None:
-        raise InputError(f"{name} is None; passages without a value are found by {column}__exists=False")
+        raise InputError(
+            "missing",
+            name,
+            "{field} is None; passages without a value are found by {column}__exists=False",
+            column=column,
+        )
     value = _plain(value)
     label = f"{column}={value!r}" if operator == "eq" else f"{column}__{operator}={value!r}"
     return Where(("test", column, operator, value), f"where({label})")
@@ -195,12 +223,17 @@ def _plain(value: Any) -> Any:
 
 def _test(metadata: Metadata, name: str, operator: str, value: Any) -> Mask:
     if name not in metadata:
-        raise InputError(unknown_column(metadata, name))
+        raise InputError("UNSORTED", None, "{message}", message=unknown_column(metadata, name))
     column = metadata[name]
     if operator not in ALLOWED[column.type]:
         raise InputError(
-            f"the column {name!r} is {column.type}, and {operator} does not apply to it; allowed: "
-            f"{_conditions(name, column.type)}"
+            "choice",
+            None,
+            "the column {name!r} is {type}, and {operator} does not apply to it; allowed: {allowed}",
+            name=name,
+            type=column.type,
+            operator=operator,
+            allowed=_conditions(name, column.type),
         )
     if operator == "exists":
         return column.present.copy() if value else np.logical_not(column.present)
@@ -216,7 +249,13 @@ def _value(column: MetadataColumn, kind: str, value: Any) -> Any:
         return as_type(value, kind)
     except ValueError as error:
         raise InputError(
-            f"the column {column.name!r} is {column.type}, and the filter has {value!r:.80}; give {error}"
+            "UNSORTED",
+            None,
+            "the column {name!r} is {type}, and the filter has {value!r:.80}; give {error}",
+            name=column.name,
+            type=column.type,
+            value=value,
+            error=error,
         ) from None
 
 

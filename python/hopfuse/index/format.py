@@ -140,31 +140,76 @@ def parse_head(data: memoryview) -> Head:
         The head violates FORMAT.md. Nothing larger than the head is allocated.
     """
     if len(data) < HEADER_BYTES:
-        raise FormatError(f"the file has {len(data)} bytes, fewer than the {HEADER_BYTES} of a header; it is torn")
+        raise FormatError(
+            "damaged",
+            None,
+            "the file has {number} bytes, fewer than the {header_bytes} of a header; it is torn",
+            number=len(data),
+            header_bytes=HEADER_BYTES,
+        )
     (magic, version, mark, size, generation, sections, blocks, metric, storage, directed, zeros, seq, table_crc) = (
         HEADER.unpack(data[: HEADER.size])
     )
     (header_crc,) = struct.unpack("<I", data[HEADER.size : HEADER_BYTES])
     if magic != MAGIC:
-        raise FormatError(f"the file starts with {bytes(magic)!r}, not with {MAGIC!r}; it is not a hopfuse index")
+        raise FormatError(
+            "damaged",
+            None,
+            "the file starts with {bytes!r}, not with {magic!r}; it is not a hopfuse index",
+            bytes=bytes(magic),
+            magic=MAGIC,
+        )
     if version != VERSION:
-        raise FormatError(f"format version {version}; this hopfuse reads version {VERSION}: build the index again")
+        raise FormatError(
+            "damaged",
+            None,
+            "format version {version}; this hopfuse reads version {version_2}: build the index again",
+            version=version,
+            version_2=VERSION,
+        )
     if zlib.crc32(data[: HEADER.size]) != header_crc:
-        raise FormatError("the header does not match its checksum; the file is damaged")
+        raise FormatError("damaged", None, "the header does not match its checksum; the file is damaged")
     if mark != ENDIAN_MARK or any(zeros):
-        raise FormatError("the header's byte-order mark or reserved bytes are wrong")
+        raise FormatError("damaged", None, "the header's byte-order mark or reserved bytes are wrong")
     if size != len(data):
-        raise FormatError(f"the header says {size} bytes, the file has {len(data)}; it is torn or was appended to")
+        raise FormatError(
+            "damaged",
+            None,
+            "the header says {size} bytes, the file has {number}; it is torn or was appended to",
+            size=size,
+            number=len(data),
+        )
     if metric >= len(METRICS) or storage >= len(STORAGES) or directed > 1:
-        raise FormatError(f"unknown settings in the header: metric {metric}, storage {storage}, directed {directed}")
+        raise FormatError(
+            "damaged",
+            None,
+            "unknown settings in the header: metric {metric}, storage {storage}, directed {directed}",
+            metric=metric,
+            storage=storage,
+            directed=directed,
+        )
     if not 1 <= sections <= MAX_SECTIONS:
-        raise FormatError(f"{sections} sections; 1 to {MAX_SECTIONS} are allowed")
+        raise FormatError(
+            "damaged",
+            None,
+            "{sections} sections; 1 to {max_sections} are allowed",
+            sections=sections,
+            max_sections=MAX_SECTIONS,
+        )
     end = head_bytes(sections, blocks)
     if end > size:
-        raise FormatError(f"{sections} sections and {blocks} checksums need {end} bytes, the file has {size}")
+        raise FormatError(
+            "damaged",
+            None,
+            "{sections} sections and {blocks} checksums need {end} bytes, the file has {size}",
+            sections=sections,
+            blocks=blocks,
+            end=end,
+            size=size,
+        )
     table = data[HEADER_BYTES:end]
     if zlib.crc32(table) != table_crc:
-        raise FormatError("the section table does not match its checksum; the file is damaged")
+        raise FormatError("damaged", None, "the section table does not match its checksum; the file is damaged")
     entries = _parse_entries(table[: ENTRY.size * sections], size, blocks)
     checksums = np.frombuffer(table, "<u4", blocks, ENTRY.size * sections).astype(np.uint32)
     settings = Settings(METRICS[metric], STORAGES[storage], bool(directed))
@@ -183,20 +228,46 @@ def _parse_entries(table: memoryview, size: int, blocks: int) -> tuple[Entry, ..
         entry, length = parse_entry(row, table[row * ENTRY.size : (row + 1) * ENTRY.size])
         if length != entry.length or length > size:
             raise FormatError(
-                f"section {entry.name!r} says {length} bytes; {entry.dtype}{entry.shape} has {entry.length}, "
-                f"the file {size}"
+                "damaged",
+                None,
+                "section {name!r} says {length} bytes; {dtype}{shape} has {length_2}, the file {size}",
+                name=entry.name,
+                length=length,
+                dtype=entry.dtype,
+                shape=entry.shape,
+                length_2=entry.length,
+                size=size,
             )
         entries.append(entry)
     if len({e.name for e in entries}) != len(entries):
-        raise FormatError("the section table has a name twice")
+        raise FormatError("damaged", None, "the section table has a name twice")
     if sum(e.num_blocks for e in entries) != blocks:
-        raise FormatError(f"{blocks} checksums; the sections have {sum(e.num_blocks for e in entries)} blocks")
+        raise FormatError(
+            "damaged",
+            None,
+            "{blocks} checksums; the sections have {sum} blocks",
+            blocks=blocks,
+            sum=sum(e.num_blocks for e in entries),
+        )
     expected = place(entries)
     for entry, right in zip(entries, expected, strict=True):
         if entry != right:
-            raise FormatError(f"section {entry.name!r} is at offset {entry.offset}; its place is {right.offset}")
+            raise FormatError(
+                "damaged",
+                None,
+                "section {name!r} is at offset {offset}; its place is {offset_2}",
+                name=entry.name,
+                offset=entry.offset,
+                offset_2=right.offset,
+            )
     if file_bytes(expected) != size:
-        raise FormatError(f"the sections end at {file_bytes(expected)}, the file at {size}")
+        raise FormatError(
+            "damaged",
+            None,
+            "the sections end at {file_bytes}, the file at {size}",
+            file_bytes=file_bytes(expected),
+            size=size,
+        )
     return expected
 
 
@@ -205,9 +276,24 @@ def parse_entry(row: int, data: memoryview) -> tuple[Entry, int]:
     raw, code, ndim, rows, columns, offset, length = ENTRY.unpack(data)
     name = raw.rstrip(b"\0")
     if not _NAME.fullmatch(name):
-        raise FormatError(f"row {row} of the section table has the name {raw!r}")
+        raise FormatError("damaged", "row", "{field} {row} of the section table has the name {raw!r}", row=row, raw=raw)
     if code >= len(DTYPES):
-        raise FormatError(f"section {name.decode()!r} has dtype code {code}; 0 to {len(DTYPES) - 1} are known")
+        raise FormatError(
+            "damaged",
+            None,
+            "section {decode!r} has dtype code {code_value}; 0 to {number} are known",
+            decode=name.decode(),
+            code_value=code,
+            number=len(DTYPES) - 1,
+        )
     if ndim not in (1, 2) or (ndim == 1 and columns != 0) or max(rows, columns) > MAX_SIZE:
-        raise FormatError(f"section {name.decode()!r} has {ndim} dimensions, sizes {rows} and {columns}")
+        raise FormatError(
+            "damaged",
+            None,
+            "section {decode!r} has {ndim} dimensions, sizes {rows} and {columns}",
+            decode=name.decode(),
+            ndim=ndim,
+            rows=rows,
+            columns=columns,
+        )
     return Entry(name.decode(), DTYPES[code], (rows, columns)[:ndim], offset), length

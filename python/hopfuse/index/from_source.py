@@ -17,6 +17,7 @@ from ..io.tables import Table
 from ..types import Corpus
 from ..types.corpus import Metric, Storage
 from .arrow_columns import Rows, arrow, first_repeated, joined, own_copy, string_parts
+from .labels import LABELS, Label, coded_arrays
 from .metadata_build import check_types, metadata_arrays
 from .source_links import Nodes, read_edges, read_facts
 from .spool import Spool
@@ -54,7 +55,9 @@ def read_source(
     with source.snapshot() as snapshot:
         passage_batches = snapshot.passages()
         if passage_batches is None:
-            raise InputError("the source has no passages; an index needs a table of them, even without rows")
+            raise InputError(
+                "unknown", None, "the source has no passages; an index needs a table of them, even without rows"
+            )
         passages = _Passages(metric, storage, scratch)
         names: list[str] | None = None
         aliases: dict[int, list[str]] = {}
@@ -104,7 +107,10 @@ class _Vectors:
         """Check the vectors of a batch, round them to the storage type, and write them."""
         if (self._spool is None) != ("vector" not in rows.names) and rows.first:
             raise InputError(
-                f"{rows.where(0)} begins a batch with other columns; all batches of a table must have the same columns"
+                "UNSORTED",
+                None,
+                "{where} begins a batch with other columns; all batches of a table must have the same columns",
+                where=rows.where(0),
             )
         if "vector" not in rows.names:
             return
@@ -120,7 +126,14 @@ class _Vectors:
         except InputError as error:
             found = re.match(r"row (\d+) of X (.*)", str(error))
             where = rows.where(int(found[1])) if found else f"{self._what} from row {rows.first} on"
-            raise InputError(f"{where}: {rows.label('vector')} {found[2] if found else error}") from None
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{where}: {label} {value}",
+                where=where,
+                label=rows.label("vector"),
+                value=found[2] if found else error,
+            ) from None
         self._dim, self._dtype = made.dim, made.vectors.dtype
         self._spool.append(made.vectors)
         self._count += len(rows)
@@ -149,6 +162,7 @@ class _Passages:
         self._texts, self._titles = Spool(scratch), Spool(scratch)
         self._lengths: dict[str, list[NDArray[Any]]] = {"text": [], "title": [], "words": []}
         self._ids: list[Any] = []
+        self._labels = {label: _Labels(label) for label in LABELS}
         self._metadata: list[Any] | None = None
         self._kinds: dict[str, str] = {}
         self._joined: Any = None
@@ -156,14 +170,18 @@ class _Passages:
 
     def add(self, rows: Rows) -> None:
         """Check a batch and keep it."""
-        rows.check_names(("id", "text"), ("title", "vector", "metadata"))
+        rows.check_names(("id", "text"), ("title", "document", "language", "vector", "metadata"))
         ids = rows.keys("id")
         if ids.null_count:
             rows.refuse(int(np.flatnonzero(ids.is_null())[0]), "id", None, "a string or an integer of 64 bits")
         if self._ids and ids.type != self._ids[0].type and len(rows):
             raise InputError(
-                f"{rows.where(0)} has the id {ids[0].as_py()!r}, and row 0 has an id of another type; ids must be all "
-                "strings or all integers: convert them"
+                "UNSORTED",
+                None,
+                "{where} has the id {as_py!r}, and row 0 has an id of another type; ids must be all strings "
+                "or all integers: convert them",
+                where=rows.where(0),
+                as_py=ids[0].as_py(),
             )
         self._ids.append(own_copy(ids))
         texts = rows.strings("text")
@@ -176,6 +194,8 @@ class _Passages:
             lengths, data = string_parts(rows.strings("title", default=""))
             self._titles.append(data)
         self._lengths["title"].append(lengths)
+        for labels in self._labels.values():
+            labels.add(rows)
         self._add_metadata(rows)
         self.vectors.add(rows)
         self._count += len(rows)
@@ -194,15 +214,20 @@ class _Passages:
     def ids(self) -> Any:
         """Return the ids of all batches as one Arrow column."""
         if not self._ids:
-            raise InputError("passages has no batch; give one without rows, which states the columns")
+            raise InputError("unknown", None, "passages has no batch; give one without rows, which states the columns")
         kind = next((ids.type for ids in self._ids if len(ids)), self._ids[0].type)
         self._joined = joined([ids for ids in self._ids if ids.type == kind])
         repeated = first_repeated(self._joined)
         if repeated is not None:
             row, earlier = repeated
             raise InputError(
-                f"passages row {row}: id {self._joined[row].as_py()!r} is also that of passages row {earlier}; "
-                "ids must be distinct: SELECT DISTINCT ON (id), or use another column"
+                "duplicate",
+                None,
+                "passages row {row}: id {as_py!r} is also that of passages row {earlier}; ids must be "
+                "distinct: SELECT DISTINCT ON (id), or use another column",
+                row=row,
+                as_py=self._joined[row].as_py(),
+                earlier=earlier,
             )
         self._ids = []
         return self._joined
@@ -220,6 +245,8 @@ class _Passages:
             made[f"passage.{name}.offsets"] = offsets
             made[f"passage.{name}.bytes"] = spool.mapped(np.uint8, (int(offsets[-1]),))
         made["passage.length"] = np.concatenate([np.zeros(0, np.int32), *self._lengths["words"]])
+        for labels in self._labels.values():
+            made |= labels.arrays()
         rows = [None] * self._count if self._metadata is None else self._metadata
         return made | metadata_arrays(rows, self._types(metadata_types), lambda row: f"passages row {row}")
 
@@ -233,6 +260,42 @@ class _Passages:
         """Close the files that are not mapped."""
         for one in (self._texts, self._titles, self.vectors):
             one.close()
+
+
+class _Labels:
+    """The documents or the languages of passages, as numbers of distinct ones."""
+
+    def __init__(self, label: Label) -> None:
+        self._label = label
+        self._codes: list[NDArray[np.int32]] = []
+        self._number: dict[str | int, int] = {}
+
+    def add(self, rows: Rows) -> None:
+        """Check the labels of a batch and keep them."""
+        name = self._label.what
+        if name not in rows.names:
+            self._codes.append(np.full(len(rows), -1, np.int32))
+            return
+        coded = rows.keys(name).dictionary_encode()
+        codes = np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+        given = coded.dictionary.to_pylist()
+        first = {code: row for row, code in reversed(list(enumerate(codes.tolist())))} if given else {}
+        known = Table(name, {name: given}, len(given), lambda at: f"{rows.where(first[at])}: {rows.label(name)}")
+        values = self._label.read(known, name)
+        numbers = [-1 if value is None else self._number.setdefault(value, len(self._number)) for value in values]
+        self._codes.append(np.array([*numbers, -1], np.int32)[codes])
+        if len({type(value) for value in self._number}) > 1:
+            raise InputError(
+                "type",
+                name,
+                "{where} begins a batch with {name!r} of another type than before; strings or integers: convert one",
+                where=rows.where(0),
+                name=rows.label(name),
+            )
+
+    def arrays(self) -> Arrays:
+        """Return the sections."""
+        return coded_arrays(self._label, np.concatenate([np.zeros(0, np.int32), *self._codes]), list(self._number))
 
 
 def _kinds_of(kind: Any) -> dict[str, str]:
@@ -273,8 +336,13 @@ def _entities(
         if names is not None and repeated is not None:
             row, earlier = repeated
             raise InputError(
-                f"entities row {row}: name {names[row].as_py()!r} is also that of entities row {earlier}; edges and "
-                "facts refer to entities by name, so names must be distinct"
+                "duplicate",
+                "entities",
+                "{field} row {row}: name {as_py!r} is also that of entities row {earlier}; edges and facts "
+                "refer to entities by name, so names must be distinct",
+                row=row,
+                as_py=names[row].as_py(),
+                earlier=earlier,
             )
         return [] if names is None else names.to_pylist(), aliases, vectors.corpus()
     finally:

@@ -52,7 +52,12 @@ def publish(directory: Path, write: Callable[[Path, int], None]) -> int:
 def check_directory(directory: Path) -> None:
     """Refuse a path that is not a directory."""
     if not directory.is_dir():
-        raise InputError(f"{directory} is not a directory; an index is the directory that Index.save wrote")
+        raise InputError(
+            "unknown",
+            None,
+            "{directory} is not a directory; an index is the directory that Index.save wrote",
+            directory=directory,
+        )
 
 
 def new_generation(directory: Path) -> tuple[Path, int]:
@@ -86,7 +91,10 @@ def hold_lock(directory: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
-                f"{directory} is open for writing elsewhere; there can be one writer, and any number of readers"
+                "UNSORTED",
+                None,
+                "{directory} is open for writing elsewhere; there can be one writer, and any number of readers",
+                directory=directory,
             ) from None
         _HELD_LOCKS.add(key)
         try:
@@ -111,14 +119,32 @@ def open_current(directory: Path, read: Callable[[Path, int], T]) -> T:
     while True:
         name = _pointer(directory)
         if name is None:
-            raise FormatError(f"{directory} holds no index: it has no file {POINTER}, which Index.save writes last")
+            raise FormatError(
+                "damaged",
+                None,
+                "{directory} holds no index: it has no file {pointer}, which Index.save writes last",
+                directory=directory,
+                pointer=POINTER,
+            )
         if not _FILE.fullmatch(name):
-            raise FormatError(f"{directory / POINTER} is damaged: {name!r} is not the name of a generation")
+            raise FormatError(
+                "damaged",
+                None,
+                "{directory} is damaged: {name!r} is not the name of a generation",
+                directory=directory / POINTER,
+                name=name,
+            )
         try:
             return read(directory / name, _number(name))
         except FileNotFoundError:
             if _pointer(directory) == name:
-                raise FormatError(f"{directory / POINTER} names {name}, which does not exist") from None
+                raise FormatError(
+                    "damaged",
+                    None,
+                    "{directory} names {name}, which does not exist",
+                    directory=directory / POINTER,
+                    name=name,
+                ) from None
 
 
 def generation_name(generation: int) -> str:
@@ -182,7 +208,10 @@ def _writer_lock(directory: Path) -> Iterator[None]:
     try:
         if _identity(descriptor) in _HELD_LOCKS:
             raise InputError(
-                f"{directory} is open for changes in this process; compact() writes a new generation of it"
+                "UNSORTED",
+                None,
+                "{directory} is open for changes in this process; compact() writes a new generation of it",
+                directory=directory,
             )
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -37,7 +37,13 @@ def check_graph(arrays: Arrays) -> None:
     if not np.array_equal(total, arrays["degree"]):
         row, kind = (int(x) for x in np.argwhere(total != arrays["degree"])[0])
         raise FormatError(
-            f"degree[{row}, {kind}] is {arrays['degree'][row, kind]}; the stored edges sum to {total[row, kind]}"
+            "damaged",
+            None,
+            "degree[{row}, {kind}] is {arrays}; the stored edges sum to {total}",
+            row=row,
+            kind=kind,
+            arrays=arrays["degree"][row, kind],
+            total=total[row, kind],
         )
 
 
@@ -50,7 +56,9 @@ def check_symmetry(arrays: Arrays) -> None:
     for name in ("weight", "edge_type"):
         equal = equal and (name not in arrays or np.array_equal(arrays[name][transposed], arrays[name]))
     if not equal:
-        raise FormatError("the graph is marked as undirected, but its stored entries are not symmetric")
+        raise FormatError(
+            "damaged", None, "the graph is marked as undirected, but its stored entries are not symmetric"
+        )
 
 
 def _chunks(size: int) -> Iterator[tuple[int, int]]:
@@ -60,7 +68,9 @@ def _chunks(size: int) -> Iterator[tuple[int, int]]:
 
 def _check_indptr(indptr: NDArray[np.int64], nnz: int) -> None:
     if indptr[0] != 0 or indptr[-1] != nnz or (indptr[1:] < indptr[:-1]).any():
-        raise FormatError(f"indptr does not ascend from 0 to {nnz}, the number of stored entries")
+        raise FormatError(
+            "damaged", "indptr", "{field} does not ascend from 0 to {nnz}, the number of stored entries", nnz=nnz
+        )
 
 
 def _check_permutation(node_of: NDArray[np.int32], internal_of: NDArray[np.int32]) -> None:
@@ -68,21 +78,23 @@ def _check_permutation(node_of: NDArray[np.int32], internal_of: NDArray[np.int32
     for first, last in _chunks(nodes):
         part = node_of[first:last]
         if part.min() < 0 or part.max() >= nodes:
-            raise FormatError(f"node_of has a node outside 0 .. {nodes - 1}")
+            raise FormatError("damaged", "node_of", "{field} has a node outside 0 .. {nodes}", nodes=nodes - 1)
         if (internal_of[part] != np.arange(first, last)).any():
-            raise FormatError("node_of and internal_of are not inverse permutations")
+            raise FormatError("damaged", "node_of", "{field} and internal_of are not inverse permutations")
 
 
 def _check_entries(arrays: Arrays, nodes: int, first: int, last: int) -> None:
     indices = arrays["indices"][first:last]
     if indices.min() < 0 or indices.max() >= nodes:
-        raise FormatError(f"indices has a node outside 0 .. {nodes - 1}")
+        raise FormatError("damaged", None, "indices has a node outside 0 .. {nodes}", nodes=nodes - 1)
     if "edge_type" in arrays and arrays["edge_type"][first:last].max() >= arrays["degree"].shape[1]:
-        raise FormatError(f"edge_type has a type outside 0 .. {arrays['degree'].shape[1] - 1}")
+        raise FormatError(
+            "damaged", None, "edge_type has a type outside 0 .. {shape}", shape=arrays["degree"].shape[1] - 1
+        )
     if "weight" in arrays:
         weight = arrays["weight"][first:last]
         if not ((weight >= _TINY) & np.isfinite(weight)).all():
-            raise FormatError("weight has an entry that is not a positive, normal float32 number")
+            raise FormatError("damaged", None, "weight has an entry that is not a positive, normal float32 number")
     _check_order(arrays, max(first - 1, 0), last)
 
 
@@ -97,7 +109,9 @@ def _check_order(arrays: Arrays, first: int, last: int) -> None:
     ascends[starts - first - 1] = True
     if not ascends.all():
         at = first + 1 + int(np.flatnonzero(~ascends)[0])
-        raise FormatError(f"indices do not ascend within a row (by node, then type) at stored entry {at}")
+        raise FormatError(
+            "damaged", None, "indices do not ascend within a row (by node, then type) at stored entry {at}", at=at
+        )
 
 
 def _add_degrees(total: NDArray[np.float64], arrays: Arrays, first: int, last: int) -> None:

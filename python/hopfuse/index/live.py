@@ -226,9 +226,11 @@ class LiveIndex(Generic[Kind]):
 
     def _open_writer(self) -> IndexWriter[Kind]:
         if self._writer is None:
-            raise InputError("the index is open for reading; open it with hf.Index.open(directory, writable=True)")
+            raise InputError(
+                "UNSORTED", None, "the index is open for reading; open it with hf.Index.open(directory, writable=True)"
+            )
         if self._writer.closed:
-            raise InputError("the index is closed; open it again to change it")
+            raise InputError("UNSORTED", None, "the index is closed; open it again to change it")
         return self._writer
 
 

@@ -85,15 +85,31 @@ def read_header(path: Path, generation: int, seq: int) -> Header | None:
     if len(data) <= HEADER_BYTES and not _is_whole(data):
         return None  # frames are written after the header is on the disk
     if not _is_whole(data):
-        raise FormatError(f"{path}: the header does not match its checksum; the log is damaged")
+        raise FormatError(
+            "damaged", None, "{path}: the header does not match its checksum; the log is damaged", path=path
+        )
     magic, version, mark, of, base, salt, zeros = HEADER.unpack(data[: HEADER.size])
     if magic != MAGIC or mark != ENDIAN_MARK or any(zeros):
-        raise FormatError(f"{path}: the header is not that of a hopfuse log")
+        raise FormatError("damaged", None, "{path}: the header is not that of a hopfuse log", path=path)
     if version != VERSION:
-        raise FormatError(f"{path}: format version {version}; this hopfuse reads version {VERSION}")
+        raise FormatError(
+            "damaged",
+            None,
+            "{path}: format version {version}; this hopfuse reads version {version_2}",
+            path=path,
+            version=version,
+            version_2=VERSION,
+        )
     if (of, base) != (generation, seq):
         raise FormatError(
-            f"{path}: it follows generation {of} at seq {base}; the current one is {generation} at seq {seq}"
+            "damaged",
+            None,
+            "{path}: it follows generation {of} at seq {base}; the current one is {generation} at seq {seq}",
+            path=path,
+            of=of,
+            base=base,
+            generation=generation,
+            seq=seq,
         )
     return Header(of, base, salt)
 
@@ -116,8 +132,13 @@ def read_tail(path: Path, header: Header, start: int | None, seq: int) -> Tail:
     if isinstance(again, Tail):
         return again
     raise FormatError(
-        f"{path}: the batch of seq {again.seq} at byte {again.offset} is damaged, and batches after it are whole; "
-        "restore the file from a copy"
+        "damaged",
+        None,
+        "{path}: the batch of seq {seq} at byte {offset} is damaged, and batches after it are whole; "
+        "restore the file from a copy",
+        path=path,
+        seq=again.seq,
+        offset=again.offset,
     )
 
 

@@ -22,9 +22,19 @@ from .columns import string_arrays
 from .delta import DeltaRows
 from .membership import deleted_later, is_in
 from .merge_facts import merge_facts
+from .merge_labels import merge_labels
 from .merge_metadata import merge_metadata
 from .merge_terms import MergedTerms
-from .parts import fact_arrays, graph_arrays, statement_arrays, statements_of, term_arrays, word_arrays
+from .parts import (
+    fact_arrays,
+    graph_arrays,
+    name_rule_arrays,
+    stated_arrays,
+    statement_arrays,
+    statements_of,
+    term_arrays,
+    word_arrays,
+)
 from .rows import TakenRows, is_whole, take_rows, take_strings
 from .schema import in_file_order
 from .sections import Section
@@ -82,12 +92,15 @@ def merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
     try:
         return _merge(delta)
     except InputError as error:
-        raise FormatError(f"the log's changes do not fit its generation: {error}") from None
+        raise FormatError(
+            "damaged", None, "the log's changes do not fit its generation: {error}", error=error
+        ) from None
 
 
 def _merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
     base, at = delta.base, places(delta)
     arrays = {**_passage_arrays(delta, at), **_entity_arrays(delta, at)}
+    arrays |= merge_labels(delta, at.passages)
     arrays |= merge_metadata(delta, at.passages)
     made: dict[str, Any] = {}
     for key, name, order in (("corpus", "passage", at.passages), ("entity_corpus", "entity", at.entities)):
@@ -140,7 +153,7 @@ def _ids(delta: DeltaRows, at: Places) -> Arrays:
     if delta.before.passages:
         kinds.add("passage.id.number" if "passage.id.number" in delta.base.sections else "passage.id.offsets")
     if len(kinds) > 1:
-        raise FormatError("the log has passages with string ids and passages with integer ids")
+        raise FormatError("damaged", None, "the log has passages with string ids and passages with integer ids")
     if "passage.id.offsets" in kinds and at.passages.size:
         return _taken(delta, "passage.id", at.passages)
     numbers = delta.whole("passage.id.number") if "passage.id.number" in kinds else np.zeros(0, np.int64)
@@ -171,10 +184,23 @@ def _entity_arrays(delta: DeltaRows, at: Places) -> Arrays:
     order = kept[np.argsort(row[kept], kind="stable")]
     counts = np.bincount(row[kept], minlength=at.entities.size)
     return {
+        **_stated(delta, at.entities),
+        **name_rule_arrays(delta.base.name_rule),
         **_taken(delta, "entity.name", at.entities),
         "entity.alias.rows": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         **take_strings("entity.alias", offsets, data, order),
     }
+
+
+def _stated(delta: DeltaRows, entities: NDArray[np.int64]) -> Arrays:
+    """Return which entities a user stated, when they were added or later."""
+    if not delta.knows("entity.stated"):
+        return {}
+    bits, later = delta.whole("entity.stated"), delta["stated.entity"]
+    if later.size:
+        bits = bits.copy()
+        bits[later] = 1
+    return stated_arrays(take_rows(bits, entities))
 
 
 def _deleted_aliases(

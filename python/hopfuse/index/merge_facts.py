@@ -75,7 +75,9 @@ def _base_rows(base: Contents, facts: Facts) -> NDArray[np.int64]:
         return rows
     rank = base.sections["fact.statement"].whole()
     if not np.array_equal(np.sort(rank), np.arange(rank.size)):
-        raise FormatError(f"{base.sections['fact.statement'].label}: it is not a permutation")
+        raise FormatError(
+            "damaged", None, "{label}: it is not a permutation", label=base.sections["fact.statement"].label
+        )
     ordered = np.empty_like(rows)
     ordered[rank] = rows
     return ordered

@@ -43,7 +43,7 @@ class MergedTerms(TermMatrix):
 
     def __init__(self, base: TermMatrix, delta: DeltaRows, place: NDArray[np.int64], num_passages: int) -> None:
         if base.counts is None:
-            raise InputError("the lexical part has no counts; build it again with BM25.build")
+            raise InputError("unknown", None, "the lexical part has no counts; build it again with BM25.build")
         self._base, self._base_counts = base, base.counts
         row = place[: base.num_passages].astype(np.int32)
         self._row = None if (row >= 0).all() else row  # without deletions, slots of the generation are rows
@@ -61,7 +61,7 @@ class MergedTerms(TermMatrix):
         self._added = added[order], counts[order]
         self._added_indptr = indptr_of_counts(new[number])
         if not ascends(self._added[0], self._added_indptr):
-            raise InputError("a batch counts a term twice in a passage")
+            raise InputError("duplicate", None, "a batch counts a term twice in a passage")
         # before each term, the terms of the generation that precede it; those without passages belong to the next one
         own = np.where(number < len(base.terms), number + 1, 0)
         self._begin = np.maximum.accumulate(np.concatenate([[0], own]))
@@ -70,7 +70,7 @@ class MergedTerms(TermMatrix):
         lengths[row[row >= 0]] += base.lengths[row >= 0]
         indptr = indptr_of_counts((kept + new)[number])
         self._weights = BM25Weights.of(np.diff(indptr), lengths, method=base.method, k1=base.k1, b=base.b)
-        same = {name: getattr(base, name) for name in ("method", "k1", "b", "stopwords", "stemmer")}
+        same = {name: getattr(base, name) for name in ("method", "k1", "b", "stopwords", "stemmer", "rule")}
         # the fields of a frozen class
         self.__dict__.update(terms=tuple(words[t] for t in number.tolist()), indptr=indptr, **same)
         self.__dict__.update(num_passages=num_passages)

@@ -187,7 +187,14 @@ class Metadata(Mapping[str, MetadataColumn]):
         if kind == "strings":
             item = self._sections["metadata.item"]
             if data[0] < 0 or data[-1] > item.shape[0] or (data[1:] < data[:-1]).any():
-                raise FormatError(f"{item.label}: the lists of {name!r} do not ascend within 0 .. {item.shape[0]}")
+                raise FormatError(
+                    "damaged",
+                    None,
+                    "{label}: the lists of {name!r} do not ascend within 0 .. {shape}",
+                    label=item.label,
+                    name=name,
+                    shape=item.shape[0],
+                )
             items = item.part(int(data[0]), int(data[-1]))
             data = data - data[0]
         check_values(self._sections["metadata.present"].label, name, kind, present, data, items, len(strings))
@@ -201,7 +208,9 @@ def check_metadata(sections: Sections, num_passages: int) -> Metadata:
     if metadata:
         values = list(string_column(sections, "metadata.value"))
         if any(a >= b for a, b in pairwise(values)):
-            raise FormatError(f"{sections['metadata.value.bytes'].label}: the strings do not ascend")
+            raise FormatError(
+                "damaged", None, "{label}: the strings do not ascend", label=sections["metadata.value.bytes"].label
+            )
         if "strings" in metadata.types.values():
             _check_lists(sections, num_passages)
         for name in metadata:
@@ -213,9 +222,22 @@ def _types(sections: Sections) -> dict[str, str]:
     codes, label = sections["metadata.type"].whole(), sections["metadata.type"].label
     names = list(string_column(sections, "metadata.name"))
     if codes.size and codes.max() >= len(TYPES):
-        raise FormatError(f"{label}: a column has type {codes.max()}; 0 to {len(TYPES) - 1} are known")
+        raise FormatError(
+            "damaged",
+            None,
+            "{label}: a column has type {max}; 0 to {number} are known",
+            label=label,
+            max=codes.max(),
+            number=len(TYPES) - 1,
+        )
     if len(set(names)) != len(names) or not all(names):
-        raise FormatError(f"{label}: the column names {names} are not distinct, or one is empty")
+        raise FormatError(
+            "damaged",
+            None,
+            "{label}: the column names {names} are not distinct, or one is empty",
+            label=label,
+            names=names,
+        )
     return {name: TYPES[code] for name, code in zip(names, codes.tolist(), strict=True)}
 
 
@@ -225,7 +247,13 @@ def _check_sizes(sections: Sections, types: Sequence[str], passages: int) -> Non
     for name, size in ({"metadata.present": len(types) * passages} | sizes).items():
         if sections[name].shape[0] != size:
             raise FormatError(
-                f"{sections[name].label} has {sections[name].shape[0]} entries; columns of {types} have {size}"
+                "damaged",
+                None,
+                "{label} has {shape} entries; columns of {types} have {size}",
+                label=sections[name].label,
+                shape=sections[name].shape[0],
+                types=types,
+                size=size,
             )
 
 
@@ -233,7 +261,13 @@ def _check_lists(sections: Sections, passages: int) -> None:
     """Check that the lists of all columns are consecutive in the items."""
     rows, items = sections["metadata.list"].whole().reshape(-1, passages + 1), sections["metadata.item"]
     if rows[0, 0] != 0 or rows[-1, -1] != items.shape[0] or (rows[1:, 0] != rows[:-1, -1]).any():
-        raise FormatError(f"{items.label}: the columns' lists do not follow one another from 0 to {items.shape[0]}")
+        raise FormatError(
+            "damaged",
+            None,
+            "{label}: the columns' lists do not follow one another from 0 to {shape}",
+            label=items.label,
+            shape=items.shape[0],
+        )
 
 
 def check_values(
@@ -266,4 +300,6 @@ def check_values(
     elif (data[missing] != 0).any():
         wrong = "a missing value is not 0"
     if wrong:
-        raise FormatError(f"{label}: in the column {name!r} {wrong}")
+        raise FormatError(
+            "damaged", None, "{label}: in the column {name!r} {wrong}", label=label, name=name, wrong=wrong
+        )

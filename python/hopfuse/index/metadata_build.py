@@ -61,12 +61,26 @@ def check_types(types: Any) -> dict[str, str]:
     if types is None:
         return {}
     if not isinstance(types, Mapping):
-        raise InputError(f"metadata_types is a {type(types).__name__}; it must map a column's name to its type")
+        raise InputError(
+            "type",
+            None,
+            "metadata_types is a {kind}; it must map a column's name to its type",
+            kind=type(types).__name__,
+        )
     for name, kind in types.items():
         if not isinstance(name, str) or not name:
-            raise InputError(f"metadata_types has the column {name!r}; a name is a string that is not empty")
+            raise InputError(
+                "type", None, "metadata_types has the column {name!r}; a name is a string that is not empty", name=name
+            )
         if kind not in TYPES:
-            raise InputError(f"metadata_types has {name!r}: {kind!r}; allowed: {', '.join(TYPES)}")
+            raise InputError(
+                "choice",
+                None,
+                "metadata_types has {name!r}: {kind!r}; allowed: {allowed}",
+                name=name,
+                kind=kind,
+                allowed=", ".join(TYPES),
+            )
     return dict(types)
 
 
@@ -150,7 +164,13 @@ def _columns(
         if row is None:
             continue
         if not isinstance(row, Mapping):
-            raise InputError(f"{where(i)} has the metadata {row!r:.80}; it must be an object of columns and values")
+            raise InputError(
+                "type",
+                None,
+                "{where} has the metadata {row!r:.80}; it must be an object of columns and values",
+                where=where(i),
+                row=row,
+            )
         for name, value in row.items():
             if value is None:
                 absent.add(_checked_name(name, where(i)))
@@ -173,7 +193,13 @@ def _columns(
 
 def _checked_name(name: Any, where: str) -> str:
     if not isinstance(name, str) or not name:
-        raise InputError(f"{where} has the metadata {name!r}; a column's name is a string that is not empty")
+        raise InputError(
+            "type",
+            None,
+            "{where} has the metadata {name!r}; a column's name is a string that is not empty",
+            where=where,
+            name=name,
+        )
     return name
 
 
@@ -181,8 +207,15 @@ def _first_type(name: str, value: Any, where: str) -> str:
     kind = type_of(value)
     if kind is None:
         raise InputError(
-            f"{where} has metadata[{name!r}] = {value!r:.80}, a {type(value).__name__}; allowed types: "
-            f"{', '.join(TYPES)} (a list of strings): convert it, or leave it out"
+            "unused",
+            None,
+            "{where} has metadata[{name!r}] = {value!r:.80}, a {kind}; allowed types: {names} (a list of "
+            "strings): convert it, or leave it out",
+            where=where,
+            name=name,
+            value=value,
+            kind=type(value).__name__,
+            names=", ".join(TYPES),
         )
     return kind
 
@@ -203,8 +236,16 @@ def _refuse(name: str, kind: str, value: Any, where: str, allowed: str) -> NoRet
     if found is not None and found != kind:
         other = f", or build the index with metadata_types={{{name!r}: {found!r}}} (--metadata-type {name}={found})"
     raise InputError(
-        f"{where} has metadata[{name!r}] = {value!r:.80}, and the column is {kind}; it must be {allowed}: "
-        f"convert it{other}"
+        "UNSORTED",
+        None,
+        "{where} has metadata[{name!r}] = {value!r:.80}, and the column is {kind}; it must be "
+        "{allowed}: convert it{other}",
+        where=where,
+        name=name,
+        value=value,
+        kind=kind,
+        allowed=allowed,
+        other=other,
     )
 
 

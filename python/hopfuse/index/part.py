@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,17 +15,19 @@ from ..types.edge_statements import NO_PASSAGE, UNKNOWN
 from .columns import RaggedStrings, StringColumn, string_arrays
 from .contents import Contents
 from .encoder import EncoderInfo
+from .labels import LABELS, label_part
 from .metadata_build import metadata_rows
 from .parts import (
     encoder_arrays,
     fact_arrays,
     graph_arrays,
     lexical_arrays,
+    name_rule_arrays,
+    stated_arrays,
     statement_arrays,
     statements_of,
     word_arrays,
 )
-from .words import WordInfo
 
 Arrays = dict[str, NDArray[Any]]
 Rows = NDArray[np.int64]
@@ -57,12 +60,12 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
         **_entity_arrays(whole, entities),
         **metadata_rows(whole.metadata, passages),
     }
+    for label in LABELS:
+        arrays |= label_part(whole.sections, label, passages)
     if whole.encoder is not None and not whole.sections.keys().isdisjoint(("passage.vectors", "entity.vectors")):
         arrays |= encoder_arrays(EncoderInfo.of(whole.encoder))
     if whole.words is not None:
-        words = whole.words
-        first = int(np.searchsorted(entities, words.first))
-        made["words"] = WordInfo(first, words.stemmer, words.tagger, words.stopwords)
+        made["words"] = replace(whole.words, first=int(np.searchsorted(entities, whole.words.first)))
         arrays |= word_arrays(made["words"], entities.size)
     if edges is not None:
         assert whole.graph is not None
@@ -96,9 +99,12 @@ def _edges(whole: Contents, allow: NDArray[np.bool_]) -> EdgeStatements:
     unknown = int((between & (stated.passages == UNKNOWN)).sum())
     if unknown:
         raise InputError(
-            f"it is not known which passages state {unknown} edges of the graph between two entities, so an isolated "
-            "answer cannot leave out those of other passages; build the index with a column 'passage' of the edges, or "
-            "with statements=, or give allow_scope='results'"
+            "unknown",
+            None,
+            "it is not known which passages state {unknown} edges of the graph between two entities, so "
+            "an isolated answer cannot leave out those of other passages; build the index with a column "
+            "'passage' of the edges, or with {@statements}, or give allow_scope='results'",
+            unknown=unknown,
         )
     own = np.where(passage, allow[np.minimum(stated.ends, first - 1)] if first else False, True).all(axis=1)
     said = np.where(stated.passages >= 0, allow[np.maximum(stated.passages, 0)] if first else False, True)
@@ -189,6 +195,8 @@ def _entity_arrays(whole: Contents, rows: Rows) -> Arrays:
         **whole.entity_names.take("entity.name", rows),
         "entity.alias.rows": np.cumsum([0, *map(len, own)], dtype=np.int64),
         **string_arrays("entity.alias", [alias for row in own for alias in row]),
+        **stated_arrays(whole.stated[rows]),
+        **name_rule_arrays(whole.name_rule),
     }
     if "entity.vectors" in whole.sections:
         arrays["entity.vectors"] = whole.sections["entity.vectors"].take(rows)
@@ -207,12 +215,28 @@ def joins_entities(statements: EdgeStatements, num_passages: int) -> bool:
 def check_statements(statements: EdgeStatements, graph: Graph, num_passages: int) -> None:
     """Refuse statements that do not sum to the graph's edges."""
     if statements.ends.size and statements.ends.max() >= graph.num_nodes:
-        raise InputError(f"statements has node {statements.ends.max()}; nodes are 0 .. {graph.num_nodes - 1}")
+        raise InputError(
+            "unknown",
+            "statements",
+            "{field} has node {max}; nodes are 0 .. {num_nodes}",
+            max=statements.ends.max(),
+            num_nodes=graph.num_nodes - 1,
+        )
     if len(statements) and statements.passages.max() >= num_passages:
-        raise InputError(f"statements has passage {statements.passages.max()}; there are {num_passages}")
+        raise InputError(
+            "length",
+            "statements",
+            "{field} has passage {max}; there are {num_passages}",
+            max=statements.passages.max(),
+            num_passages=num_passages,
+        )
     ours, theirs = statements.graph(graph).to_arrays(), graph.to_arrays()
     if set(ours) != set(theirs) or any(not np.array_equal(ours[name], theirs[name]) for name in ours):
-        raise InputError("statements does not sum to the graph's edges; give one row for each statement of an edge")
+        raise InputError(
+            "length",
+            "statements",
+            "{field} does not sum to the graph's edges; give one row for each statement of an edge",
+        )
 
 
 def check_owners(statements: EdgeStatements, num_passages: int) -> None:
@@ -223,6 +247,11 @@ def check_owners(statements: EdgeStatements, num_passages: int) -> None:
         row = int(strangers[0])
         src, dst = statements.ends[row].tolist()
         raise InputError(
-            f"passage {statements.passages[row]} states the edge from {src} to {dst}, which is at another passage; an "
-            "edge at a passage is stated by that passage"
+            "UNSORTED",
+            None,
+            "passage {passages} states the edge from {src} to {dst}, which is at another passage; an "
+            "edge at a passage is stated by that passage",
+            passages=statements.passages[row],
+            src=src,
+            dst=dst,
         )

@@ -16,6 +16,7 @@ from ..errors import FormatError, InputError
 from ..types import Corpus, EdgeStatements, Facts, Graph, Incidence, TermMatrix
 from ..types.corpus import Metric, Storage
 from ..types.edge_statements import UNKNOWN
+from ..types.reading_rule import RULE, check_rule
 from .columns import string_arrays, string_column
 from .encoder import EncoderInfo
 from .format import Settings
@@ -23,6 +24,9 @@ from .graph_check import check_graph
 from .schema import GRAPH_ARRAYS
 from .sections import Section
 from .words import WordInfo, check_stemmer
+
+#: The reading rule of a part that does not say its own.
+FIRST_RULE = 1
 
 Sections = Mapping[str, Section]
 Arrays = dict[str, NDArray[Any]]
@@ -39,7 +43,7 @@ def load_corpus(sections: Sections, settings: Settings, name: str) -> Corpus | N
     try:
         return Corpus.from_stored(sections[name].whole(), metric=metric, storage=storage)
     except InputError as error:
-        raise FormatError(f"{sections[name].label}: {error}") from None
+        raise FormatError("damaged", None, "{label}: {error}", label=sections[name].label, error=error) from None
 
 
 def vector_dim(sections: Sections, name: str) -> int | None:
@@ -65,12 +69,14 @@ def load_encoder(sections: Sections) -> EncoderInfo | None:
     label = sections["encoder.setting"].label
     dim, normalize = sections["encoder.setting"].whole().tolist()
     if normalize not in (0, 1):
-        raise FormatError(f"{label}: normalize is {normalize}; it is 0 or 1")
+        raise FormatError(
+            "damaged", None, "{label}: normalize is {normalize}; it is 0 or 1", label=label, normalize=normalize
+        )
     try:
         encoder = EncoderInfo(string_column(sections, "encoder.name")[0], dim, bool(normalize))
         check_encoder_dim(encoder, *(vector_dim(sections, f"{kind}.vectors") for kind in ("passage", "entity")))
     except InputError as error:
-        raise FormatError(f"{label}: {error}") from None
+        raise FormatError("damaged", None, "{label}: {error}", label=label, error=error) from None
     return encoder
 
 
@@ -78,9 +84,66 @@ def check_encoder_dim(encoder: EncoderInfo, dim: int | None, entity_dim: int | N
     """Refuse an encoder of another dimension than the passages' vectors or, without those, the entities'."""
     own = entity_dim if dim is None else dim
     if own is None:
-        raise InputError(f"the encoder {encoder.name!r} is given without vectors; give them, or leave it out")
+        raise InputError(
+            "unused",
+            None,
+            "the encoder {name!r} is given without vectors; give them, or leave it out",
+            name=encoder.name,
+        )
     if own != encoder.dim:
-        raise InputError(f"the encoder {encoder.name!r} makes vectors of {encoder.dim} dimensions, these have {own}")
+        raise InputError(
+            "shape",
+            None,
+            "the encoder {name!r} makes vectors of {dim} dimensions, these have {own}",
+            name=encoder.name,
+            dim=encoder.dim,
+            own=own,
+        )
+
+
+# ---- Entities ----
+
+
+def stated_arrays(stated: NDArray[Any]) -> Arrays:
+    """Return the section ``entity.stated``, or none if a user stated all entities."""
+    return {} if stated.all() else {"entity.stated": stated.astype(np.uint8)}
+
+
+def load_stated(sections: Sections, num_entities: int) -> NDArray[np.bool_]:
+    """Return which entities a user stated, verified."""
+    if "entity.stated" not in sections:
+        return np.ones(num_entities, np.bool_)
+    bits = sections["entity.stated"].whole()
+    if (bits > 1).any():
+        raise FormatError(
+            "damaged",
+            None,
+            "{label}: it holds {given}; each bit is 0 or 1",
+            label=sections["entity.stated"].label,
+            given=int(bits.max()),
+        )
+    return bits.view(np.bool_)
+
+
+def name_rule_arrays(rule: int = RULE) -> Arrays:
+    """Return the section ``entity.rule``."""
+    return {"entity.rule": np.array([rule], np.int64)}
+
+
+def load_name_rule(sections: Sections) -> int:
+    """Return the number of the rule under which names are read."""
+    return _load_rule(sections, "entity.rule", "names")
+
+
+def _load_rule(sections: Sections, name: str, what: str) -> int:
+    if name not in sections:
+        return FIRST_RULE
+    try:
+        return check_rule(sections[name].whole().tolist()[0], what)
+    except InputError as error:
+        raise FormatError(
+            "version", "rule", "{label}: {error}", label=sections[name].label, error=error, given=error.given
+        ) from None
 
 
 # ---- Graph ----
@@ -104,12 +167,14 @@ def load_graph(sections: Sections, settings: Settings) -> Graph | None:
     label = sections["graph.indptr"].label
     names = list(string_column(sections, "graph.type_name"))
     if len(set(names)) != len(names):
-        raise FormatError(f"{label}: the edge type names {names} repeat a name")
+        raise FormatError(
+            "damaged", None, "{label}: the edge type names {names} repeat a name", label=label, names=names
+        )
     arrays = {name.removeprefix("graph."): sections[name].whole() for name in GRAPH_ARRAYS if name in sections}
     try:
         check_graph(arrays)
     except FormatError as error:
-        raise FormatError(f"{label}: {error}") from None
+        raise FormatError("damaged", None, "{label}: {error}", label=label, error=error) from None
     return Graph.from_arrays(arrays, directed=settings.directed, edge_type_names=names)
 
 
@@ -146,11 +211,11 @@ def load_statements(sections: Sections, graph: Graph | None, num_passages: int) 
     try:
         stated = EdgeStatements(end, kind, weight, passage)
         if len(stated) and (end.max() >= graph.num_nodes or kind.max() >= graph.num_edge_types):
-            raise InputError("a node or a type is not one of the graph's")
+            raise InputError("UNSORTED", None, "a node or a type is not one of the graph's")
         if len(stated) and passage.max() >= num_passages:
-            raise InputError(f"a passage is outside 0 .. {num_passages - 1}")
+            raise InputError("range", None, "a passage is outside 0 .. {num_passages}", num_passages=num_passages - 1)
     except InputError as error:
-        raise FormatError(f"{label}: {error}") from None
+        raise FormatError("damaged", None, "{label}: {error}", label=label, error=error) from None
     return stated
 
 
@@ -166,11 +231,20 @@ def statements_of(graph: Graph) -> EdgeStatements:
 def lexical_arrays(matrix: TermMatrix, num_passages: int) -> Arrays:
     """Return the sections ``lexical.*`` of a matrix over the passages."""
     if not isinstance(matrix, TermMatrix):
-        raise InputError(f"matrix is a {type(matrix).__name__}; give a TermMatrix: BM25.build(texts).matrix")
+        raise InputError(
+            "type",
+            "matrix",
+            "{field} is a {kind}; give a TermMatrix: BM25.build(texts).matrix",
+            kind=type(matrix).__name__,
+        )
     if matrix.num_passages != num_passages:
         raise InputError(
-            f"the matrix is over {matrix.num_passages} passages, the index has {num_passages}; build it from the "
-            "index's own texts, in their order"
+            "UNSORTED",
+            None,
+            "the matrix is over {num_passages} passages, the index has {num_passages_2}; build it from "
+            "the index's own texts, in their order",
+            num_passages=matrix.num_passages,
+            num_passages_2=num_passages,
         )
     check_stemmer(matrix.stemmer)
     counts = {} if matrix.counts is None else {"lexical.count": matrix.counts}
@@ -183,6 +257,7 @@ def term_arrays(matrix: TermMatrix) -> Arrays:
         **string_arrays("lexical.setting", (matrix.method, matrix.stemmer or "")),
         "lexical.parameter": np.array([matrix.k1, matrix.b]),
         **string_arrays("lexical.stopword", matrix.stopwords),
+        "lexical.rule": np.array([matrix.rule], np.int64),
         **string_arrays("lexical.term", matrix.terms),
         "lexical.indptr": matrix.indptr,
     }
@@ -208,9 +283,12 @@ def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
             stopwords=list(string_column(sections, "lexical.stopword")),
             stemmer=stemmer or None,
             counts=sections["lexical.count"].whole() if "lexical.count" in sections else None,
+            rule=_load_rule(sections, "lexical.rule", "terms"),
         )
     except InputError as error:
-        raise FormatError(f"{sections['lexical.indptr'].label}: {error}") from None
+        raise FormatError(
+            "damaged", None, "{label}: {error}", label=sections["lexical.indptr"].label, error=error
+        ) from None
 
 
 def lexical_info(sections: Sections) -> dict[str, Any] | None:
@@ -224,6 +302,7 @@ def lexical_info(sections: Sections) -> dict[str, Any] | None:
         "k1": k1,
         "b": b,
         "stemmer": stemmer or None,
+        "rule": _load_rule(sections, "lexical.rule", "terms"),
         "stopwords": len(string_column(sections, "lexical.stopword")),
         "terms": len(string_column(sections, "lexical.term")),
         "entries": sections["lexical.score"].shape[0],
@@ -236,12 +315,13 @@ def lexical_info(sections: Sections) -> dict[str, Any] | None:
 def word_arrays(words: WordInfo, num_entities: int) -> Arrays:
     """Return the sections ``word.*``."""
     if not isinstance(words, WordInfo):
-        raise InputError(f"words are a {type(words).__name__}; give a WordInfo")
+        raise InputError("UNSORTED", "words", "{field} are a {kind}; give a WordInfo", kind=type(words).__name__)
     _check_first(words, num_entities)
     return {
         **string_arrays("word.setting", [words.stemmer or "", words.tagger or ""]),
         "word.first": np.array([words.first], np.int64),
         **string_arrays("word.stopword", words.stopwords),
+        "word.rule": np.array([words.rule], np.int64),
     }
 
 
@@ -251,17 +331,26 @@ def load_words(sections: Sections, num_entities: int) -> WordInfo | None:
         return None
     stemmer, tagger = string_column(sections, "word.setting")
     (first,) = sections["word.first"].whole().tolist()
+    rule = _load_rule(sections, "word.rule", "words")
     try:
-        words = WordInfo(first, stemmer or None, tagger or None, tuple(string_column(sections, "word.stopword")))
+        words = WordInfo(first, stemmer or None, tagger or None, tuple(string_column(sections, "word.stopword")), rule)
         _check_first(words, num_entities)
     except InputError as error:
-        raise FormatError(f"{sections['word.first'].label}: {error}") from None
+        raise FormatError(
+            "damaged", None, "{label}: {error}", label=sections["word.first"].label, error=error
+        ) from None
     return words
 
 
 def _check_first(words: WordInfo, num_entities: int) -> None:
     if words.first > num_entities:
-        raise InputError(f"the first word is entity {words.first}; there are {num_entities} entities")
+        raise InputError(
+            "length",
+            None,
+            "the first word is entity {first}; there are {num_entities} entities",
+            first=words.first,
+            num_entities=num_entities,
+        )
 
 
 def words_info(sections: Sections) -> dict[str, Any] | None:
@@ -273,6 +362,7 @@ def words_info(sections: Sections) -> dict[str, Any] | None:
         "words": sections["entity.alias.rows"].shape[0] - 1 - sections["word.first"].whole().tolist()[0],
         "stemmer": stemmer or None,
         "tagger": tagger or None,
+        "rule": _load_rule(sections, "word.rule", "words"),
         "stopwords": len(string_column(sections, "word.stopword")),
     }
 
@@ -283,11 +373,22 @@ def words_info(sections: Sections) -> dict[str, Any] | None:
 def fact_arrays(facts: Facts, num_passages: int, num_entities: int) -> Arrays:
     """Return the sections ``fact.*``."""
     if not isinstance(facts, Facts):
-        raise InputError(f"facts are a {type(facts).__name__}; give Facts: Facts.from_names(rows, entities, passages)")
+        raise InputError(
+            "UNSORTED",
+            "facts",
+            "{field} are a {kind}; give Facts: Facts.from_names(rows, entities, passages)",
+            kind=type(facts).__name__,
+        )
     if (facts.num_passages, facts.num_entities) != (num_passages, num_entities):
         raise InputError(
-            f"the facts are over {facts.num_passages} passages and {facts.num_entities} entities, the index has "
-            f"{num_passages} and {num_entities}; number them as the index does"
+            "UNSORTED",
+            None,
+            "the facts are over {num_passages} passages and {num_entities} entities, the index has "
+            "{num_passages_2} and {num_entities_2}; number them as the index does",
+            num_passages=facts.num_passages,
+            num_entities=facts.num_entities,
+            num_passages_2=num_passages,
+            num_entities_2=num_entities,
         )
     return {
         **string_arrays("fact.relation", facts.relations),
@@ -311,7 +412,9 @@ def load_facts(sections: Sections, num_passages: int, num_entities: int) -> Fact
             num_passages=num_passages,
         )
     except InputError as error:
-        raise FormatError(f"{sections['fact.indptr'].label}: {error}") from None
+        raise FormatError(
+            "damaged", None, "{label}: {error}", label=sections["fact.indptr"].label, error=error
+        ) from None
 
 
 def facts_info(sections: Sections) -> dict[str, int] | None:

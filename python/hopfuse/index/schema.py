@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 VECTOR = "storage"  # the dtype of the header's storage
 LEXICAL, FACTS, ENCODER, WORDS, METADATA, SOURCE = "lexical", "fact", "encoder", "word", "metadata", "source"
-_ID_GROUPS = ("passage.id", "passage.id.number")  # ids are strings or integers
+DOCUMENT, LANGUAGE = "passage.document", "passage.language"
 _VECTOR_DTYPES = {"int8": ("float32", "float16", "bfloat16")}  # originals, each section in its own precision
 
 
@@ -38,9 +38,16 @@ RULES: dict[str, Rule] = {
     **_strings("passage.title", "P"),
     **_strings("passage.text", "P"),
     "passage.length": Rule("int32", (("P", 0),)),
+    "passage.document": Rule("int32", (("P", 0),), DOCUMENT),
+    **_strings("document.name", "D", "document.name"),
+    "document.number": Rule("int64", (("D", 0),), "document.number"),
+    "passage.language": Rule("int32", (("P", 0),), LANGUAGE),
+    **_strings("language.tag", "J", LANGUAGE),
     **_strings("entity.name", "E"),
     "entity.alias.rows": Rule("int64", (("E", 1),)),
     **_strings("entity.alias", "A"),
+    "entity.stated": Rule("uint8", (("E", 0),), "entity.stated"),
+    "entity.rule": Rule("int64", (("rules", 0),), "entity.rule"),
     "passage.vectors": Rule(VECTOR, (("P", 0), ("d", 0)), "passage.vectors"),
     "entity.vectors": Rule(VECTOR, (("E", 0), ("d2", 0)), "entity.vectors"),
     **_strings("encoder.name", "K", ENCODER),
@@ -48,6 +55,7 @@ RULES: dict[str, Rule] = {
     **_strings("word.setting", "L", WORDS),
     "word.first": Rule("int64", (("O", 0),), WORDS),
     **_strings("word.stopword", "U", WORDS),
+    "word.rule": Rule("int64", (("rules", 0),), "word.rule"),
     "entity.passage_frequency": Rule("int32", (("E", 0),), "graph"),
     **_strings("graph.type_name", "T", "graph"),
     "graph.edge_count": Rule("int64", (("T", 0),), "graph"),
@@ -65,6 +73,7 @@ RULES: dict[str, Rule] = {
     **_strings("lexical.setting", "S", LEXICAL),
     "lexical.parameter": Rule("float64", (("S", 0),), LEXICAL),
     **_strings("lexical.stopword", "W", LEXICAL),
+    "lexical.rule": Rule("int64", (("rules", 0),), "lexical.rule"),
     **_strings("lexical.term", "V", LEXICAL),
     "lexical.indptr": Rule("int64", (("V", 1),), LEXICAL),
     "lexical.passage": Rule("int32", (("Z", 0),), LEXICAL),
@@ -94,7 +103,16 @@ _PARTS = {
     "graph.edge_type": "graph",
     "edge": "graph",
     "lexical.count": LEXICAL,
+    "lexical.rule": LEXICAL,
+    "word.rule": WORDS,
     "fact.statement": FACTS,
+    "document.name": DOCUMENT,
+    "document.number": DOCUMENT,
+}
+#: Groups of which there is exactly one beside another group: what are strings or integers.
+_EITHER = {
+    "core": ("passage.id", "passage.id.number"),
+    DOCUMENT: ("document.name", "document.number"),
 }
 GRAPH_ARRAYS = tuple(
     f"graph.{name}" for name in ("indptr", "indices", "weight", "edge_type", "degree", "node_of", "internal_of")
@@ -123,13 +141,25 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
             dtypes = _VECTOR_DTYPES.get(settings.storage, (settings.storage,))
         if name_of(section.dtype) not in dtypes or len(section.shape) != len(rule.shape):
             raise FormatError(
-                f"section {name!r} is {name_of(section.dtype)}{section.shape}; "
-                f"it must be {' or '.join(dtypes)} with {len(rule.shape)} dimensions"
+                "damaged",
+                None,
+                "section {name!r} is {name_of}{shape}; it must be {allowed} with {number} dimensions",
+                name=name,
+                name_of=name_of(section.dtype),
+                shape=section.shape,
+                allowed=" or ".join(dtypes),
+                number=len(rule.shape),
             )
         for (letter, more), size in zip(rule.shape, section.shape, strict=True):
             if letter is not None and sizes.setdefault(letter, size - more) != size - more:
                 raise FormatError(
-                    f"section {name!r} has shape {section.shape}, but {letter} is {sizes[letter]} elsewhere"
+                    "damaged",
+                    None,
+                    "section {name!r} has shape {shape}, but {letter} is {sizes} elsewhere",
+                    name=name,
+                    shape=section.shape,
+                    letter=letter,
+                    sizes=sizes[letter],
                 )
     _check_sizes(sizes, sections)
     return sizes
@@ -138,46 +168,96 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
 def _check_names(sections: Mapping[str, Any]) -> None:
     unknown = [name for name in sections if name not in RULES]
     if unknown:
-        raise FormatError(f"section {unknown[0]!r} is unknown to this format version")
+        raise FormatError("damaged", None, "section {unknown!r} is unknown to this format version", unknown=unknown[0])
     groups = {RULES[name].group for name in sections} | {"core"}
     for part, whole in _PARTS.items():
         if part in groups:
             groups.add(whole)
-    if groups.issuperset(_ID_GROUPS):
-        raise FormatError("the passages have ids twice, as strings and as integers")
-    if groups.isdisjoint(_ID_GROUPS):
-        groups.add(_ID_GROUPS[0])
+    for whole, kinds in _EITHER.items():
+        if groups.issuperset(kinds):
+            raise FormatError(
+                "damaged",
+                None,
+                "sections {one!r} and {other!r} are both present; an index has one of them",
+                one=kinds[0],
+                other=kinds[1],
+            )
+        if whole in groups and groups.isdisjoint(kinds):
+            groups.add(kinds[0])
     expected = [name for name, rule in RULES.items() if rule.group in groups]
     missing = [name for name in expected if name not in sections]
     if missing:
-        raise FormatError(f"section {missing[0]!r} is missing")
+        raise FormatError("damaged", None, "section {missing!r} is missing", missing=missing[0])
     if list(sections) != expected:
-        raise FormatError("the sections are not in the order of the format")
+        raise FormatError("damaged", None, "the sections are not in the order of the format")
 
 
 def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
     nodes = sizes["P"] + sizes["E"]
     if min(sizes.values()) < 0 or nodes > MAX_NODES:
-        raise FormatError(f"sizes {dict(sizes)}: each is at least 0, and P + E at most {MAX_NODES}")
+        raise FormatError(
+            "damaged",
+            "sizes",
+            "{field} {dict}: each is at least 0, and P + E at most {max_nodes}",
+            dict=dict(sizes),
+            max_nodes=MAX_NODES,
+        )
     if sizes.get("d") == 0 or sizes.get("d2") == 0:
-        raise FormatError("vectors have no components; d is at least 1")
+        raise FormatError("damaged", None, "vectors have no components; d is at least 1")
     if sizes.get("S", 2) != 2:
-        raise FormatError(f"the lexical part has {sizes['S']} settings and as many parameters; there are 2 of each")
+        raise FormatError(
+            "damaged",
+            None,
+            "the lexical part has {sizes} settings and as many parameters; there are 2 of each",
+            sizes=sizes["S"],
+        )
     if (sizes.get("K", 1), sizes.get("G", 2)) != (1, 2):
-        raise FormatError(f"the encoder has {sizes['K']} names and {sizes['G']} settings; there are 1 and 2")
+        raise FormatError(
+            "damaged",
+            None,
+            "the encoder has {sizes} names and {sizes_2} settings; there are 1 and 2",
+            sizes=sizes["K"],
+            sizes_2=sizes["G"],
+        )
     if (sizes.get("L", 2), sizes.get("O", 1)) != (2, 1):
-        raise FormatError(f"words have {sizes['L']} settings and {sizes['O']} first words; there are 2 and 1")
+        raise FormatError(
+            "damaged",
+            None,
+            "words have {sizes} settings and {sizes_2} first words; there are 2 and 1",
+            sizes=sizes["L"],
+            sizes_2=sizes["O"],
+        )
+    if sizes.get("rules", 1) != 1:
+        raise FormatError("damaged", None, "a part has {sizes} reading rules; there is 1", sizes=sizes["rules"])
     if sizes.get("B", 1) != 1:
-        raise FormatError(f"the index has {sizes['B']} states of its source; there is 1")
+        raise FormatError("damaged", None, "the index has {sizes} states of its source; there is 1", sizes=sizes["B"])
     if sizes.get("C", 3) != 3:
-        raise FormatError(f"facts have {sizes['C']} columns; head, relation and tail are 3")
+        raise FormatError(
+            "damaged", None, "facts have {sizes} columns; head, relation and tail are 3", sizes=sizes["C"]
+        )
     if sizes.get("H", 2) != 2:
-        raise FormatError(f"stated edges have {sizes['H']} ends; there are 2")
+        raise FormatError("damaged", None, "stated edges have {sizes} ends; there are 2", sizes=sizes["H"])
     if "N" not in sizes:
         return
     if sizes["N"] != nodes:
-        raise FormatError(f"the graph has {sizes['N']} nodes; P = {sizes['P']} and E = {sizes['E']} make {nodes}")
+        raise FormatError(
+            "damaged",
+            None,
+            "the graph has {sizes} nodes; P = {sizes_2} and E = {sizes_3} make {nodes}",
+            sizes=sizes["N"],
+            sizes_2=sizes["P"],
+            sizes_3=sizes["E"],
+            nodes=nodes,
+        )
     if not 1 <= sizes["T"] <= MAX_EDGE_TYPES:
-        raise FormatError(f"{sizes['T']} edge types; 1 to {MAX_EDGE_TYPES} are allowed")
+        raise FormatError(
+            "damaged",
+            None,
+            "{sizes} edge types; 1 to {max_edge_types} are allowed",
+            sizes=sizes["T"],
+            max_edge_types=MAX_EDGE_TYPES,
+        )
     if ("graph.edge_type" in sections) != (sizes["T"] > 1):
-        raise FormatError("section 'graph.edge_type' must exist if and only if there are at least two edge types")
+        raise FormatError(
+            "damaged", None, "section 'graph.edge_type' must exist if and only if there are at least two edge types"
+        )

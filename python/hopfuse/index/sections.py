@@ -81,8 +81,12 @@ class Section:
         while b >= 0:
             if zlib.crc32(payload[b * BLOCK : (b + 1) * BLOCK].data) != checksums[b]:
                 raise FormatError(
-                    f"{self.label}: block {b} (1 MiB) does not match its checksum; the file is damaged: "
-                    "restore it from a copy or build the index again"
+                    "damaged",
+                    None,
+                    "{label}: block {b} (1 MiB) does not match its checksum; the file is damaged: restore it "
+                    "from a copy or build the index again",
+                    label=self.label,
+                    b=b,
                 )
             pending[b] = 0
             b = pending.find(1, b + 1, end)

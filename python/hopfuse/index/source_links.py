@@ -33,7 +33,13 @@ class Nodes:
             keys = keys.cast(self._ids.type) if not len(keys.drop_null()) else keys
         if keys.type != self._ids.type and len(keys.drop_null()):
             raise InputError(
-                f"{rows.what} has {name!r} of type {keys.type}, and ids of passages are {self._ids.type}; convert one"
+                "UNSORTED",
+                None,
+                "{what} has {name!r} of type {type}, and ids of passages are {type_2}; convert one",
+                what=rows.what,
+                name=name,
+                type=keys.type,
+                type_2=self._ids.type,
             )
         return self._found(rows, name, keys, self._ids, "the id of no passage")
 
@@ -47,7 +53,15 @@ class Nodes:
         if keys.type != known.type:
             if len(keys.drop_null()):
                 row = int(np.flatnonzero(keys.is_valid())[0])
-                raise InputError(f"{rows.where(row)} has {name} = {keys[row].as_py()!r}, {wrong}")
+                raise InputError(
+                    "UNSORTED",
+                    None,
+                    "{where} has {name} = {as_py!r}, {wrong}",
+                    where=rows.where(row),
+                    name=name,
+                    as_py=keys[row].as_py(),
+                    wrong=wrong,
+                )
             return np.full(len(rows), -1, np.int64)
         place = pa.compute.index_in(keys, value_set=known)
         found = np.asarray(pa.compute.fill_null(place, -1).to_numpy(zero_copy_only=False), np.int64)
@@ -55,8 +69,13 @@ class Nodes:
         if unknown.size:
             row = int(unknown[0])
             raise InputError(
-                f"{rows.where(row)} has {name} = {keys[row].as_py()!r}, {wrong}; leave the row out, or add "
-                "that passage or entity"
+                "UNSORTED",
+                None,
+                "{where} has {name} = {as_py!r}, {wrong}; leave the row out, or add that passage or entity",
+                where=rows.where(row),
+                name=name,
+                as_py=keys[row].as_py(),
+                wrong=wrong,
             )
         return found
 
@@ -112,15 +131,26 @@ def _end(rows: Rows, side: str, nodes: Nodes) -> NDArray[np.int64]:
     found = [find[name](rows, name) for name in (passage, entity) if name in rows.names]
     if not found:
         raise InputError(
-            f"edges has the columns {rows.names}; each end needs {passage!r} (an id) or {entity!r} (a name): rename "
-            f"the column (AS {passage})"
+            "missing",
+            None,
+            "edges has the columns {names}; each end needs {passage!r} (an id) or {entity!r} (a name): "
+            "rename the column (AS {passage})",
+            names=rows.names,
+            passage=passage,
+            entity=entity,
         )
     given = np.sum([one >= 0 for one in found], axis=0)
     wrong = np.flatnonzero(given != 1)
     if wrong.size:
         row = int(wrong[0])
         has = f"both {passage} and {entity}" if given[row] else f"no {passage if passage in rows.names else entity}"
-        raise InputError(f"{rows.where(row)} has {has}; each end is a passage or an entity: leave the row out")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{where} has {has}; each end is a passage or an entity: leave the row out",
+            where=rows.where(row),
+            has=has,
+        )
     return found[0] if len(found) == 1 else np.maximum(found[0], found[1])
 
 

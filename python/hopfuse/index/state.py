@@ -113,8 +113,13 @@ def reopened(kind: type[Kind], directory: str, generation: int, seq: int) -> Kin
     except FileNotFoundError:
         pass
     raise FormatError(
-        f"{directory} no longer has generation {generation}, which this index was pickled as (at seq {seq}); "
-        "open the directory again: hf.Index.open"
+        "damaged",
+        None,
+        "{directory} no longer has generation {generation}, which this index was pickled as (at seq "
+        "{seq}); open the directory again: hf.Index.open",
+        directory=directory,
+        generation=generation,
+        seq=seq,
     )
 
 
@@ -123,10 +128,15 @@ def open_generation(kind: type[Kind], path: Path, generation: int) -> Kind:
     head, sections = open_file(path)
     try:
         if head.generation != generation:
-            raise FormatError(f"the header says generation {head.generation}; the file was renamed")
+            raise FormatError(
+                "damaged",
+                None,
+                "the header says generation {generation}; the file was renamed",
+                generation=head.generation,
+            )
         check_schema(sections, head.settings)
     except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
+        raise FormatError("damaged", None, "{path}: {error}", path=path, error=error) from None
     checksum = hashlib.sha256(pack_head(head)).hexdigest()
     return kind(sections, head.settings, path.parent, generation, _seq=head.seq, _checksum=checksum)
 

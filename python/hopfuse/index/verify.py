@@ -13,6 +13,7 @@ from ..types import Graph
 from .columns import RaggedStrings, id_column, string_column
 from .format import Settings
 from .graph_check import check_symmetry
+from .labels import DOCUMENT, LANGUAGE, check_labels
 from .metadata import check_metadata
 from .part import check_statements
 from .parts import (
@@ -22,6 +23,8 @@ from .parts import (
     load_facts,
     load_graph,
     load_lexical,
+    load_name_rule,
+    load_stated,
     load_statements,
     load_words,
 )
@@ -63,6 +66,10 @@ def verify_sections(sections: Mapping[str, Section], settings: Settings) -> dict
         "lexical": load_lexical(sections, num_passages),
         "facts": load_facts(sections, num_passages, num_entities),
         "metadata": check_metadata(sections, num_passages),
+        "documents": check_labels(sections, DOCUMENT, num_passages),
+        "languages": check_labels(sections, LANGUAGE, num_passages),
+        "stated": load_stated(sections, num_entities),
+        "name_rule": load_name_rule(sections),
     }
 
 
@@ -73,7 +80,7 @@ def _verify_statements(sections: Mapping[str, Section], graph: Graph, num_passag
     try:
         check_statements(statements, graph, num_passages)
     except InputError as error:
-        raise FormatError(f"{sections['edge.end'].label}: {error}") from None
+        raise FormatError("damaged", None, "{label}: {error}", label=sections["edge.end"].label, error=error) from None
 
 
 def _verify_passages(sections: Mapping[str, Section]) -> None:
@@ -82,9 +89,11 @@ def _verify_passages(sections: Mapping[str, Section]) -> None:
     _check_equal(lengths, sections["passage.length"])
     if len(set(ids)) != len(ids):
         name = "passage.id.number" if "passage.id.number" in sections else "passage.id.bytes"
-        raise FormatError(f"{sections[name].label}: two passages have the same id")
+        raise FormatError("damaged", None, "{label}: two passages have the same id", label=sections[name].label)
 
 
 def _check_equal(derived: NDArray[Any], stored: Section) -> None:
     if not np.array_equal(derived, stored.whole()):
-        raise FormatError(f"{stored.label}: its values do not agree with the index's texts and graph")
+        raise FormatError(
+            "damaged", None, "{label}: its values do not agree with the index's texts and graph", label=stored.label
+        )

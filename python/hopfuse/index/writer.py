@@ -52,7 +52,7 @@ class IndexWriter(Generic[Kind]):
         """Check a change, write it to the disk, and return its seq."""
         with self._checking:
             if self.closed:
-                raise InputError("the index is closed; open it again to change it")
+                raise InputError("UNSORTED", None, "the index is closed; open it again to change it")
             if self._names is None:
                 self._names = Names(self._durable.rows())
             arrays = change.arrays(self._names, self._terms_of)
@@ -62,7 +62,11 @@ class IndexWriter(Generic[Kind]):
             self._check_limits(batch, self._names)
             if sum(batch.after) > MAX_NODES:
                 raise InputError(
-                    f"{sum(batch.after)} slots of passages and entities; {MAX_NODES} are allowed: compact the index"
+                    "choice",
+                    None,
+                    "{sum} slots of passages and entities; {max_nodes} are allowed: compact the index",
+                    sum=sum(batch.after),
+                    max_nodes=MAX_NODES,
                 )
             self._names.apply(batch)
             mine = _Commit(batch, encode(arrays), time.time_ns() // 1000)
@@ -106,7 +110,7 @@ class IndexWriter(Generic[Kind]):
         """
         with self._compacting:
             if self.closed:
-                raise InputError("the index is closed; open it again to compact it")
+                raise InputError("UNSORTED", None, "the index is closed; open it again to compact it")
             with self._writing:
                 state, self._since = self._durable, []
             is_last = (known.generation, known.seq) == (state.generation, state.seq)
@@ -211,10 +215,18 @@ class IndexWriter(Generic[Kind]):
         added = batch.edge_types()
         types = added.union(names.edge_types)
         if len(types) > MAX_EDGE_TYPES:
-            raise InputError(f"{len(types)} edge types; {MAX_EDGE_TYPES} are allowed")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{number} edge types; {max_edge_types} are allowed",
+                number=len(types),
+                max_edge_types=MAX_EDGE_TYPES,
+            )
         if added and self._heaviest() > MOST_DEGREE:
             raise InputError(
-                "a node's edges weigh more than 2^120; to add edges, build the index again with smaller weights"
+                "UNSORTED",
+                None,
+                "a node's edges weigh more than 2^120; to add edges, build the index again with smaller weights",
             )
 
     def _heaviest(self) -> float:
@@ -230,7 +242,11 @@ class IndexWriter(Generic[Kind]):
         matrix = self._durable.base.lexical
         assert matrix is not None
         if matrix.counts is None:
-            raise InputError("the index's lexical part has no counts; to add passages, build it again with BM25.build")
+            raise InputError(
+                "unknown",
+                None,
+                "the index's lexical part has no counts; to add passages, build it again with BM25.build",
+            )
         return Tokenizer(matrix.stopwords, matrix.stemmer).terms_of(texts)
 
 
@@ -263,7 +279,13 @@ def checked_encoder(encoder: Any, base: Contents) -> Any:
 
     whole, known = as_encoder(encoder), base.encoder
     if known is not None and EncoderInfo.of(whole) != known:
-        raise InputError(f"the encoder is {EncoderInfo.of(whole)}; the index's vectors were made by {known}")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "the encoder is {of}; the index's vectors were made by {known}",
+            of=EncoderInfo.of(whole),
+            known=known,
+        )
     return whole
 
 

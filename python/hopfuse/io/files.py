@@ -59,7 +59,7 @@ def open_regular(path: Path) -> BinaryIO:
     descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise InputError(f"{path} is not a regular file")
+        raise InputError("unknown", None, "{path} is not a regular file", path=path)
     return os.fdopen(descriptor, "rb")
 
 
@@ -88,7 +88,9 @@ def read_text(path: Path, what: str) -> str:
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise _no_file(path, what) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{what}: {path} cannot be read as UTF-8 text: {error}") from None
+        raise InputError(
+            "syntax", None, "{what}: {path} cannot be read as UTF-8 text: {error}", what=what, path=path, error=error
+        ) from None
 
 
 def existing_file(path: Path, what: str) -> Path:
@@ -99,4 +101,4 @@ def existing_file(path: Path, what: str) -> Path:
 
 
 def _no_file(path: Path, what: str) -> InputError:
-    return InputError(f"{what}: there is no file {str(path)!r}")
+    return InputError("unknown", None, "{what}: there is no file {path!r}", what=what, path=str(path))

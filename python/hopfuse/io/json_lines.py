@@ -44,10 +44,19 @@ def json_objects(path: str | PathLike[str], needed: Sequence[str]) -> Iterator[t
         try:
             record = parse_json(line)
         except (ValueError, RecursionError) as error:
-            raise FormatError(f"{path}, line {at} is not JSON: {error}") from error
+            raise FormatError(
+                "damaged", None, "{path}, line {at} is not JSON: {error}", path=path, at=at, error=error
+            ) from error
         check_characters(line, record, f"{path}, line {at}")
         if not isinstance(record, dict) or any(key not in record for key in needed):
-            raise FormatError(f"{path}, line {at} is not a JSON object with the keys {keys}")
+            raise FormatError(
+                "damaged",
+                None,
+                "{path}, line {at} is not a JSON object with the keys {keys}",
+                path=path,
+                at=at,
+                keys=keys,
+            )
         yield at, record
 
 
@@ -65,7 +74,13 @@ def check_characters(text: str, record: Any, where: str) -> None:
         json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
-        raise FormatError(f"{where} has {half} without its other half: a lone surrogate is no character") from None
+        raise FormatError(
+            "damaged",
+            None,
+            "{where} has {half} without its other half: a lone surrogate is no character",
+            where=where,
+            half=half,
+        ) from None
 
 
 def text_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
@@ -96,7 +111,9 @@ def numbered_lines(path: str | PathLike[str], refusal: type[HopfuseError]) -> It
             try:
                 text = line.decode("utf-8-sig" if at == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                raise refusal(f"{path}, line {at} is not UTF-8: {error}") from None
+                raise refusal(
+                    "syntax", None, "{path}, line {at} is not UTF-8: {error}", path=path, at=at, error=error
+                ) from None
             yield at, text.removesuffix("\n").removesuffix("\r")
 
 

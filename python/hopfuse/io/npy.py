@@ -44,10 +44,16 @@ def read_npy(path: Path, what: str, *, mapped: bool = True) -> NDArray[Any]:
     except InputError:
         raise
     except Exception as error:  # np.load passes on any error of its header's parsers
-        raise InputError(f"{what}: {path} cannot be read as an .npy array: {error}") from None
+        raise InputError(
+            "syntax", None, "{what}: {path} cannot be read as an .npy array: {error}", what=what, path=path, error=error
+        ) from None
     if array is None:
         raise InputError(
-            f"{what}: {path} cannot be read as an .npy array: it is a zip archive, as np.savez writes; save one array "
-            "with np.save"
+            "syntax",
+            None,
+            "{what}: {path} cannot be read as an .npy array: it is a zip archive, as np.savez writes; "
+            "save one array with np.save",
+            what=what,
+            path=path,
         )
     return np.asarray(array)

@@ -57,9 +57,17 @@ def check_group(file: Any, path: Path, group: int, columns: Collection[str]) -> 
     size = sum(chunk.total_uncompressed_size for chunk in chunks if _is_of(chunk.path_in_schema, columns))
     if size > MOST_GROUP_BYTES:
         raise InputError(
-            f"{path}: row group {group} has {stated.num_rows:,} rows of {size:,} bytes; a group may have "
-            f"{MOST_GROUP_BYTES:,}: write the file again with smaller ones, as pyarrow.parquet.write_table(..., "
-            f"row_group_size={_fitting(stated.num_rows, size)})"
+            "UNSORTED",
+            None,
+            "{path}: row group {group} has {num_rows:,} rows of {size:,} bytes; a group may have "
+            "{most_group_bytes:,}: write the file again with smaller ones, as "
+            "pyarrow.parquet.write_table(..., {@row_group_size}{fitting})",
+            path=path,
+            group=group,
+            num_rows=stated.num_rows,
+            size=size,
+            most_group_bytes=MOST_GROUP_BYTES,
+            fitting=_fitting(stated.num_rows, size),
         )
 
 
@@ -74,4 +82,4 @@ def _is_of(path: str, columns: Collection[str]) -> bool:
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path} cannot be read as Parquet: {error}")
+    return InputError("syntax", None, "{path} cannot be read as Parquet: {error}", path=path, error=error)

@@ -69,7 +69,12 @@ def qrels_lines(judgements: Mapping[str, Mapping[str, int]]) -> str:
 def trec_name(name: str) -> str:
     """Return a name, unless a TREC file cannot represent it."""
     if not name or any(map(str.isspace, name)):
-        raise InputError(f"{name!r} is empty or holds white space, which TREC files cannot write; write .jsonl instead")
+        raise InputError(
+            "empty",
+            None,
+            "{name!r} is empty or holds white space, which TREC files cannot write; write .jsonl instead",
+            name=name,
+        )
     return name
 
 
@@ -80,13 +85,26 @@ def _jsonl(path: Path) -> list[tuple[str, dict[str, Any]]]:
         where = f"{path}, line {at}"
         row = dict(record)
         if row["id"] in lines:
-            raise FormatError(f"{where}: query id {row['id']!r} was on line {lines[row['id']]} already")
+            raise FormatError(
+                "damaged",
+                None,
+                "{where}: query id {row!r} was on line {lines} already",
+                where=where,
+                row=row["id"],
+                lines=lines[row["id"]],
+            )
         lines[row["id"]] = at
         row["gold"] = _names(row["gold"], "gold", where)
         row["last_hop"] = _names(row.get("last_hop") or [], "last_hop", where)
         hops = row.get("hops") or []
         if not isinstance(hops, list):
-            raise FormatError(f"{where}: hops is {hops!r}; it is a list with a list of passages for every hop")
+            raise FormatError(
+                "damaged",
+                None,
+                "{where}: hops is {given!r}; it is a list with a list of passages for every hop",
+                where=where,
+                given=hops,
+            )
         row["hops"] = [_names(hop, f"hop {number}", where) for number, hop in enumerate(hops, 1)]
         rows.append((where, row))
     return rows
@@ -94,10 +112,24 @@ def _jsonl(path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 def _names(values: Any, field: str, where: str) -> list[str]:
     if not isinstance(values, list):
-        raise FormatError(f"{where}: {field} is {values!r}; it is a list of passages")
+        raise FormatError(
+            "damaged",
+            None,
+            "{where}: {field_value} is {values!r}; it is a list of passages",
+            where=where,
+            field_value=field,
+            values=values,
+        )
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise FormatError(f"{where}: {field} has {value!r}; a passage is a string or an integer")
+            raise FormatError(
+                "damaged",
+                None,
+                "{where}: {field_value} has {value!r}; a passage is a string or an integer",
+                where=where,
+                field_value=field,
+                value=value,
+            )
     return [str(value) for value in values]
 
 
@@ -111,11 +143,26 @@ def _judgements(path: Path) -> Iterator[Judgement]:
         fields = line.split("\t") if table else line.split()
         expected = "query-id, corpus-id, score, separated by tabs" if table else "query, iteration, passage, grade"
         if len(fields) != (3 if table else 4):
-            raise FormatError(f"{path}, line {at} has {len(fields)} fields; a line is: {expected}")
+            raise FormatError(
+                "damaged",
+                None,
+                "{path}, line {at} has {number} fields; a line is: {expected}",
+                path=path,
+                at=at,
+                number=len(fields),
+                expected=expected,
+            )
         try:
             yield at, fields[0], fields[-2], int(fields[-1])
         except ValueError:
-            raise FormatError(f"{path}, line {at} has the grade {fields[-1]!r}; a grade is an integer") from None
+            raise FormatError(
+                "damaged",
+                None,
+                "{path}, line {at} has the grade {fields!r}; a grade is an integer",
+                path=path,
+                at=at,
+                fields=fields[-1],
+            ) from None
 
 
 def _by_query(
@@ -126,7 +173,16 @@ def _by_query(
         before = grades.setdefault(query, {})
         if passage in before:
             first = before[passage][0]
-            raise FormatError(f"{path}, line {at}: query {query!r} and passage {passage!r} were judged on line {first}")
+            raise FormatError(
+                "damaged",
+                None,
+                "{path}, line {at}: query {query!r} and passage {passage!r} were judged on line {first}",
+                path=path,
+                at=at,
+                query=query,
+                passage=passage,
+                first=first,
+            )
         before[passage] = (at, grade)
     rows = []
     for query, row in grades.items():
@@ -140,16 +196,37 @@ def _beir_folder(folder: Path, split: str) -> QrelsFile:
     table = folder / "qrels" / f"{split}.tsv"
     if not table.is_file():
         there = ", ".join(sorted(p.stem for p in (folder / "qrels").glob("*.tsv"))) or "none"
-        raise InputError(f"{folder} has no qrels/{split}.tsv; a BEIR folder has one for each split, here: {there}")
+        raise InputError(
+            "length",
+            None,
+            "{folder} has no qrels/{split}.tsv; a BEIR folder has one for each split, here: {there}",
+            folder=folder,
+            split=split,
+            there=there,
+        )
     questions = _column(folder / "queries.jsonl", "text")
     titles = _column(folder / "corpus.jsonl", "title")
 
     def known() -> Iterator[Judgement]:
         for at, query, passage, grade in _judgements(table):
             if query not in questions:
-                raise FormatError(f"{table}, line {at} names the query {query!r}, which queries.jsonl does not have")
+                raise FormatError(
+                    "damaged",
+                    None,
+                    "{table}, line {at} names the query {query!r}, which queries.jsonl does not have",
+                    table=table,
+                    at=at,
+                    query=query,
+                )
             if passage not in titles:
-                raise FormatError(f"{table}, line {at} names the passage {passage!r}, which corpus.jsonl does not have")
+                raise FormatError(
+                    "damaged",
+                    None,
+                    "{table}, line {at} names the passage {passage!r}, which corpus.jsonl does not have",
+                    table=table,
+                    at=at,
+                    passage=passage,
+                )
             yield at, query, passage, grade
 
     rows = _by_query(table, known(), questions)
@@ -161,6 +238,13 @@ def _column(path: Path, column: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for at, row in json_objects(path, ("_id",)):
         if isinstance(row["_id"], bool) or not isinstance(row["_id"], (str, int)):
-            raise FormatError(f"{path}, line {at} has the _id {row['_id']!r}; it is a string")
+            raise FormatError(
+                "damaged",
+                None,
+                "{path}, line {at} has the _id {row!r}; it is a string",
+                path=path,
+                at=at,
+                row=row["_id"],
+            )
         found[str(row["_id"])] = str(row.get(column, ""))
     return found

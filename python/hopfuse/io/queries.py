@@ -66,7 +66,13 @@ class JsonlQueries:
                     row = parse_json(line)
                 except (ValueError, RecursionError) as error:
                     found = f"is not JSON: {error}" if line.strip() else "is blank"
-                    raise InputError(f"{where} {found}; a .jsonl file has one JSON object a line") from None
+                    raise InputError(
+                        "UNSORTED",
+                        None,
+                        "{where} {found}; a .jsonl file has one JSON object a line",
+                        where=where,
+                        found=found,
+                    ) from None
                 yield where, _query(row, number, where)
 
     def offsets(self, step: int) -> list[int]:
@@ -172,7 +178,9 @@ def query_file(path: Path) -> JsonlQueries | ParquetQueries:
 def _kind_of(path: Path) -> type[JsonlQueries] | type[ParquetQueries]:
     kind = {".jsonl": JsonlQueries, ".parquet": ParquetQueries}.get(path.suffix)
     if kind is None:
-        raise InputError(f"--queries is {str(path)!r}; its suffix must be one of .jsonl, .parquet")
+        raise InputError(
+            "type", None, "--queries is {given!r}; its suffix must be one of .jsonl, .parquet", given=str(path)
+        )
     return kind  # type: ignore[return-value]
 
 
@@ -181,21 +189,37 @@ def opened(path: Path) -> Any:
     try:
         return open(path, "rb")
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+        raise InputError(
+            "syntax", None, "{path} cannot be read: {strerror}", path=path, strerror=error.strerror
+        ) from None
 
 
 def _query(row: Any, number: int, where: str) -> Query:
     if not isinstance(row, dict):
-        raise InputError(f"{where} is a {type(row).__name__}; a query is an object with id, text and entities")
+        raise InputError(
+            "type",
+            None,
+            "{where} is a {kind}; a query is an object with id, text and entities",
+            where=where,
+            kind=type(row).__name__,
+        )
     id, entities, vector = row.get("id"), row.get("entities"), row.get("vector")
     id = row.get("_id") if id is None else id
     texts = [row[key] for key in TEXT_KEYS if row.get(key) is not None]
     if id is not None and (isinstance(id, bool) or not isinstance(id, (str, int))):
-        raise InputError(f"{where} has the id {id!r}; an id is a string or an integer")
+        raise InputError("type", None, "{where} has the id {id!r}; an id is a string or an integer", where=where, id=id)
     if texts and not isinstance(texts[0], str):
-        raise InputError(f"{where} has the text {texts[0]!r}; a text is a string")
+        raise InputError(
+            "type", None, "{where} has the text {texts!r}; a text is a string", where=where, texts=texts[0]
+        )
     if entities is not None and not (isinstance(entities, list) and all(map(_is_mention, entities))):
-        raise InputError(f"{where} has the entities {entities!r}; they are a list of names or of entity numbers")
+        raise InputError(
+            "type",
+            None,
+            "{where} has the entities {entities!r}; they are a list of names or of entity numbers",
+            where=where,
+            entities=entities,
+        )
     own = str(number if id is None else id)
     return Query(own, texts[0] if texts else None, entities, None if vector is None else _vector(vector, where))
 
@@ -207,11 +231,19 @@ def _is_mention(value: Any) -> bool:
 def _vector(values: Any, where: str) -> NDArray[np.float32]:
     numbers = isinstance(values, list) and set(map(type, values)) <= {int, float}
     if not numbers:
-        raise InputError(f"{where} has the vector {str(values)[:80]}; a vector is a list of numbers")
+        raise InputError(
+            "type",
+            None,
+            "{where} has the vector {values}; a vector is a list of numbers",
+            where=where,
+            values=str(values)[:80],
+        )
     try:
         return np.array(values, np.float32)
     except OverflowError:
-        raise InputError(f"{where} has a number in its vector that float32 cannot hold") from None
+        raise InputError(
+            "UNSORTED", None, "{where} has a number in its vector that float32 cannot hold", where=where
+        ) from None
 
 
 def _arrow_vectors(column: Any, places: Sequence[str]) -> list[NDArray[np.float32] | None]:
@@ -220,7 +252,13 @@ def _arrow_vectors(column: Any, places: Sequence[str]) -> list[NDArray[np.float3
     kind = column.type
     lists = arrow.types.is_list(kind) or arrow.types.is_large_list(kind) or arrow.types.is_fixed_size_list(kind)
     if not lists or not (arrow.types.is_floating(kind.value_type) or arrow.types.is_integer(kind.value_type)):
-        raise InputError(f"{places[0]}: the column 'vector' holds {kind}; a vector is a list of numbers")
+        raise InputError(
+            "type",
+            None,
+            "{places}: the column 'vector' holds {kind}; a vector is a list of numbers",
+            places=places[0],
+            kind=kind,
+        )
     lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
     absent = np.isnan(lengths) if lengths.dtype.kind == "f" else np.zeros(len(lengths), bool)
     ends = np.cumsum(np.where(absent, 0, lengths).astype(np.int64))

@@ -37,8 +37,13 @@ def read_table(source: Any, spec: Spec) -> Table:
     if isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes, np.ndarray)):
         return from_rows(source, spec, lambda i: f"{spec.what}[{i}]")
     raise InputError(
-        f"{spec.what} is a {type(source).__name__}; allowed: a path ({', '.join(_READERS)}), an Arrow table, "
-        f"or a list of mappings with {', '.join(map(repr, spec.required))}"
+        "choice",
+        None,
+        "{what} is a {kind}; allowed: a path ({names}), an Arrow table, or a list of mappings with {names_2}",
+        what=spec.what,
+        kind=type(source).__name__,
+        names=", ".join(_READERS),
+        names_2=", ".join(map(repr, spec.required)),
     )
 
 
@@ -46,7 +51,12 @@ def _read_path(path: Path, spec: Spec) -> Table:
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise InputError(
-            f"{spec.what} is the path {str(path)!r}; its suffix must be one of {', '.join(_READERS)}: convert it"
+            "type",
+            None,
+            "{what} is the path {path!r}; its suffix must be one of {names}: convert it",
+            what=spec.what,
+            path=str(path),
+            names=", ".join(_READERS),
         )
     return read(existing_file(path, spec.what), spec)
 
@@ -69,7 +79,15 @@ def read_tsv(path: Path, spec: Spec) -> Table:
         if names is None:
             names = _positions(len(fields), spec, where)
         if len(fields) != len(names):
-            raise InputError(f"{where} has {len(fields)} fields; {len(names)} are expected: {', '.join(names)}")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{where} has {number} fields; {number_2} are expected: {names}",
+                where=where,
+                number=len(fields),
+                number_2=len(names),
+                names=", ".join(names),
+            )
         row = dict(zip(names, fields, strict=True))
         for name in spec.known:
             columns[name].append(row.get(name))
@@ -84,8 +102,13 @@ def _is_header(fields: Sequence[str], spec: Spec, where: str) -> bool:
     missing = [name for name in spec.required if name not in fields]
     if missing or len(set(fields)) != len(fields):
         raise InputError(
-            f"{where} is a header of {fields}; it must have each of {list(spec.required)} once, "
-            f"and may have {list(spec.optional)}"
+            "UNSORTED",
+            None,
+            "{where} is a header of {fields}; it must have each of {required} once, and may have {optional}",
+            where=where,
+            fields=fields,
+            required=list(spec.required),
+            optional=list(spec.optional),
         )
     if not spec.others and not set(fields) <= set(spec.known):
         refuse_unknown(fields, spec, where)
@@ -96,8 +119,14 @@ def _positions(width: int, spec: Spec, where: str) -> list[str]:
     names = list(spec.positional[:width])
     if width > len(spec.positional) or not set(spec.required) <= set(names):
         raise InputError(
-            f"{where} has {width} fields and is no header; without a header the columns are "
-            f"{', '.join(spec.positional)}: add a header that names {', '.join(spec.required)}"
+            "missing",
+            None,
+            "{where} has {width} fields and is no header; without a header the columns are {names}: add "
+            "a header that names {names_2}",
+            where=where,
+            width=width,
+            names=", ".join(spec.positional),
+            names_2=", ".join(spec.required),
         )
     return names
 
@@ -112,7 +141,9 @@ def _json_rows(path: Path) -> Iterator[Any]:
             yield parse_json(line)
         except (ValueError, RecursionError) as error:
             found = "is blank" if not line.strip() else f"is not JSON: {error}"
-            raise InputError(f"{where} {found}; a .jsonl file has one JSON object a line") from None
+            raise InputError(
+                "UNSORTED", None, "{where} {found}; a .jsonl file has one JSON object a line", where=where, found=found
+            ) from None
 
 
 def read_arrow(source: Any, spec: Spec) -> Table:
@@ -148,7 +179,14 @@ def _from_arrow(arrow_table: Any, spec: Spec, where: Callable[[int], str]) -> Ta
 def _check_names(names: Sequence[str], spec: Spec) -> None:
     wrong = [name for name in spec.known if names.count(name) != 1 and (name in spec.required or name in names)]
     if wrong:
-        raise InputError(f"{spec.what} has the columns {list(names)}; it must have {wrong[0]!r} once")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{what} has the columns {names}; it must have {wrong!r} once",
+            what=spec.what,
+            names=list(names),
+            wrong=wrong[0],
+        )
     if not spec.others and not set(names) <= set(spec.known):
         refuse_unknown(names, spec, spec.what)
 

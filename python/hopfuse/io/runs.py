@@ -71,16 +71,29 @@ def _from_trec(path: Path) -> dict[str, Ranking]:
     for at, line in text_lines(path):
         where, fields = f"{path}, line {at}", line.split()
         if len(fields) != 6:
-            raise FormatError(f"{where} has {len(fields)} fields; a line is: query, Q0, passage, rank, score, tag")
+            raise FormatError(
+                "damaged",
+                None,
+                "{where} has {number} fields; a line is: query, Q0, passage, rank, score, tag",
+                where=where,
+                number=len(fields),
+            )
         query, _, passage, rank, score, _ = fields
         try:
             order = (-float(score), int(rank))
         except ValueError:
             message = f"{where} has rank {rank!r} and score {score!r}; they are an integer and a number"
-            raise FormatError(message) from None
+            raise FormatError("UNSORTED", None, "{message}", message=message) from None
         _check_score(-order[0], where)
         if passage in lists.setdefault(query, {}):
-            raise FormatError(f"{where}: passage {passage!r} comes twice for query {query!r}")
+            raise FormatError(
+                "damaged",
+                None,
+                "{where}: passage {passage!r} comes twice for query {query!r}",
+                where=where,
+                passage=passage,
+                query=query,
+            )
         lists[query][passage] = order
     return {
         query: Ranking([(p, -row[p][0]) for p in sorted(row, key=lambda p: row[p])]) for query, row in lists.items()
@@ -92,16 +105,28 @@ def _from_json(path: Path) -> dict[str, Ranking]:
         text = path.read_text(encoding="utf-8-sig")
         content = parse_json(text)
     except ValueError as error:
-        raise FormatError(f"{path} is not JSON: {error}") from error
+        raise FormatError("damaged", None, "{path} is not JSON: {error}", path=path, error=error) from error
     check_characters(text, content, str(path))
     if isinstance(content, list):
         return _from_objects((f"{path}, entry {at}", row) for at, row in enumerate(content))
     if not isinstance(content, dict):
-        raise FormatError(f"{path} is neither a list of runs' rows nor an object {{query: {{passage: score}}}}")
+        raise FormatError(
+            "damaged",
+            None,
+            "{path} is neither a list of runs' rows nor an object {{query: {{passage: score}}}}",
+            path=path,
+        )
     rows = []
     for query, scored in content.items():
         if not isinstance(scored, dict):
-            raise FormatError(f"{path}, query {query!r} has {scored!r}; it is an object {{passage: score}}")
+            raise FormatError(
+                "damaged",
+                None,
+                "{path}, query {query!r} has {scored!r}; it is an object {{passage: score}}",
+                path=path,
+                query=query,
+                scored=scored,
+            )
         hits = [{"id": passage, "score": score} for passage, score in scored.items()]
         rows.append((f"{path}, query {query!r}", {"id": query, "hits": hits}))
     return _from_objects(iter(rows))
@@ -112,24 +137,35 @@ def _parquet(path: Path) -> list[Any]:
         file = open_parquet(path, "reading a run from a Parquet file")
         return [row for table in read_groups(file, path, file.schema_arrow.names) for row in table.to_pylist()]
     except InputError as error:
-        raise FormatError(str(error)) from None
+        raise FormatError("UNSORTED", None, "{message}", message=str(error)) from None
 
 
 def _from_objects(rows: Iterator[tuple[str, Any]]) -> dict[str, Ranking]:
     found: dict[str, Ranking] = {}
     for where, row in rows:
         if not isinstance(row, Mapping) or not _is_name(row.get("id")) or not isinstance(row.get("hits"), list):
-            raise FormatError(f"{where} is not a row of a run: an object with 'id' and a list 'hits'")
+            raise FormatError(
+                "damaged", None, "{where} is not a row of a run: an object with 'id' and a list 'hits'", where=where
+            )
         query, answer = str(row["id"]), row.get("answer")
         if query in found:
-            raise FormatError(f"{where}: query {query!r} comes twice")
+            raise FormatError("damaged", None, "{where}: query {query!r} comes twice", where=where, query=query)
         if answer is not None and not isinstance(answer, str):
-            raise FormatError(f"{where}: the answer is {answer!r}; it is a string")
+            raise FormatError(
+                "damaged", None, "{where}: the answer is {given!r}; it is a string", where=where, given=answer
+            )
         scores: dict[str, float] = {}
         for hit in row["hits"]:
             passage, score = _hit(hit, where)
             if passage in scores:
-                raise FormatError(f"{where}: passage {passage!r} comes twice for query {query!r}")
+                raise FormatError(
+                    "damaged",
+                    None,
+                    "{where}: passage {passage!r} comes twice for query {query!r}",
+                    where=where,
+                    passage=passage,
+                    query=query,
+                )
             scores[passage] = score
         found[query] = Ranking(sorted(scores.items(), key=lambda hit: -hit[1]), answer)
     return found
@@ -137,10 +173,12 @@ def _from_objects(rows: Iterator[tuple[str, Any]]) -> dict[str, Ranking]:
 
 def _hit(hit: Any, where: str) -> tuple[str, float]:
     if not isinstance(hit, dict) or not _is_name(hit.get("id")):
-        raise FormatError(f"{where} has the hit {hit!r}; a hit is {{'id': …, 'score': …}}")
+        raise FormatError(
+            "damaged", None, "{where} has the hit {hit!r}; a hit is {{'id': …, 'score': …}}", where=where, hit=hit
+        )
     score = hit.get("score")
     if isinstance(score, bool) or not isinstance(score, (int, float)):
-        raise FormatError(f"{where} has the score {score!r}; it is a number")
+        raise FormatError("damaged", None, "{where} has the score {score!r}; it is a number", where=where, score=score)
     _check_score(score, where)
     return str(hit["id"]), float(score)
 
@@ -151,4 +189,10 @@ def _is_name(value: Any) -> bool:
 
 def _check_score(value: float, where: str) -> None:
     if not isfinite(value) or abs(value) > float(np.finfo(np.float32).max):
-        raise FormatError(f"{where} has the score {value}; it is a finite number that float32 can hold")
+        raise FormatError(
+            "damaged",
+            None,
+            "{where} has the score {value}; it is a finite number that float32 can hold",
+            where=where,
+            value=value,
+        )

@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .json_lines import parse_json
+from .languages import language_tag
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _INT64 = np.iinfo(np.int64)
+#: Bools as text; an empty field is a missing value.
+_FLAGS = {"true": True, "false": False, "": True}
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,14 @@ def from_rows(rows: Iterable[Any], spec: Spec, where: Callable[[int], str]) -> T
     count = 0
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise InputError(f"{where(i)} is a {type(row).__name__}; a row is a mapping with {list(spec.required)}")
+            raise InputError(
+                "type",
+                None,
+                "{where} is a {kind}; a row is a mapping with {required}",
+                where=where(i),
+                kind=type(row).__name__,
+                required=list(spec.required),
+            )
         if not spec.others and not known.issuperset(row):
             refuse_unknown(row, spec, where(i))
         if not i:
@@ -115,7 +125,14 @@ def make_table(
 def refuse_unknown(names: Iterable[Any], spec: Spec, where: str) -> NoReturn:
     """Raise an InputError for an unknown column."""
     unknown = [name for name in names if name not in spec.known]
-    raise InputError(f"{where} has the column {unknown[0]!r}; allowed: {', '.join(spec.known)}")
+    raise InputError(
+        "choice",
+        None,
+        "{where} has the column {unknown!r}; allowed: {allowed}",
+        where=where,
+        unknown=unknown[0],
+        allowed=", ".join(spec.known),
+    )
 
 
 def texts(table: Table, name: str, *, default: str | None = None) -> list[str]:
@@ -151,13 +168,24 @@ def row_ids(table: Table) -> list[str] | list[int]:
             _refuse(table, "id", i, value, "a string or an integer of 64 bits")
         if is_text != (kind is str):
             raise InputError(
-                f"{table.where(i)} has the id {value!r}, {table.where(0)} has {values[0]!r}; ids are all strings or "
-                "all integers: convert one kind"
+                "UNSORTED",
+                None,
+                "{where} has the id {value!r}, {where_2} has {values!r}; ids are all strings or all "
+                "integers: convert one kind",
+                where=table.where(i),
+                value=value,
+                where_2=table.where(0),
+                values=values[0],
             )
         own = kind(value)
         if first.setdefault(own, i) != i:
             raise InputError(
-                f"{table.where(i)}: id {own!r} is also that of {table.where(first[own])}; ids are distinct"
+                "duplicate",
+                None,
+                "{where}: id {own!r} is also that of {where_2}; ids are distinct",
+                where=table.where(i),
+                own=own,
+                where_2=table.where(first[own]),
             )
     return list(first)
 
@@ -216,10 +244,44 @@ def names_or_numbers(table: Table, name: str) -> list[str | int | None]:
         first = first or (i, value)
         if isinstance(value, str) != isinstance(first[1], str):
             raise InputError(
-                f"{table.where(i)} has the {name} {value!r}, {table.where(first[0])} has {first[1]!r}; give all as "
-                "strings or all as integers"
+                "UNSORTED",
+                None,
+                "{where} has the {name} {value!r}, {where_2} has {first!r}; give all as strings or all as integers",
+                where=table.where(i),
+                name=name,
+                value=value,
+                where_2=table.where(first[0]),
+                first=first[1],
             )
         out.append(value if isinstance(value, str) else int(value))
+    return out
+
+
+def languages(table: Table, name: str) -> list[str | None]:
+    """Return a column of language tags in their canonical case; missing and blank ones, and ``und``, become None.
+
+    Raises
+    ------
+    InputError
+        A value that is not a tag.
+    """
+    out: list[str | None] = []
+    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+        try:
+            out.append(language_tag("" if value is None else value))
+        except (TypeError, ValueError, AttributeError):
+            _refuse(table, name, i, value, "the tag of a language, such as 'en' or 'pt-BR'")
+    return out
+
+
+def flags(table: Table, name: str) -> list[bool]:
+    """Return a column of bools, in text ``true`` or ``false``; missing values become True."""
+    out = []
+    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+        found = _FLAGS.get(value.lower()) if table.textual and value is not None else value
+        if value is not None and not isinstance(found, bool | np.bool_):
+            _refuse(table, name, i, value, "true or false")
+        out.append(found is None or bool(found))
     return out
 
 
@@ -287,4 +349,12 @@ def _as_real(value: Any, textual: bool) -> float | None:
 def _refuse(table: Table, name: str, row: int, value: Any, allowed: str) -> NoReturn:
     found = f"no {name!r}" if value is None else f"{name} = {str(value)[:80]!r}"
     unread = f" (not read: {', '.join(table.unread[:8])})" if value is None and table.unread else ""
-    raise InputError(f"{table.where(row)} has {found}; it must be {allowed}{unread}")
+    raise InputError(
+        "UNSORTED",
+        None,
+        "{where} has {found}; it must be {allowed}{unread}",
+        where=table.where(row),
+        found=found,
+        allowed=allowed,
+        unread=unread,
+    )

@@ -45,11 +45,14 @@ def listed_stopwords(stopwords: str | Sequence[str] | None) -> tuple[str, ...]:
         words = list(bm25s().tokenization.Tokenizer(stopwords=stopwords).stopwords)
     except ValueError:
         raise InputError(
-            f"stopwords is {stopwords!r}; allowed: a language for which bm25s has a list, such as 'english' or "
-            "'german', a list of words, or None"
+            "choice",
+            "stopwords",
+            "{field} is {given!r}; allowed: a language for which bm25s has a list, such as 'english' or "
+            "'german', a list of words, or None",
+            given=stopwords,
         ) from None
     if not all(isinstance(word, str) for word in words):
-        raise InputError(f"stopwords is {stopwords!r}; a list may hold only strings")
+        raise InputError("UNSORTED", "stopwords", "{field} is {given!r}; a list may hold only strings", given=stopwords)
     return tuple(sorted({word.lower() for word in words}))
 
 
@@ -118,5 +121,11 @@ def snowball_stemmer(name: str | None) -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtraError("PyStemmer", "lexical", f"stemming by {name!r}") from error
     if not isinstance(name, str) or name not in package.algorithms():
-        raise InputError(f"stemmer is {name!r}; allowed: None, {', '.join(package.algorithms())}")
+        raise InputError(
+            "choice",
+            "stemmer",
+            "{field} is {given!r}; allowed: None, {names}",
+            given=name,
+            names=", ".join(package.algorithms()),
+        )
     return package.Stemmer(name)

@@ -63,8 +63,11 @@ class BM25:
     def __init__(self, matrix: TermMatrix) -> None:
         if not isinstance(matrix, TermMatrix):
             raise InputError(
-                f"matrix must be a TermMatrix, got {type(matrix).__name__}; add one to an index with "
-                "index.with_lexical(BM25.build(texts).matrix), or build it with `hopfuse build --lexical`"
+                "type",
+                "matrix",
+                "{field} must be a TermMatrix, got {kind}; add one to an index with "
+                "index.with_lexical(BM25.build(texts).matrix), or build it with `hopfuse build --lexical`",
+                kind=type(matrix).__name__,
             )
         self.matrix = matrix
         self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer)

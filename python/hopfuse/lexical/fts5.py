@@ -74,7 +74,7 @@ class FTS5:
     def __init__(self, path: str | PathLike[str]) -> None:
         file = Path(path)
         if not file.is_file():
-            raise InputError(f"{file} is not a file; FTS5.build(texts, path=...) writes one")
+            raise InputError("unknown", None, "{file} is not a file; FTS5.build(texts, path=...) writes one", file=file)
         self._open(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False))
 
     @classmethod
@@ -108,9 +108,15 @@ class FTS5:
         _check_encodable(rows)
         file = None if path is None else Path(path)
         if file is not None and file.exists():
-            raise InputError(_EXISTS.format(file))
+            raise InputError("UNSORTED", None, "{message}", message=_EXISTS.format(file))
         if file is not None and not file.parent.is_dir():
-            raise InputError(f"{file} cannot be written, because {file.parent} is not a folder; create it first")
+            raise InputError(
+                "unknown",
+                None,
+                "{file} cannot be written, because {parent} is not a folder; create it first",
+                file=file,
+                parent=file.parent,
+            )
         made = cls.__new__(cls)
         connection = sqlite3.connect(":memory:", check_same_thread=False)
         _create(connection, tokenizer)
@@ -188,7 +194,7 @@ class FTS5:
             self._passages = int(count)
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise InputError(f"not a database that FTS5.build wrote: {error}") from None
+            raise InputError("UNSORTED", None, "not a database that FTS5.build wrote: {error}", error=error) from None
 
     def _best(self, question: str, k: int) -> tuple[Any, Any]:
         """Return the k best passages that have a word of the question, best first."""
@@ -213,8 +219,12 @@ def _check_encodable(texts: list[str]) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             raise InputError(
-                f"texts[{at}] has a lone surrogate at {error.start}, which cannot be encoded; decode the text with "
-                "errors='replace'"
+                "UNSORTED",
+                "texts",
+                "{field}[{at}] has a lone surrogate at {start}, which cannot be encoded; decode the text "
+                "with errors='replace'",
+                at=at,
+                start=error.start,
             ) from None
 
 
@@ -231,16 +241,30 @@ def _bare(word: str) -> str:
 
 def _create(connection: sqlite3.Connection, tokenizer: str) -> None:
     if not isinstance(tokenizer, str) or not (tokenizer.isascii() and tokenizer.isprintable()):
-        raise InputError(f"tokenizer is {tokenizer!r}; FTS5 has unicode61, ascii, porter and trigram")
+        raise InputError(
+            "UNSORTED",
+            "tokenizer",
+            "{field} is {given!r}; FTS5 has unicode61, ascii, porter and trigram",
+            given=tokenizer,
+        )
     quoted = tokenizer.replace("'", "''")
     try:
         connection.execute(f"CREATE VIRTUAL TABLE {_NAME} USING fts5(text, tokenize='{quoted}')")
     except sqlite3.OperationalError as error:
         connection.close()
         if "no such module" in str(error):
-            raise BackendError(f"SQLite {sqlite3.sqlite_version} of this Python lacks FTS5; use BM25") from error
+            raise BackendError(
+                "unavailable",
+                None,
+                "SQLite {sqlite_version} of this Python lacks FTS5; use BM25",
+                sqlite_version=sqlite3.sqlite_version,
+            ) from error
         raise InputError(
-            f"tokenizer is {tokenizer!r}; FTS5 has unicode61, ascii, porter and trigram: {error}"
+            "UNSORTED",
+            "tokenizer",
+            "{field} is {given!r}; FTS5 has unicode61, ascii, porter and trigram: {error}",
+            given=tokenizer,
+            error=error,
         ) from None
 
 
@@ -253,6 +277,6 @@ def _write(connection: sqlite3.Connection, file: Path) -> None:
         target.close()
         os.link(partial, file)
     except FileExistsError:
-        raise InputError(_EXISTS.format(file)) from None
+        raise InputError("UNSORTED", None, "{message}", message=_EXISTS.format(file)) from None
     finally:
         partial.unlink(missing_ok=True)

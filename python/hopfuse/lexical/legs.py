@@ -58,7 +58,7 @@ def leg_of(texts: Sequence[str], kind: str | None = None) -> BM25 | FTS5:
     array([[1]])
     """
     if kind not in (None, "auto", "bm25", "fts5"):
-        raise InputError(f"kind is {kind!r}; allowed: auto, bm25, fts5")
+        raise InputError("choice", "kind", "{field} is {given!r}; allowed: auto, bm25, fts5", given=kind)
     if kind != "fts5":
         try:
             return BM25.build(texts)

@@ -50,14 +50,23 @@ class Schema:
         self.plain: dict[str, Any] = _plain_copy(schema)
         if self.plain.get("type") != "object":
             raise InputError(
-                f"schema is of type {self.plain.get('type')!r}; it must be 'object': put other types in a property"
+                "UNSORTED",
+                "schema",
+                "{field} is of type {get!r}; it must be 'object': put other types in a property",
+                get=self.plain.get("type"),
             )
         draft = library.Draft202012Validator
         try:
             draft.check_schema(self.plain)
         except library.SchemaError as error:
             place = ".".join(["schema", *map(str, error.absolute_path)])
-            raise InputError(f"{place}: {error.message[:MAX_SHOWN]}; give a JSON Schema, draft 2020-12") from None
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{place}: {message}; give a JSON Schema, draft 2020-12",
+                place=place,
+                message=error.message[:MAX_SHOWN],
+            ) from None
         checker = draft.TYPE_CHECKER.redefine("integer", _is_integer)
         validator = library.validators.extend(draft, type_checker=checker)
         self._validator = validator(self.plain, registry=referencing.Registry())
@@ -69,7 +78,12 @@ class Schema:
         try:
             error = self._best_match(self._validator.iter_errors(value))
         except self._unresolvable as unresolvable:
-            raise InputError(f"schema has a $ref that does not point within it: {unresolvable}") from None
+            raise InputError(
+                "UNSORTED",
+                "schema",
+                "{field} has a $ref that does not point within it: {unresolvable}",
+                unresolvable=unresolvable,
+            ) from None
         if error is None:
             return None
         place = "the answer" + error.json_path.removeprefix("$")
@@ -83,7 +97,9 @@ def _is_integer(checker: Any, value: Any) -> bool:
 
 def _plain_copy(schema: Any) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
-        raise InputError(f"schema is {schema!r:.80}; it must be a mapping, a JSON Schema of an object")
+        raise InputError(
+            "type", "schema", "{field} is {given!r:.80}; it must be a mapping, a JSON Schema of an object", given=schema
+        )
     try:
         text = json.dumps(_plain(schema), allow_nan=False, ensure_ascii=False)
         text.encode()
@@ -94,7 +110,12 @@ def _plain_copy(schema: Any) -> dict[str, Any]:
     else:
         copy: dict[str, Any] = json.loads(text)
         return copy
-    raise InputError(f"schema {problem}; give a JSON Schema of dictionaries, lists, strings and numbers")
+    raise InputError(
+        "UNSORTED",
+        "schema",
+        "{field} {problem}; give a JSON Schema of dictionaries, lists, strings and numbers",
+        problem=problem,
+    )
 
 
 def _plain(value: Any) -> Any:

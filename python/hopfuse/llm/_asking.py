@@ -90,7 +90,9 @@ class Asker:
             except (EndpointError, FormatRefusedError) as error:
                 end = f": {error}"
                 break
-        raise EndpointError(f"{name}{end}")  # outside the handlers, so that no caught error is in its context
+        raise EndpointError(
+            "reply", name, "{field}{end}", end=end
+        )  # outside the handlers, so that no caught error is in its context
 
     def _sent(self, messages: Messages, schema: Schema | None, stop: Event) -> str:
         """Ask in the strictest format that the endpoint accepts for the schema."""

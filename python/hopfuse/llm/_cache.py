@@ -51,7 +51,13 @@ class Cache:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 _remove_leftovers(self._folder)
             except OSError as error:
-                raise InputError(f"cache is {str(folder)!r}, which cannot be made a folder: {error}") from None
+                raise InputError(
+                    "UNSORTED",
+                    None,
+                    "cache is {given!r}, which cannot be made a folder: {error}",
+                    given=str(folder),
+                    error=error,
+                ) from None
 
     def get(self, key: str) -> Any:
         """Return the answer, or None if there is none or its file is torn or cannot be read."""
@@ -100,7 +106,12 @@ class Cache:
 def _path_of(folder: Any) -> Path:
     path = os.fspath(folder) if isinstance(folder, str | PathLike) else None
     if not isinstance(path, str) or not path.strip() or "\0" in path:
-        raise InputError(f"cache is {folder!r}; it must be the path of a folder ('.' is the working directory)")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "cache is {given!r}; it must be the path of a folder ('.' is the working directory)",
+            given=folder,
+        )
     return Path(path)
 
 

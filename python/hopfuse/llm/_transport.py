@@ -132,17 +132,29 @@ class Transport:
         if 300 <= status < 400:
             where = self._clean(str(headers.get("location")))
             return EndpointError(
-                f"{self.url} answered {status}, a redirect to {where}; redirects are not followed: check that address, "
-                "and give it as base_url"
+                "reply",
+                None,
+                "{url} answered {status}, a redirect to {where}; redirects are not followed: check that "
+                "address, and give it as base_url",
+                url=self.url,
+                status=status,
+                where=where,
             )
         if status in (401, 403):
-            return EndpointError(f"{said}; the key is refused: set OPENAI_API_KEY to one that this endpoint takes")
+            return EndpointError(
+                "reply",
+                None,
+                "{said}; the key is refused: set OPENAI_API_KEY to one that this endpoint takes",
+                said=said,
+            )
         if status in FORMAT_REFUSED:
             whole = f"{told} {error.message}"  # the client's message has text outside the body's ``message``
             return (
-                FormatRefusedError(said) if FORMAT.search(whole) else EndpointError(f"{said}; it refuses this request")
+                FormatRefusedError(said)
+                if FORMAT.search(whole)
+                else EndpointError("reply", None, "{said}; it refuses this request", said=said)
             )
-        return EndpointError(f"{said}; check the address and the model's name")
+        return EndpointError("reply", None, "{said}; check the address and the model's name", said=said)
 
     def _clean(self, text: str) -> str:
         """Return a text without the key, which some servers echo."""
@@ -158,9 +170,15 @@ def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str | No
     key = os.environ.get("OPENAI_API_KEY") if api_key is None else api_key
     key = key.strip() if isinstance(key, str) else key
     if not key and url is None:
-        raise InputError("OpenAI's endpoint needs a key: set OPENAI_API_KEY, or give the base_url of another endpoint")
+        raise InputError(
+            "missing",
+            None,
+            "OpenAI's endpoint needs a key: set OPENAI_API_KEY, or give the base_url of another endpoint",
+        )
     if key and not (isinstance(key, str) and key.isascii() and key.isprintable()):
-        raise InputError("the key has characters that keys cannot have; set OPENAI_API_KEY or api_key again")
+        raise InputError(
+            "UNSORTED", None, "the key has characters that keys cannot have; set OPENAI_API_KEY or api_key again"
+        )
     return url, key or NO_KEY
 
 
@@ -168,8 +186,10 @@ def _check_address(url: Any) -> None:
     """Refuse an invalid URL, in a message that does not repeat it, since it may hold a secret."""
     if isinstance(url, str) and any(sign in url for sign in "@?#"):
         raise InputError(
-            "base_url must not have an '@', a query or a fragment, where errors would show a password or a key; give "
-            "the key as OPENAI_API_KEY, and the URL alone: http://localhost:8000/v1"
+            "UNSORTED",
+            "base_url",
+            "{field} must not have an '@', a query or a fragment, where errors would show a password or "
+            "a key; give the key as OPENAI_API_KEY, and the URL alone: http://localhost:8000/v1",
         )
     try:
         parts = urlsplit(url)
@@ -178,6 +198,8 @@ def _check_address(url: Any) -> None:
         fits = False
     if not fits or not isinstance(url, str) or not url.isprintable() or " " in url:
         raise InputError(
-            "base_url must begin with http:// or https:// and name a host, such as http://localhost:8000/v1; the given "
-            "value is not repeated here, since it may hold a password"
+            "duplicate",
+            "base_url",
+            "{field} must begin with http:// or https:// and name a host, such as "
+            "http://localhost:8000/v1; the given value is not repeated here, since it may hold a password",
         )

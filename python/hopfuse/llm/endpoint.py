@@ -75,9 +75,13 @@ class ChatEndpoint:
         temperature: float | None = 0.0,
     ) -> None:
         if not isinstance(model, str) or not model.strip():
-            raise InputError(f"model is {model!r}; it must be a name that the endpoint knows")
+            raise InputError(
+                "type", "model", "{field} is {given!r}; it must be a name that the endpoint knows", given=model
+            )
         if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-            raise InputError(f"retries is {retries!r}; it must be an integer, at least 0")
+            raise InputError(
+                "range", "retries", "{field} is {given!r}; it must be an integer, at least 0", given=retries
+            )
         self._concurrency = check_whole(concurrency, "concurrency")
         self._model = model
         self._transport = Transport(*address_and_key(base_url, api_key), _checked_timeout(timeout), int(retries))
@@ -144,7 +148,9 @@ class ChatEndpoint:
         names: Sequence[str] | None = None,
     ) -> list[Any]:
         if isinstance(prompts, str) or not isinstance(prompts, Sequence):
-            raise InputError(f"prompts is one {type(prompts).__name__}; pass a list: [prompt]")
+            raise InputError(
+                "UNSORTED", "prompts", "{field} is one {kind}; pass a list: [prompt]", kind=type(prompts).__name__
+            )
         called = _names_of(names, len(prompts))
         questions = [Question(_messages_of(prompt, at), schema, check, called[at]) for at, prompt in enumerate(prompts)]
         keys = [self._asker.key(question) for question in questions]
@@ -173,8 +179,13 @@ def _messages_of(prompt: Any, at: int) -> list[dict[str, str]]:
     whole = isinstance(rows, Sequence) and len(rows) > 0
     if not whole or not all(_is_message(row) for row in rows):
         raise InputError(
-            f"prompts[{at}] is {str(prompt)[:80]!r}; it must be a string, or a list of messages with a 'role' of "
-            f"{', '.join(ROLES)} and a 'content'"
+            "type",
+            "prompts",
+            "{field}[{at}] is {prompt!r}; it must be a string, or a list of messages with a 'role' of "
+            "{names} and a 'content'",
+            at=at,
+            prompt=str(prompt)[:80],
+            names=", ".join(ROLES),
         )
     return [{"role": row["role"], "content": row["content"]} for row in rows]
 
@@ -195,7 +206,13 @@ def _names_of(names: Any, number: int) -> list[str | None]:
         return [None] * number
     whole = isinstance(names, Sequence) and not isinstance(names, str | bytes) and len(names) == number
     if not whole or not all(isinstance(name, str) for name in names):
-        raise InputError(f"names is {str(names)[:80]!r}; it must be a list of {number} strings, one for each prompt")
+        raise InputError(
+            "length",
+            "names",
+            "{field} is {given!r}; it must be a list of {number} strings, one for each prompt",
+            given=str(names)[:80],
+            number=number,
+        )
     return list(names)
 
 
@@ -203,11 +220,13 @@ def _checked_temperature(value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2:
-        raise InputError(f"temperature is {value!r}; it must be a number in [0, 2], or None")
+        raise InputError(
+            "range", "temperature", "{field} is {given!r}; it must be a number in [0, 2], or None", given=value
+        )
     return float(value)
 
 
 def _checked_timeout(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise InputError(f"timeout is {value!r}; it must be a number of seconds above 0")
+        raise InputError("type", "timeout", "{field} is {given!r}; it must be a number of seconds above 0", given=value)
     return float(value)

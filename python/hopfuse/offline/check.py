@@ -58,6 +58,11 @@ def _refuse_repeated(file: JsonlQueries | ParquetQueries, hashes: set[int]) -> N
     for where, query in file.rows():
         if hash(query.id) in hashes and places.setdefault(query.id, where) != where:
             raise InputError(
-                f"{where}, column 'id': {query.id!r} is also that of {places[query.id]}; give each query its own id (a "
-                "query without one has its row number)"
+                "length",
+                None,
+                "{where}, column 'id': {id!r} is also that of {places}; give each query its own id (a query "
+                "without one has its row number)",
+                where=where,
+                id=query.id,
+                places=places[query.id],
             )

@@ -35,7 +35,10 @@ def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
     if ray.is_initialized():
         if address is not None:
             raise InputError(
-                f"the address {address} is given, and this process is already connected to Ray: leave it out"
+                "unused",
+                None,
+                "the address {address} is given, and this process is already connected to Ray: leave it out",
+                address=address,
             )
         yield ray
         return
@@ -47,9 +50,13 @@ def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
         ray.init(where, log_to_driver=False, logging_level=logging.ERROR, **local)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise InputError(
-            f"no connection to the Ray cluster {where}: {str(error).splitlines()[0]}; start it with "
-            "RAY_AUTH_MODE=token, run `ray start` on this machine too, and give each machine the token in "
-            "~/.ray/auth_token or RAY_AUTH_TOKEN"
+            "UNSORTED",
+            None,
+            "no connection to the Ray cluster {where}: {splitlines}; start it with RAY_AUTH_MODE=token, "
+            "run `ray start` on this machine too, and give each machine the token in ~/.ray/auth_token "
+            "or RAY_AUTH_TOKEN",
+            where=where,
+            splitlines=str(error).splitlines()[0],
         ) from error
     try:
         yield ray
@@ -63,14 +70,21 @@ def _check_answers(address: str) -> None:
     host, colon, port = address.rpartition(":")
     if "://" in address or not (host and colon and port.isdecimal()):
         raise InputError(
-            f"the address is {address!r}; allowed: HOST:PORT of the cluster's head, on a machine of the cluster that "
-            "has the run's folder"
+            "choice",
+            None,
+            "the address is {given!r}; allowed: HOST:PORT of the cluster's head, on a machine of the "
+            "cluster that has the run's folder",
+            given=address,
         )
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
     except (OSError, OverflowError) as error:
         raise InputError(
-            f"no connection to the Ray cluster {address}: {error}; give the HOST:PORT that `ray start --head` prints"
+            "UNSORTED",
+            None,
+            "no connection to the Ray cluster {address}: {error}; give the HOST:PORT that `ray start --head` prints",
+            address=address,
+            error=error,
         ) from error
 
 
@@ -104,8 +118,16 @@ def cpus_of_actor(nodes: Sequence[Mapping[str, float]], actors: int, num_gpus: f
         gpus = f" and {sum(node.get('GPU', 0.0) for node in nodes):g} GPUs" if num_gpus else ""
         each = f"a kernel thread and {num_gpus:g} GPUs" if num_gpus else "a kernel thread"
         raise InputError(
-            f"{actors} actors of {each} each, and the Ray cluster has {total:g} CPUs{gpus} on {len(nodes)} nodes: room "
-            f"for {fits}; give fewer workers, or add nodes"
+            "UNSORTED",
+            None,
+            "{actors} actors of {each} each, and the Ray cluster has {total:g} CPUs{gpus} on {number} "
+            "nodes: room for {fits}; give fewer workers, or add nodes",
+            actors=actors,
+            each=each,
+            total=total,
+            gpus=gpus,
+            number=len(nodes),
+            fits=fits,
         )
     return share
 

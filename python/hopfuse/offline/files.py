@@ -52,7 +52,13 @@ def check_inputs(inputs: Mapping[str, Mapping[str, Any]], known: Mapping[str, An
     now = fingerprints({name: Path(one["path"]) for name, one in inputs.items()}, known)
     for name, one in inputs.items():
         if now[name]["sha256"] != one["sha256"]:
-            raise InputError(f"{name}: {one['path']} has changed since the plan was made; restore it, or plan again")
+            raise InputError(
+                "changed",
+                None,
+                "{name}: {one} has changed since the plan was made; restore it, or plan again",
+                name=name,
+                one=one["path"],
+            )
 
 
 def _stamp(path: Path) -> list[Any]:

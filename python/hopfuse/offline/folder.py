@@ -59,8 +59,12 @@ class Folder:
             text = (self.path / PLAN).read_bytes()
         except OSError:
             raise InputError(
-                f"{self.path} is not the folder of a run: it has no {PLAN}. hopfuse score plan makes such a folder; "
-                "hopfuse score removes its own once the result is complete"
+                "unknown",
+                None,
+                "{path} is not the folder of a run: it has no {plan}. hopfuse score plan makes such a "
+                "folder; hopfuse score removes its own once the result is complete",
+                path=self.path,
+                plan=PLAN,
             ) from None
         return Plan.from_json(text, str(self.path / PLAN))
 
@@ -90,7 +94,11 @@ class Folder:
             differ = self.plan.differs(plan)
             if differ:
                 raise InputError(
-                    f"{self.path} has a plan with other {', '.join(differ)}; choose another folder, or remove it"
+                    "UNSORTED",
+                    None,
+                    "{path} has a plan with other {names}; choose another folder, or remove it",
+                    path=self.path,
+                    names=", ".join(differ),
                 )
             return
         with self.lock(alone=True):
@@ -141,7 +149,10 @@ class Folder:
             except BlockingIOError:
                 if alone:
                     raise InputError(
-                        f"{self.path} is in use by another process; wait for it, or stop it first"
+                        "UNSORTED",
+                        None,
+                        "{path} is in use by another process; wait for it, or stop it first",
+                        path=self.path,
                     ) from None
             if not alone:
                 fcntl.flock(file, fcntl.LOCK_SH)
@@ -169,7 +180,11 @@ class Folder:
         found = self._format.seal(path)
         if (found.plan, found.part) != (self.plan.digest, number):
             raise InputError(
-                f"{path} is part {found.part} of another plan; remove it and run again, which makes it anew"
+                "UNSORTED",
+                None,
+                "{path} is part {part} of another plan; remove it and run again, which makes it anew",
+                path=path,
+                part=found.part,
             )
         return found  # type: ignore[no-any-return]
 
@@ -189,8 +204,14 @@ class Folder:
         missing = self.missing()
         if missing:
             raise InputError(
-                f"{self.path} has {self.plan.num_parts - len(missing)} of {self.plan.num_parts} parts, and lacks part "
-                f"{missing[0]}; make the others by hopfuse score run {self.path}"
+                "missing",
+                None,
+                "{path} has {num_parts} of {num_parts_2} parts, and lacks part {missing}; make the others by "
+                "hopfuse score run {path}",
+                path=self.path,
+                num_parts=self.plan.num_parts - len(missing),
+                num_parts_2=self.plan.num_parts,
+                missing=missing[0],
             )
         return [self.seal(number) for number in range(self.plan.num_parts)]
 

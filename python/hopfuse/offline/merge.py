@@ -107,7 +107,13 @@ def part_kind(out: Path) -> str:
     if out == STDOUT:
         return "jsonl"
     if out.suffix not in _WRITERS:
-        raise InputError(f"--out is {str(out)!r}; its suffix must be one of {', '.join(_WRITERS)}")
+        raise InputError(
+            "type",
+            None,
+            "--out is {given!r}; its suffix must be one of {names}",
+            given=str(out),
+            names=", ".join(_WRITERS),
+        )
     return "parquet" if out.suffix == ".parquet" else "jsonl"
 
 
@@ -120,8 +126,12 @@ def _writer(place: Folder, out: Path, tag: str) -> Callable[[BinaryIO], None]:
     kind = part_kind(out)
     if out.suffix in (".jsonl", ".parquet") and kind != place.plan.output.kind:
         raise InputError(
-            f"--out is {str(out)!r}, and the parts are .{place.plan.output.kind}; plan again with --format "
-            f"{out.suffix[1:]}"
+            "syntax",
+            None,
+            "--out is {given!r}, and the parts are .{kind}; plan again with --format {suffix}",
+            given=str(out),
+            kind=place.plan.output.kind,
+            suffix=out.suffix[1:],
         )
     write = _jsonl if out == STDOUT else _WRITERS[out.suffix]
     return lambda file: write(place, file, tag)

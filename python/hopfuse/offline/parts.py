@@ -54,7 +54,9 @@ class Output:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InputError(f"kind is {self.kind!r}; allowed: {', '.join(KINDS)}")
+            raise InputError(
+                "choice", "kind", "{field} is {given!r}; allowed: {allowed}", given=self.kind, allowed=", ".join(KINDS)
+            )
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "legs", tuple(self.legs))
 
@@ -186,7 +188,7 @@ class ParquetParts:
 
 def damaged(path: Path) -> FormatError:
     """Return the error for a damaged part."""
-    return FormatError(f"{path} is damaged; remove it and run again, which makes it anew")
+    return FormatError("damaged", None, "{path} is damaged; remove it and run again, which makes it anew", path=path)
 
 
 def _bytes(seal: Seal) -> bytes:

@@ -104,11 +104,25 @@ class Plan:
             record = json.loads(text)
             digest, number = record.pop("digest"), record.pop("format")
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise FormatError(f"{where} is not a plan of hopfuse score, or is damaged; plan again") from None
+            raise FormatError(
+                "damaged", None, "{where} is not a plan of hopfuse score, or is damaged; plan again", where=where
+            ) from None
         if number != FORMAT:
-            raise FormatError(f"{where} has the format {number}; this hopfuse reads format {FORMAT}: plan again")
+            raise FormatError(
+                "damaged",
+                None,
+                "{where} has the format {number}; this hopfuse reads format {format}: plan again",
+                where=where,
+                number=number,
+                format=FORMAT,
+            )
         if hashlib.sha256(_canonical({"format": number, **record})).hexdigest() != digest:
-            raise FormatError(f"{where} does not match its digest: it is damaged or was edited; plan again")
+            raise FormatError(
+                "damaged",
+                None,
+                "{where} does not match its digest: it is damaged or was edited; plan again",
+                where=where,
+            )
         return cls(**{**record, "output": Output(**record["output"])})
 
     def differs(self, other: Plan) -> list[str]:
@@ -127,8 +141,13 @@ class Plan:
             planned = self.versions.get(package)
             if planned != now:
                 raise InputError(
-                    f"the plan was made with {package} {planned}, and {now} is installed: their parts may differ; "
-                    f"install {package} {planned}, or plan again"
+                    "UNSORTED",
+                    None,
+                    "the plan was made with {package} {planned}, and {now} is installed: their parts may differ; "
+                    "install {package} {planned}, or plan again",
+                    package=package,
+                    planned=planned,
+                    now=now,
                 )
 
     def _named(self) -> dict[str, Any]:
@@ -200,7 +219,7 @@ def with_rows(plan: Plan, queries: Path, rows: int, part_rows: int | None) -> Pl
     """Return a plan with the parts for so many checked rows."""
     size = rows_a_part(rows) if part_rows is None else part_rows
     if size < 1:
-        raise InputError(f"part_rows is {size}; it must be at least 1")
+        raise InputError("range", "part_rows", "{field} is {size}; it must be at least 1", size=size)
     return replace(plan, rows=rows, part_rows=size, offsets=query_file(queries).offsets(size))
 
 
@@ -268,8 +287,12 @@ def open_index(plan: Plan) -> Index:
         for one in (plan.index, found)
     )
     raise InputError(
-        f"the plan is for another index: {plan.index['directory']} was at {was} and is at {now}; restore that index, "
-        "or plan again"
+        "UNSORTED",
+        None,
+        "the plan is for another index: {index} was at {was} and is at {now}; restore that index, or plan again",
+        index=plan.index["directory"],
+        was=was,
+        now=now,
     )
 
 

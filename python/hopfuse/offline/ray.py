@@ -90,9 +90,9 @@ def run(
     place = Folder(folder)
     numbers = shard_parts(place.plan.num_parts, shard)
     if actors < 1:
-        raise InputError(f"actors is {actors}; it must be at least 1")
+        raise InputError("range", "actors", "{field} is {actors}; it must be at least 1", actors=actors)
     if num_gpus < 0:
-        raise InputError(f"num_gpus is {num_gpus}; it must be at least 0")
+        raise InputError("range", "num_gpus", "{field} is {num_gpus}; it must be at least 0", num_gpus=num_gpus)
     place.check()
     with place.lock(alone=alone):
         missing = place.missing(numbers)
@@ -197,9 +197,14 @@ class _Rounds:
                 fruitless = fruitless + 1 if len(left) == before else 0
                 if fruitless >= MOST_DEATHS:
                     raise HopfuseError(
-                        f"actors died {MOST_DEATHS} times without making a part; the first missing part is {left[0]}. "
+                        "failed",
+                        "actors",
+                        "{field} died {most_deaths} times without making a part; the first missing part is {left}. "
                         "They often lack memory: give fewer workers or a smaller chunk, and run again; the finished "
-                        f"parts stay. Ray reports: {str(error).splitlines()[0]}"
+                        "parts stay. Ray reports: {splitlines}",
+                        most_deaths=MOST_DEATHS,
+                        left=left[0],
+                        splitlines=str(error).splitlines()[0],
                     ) from error
         return deaths
 
@@ -235,9 +240,17 @@ class _Rounds:
                 return
             if time.monotonic() > until:
                 raise InputError(
-                    f"the Ray cluster has {free.get('CPU', 0.0):g} free CPUs and {free.get('GPU', 0.0):g} free GPUs: "
-                    f"room for {room} actors of {self._cpus:g} CPUs and {self._gpus:g} GPUs, and {wanted} are needed; "
-                    "give fewer workers, wait for other jobs, or add nodes, and run again: the finished parts stay"
+                    "UNSORTED",
+                    None,
+                    "the Ray cluster has {get:g} free CPUs and {get_2:g} free GPUs: room for {room} actors of "
+                    "{cpus:g} CPUs and {gpus:g} GPUs, and {wanted} are needed; give fewer workers, wait for "
+                    "other jobs, or add nodes, and run again: the finished parts stay",
+                    get=free.get("CPU", 0.0),
+                    get_2=free.get("GPU", 0.0),
+                    room=room,
+                    cpus=self._cpus,
+                    gpus=self._gpus,
+                    wanted=wanted,
                 )
             time.sleep(0.5)
 

@@ -99,9 +99,13 @@ def run(
     place = Folder(folder)
     numbers = shard_parts(place.plan.num_parts, shard)
     if workers < 1:
-        raise InputError(f"workers is {workers}; it must be at least 1")
+        raise InputError("range", "workers", "{field} is {workers}; it must be at least 1", workers=workers)
     if workers > 1 and threads is not None:
-        raise InputError("threads is given with several workers, which have one thread each; leave threads out")
+        raise InputError(
+            "UNSORTED",
+            "threads",
+            "{field} is given with several workers, which have one thread each; leave threads out",
+        )
     place.check()
     with place.lock(alone=alone):
         missing = place.missing(numbers)
@@ -164,7 +168,7 @@ def verify(
     """
     place = Folder(folder)
     if sample < 0:
-        raise InputError(f"sample is {sample}; it must be at least 0")
+        raise InputError("range", "sample", "{field} is {sample}; it must be at least 0", sample=sample)
     place.check()
     place.check_whole()
     plan = place.plan
@@ -175,8 +179,11 @@ def verify(
         assert maker is not None
         if place.encode(part, maker.rows(part)) != place.part(part).read_bytes():
             raise InputError(
-                f"{place.part(part)} differs from what the same queries give now: the part or its inputs have changed; "
-                "remove it and run again"
+                "changed",
+                None,
+                "{part} differs from what the same queries give now: the part or its inputs have changed; "
+                "remove it and run again",
+                part=place.part(part),
             )
         progress(_rows(place, part))
     return chosen
@@ -198,7 +205,12 @@ def shard_parts(parts: int, shard: tuple[int, int]) -> list[int]:
     number, shares = shard
     if not 1 <= number <= shares:
         raise InputError(
-            f"shard is {number}/{shares}; allowed: 1/{max(shares, 1)} .. {max(shares, 1)}/{max(shares, 1)}"
+            "choice",
+            "shard",
+            "{field} is {number}/{shares}; allowed: 1/{shares_2} .. {shares_2}/{shares_2}",
+            number=number,
+            shares=shares,
+            shares_2=max(shares, 1),
         )
     return list(range(number - 1, parts, shares))
 

@@ -121,6 +121,13 @@ class PartMaker:
             count = min(self._chunk, end - start)
             queries = self._queries.read(start, count, offset)
             if len(queries) != count:
-                raise InputError(f"{plan.queries} has {start + len(queries)} rows; it had {plan.rows} when planned")
+                raise InputError(
+                    "UNSORTED",
+                    None,
+                    "{queries} has {start} rows; it had {rows} when planned",
+                    queries=plan.queries,
+                    start=start + len(queries),
+                    rows=plan.rows,
+                )
             found += self._scorer.score(queries, start)
         return found

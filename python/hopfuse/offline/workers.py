@@ -106,9 +106,14 @@ class Workers:
         if self._deaths[worker.part] >= MOST_DEATHS:
             where = "before their first part" if worker.part is None else f"at part {worker.part}"
             raise HopfuseError(
-                f"{MOST_DEATHS} workers died {where}, the last with exit code {worker.process.exitcode} (-9: killed, "
-                "often for lack of memory): give fewer --workers or a smaller --chunk, and run again; the finished "
-                'parts stay. A script that starts workers needs `if __name__ == "__main__":`'
+                "failed",
+                None,
+                "{most_deaths} workers died {where}, the last with exit code {exitcode} (-9: killed, often "
+                "for lack of memory): give fewer --workers or a smaller --chunk, and run again; the finished "
+                'parts stay. A script that starts workers needs `if __name__ == "__main__":`',
+                most_deaths=MOST_DEATHS,
+                where=where,
+                exitcode=worker.process.exitcode,
             )
 
     def _started(self) -> _Worker:
@@ -134,7 +139,7 @@ def as_error(name: str, text: str) -> Exception:
         return OSError(text)
     if kind is None:
         return RuntimeError(f"a worker failed:\n{text}")
-    return HopfuseError(text) if name == "MissingExtraError" else kind(text)
+    return (HopfuseError if name == "MissingExtraError" else kind)("failed", None, "{message}", message=text)
 
 
 # ---- In a worker -----------------------------------------------------------------------------------------------------

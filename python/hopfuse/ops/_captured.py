@@ -34,6 +34,8 @@ def refuse_per_query(name: str) -> None:
     """Raise if an option is given per query inside a captured core, which is replayed for other batches."""
     if in_captured_core():
         raise InputError(
-            f"{name} is given per query inside a captured core, which must work for any batch; give one value for all "
-            "queries, or call the op without capture"
+            "UNSORTED",
+            name,
+            "{field} is given per query inside a captured core, which must work for any batch; give one "
+            "value for all queries, or call the op without capture",
         )

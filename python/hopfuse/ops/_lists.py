@@ -22,7 +22,15 @@ def device_list(device: DeviceOps, hits: Hits, name: str) -> tuple[Any, Any, Any
     for part, dtype in wanted.items():
         arrays.append(device.adopt(getattr(hits, part), f"{part} of {name}"))
         if arrays[-1].dtype != dtype:
-            raise InputError(f"{part} of {name} have dtype {arrays[-1].dtype}; it must be {np.dtype(dtype)}")
+            raise InputError(
+                "dtype",
+                None,
+                "{part} of {name} have dtype {dtype}; it must be {allowed}",
+                part=part,
+                name=name,
+                dtype=arrays[-1].dtype,
+                allowed=np.dtype(dtype),
+            )
     return arrays[0], arrays[1], arrays[2]
 
 

@@ -34,7 +34,11 @@ def read_node_weights(
     """
     if node_weights is None:
         if weighted_nodes is not None:
-            raise InputError("weighted_nodes are given without node_weights, whose columns they number; pass both")
+            raise InputError(
+                "unused",
+                "weighted_nodes",
+                "{field} are given without node_weights, whose columns they number; pass both",
+            )
         return None
     nodes = _read_nodes(graph, weighted_nodes)
     weights = to_numpy(node_weights, "node_weights")
@@ -42,8 +46,13 @@ def read_node_weights(
     if weights.shape != (rows.batch, nodes.size):
         columns = "node" if weighted_nodes is None else "entry of weighted_nodes"
         raise InputError(
-            f"node_weights has shape {weights.shape}; it must be ({rows.batch}, {nodes.size}): one row per query, one "
-            f"column per {columns}"
+            "shape",
+            "node_weights",
+            "{field} has shape {shape}; it must be ({batch}, {size}): one row per query, one column per {columns}",
+            shape=weights.shape,
+            batch=rows.batch,
+            size=nodes.size,
+            columns=columns,
         )
     weights = weights if weights.dtype == np.float32 else to_float64(weights)
     return order_weights(graph, np.ascontiguousarray(weights), nodes, rows, allow)
@@ -64,8 +73,14 @@ def device_node_weights(
     nodes, weights = _read_nodes(graph, weighted_nodes), device.runtime.adopt(node_weights)
     if weights.dtype != np.float32 or tuple(weights.shape) != (batch, nodes.size):
         raise InputError(
-            f"node_weights are {weights.dtype}{tuple(weights.shape)}; on a device they must be float32 of shape "
-            f"({batch}, {nodes.size}): convert them there"
+            "shape",
+            "node_weights",
+            "{field} are {dtype}{shape}; on a device they must be float32 of shape ({batch}, {size}): "
+            "convert them there",
+            dtype=weights.dtype,
+            shape=tuple(weights.shape),
+            batch=batch,
+            size=nodes.size,
         )
     return device.order_weights(NodeWeightCall(graph, weights, nodes, per_type, allow, lightest))
 
@@ -76,20 +91,37 @@ def _read_nodes(graph: Graph, given: Any) -> NDArray[np.int32]:
         return graph.internal_of
     nodes = to_numpy(given, "weighted_nodes")
     if nodes.ndim != 1 or (nodes.dtype.kind not in "iu" and nodes.size):
-        raise InputError(f"weighted_nodes is {nodes.dtype}{nodes.shape}; it must be whole numbers of shape (M,)")
+        raise InputError(
+            "shape",
+            "weighted_nodes",
+            "{field} is {dtype}{shape}; it must be whole numbers of shape (M,)",
+            dtype=nodes.dtype,
+            shape=nodes.shape,
+        )
     kept = graph.derived.get("weighted_nodes")
     if kept is not None and np.array_equal(kept[0], nodes):
         found: NDArray[np.int32] = kept[1]
         return found
     n = graph.num_nodes
     if nodes.size and not (nodes.min() >= 0 and nodes.max() < n):
-        raise InputError(f"weighted_nodes has id {nodes[(nodes < 0) | (nodes >= n)][0]}; ids are 0 .. {n - 1}")
+        raise InputError(
+            "UNSORTED",
+            "weighted_nodes",
+            "{field} has id {nodes}; ids are 0 .. {n}",
+            nodes=nodes[(nodes < 0) | (nodes >= n)][0],
+            n=n - 1,
+        )
     nodes = nodes.astype(np.int64, copy=False)
     seen = np.zeros(n, np.bool_)
     seen[nodes] = True
     if np.count_nonzero(seen) != nodes.size:
         ids, counts = np.unique(nodes, return_counts=True)
-        raise InputError(f"weighted_nodes has id {ids[counts > 1][0]} more than once; give each node one column")
+        raise InputError(
+            "duplicate",
+            "weighted_nodes",
+            "{field} has id {ids} more than once; give each node one column",
+            ids=ids[counts > 1][0],
+        )
     internal = np.ascontiguousarray(graph.internal_of[nodes], np.int32)
     internal.flags.writeable = False
     graph.derived["weighted_nodes"] = nodes.copy(), internal

@@ -39,8 +39,12 @@ def _from_dense(graph: Graph, array: NDArray[Any]) -> GivenRestart:
     rows = array if array.ndim == 2 else np.atleast_2d(array)
     if rows.ndim != 2 or rows.shape[1] != graph.num_nodes:
         raise InputError(
-            f"restart has shape {array.shape}; it must be ({graph.num_nodes},) or (B, {graph.num_nodes}), "
-            "a scipy.sparse matrix of that shape, or a list of {node: weight}"
+            "shape",
+            "restart",
+            "{field} has shape {shape}; it must be ({num_nodes},) or (B, {num_nodes}), a scipy.sparse "
+            "matrix of that shape, or a list of {{node: weight}}",
+            shape=array.shape,
+            num_nodes=graph.num_nodes,
         )
     row, node = np.nonzero(rows)  # NaN counts as nonzero, so order_restart refuses it
     return GivenRestart(indptr_of(row, rows.shape[0]), node, to_float64(rows[row, node]))
@@ -48,7 +52,13 @@ def _from_dense(graph: Graph, array: NDArray[Any]) -> GivenRestart:
 
 def _from_sparse(graph: Graph, matrix: Any) -> GivenRestart:
     if len(matrix.shape) != 2 or matrix.shape[1] != graph.num_nodes:
-        raise InputError(f"restart has shape {matrix.shape}; it must be (B, {graph.num_nodes})")
+        raise InputError(
+            "shape",
+            "restart",
+            "{field} has shape {shape}; it must be (B, {num_nodes})",
+            shape=matrix.shape,
+            num_nodes=graph.num_nodes,
+        )
     coo = matrix.tocoo()
     if coo is matrix:
         coo = coo.copy()
@@ -75,7 +85,7 @@ def _from_mappings(graph: Graph, rows: Sequence[Mapping[Any, Any]]) -> GivenRest
         with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
             value = np.array([weight for row in rows for weight in row.values()], np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"restart weights must be numbers: {error}") from error
+        raise InputError("UNSORTED", "restart", "{field} weights must be numbers: {error}", error=error) from error
     indptr = np.array([0, *accumulate(map(len, rows))], np.int64)
     return GivenRestart(indptr, np.array(keys, np.int64), value)
 
@@ -84,8 +94,19 @@ def _refuse_key(graph: Graph, rows: Sequence[Mapping[Any, Any]]) -> None:
     for b, row in enumerate(rows):
         for key in row:
             if isinstance(key, bool) or not isinstance(key, WHOLE):
-                raise InputError(f"restart row {b} has the seed {key!r}; seeds must be node ids, whole numbers")
+                raise InputError(
+                    "range",
+                    "restart",
+                    "{field} row {b} has the seed {key!r}; seeds must be node ids, whole numbers",
+                    b=b,
+                    key=key,
+                )
             if not 0 <= key < graph.num_nodes:
                 raise InputError(
-                    f"restart row {b} has seed {key}, which is outside the graph (ids are 0 .. {graph.num_nodes - 1})"
+                    "range",
+                    "restart",
+                    "{field} row {b} has seed {key}, which is outside the graph (ids are 0 .. {num_nodes})",
+                    b=b,
+                    key=key,
+                    num_nodes=graph.num_nodes - 1,
                 )

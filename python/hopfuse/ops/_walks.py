@@ -36,8 +36,10 @@ def walk_device(backend: str, restart: Any) -> DeviceOps | None:
         return device_for(backend, restart.nodes, "restart")
     if is_on_device(restart):
         raise InputError(
-            f"restart on a device must be hopfuse.Seeds(nodes, weights), got {type(restart).__name__}; move a dense "
-            "matrix to the host"
+            "type",
+            "restart",
+            "{field} on a device must be hopfuse.Seeds(nodes, weights), got {kind}; move a dense matrix to the host",
+            kind=type(restart).__name__,
         )
     return None
 
@@ -62,10 +64,18 @@ def read_walks(
     """Check restarts and options; ``may_be_empty`` allows queries without restart, which get no result."""
     if not isinstance(graph, Graph):
         raise InputError(
-            f"graph must be a Graph, got {type(graph).__name__}; build one with Graph.from_edges or Graph.from_scipy"
+            "type",
+            "graph",
+            "{field} must be a Graph, got {kind}; build one with Graph.from_edges or Graph.from_scipy",
+            kind=type(graph).__name__,
         )
     if options.edge_type_norm not in ("joint", "per_type"):
-        raise InputError(f"edge_type_norm is {options.edge_type_norm!r}; allowed: 'joint', 'per_type'")
+        raise InputError(
+            "choice",
+            "edge_type_norm",
+            "{field} is {given!r}; allowed: 'joint', 'per_type'",
+            given=options.edge_type_norm,
+        )
     seeds = None
     if device is None:
         rows = read_restart(graph, restart, may_be_empty)
@@ -123,17 +133,25 @@ def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
     if d.ndim:
         refuse_per_query("damping")
     if d.shape not in ((), (batch,)):
-        raise InputError(f"damping has shape {d.shape}; it must be one number or one per query, ({batch},)")
+        raise InputError(
+            "shape",
+            "damping",
+            "{field} has shape {shape}; it must be one number or one per query, ({batch},)",
+            shape=d.shape,
+            batch=batch,
+        )
     d = to_float64(d.reshape(-1))
     bad = ~((d >= 0) & (d.astype(np.float32) < 1))
     if np.count_nonzero(bad):
-        raise InputError(f"damping is {d[bad][0]}; it must be in [0, 1), and below 1 in float32 too")
+        raise InputError(
+            "range", "damping", "{field} is {d}; it must be in [0, 1), and below 1 in float32 too", d=d[bad][0]
+        )
     return np.full(batch, d)
 
 
 def _read_tol(tol: float) -> float:
     if not is_real(tol) or not 0 < tol < np.inf:
-        raise InputError(f"tol is {tol!r}; it must be a finite number above 0")
+        raise InputError("range", "tol", "{field} is {given!r}; it must be a finite number above 0", given=tol)
     return float(tol)
 
 
@@ -141,7 +159,12 @@ def _read_max_iter(max_iter: int | None) -> int:
     if max_iter is None:
         return 0
     if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or not 1 <= max_iter < 2**63:
-        raise InputError(f"max_iter is {max_iter!r}; it must be a whole number, at least 1 and below 2**63, or None")
+        raise InputError(
+            "range",
+            "max_iter",
+            "{field} is {given!r}; it must be a whole number, at least 1 and below 2**63, or None",
+            given=max_iter,
+        )
     return int(max_iter)
 
 
@@ -154,17 +177,28 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
     if eta.ndim == 2:
         refuse_per_query("edge_type_weights")
     if eta.shape not in ((types,), (batch, types)):
-        raise InputError(f"edge_type_weights has shape {eta.shape}; it must be ({types},) or ({batch}, {types})")
+        raise InputError(
+            "shape",
+            "edge_type_weights",
+            "{field} has shape {shape}; it must be ({types},) or ({batch}, {types})",
+            shape=eta.shape,
+            types=types,
+            batch=batch,
+        )
     eta = to_float64(eta)
     if not (np.isfinite(eta) & (eta >= 0)).all():
-        raise InputError(f"edge_type_weights are {eta}; they must be finite and at least 0")
+        raise InputError("range", "edge_type_weights", "{field} are {eta}; they must be finite and at least 0", eta=eta)
     eta = np.array(np.broadcast_to(eta, (batch, types)), order="C")
     if per_type:
         total = eta.sum(axis=1)
         if (total > 1 + 1e-6).any():
             row = int(np.flatnonzero(total > 1 + 1e-6)[0])
             raise InputError(
-                f"edge_type_weights of query {row} sum to {total[row]}; with per_type they may sum to at most 1"
+                "range",
+                "edge_type_weights",
+                "{field} of query {row} sum to {total}; with per_type they may sum to at most 1",
+                row=row,
+                total=total[row],
             )
         return np.asarray(eta / np.maximum(total, 1.0)[:, None])
     eta = _scaled(eta)
@@ -179,7 +213,13 @@ def _by_name(weights: Any, graph: Graph, per_type: bool) -> Any:
     unknown = [name for name in weights if name not in graph.edge_type_names]
     if unknown:
         known = ", ".join(graph.edge_type_names)
-        raise InputError(f"edge_type_weights has the type {unknown[0]!r}; the graph's edge types are {known}")
+        raise InputError(
+            "unknown",
+            "edge_type_weights",
+            "{field} has the type {unknown!r}; the graph's edge types are {known}",
+            unknown=unknown[0],
+            known=known,
+        )
     return [weights.get(name, 0.0 if per_type else 1.0) for name in graph.edge_type_names]
 
 
@@ -192,8 +232,13 @@ def _check_products(graph: Graph, eta: NDArray[np.float64]) -> None:
     if lost.any():
         b, t = map(int, np.argwhere(lost)[0])
         raise InputError(
-            f"edge_type_weights of query {b} make the lightest edge of type {t} weigh {product[b, t]:.3g}, which "
-            "float32 cannot hold; make the weight 0 or larger, or scale that type's edges"
+            "UNSORTED",
+            "edge_type_weights",
+            "{field} of query {b} make the lightest edge of type {t} weigh {product:.3g}, which float32 "
+            "cannot hold; make the weight 0 or larger, or scale that type's edges",
+            b=b,
+            t=t,
+            product=product[b, t],
         )
 
 
@@ -212,8 +257,12 @@ def _check_node_products(lightest: NDArray[np.float64], weights: NodeWeights) ->
         least = weights.least(int(query))
         if lightest[query] * least < tiny:
             raise InputError(
-                f"node_weights of query {query} make the lightest edge weigh {lightest[query] * least:.3g}, which "
-                "float32 cannot hold; make the least weight 0 or larger, or scale the edges"
+                "UNSORTED",
+                "node_weights",
+                "{field} of query {query} make the lightest edge weigh {lightest:.3g}, which float32 cannot "
+                "hold; make the least weight 0 or larger, or scale the edges",
+                query=query,
+                lightest=lightest[query] * least,
             )
 
 
@@ -237,8 +286,15 @@ def _scaled(eta: NDArray[np.float64]) -> NDArray[np.float64]:
     if lost.any():
         b, t = map(int, np.argwhere(lost)[0])
         raise InputError(
-            f"edge_type_weights of query {b} are {eta[b, t]} for type {t} and {largest[b]} at most; a weight below "
-            f"{SMALLEST_TYPE_WEIGHT} times the largest is lost in float32: make it 0 or larger"
+            "range",
+            "edge_type_weights",
+            "{field} of query {b} are {eta} for type {t} and {largest} at most; a weight below "
+            "{smallest_type_weight} times the largest is lost in float32: make it 0 or larger",
+            b=b,
+            eta=eta[b, t],
+            t=t,
+            largest=largest[b],
+            smallest_type_weight=SMALLEST_TYPE_WEIGHT,
         )
     _, exponent = np.frexp(largest)
     return np.asarray(np.ldexp(eta, np.where(largest > 0, 1 - exponent, 0)[:, None]))
@@ -256,7 +312,10 @@ def _read_allow(graph: Graph, allow: Any, rows: Restart) -> NDArray[np.uint8] | 
         at = int(np.flatnonzero(outside)[0])
         query = int(np.searchsorted(rows.indptr, at, side="right")) - 1
         raise InputError(
-            f"restart row {query} has seed {graph.node_of[rows.node[at]]}, which allow excludes; "
-            "drop the seed or allow the node"
+            "UNSORTED",
+            "restart",
+            "{field} row {query} has seed {node_of}, which allow excludes; drop the seed or allow the node",
+            query=query,
+            node_of=graph.node_of[rows.node[at]],
         )
     return internal

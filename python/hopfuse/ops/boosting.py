@@ -58,9 +58,20 @@ def boost_weights(weights: Any, hits: Hits, strength: float) -> Any:
     array([[1.  , 1.  , 0.75]], dtype=float32)
     """
     if not isinstance(hits, Hits):
-        raise InputError(f"hits must be Hits, got {type(hits).__name__}; wrap them: hf.Hits(ids, scores)")
+        raise InputError(
+            "type",
+            "hits",
+            "{field} must be Hits, got {kind}; wrap them: hf.Hits(ids, scores)",
+            kind=type(hits).__name__,
+        )
     if not is_real(strength) or not 0 <= float(strength) <= LARGEST_STRENGTH:
-        raise InputError(f"strength is {strength!r}; it must be a number from 0 to {LARGEST_STRENGTH:g}")
+        raise InputError(
+            "range",
+            "strength",
+            "{field} is {given!r}; it must be a number from 0 to {largest_strength:g}",
+            given=strength,
+            largest_strength=LARGEST_STRENGTH,
+        )
     device = device_for("auto", weights, "weights")
     if device is None:
         array = to_numpy(weights, "weights")
@@ -72,7 +83,12 @@ def boost_weights(weights: Any, hits: Hits, strength: float) -> Any:
     with device.runtime.on_stream_of(weights):
         given = device.adopt(weights, "weights")
         if given.dtype != np.float32:
-            raise InputError(f"weights on a device have dtype {given.dtype}; it must be float32: convert them there")
+            raise InputError(
+                "dtype",
+                "weights",
+                "{field} on a device have dtype {dtype}; it must be float32: convert them there",
+                dtype=given.dtype,
+            )
         _check_shape(tuple(given.shape), len(hits))
         call = BoostCall(given, *device_list(device, hits, "the hits"), float(strength), on_device=True)
         return device.runtime.export(device.boost_weights(call), weights)
@@ -80,11 +96,24 @@ def boost_weights(weights: Any, hits: Hits, strength: float) -> Any:
 
 def _check_shape(shape: tuple[int, ...], batch: int) -> None:
     if len(shape) != 2 or shape[0] != batch:
-        raise InputError(f"weights have shape {shape}; they must be (B, N), with B = {batch} rows as in hits")
+        raise InputError(
+            "shape",
+            "weights",
+            "{field} have shape {shape}; they must be (B, N), with B = {batch} rows as in hits",
+            shape=shape,
+            batch=batch,
+        )
 
 
 def _check_columns(ids: NDArray[np.int64], counts: NDArray[np.int64], columns: int) -> None:
     outside = (ids >= columns) & (np.arange(ids.shape[1]) < counts[:, None])
     if outside.any():
         row, at = np.argwhere(outside)[0]
-        raise InputError(f"row {row} of the hits has id {ids[row, at]}; weights have the columns 0 .. {columns - 1}")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "row {row} of the hits has id {ids}; weights have the columns 0 .. {columns}",
+            row=row,
+            ids=ids[row, at],
+            columns=columns - 1,
+        )

@@ -126,14 +126,23 @@ def calibrate(
     given = {name: value for name, value in options.items() if value is not None}
     if isinstance(method, Calibration):
         if given:
-            raise InputError(f"options {sorted(given)} are given with {method!r}; set them on that object instead")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "options {given} are given with {method!r}; set them on that object instead",
+                given=sorted(given),
+                method=method,
+            )
         rule = method
     else:
         rule = by_name(method, given)
     many = [lists] if isinstance(lists, Hits) else lists
     if not isinstance(many, Sequence) or not all(isinstance(hits, Hits) for hits in many):
         raise InputError(
-            f"lists must be Hits or a sequence of Hits, got {type(lists).__name__}; wrap them: hf.Hits(ids, scores)"
+            "type",
+            "lists",
+            "{field} must be Hits or a sequence of Hits, got {kind}; wrap them: hf.Hits(ids, scores)",
+            kind=type(lists).__name__,
         )
     done = []
     for at, hits in enumerate(many):

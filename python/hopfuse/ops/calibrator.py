@@ -74,7 +74,13 @@ class Calibrator:
 
     def __init__(self, *, max_knots: int = 4096) -> None:
         if isinstance(max_knots, bool) or not isinstance(max_knots, int) or not 2 <= max_knots <= MAX_KNOTS:
-            raise InputError(f"max_knots is {max_knots!r}; it must be a whole number from 2 to {MAX_KNOTS:,}")
+            raise InputError(
+                "range",
+                "max_knots",
+                "{field} is {given!r}; it must be a whole number from 2 to {max_knots:,}",
+                given=max_knots,
+                max_knots=MAX_KNOTS,
+            )
         self.max_knots = max_knots
 
     def fit(self, sample: Any) -> Self:
@@ -155,7 +161,7 @@ class Calibrator:
         """
         self._check_fitted()
         if not is_real(share) or not 0 <= share <= 1:
-            raise InputError(f"share is {share!r}; it must be a number from 0 to 1")
+            raise InputError("range", "share", "{field} is {given!r}; it must be a number from 0 to 1", given=share)
         return float(self.knots[np.searchsorted(self.at_most, share * self.sample_size * (1.0 - 1e-12))])
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -200,24 +206,42 @@ class Calibrator:
 
         size = os.path.getsize(path)
         if size > MAX_BYTES:
-            raise FormatError(f"{path} has {size:,} bytes; a calibrator has at most {MAX_BYTES:,}")
+            raise FormatError(
+                "damaged",
+                None,
+                "{path} has {size:,} bytes; a calibrator has at most {max_bytes:,}",
+                path=path,
+                size=size,
+                max_bytes=MAX_BYTES,
+            )
         try:
             found = json.loads(Path(path).read_text("utf-8"))
         except ValueError as error:
-            raise FormatError(f"{path} is not a JSON file: {error}") from None
+            raise FormatError("damaged", None, "{path} is not a JSON file: {error}", path=path, error=error) from None
         if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise FormatError(f"{path} is not a {FORMAT}; write one with Calibrator.save")
+            raise FormatError(
+                "damaged", None, "{path} is not a {format}; write one with Calibrator.save", path=path, format=FORMAT
+            )
         if found.get("version") != VERSION:
-            raise FormatError(f"{path} is of version {found.get('version')!r}; this hopfuse reads version {VERSION}")
+            raise FormatError(
+                "damaged",
+                None,
+                "{path} is of version {get!r}; this hopfuse reads version {version}",
+                path=path,
+                get=found.get("version"),
+                version=VERSION,
+            )
         content: dict[str, Any] = {name: found.get(name) for name in ("sample_size", "knots", "below", "at_most")}
         if found.get("crc32") != _checksum(content):
-            raise FormatError(f"{path}: the checksum does not match; the file is damaged")
+            raise FormatError("damaged", None, "{path}: the checksum does not match; the file is damaged", path=path)
         _verify(path, content)
         return cls()._set(**content)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "knots"):
-            raise InputError("the calibrator is not fitted; call fit(hits) with the lists of some queries first")
+            raise InputError(
+                "UNSORTED", None, "the calibrator is not fitted; call fit(hits) with the lists of some queries first"
+            )
 
     def _share(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         last = np.searchsorted(self.knots, scores, side="right") - 1  # the knot at or before each score
@@ -248,17 +272,21 @@ def _scores_of(sample: Any) -> NDArray[np.float32]:
     else:
         found = _finite(to_numpy(many, "sample")).ravel()
     if found.size == 0:
-        raise InputError("the sample has no scores; pass the lists of some queries: Calibrator().fit(hits)")
+        raise InputError(
+            "unknown", None, "the sample has no scores; pass the lists of some queries: Calibrator().fit(hits)"
+        )
     return np.asarray(found, np.float32)
 
 
 def _finite(scores: NDArray[Any]) -> NDArray[np.float32]:
     if scores.size and scores.dtype.kind not in "fiu":
-        raise InputError(f"scores have dtype {scores.dtype}; they must be real numbers")
+        raise InputError("dtype", "scores", "{field} have dtype {dtype}; they must be real numbers", dtype=scores.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = np.asarray(scores, np.float32)
     if not np.isfinite(narrow).all():
-        raise InputError("scores hold NaN, infinity or numbers beyond float32; they must be finite in float32")
+        raise InputError(
+            "finite", "scores", "{field} hold NaN, infinity or numbers beyond float32; they must be finite in float32"
+        )
     return narrow
 
 
@@ -275,14 +303,22 @@ def _verify(path: Any, content: dict[str, Any]) -> None:
     whole = all(isinstance(one, list) and 1 <= len(one) <= MAX_KNOTS for one in lists)
     if not whole or len({len(one) for one in lists}) > 1 or not isinstance(size, int):
         raise FormatError(
-            f"{path} must hold three lists of 1 to {MAX_KNOTS:,} numbers, of equal length, and sample_size"
+            "damaged",
+            None,
+            "{path} must hold three lists of 1 to {max_knots:,} numbers, of equal length, and sample_size",
+            path=path,
+            max_knots=MAX_KNOTS,
         )
     try:
         knots = np.array(lists[0], np.float32)
         below, at_most = np.array(lists[1], np.int64), np.array(lists[2], np.int64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise FormatError(f"{path} holds a value that is not a number: {error}") from None
+        raise FormatError(
+            "damaged", None, "{path} holds a value that is not a number: {error}", path=path, error=error
+        ) from None
     ascends = np.isfinite(knots).all() and (np.diff(knots) > 0).all()
     counts = below[0] >= 0 and (below < at_most).all() and (at_most[:-1] <= below[1:]).all() and at_most[-1] == size
     if not ascends or not counts:
-        raise FormatError(f"{path} is not the distribution of a sample: knots and their counts must ascend")
+        raise FormatError(
+            "damaged", None, "{path} is not the distribution of a sample: knots and their counts must ascend", path=path
+        )

@@ -69,7 +69,13 @@ class Captured:
         if in_captured_core():  # this core is part of another
             return self._core(*arrays)
         if len(arrays) != len(self._shapes):
-            raise InputError(f"got {len(arrays)} arrays; the core was captured with {len(self._shapes)}")
+            raise InputError(
+                "type",
+                None,
+                "got {number} arrays; the core was captured with {number_2}",
+                number=len(arrays),
+                number_2=len(self._shapes),
+            )
         device = device_for(self._backend, arrays[0], "array 0")
         if device is not None:
             with self._lock, device.runtime.on_stream_of(arrays[0]):
@@ -97,10 +103,17 @@ class Captured:
             Each is rounded up to the batch size of a recording.
         """
         if not isinstance(batch_sizes, Iterable):
-            raise InputError(f"batch_sizes is {batch_sizes!r}; it must be a sequence of sizes such as [1, 32]")
+            raise InputError(
+                "type",
+                "batch_sizes",
+                "{field} is {given!r}; it must be a sequence of sizes such as [1, 32]",
+                given=batch_sizes,
+            )
         for size in batch_sizes:
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-                raise InputError(f"batch size is {size!r}; it must be a whole number, at least 1")
+                raise InputError(
+                    "range", None, "batch size is {given!r}; it must be a whole number, at least 1", given=size
+                )
         device = device_of(self._backend)
         if device is None:
             return
@@ -118,8 +131,15 @@ class Captured:
         for at, (array, (shape, dtype)) in enumerate(zip(arrays, self._shapes, strict=True)):
             if tuple(array.shape) != (*batch, *shape) or array.dtype != dtype:
                 raise InputError(
-                    f"array {at} is {array.dtype}{tuple(array.shape)}; it was captured as {np.dtype(dtype)} of shape "
-                    f"{('B', *shape)}, with the same B for all arrays"
+                    "shape",
+                    "array",
+                    "{field} {at} is {dtype}{shape}; it was captured as {dtype_2} of shape {value}, with the "
+                    "same B for all arrays",
+                    at=at,
+                    dtype=array.dtype,
+                    shape=tuple(array.shape),
+                    dtype_2=np.dtype(dtype),
+                    value=("B", *shape),
                 )
 
 
@@ -162,7 +182,7 @@ def capture(
            [3]])
     """
     if not callable(core):
-        raise InputError(f"core must be a function of arrays, got {type(core).__name__}")
+        raise InputError("type", "core", "{field} must be a function of arrays, got {kind}", kind=type(core).__name__)
     device_of(backend)  # raises now if the backend is unavailable
     return Captured(core, shapes, backend)
 
@@ -175,7 +195,13 @@ def _as_type(array: Any, dtype: np.dtype[Any], at: int) -> NDArray[Any]:
     with np.errstate(over="ignore", invalid="ignore"):
         cast = np.asarray(given, dtype)
     if dtype.kind in "iu" and not (cast == given).all():
-        raise InputError(f"array {at} holds numbers that do not fit {dtype}, as which it was captured")
+        raise InputError(
+            "dtype",
+            "array",
+            "{field} {at} holds numbers that do not fit {dtype}, as which it was captured",
+            at=at,
+            dtype=dtype,
+        )
     return cast
 
 
@@ -184,8 +210,16 @@ def _read_shapes(shapes: Any) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
         read = [(tuple(index(side) for side in shape), np.dtype(dtype)) for shape, dtype in shapes]
     except (TypeError, ValueError) as error:
         raise InputError(
-            f'shapes is {shapes!r}; it must be a list like [((384,), "float32")], one per array'
+            "length",
+            "shapes",
+            '{field} is {given!r}; it must be a list like [((384,), "float32")], one per array',
+            given=shapes,
         ) from error
     if not read or any(side < 0 for shape, _ in read for side in shape) or any(d.kind not in "biuf" for _, d in read):
-        raise InputError(f"shapes is {shapes!r}; it must have at least one entry, with numeric dtypes and sizes >= 0")
+        raise InputError(
+            "range",
+            "shapes",
+            "{field} is {given!r}; it must have at least one entry, with numeric dtypes and sizes >= 0",
+            given=shapes,
+        )
     return read

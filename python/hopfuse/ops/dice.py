@@ -77,7 +77,10 @@ def dice_scores(
     """
     if not isinstance(labels, LabelSets):
         raise InputError(
-            f"labels must be LabelSets, got {type(labels).__name__}; build them with hf.LabelSets.from_labels(labels)"
+            "type",
+            "labels",
+            "{field} must be LabelSets, got {kind}; build them with hf.LabelSets.from_labels(labels)",
+            kind=type(labels).__name__,
         )
     query_indptr, query_units = labels.sets_of(texts)
     rows = _read_candidates(candidates, len(labels))
@@ -92,19 +95,34 @@ def _read_candidates(candidates: Any, count: int) -> NDArray[np.int32]:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] < 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(
-            f"candidates are {array.dtype}{array.shape}; they must be label numbers (integers) of shape (Z, P) or (Z,)"
+            "shape",
+            "candidates",
+            "{field} are {dtype}{shape}; they must be label numbers (integers) of shape (Z, P) or (Z,)",
+            dtype=array.dtype,
+            shape=array.shape,
         )
     if array.size and (array.min() < 0 or array.max() >= count):
         wrong = array.min() if array.min() < 0 else array.max()
-        raise InputError(f"candidates has label {wrong}; labels are 0 .. {count - 1}")
+        raise InputError(
+            "UNSORTED", "candidates", "{field} has label {wrong}; labels are 0 .. {count}", wrong=wrong, count=count - 1
+        )
     return np.ascontiguousarray(array, np.int32)
 
 
 def _read_indptr(indptr: Any, batch: int, count: int) -> NDArray[np.int64]:
     array = to_numpy(indptr, "indptr")
     if array.shape != (batch + 1,) or array.dtype.kind not in "iu":
-        raise InputError(f"indptr is {array.dtype}{array.shape}; it must be whole numbers of shape ({batch + 1},)")
+        raise InputError(
+            "shape",
+            "indptr",
+            "{field} is {dtype}{shape}; it must be whole numbers of shape ({batch},)",
+            dtype=array.dtype,
+            shape=array.shape,
+            batch=batch + 1,
+        )
     bounds = np.ascontiguousarray(array, np.int64)
     if bounds[0] != 0 or bounds[-1] != count or (bounds[1:] < bounds[:-1]).any():
-        raise InputError(f"indptr must ascend from 0 to {count}, the number of candidates")
+        raise InputError(
+            "range", "indptr", "{field} must ascend from 0 to {count}, the number of candidates", count=count
+        )
     return bounds

@@ -106,7 +106,12 @@ def fuse(
     _check_lists(lists)
     rule = calibration_for(chosen, calibration, ties=ties, single=single, equal=equal)
     if not is_finite_float32(consensus) or consensus < 0:
-        raise InputError(f"consensus is {consensus!r}; it must be a finite float32 number, at least 0")
+        raise InputError(
+            "range",
+            "consensus",
+            "{field} is {given!r}; it must be a finite float32 number, at least 0",
+            given=consensus,
+        )
     pools = _read_pools(pool, lists)
     device = device_for(backend, lists[0].ids, "the first list")
     call = FuseCall(
@@ -137,8 +142,13 @@ def fuse(
 def _fuse_on_device(device: DeviceOps, lists: Sequence[Hits], call: FuseCall, needs_nonnegative: str | None) -> Hits:
     if needs_nonnegative is not None:
         raise InputError(
-            f"{needs_nonnegative} with calibration {call.calibration!r} needs scores of at least 0, which are checked "
-            "only on the host: move the lists there, or use another calibration (pit takes any scores)"
+            "range",
+            None,
+            "{needs_nonnegative} with calibration {calibration!r} needs scores of at least 0, which are "
+            "checked only on the host: move the lists there, or use another calibration (pit takes any "
+            "scores)",
+            needs_nonnegative=needs_nonnegative,
+            calibration=call.calibration,
         )
     with device.runtime.on_stream_of(lists[0].ids):
         arrays = [device_list(device, hits, f"list {at}") for at, hits in enumerate(lists)]
@@ -148,13 +158,26 @@ def _fuse_on_device(device: DeviceOps, lists: Sequence[Hits], call: FuseCall, ne
 
 def _check_lists(lists: Sequence[Hits]) -> None:
     if not isinstance(lists, Sequence) or not lists:
-        raise InputError("lists must be a sequence of at least one Hits, as in hf.fuse([dense, graph])")
+        raise InputError(
+            "range", "lists", "{field} must be a sequence of at least one Hits, as in hf.fuse([dense, graph])"
+        )
     for at, hits in enumerate(lists):
         if not isinstance(hits, Hits):
-            raise InputError(f"list {at} must be Hits, got {type(hits).__name__}; wrap it: hf.Hits(ids, scores)")
+            raise InputError(
+                "type",
+                None,
+                "list {at} must be Hits, got {kind}; wrap it: hf.Hits(ids, scores)",
+                at=at,
+                kind=type(hits).__name__,
+            )
         if len(hits) != len(lists[0]):
             raise InputError(
-                f"list {at} has {counted(len(hits), 'query')} and list 0 has {len(lists[0])}; they must match"
+                "UNSORTED",
+                None,
+                "list {at} has {count} and list 0 has {number}; they must match",
+                at=at,
+                count=counted(len(hits), "query"),
+                number=len(lists[0]),
             )
 
 
@@ -168,24 +191,44 @@ def calibration_for(method: methods.FusionMethod, calibration: str | Calibration
     """
     given = {name: value for name, value in options.items() if value is not None}
     if isinstance(calibration, Calibration) and given:
-        raise InputError(f"options {sorted(given)} are given with {calibration!r}; set them on that object instead")
+        raise InputError(
+            "UNSORTED",
+            "options",
+            "{field} {given} are given with {calibration!r}; set them on that object instead",
+            given=sorted(given),
+            calibration=calibration,
+        )
     if method.calibrations == () and (calibration is not None or given):
         named = "a calibration" if calibration is not None else ", ".join(f"{name}=" for name in given)
-        raise InputError(f"fusion method {method.name!r} uses ranks, not scores: {named} would have no effect; omit it")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "fusion method {name!r} uses ranks, not scores: {named} would have no effect; omit it",
+            name=method.name,
+            named=named,
+        )
     if isinstance(calibration, Calibration):
         rule = calibration
     else:
         rule = by_name(method.default_calibration if calibration is None else calibration, given)
     if method.calibrations and rule.method not in method.calibrations:
         raise InputError(
-            f"fusion method {method.name!r} cannot use calibration {rule.method!r}; "
-            f"allowed: {', '.join(method.calibrations)}"
+            "choice",
+            None,
+            "fusion method {name!r} cannot use calibration {method!r}; allowed: {allowed}",
+            name=method.name,
+            method=rule.method,
+            allowed=", ".join(method.calibrations),
         )
     for name in ("single", "equal"):
         value = getattr(rule, name)
         if method.needs_nonnegative and value is not None and value < 0:
             raise InputError(
-                f"{name} is {value!r}; fusion method {method.name!r} needs calibrated scores of at least 0"
+                "range",
+                name,
+                "{field} is {given!r}; fusion method {name!r} needs calibrated scores of at least 0",
+                given=value,
+                name=method.name,
             )
     return rule
 
@@ -197,12 +240,24 @@ def _read_pools(pool: Any, lists: Sequence[Hits]) -> NDArray[np.int64]:
         return np.array(pools, np.int64)
     many = list(pool) if isinstance(pool, Sequence | np.ndarray) and not isinstance(pool, str) else [pool] * len(lists)
     if len(many) != len(lists):
-        raise InputError(f"pool is {pool!r}; it must be a whole number, or {len(lists)} of them, one per list")
+        raise InputError(
+            "length",
+            "pool",
+            "{field} is {given!r}; it must be a whole number, or {number} of them, one per list",
+            given=pool,
+            number=len(lists),
+        )
     for at, most in enumerate(many):
         if most is None:
             continue
         if not isinstance(most, WHOLE) or isinstance(most, bool) or most < 0:
-            raise InputError(f"pool of list {at} is {most!r}; it must be a whole number, at least 0, or None for all")
+            raise InputError(
+                "range",
+                "pool",
+                "{field} of list {at} is {most!r}; it must be a whole number, at least 0, or None for all",
+                at=at,
+                most=most,
+            )
         pools[at] = min(pools[at], int(most))
     return np.array(pools, np.int64)
 
@@ -220,8 +275,14 @@ def _check_nonnegative(call: FuseCall, method: str) -> None:
         if negative.any():
             row = int(np.argwhere(negative)[0][0])
             raise InputError(
-                f"list {at} has a negative score in row {row}; {method} with calibration {call.calibration!r} needs "
-                "scores of at least 0 (calibration='pit' takes any)"
+                "range",
+                None,
+                "list {at} has a negative score in row {row}; {method} with calibration {calibration!r} "
+                "needs scores of at least 0 (calibration='pit' takes any)",
+                at=at,
+                row=row,
+                method=method,
+                calibration=call.calibration,
             )
 
 
@@ -229,19 +290,26 @@ def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists:
     if weights is None:
         return method.default_weights(lists)
     if not method.weighted:
-        raise InputError(f"fusion method {method.name!r} takes no weights; omit them")
+        raise InputError("UNSORTED", None, "fusion method {name!r} takes no weights; omit them", name=method.name)
     w = to_numpy(weights, "weights")
     check_real(w, "weights")
     if w.ndim == 2:
         refuse_per_query("weights")
     if w.shape not in ((lists,), (batch, lists)):
-        raise InputError(f"weights have shape {w.shape}; they must be ({lists},) or ({batch}, {lists})")
+        raise InputError(
+            "shape",
+            "weights",
+            "{field} have shape {shape}; they must be ({lists},) or ({batch}, {lists})",
+            shape=w.shape,
+            lists=lists,
+            batch=batch,
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         w32 = np.ascontiguousarray(w, np.float32)
         bad = ~((w32 >= 0) & (w32 <= FLOAT32_MAX))
         large = w32 > FLOAT32_MAX / lists  # only then can the sum overflow float32
     if np.count_nonzero(bad):
-        raise InputError(f"weights are {w}; they must be finite and at least 0")
+        raise InputError("range", "weights", "{field} are {w}; they must be finite and at least 0", w=w)
     if np.count_nonzero(large) and not (w32.sum(axis=-1, dtype=np.float64) <= FLOAT32_MAX).all():
-        raise InputError(f"weights are {w}; their sum overflows float32: scale them down")
+        raise InputError("UNSORTED", "weights", "{field} are {w}; their sum overflows float32: scale them down", w=w)
     return w32

@@ -109,19 +109,35 @@ def ising_rerank(
     array([[0, 1, 3, 2]])
     """
     if not isinstance(hits, Hits):
-        raise InputError(f"hits must be Hits, got {type(hits).__name__}; wrap them: hf.Hits(ids, scores)")
+        raise InputError(
+            "type",
+            "hits",
+            "{field} must be Hits, got {kind}; wrap them: hf.Hits(ids, scores)",
+            kind=type(hits).__name__,
+        )
     if not isinstance(graph, Graph):
-        raise InputError(f"graph must be a Graph, got {type(graph).__name__}; use index.graph or hf.Graph.from_edges")
+        raise InputError(
+            "type",
+            "graph",
+            "{field} must be a Graph, got {kind}; use index.graph or hf.Graph.from_edges",
+            kind=type(graph).__name__,
+        )
     if graph.directed:
         raise InputError(
-            "the graph is directed, but the coupling of candidates is symmetric; build an undirected one: "
-            "hf.Graph.from_edges(*graph.edges()[:3], num_nodes=graph.num_nodes)"
+            "UNSORTED",
+            None,
+            "the graph is directed, but the coupling of candidates is symmetric; build an undirected "
+            "one: hf.Graph.from_edges(*graph.edges()[:3], num_nodes=graph.num_nodes)",
         )
     width = hits.shape[1]
     if width > MOST_CANDIDATES:
         raise InputError(
-            f"the lists are {width} wide; at most {MOST_CANDIDATES} candidates can be reranked: pass "
-            f"hits.head({MOST_CANDIDATES})"
+            "range",
+            None,
+            "the lists are {width} wide; at most {most_candidates} candidates can be reranked: pass "
+            "hits.head({most_candidates})",
+            width=width,
+            most_candidates=MOST_CANDIDATES,
         )
     model = _model(coupling, temperature, relaxation, steps, blend)
     most = width if k is None else min(check_k(k), width)
@@ -133,8 +149,12 @@ def ising_rerank(
     if outside.any():
         row, at = (int(index) for index in np.argwhere(outside)[0])
         raise InputError(
-            f"row {row} has document {ids[row, at]}, which is outside the graph; its nodes are "
-            f"0 .. {graph.num_nodes - 1}"
+            "range",
+            None,
+            "row {row} has document {ids}, which is outside the graph; its nodes are 0 .. {num_nodes}",
+            row=row,
+            ids=ids[row, at],
+            num_nodes=graph.num_nodes - 1,
         )
     call = IsingCall(graph, (ids, scores, counts), model, most, thread_count(threads))
     best = resolve(backend).ising(call)
@@ -151,13 +171,25 @@ def _on_device(device: DeviceOps, hits: Hits, graph: Graph, model: IsingModel, k
 
 def _model(coupling: Any, temperature: Any, relaxation: Any, steps: Any, blend: Any) -> IsingModel:
     if not is_finite_float32(coupling) or coupling < 0:
-        raise InputError(f"coupling is {coupling!r}; it must be a finite float32 number, at least 0")
+        raise InputError(
+            "range", "coupling", "{field} is {given!r}; it must be a finite float32 number, at least 0", given=coupling
+        )
     if not is_positive_float32(temperature):
-        raise InputError(f"temperature is {temperature!r}; it must be a finite float32 number above 0")
+        raise InputError(
+            "type", "temperature", "{field} is {given!r}; it must be a finite float32 number above 0", given=temperature
+        )
     if not is_positive_float32(relaxation) or relaxation > 1:
-        raise InputError(f"relaxation is {relaxation!r}; it must be a number above 0 and at most 1")
+        raise InputError(
+            "range", "relaxation", "{field} is {given!r}; it must be a number above 0 and at most 1", given=relaxation
+        )
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MAX_STEPS:
-        raise InputError(f"steps is {steps!r}; it must be a whole number from 0 to {MAX_STEPS}")
+        raise InputError(
+            "range",
+            "steps",
+            "{field} is {given!r}; it must be a whole number from 0 to {max_steps}",
+            given=steps,
+            max_steps=MAX_STEPS,
+        )
     if not is_finite_float32(blend) or not 0 <= blend <= 1:
-        raise InputError(f"blend is {blend!r}; it must be a number from 0 to 1")
+        raise InputError("range", "blend", "{field} is {given!r}; it must be a number from 0 to 1", given=blend)
     return IsingModel(float(coupling), float(temperature), float(relaxation), int(steps), float(blend))

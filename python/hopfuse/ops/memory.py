@@ -75,10 +75,12 @@ def estimate_device_memory(
     (15400448, 15360000, 4069696)
     """
     if graph is None and corpus is None:
-        raise InputError("estimate_device_memory needs a graph, a corpus or both")
+        raise InputError("missing", None, "estimate_device_memory needs a graph, a corpus or both")
     for name, held, kind in (("graph", graph, Graph), ("corpus", corpus, Corpus)):
         if held is not None and not isinstance(held, kind):
-            raise InputError(f"{name} must be a {kind.__name__}, got {type(held).__name__}")
+            raise InputError(
+                "type", name, "{field} must be a {kind}, got {kind_2}", kind=kind.__name__, kind_2=type(held).__name__
+            )
     sizes = {"batch": batch, "k": k, "seeds": seeds}
     numbers = {name: check_whole(number, name, MOST) for name, number in sizes.items()}
     return MemoryEstimate(**placement.estimate(graph, corpus, **numbers), **placement.on_host(corpus))
@@ -100,7 +102,12 @@ def free_device_memory(held: Graph | Corpus | LabelSets | Incidence, *, backend:
     >>> hf.free_device_memory(hf.Graph.from_edges([0], [1]))
     """
     if not isinstance(held, Graph | Corpus | LabelSets | Incidence):
-        raise InputError(f"held must be a Graph, Corpus, LabelSets or Incidence, got {type(held).__name__}")
+        raise InputError(
+            "type",
+            "held",
+            "{field} must be a Graph, Corpus, LabelSets or Incidence, got {kind}",
+            kind=type(held).__name__,
+        )
     device = placement.device_of(backend)
     if device is not None:
         placement.release(device, held)

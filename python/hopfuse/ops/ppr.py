@@ -204,11 +204,11 @@ def ppr_topk(
     """
     k = check_k(k)
     if stop not in ("proven", "tol"):
-        raise InputError(f"stop is {stop!r}; allowed: 'proven', 'tol'")
+        raise InputError("choice", "stop", "{field} is {given!r}; allowed: 'proven', 'tol'", given=stop)
     if prove not in ("order", "set"):
-        raise InputError(f"prove is {prove!r}; allowed: 'order', 'set'")
+        raise InputError("choice", "prove", "{field} is {given!r}; allowed: 'order', 'set'", given=prove)
     if empty not in ("error", "skip"):
-        raise InputError(f"empty is {empty!r}; allowed: 'error', 'skip'")
+        raise InputError("choice", "empty", "{field} is {given!r}; allowed: 'error', 'skip'", given=empty)
     options = WalkOptions(
         damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes, threads
     )
@@ -216,12 +216,16 @@ def ppr_topk(
     device = walk_device(backend, restart)
     if device is not None:
         if device.runtime.fixed and stop != "tol":
-            raise InputError("ppr_topk in a captured core needs stop='tol': a recording cannot stop early")
+            raise InputError(
+                "missing", None, "ppr_topk in a captured core needs stop='tol': a recording cannot stop early"
+            )
         rankings = _read_candidates(graph, candidates, len(restart))
         if len(rankings) != 1 or rankings[0].queries is not None:
             raise InputError(
-                "candidates are given per query, which needs restart on the host; move it there, or give one set for "
-                "all queries"
+                "missing",
+                "candidates",
+                "{field} are given per query, which needs restart on the host; move it there, or give one "
+                "set for all queries",
             )
         with device.runtime.on_stream_of(restart.nodes):
             queries = read_walks(graph, restart, options, may_be_empty=may_be_empty, device=device)
@@ -306,18 +310,37 @@ def _device_matrix(device: DeviceOps, batch: int, n: int, out: Any) -> Any:
         _check_budget(batch, n)
         return device.runtime.empty((batch, n), np.float32)
     if not is_on_device(out):
-        raise InputError(f"out is on the host ({type(out).__name__}) and restart on a device; pass an array there")
+        raise InputError(
+            "UNSORTED",
+            "out",
+            "{field} is on the host ({kind}) and restart on a device; pass an array there",
+            kind=type(out).__name__,
+        )
     array = device.runtime.adopt(out)
     if array.dtype != np.float32 or tuple(array.shape) != (batch, n):
-        raise InputError(f"out is {array.dtype}{tuple(array.shape)}; it must be float32 of shape ({batch}, {n})")
+        raise InputError(
+            "shape",
+            "out",
+            "{field} is {dtype}{shape}; it must be float32 of shape ({batch}, {n})",
+            dtype=array.dtype,
+            shape=tuple(array.shape),
+            batch=batch,
+            n=n,
+        )
     return array
 
 
 def _check_budget(batch: int, n: int) -> None:
     if 4 * batch * n > SCORES_BUDGET:
         raise InputError(
-            f"scores of {batch} queries x {n} nodes take {4 * batch * n / 2**30:.1f} GiB, above the limit of "
-            f"{SCORES_BUDGET >> 30} GiB; score fewer queries at a time, use ppr_topk, or pass out="
+            "limit",
+            "scores",
+            "{field} of {batch} queries x {n} nodes take {batch_2:.1f} GiB, above the limit of "
+            "{scores_budget} GiB; score fewer queries at a time, use ppr_topk, or pass {@out}",
+            batch=batch,
+            n=n,
+            batch_2=4 * batch * n / 2**30,
+            scores_budget=SCORES_BUDGET >> 30,
         )
 
 
@@ -327,7 +350,14 @@ def _score_matrix(batch: int, n: int, out: NDArray[np.float32] | None) -> NDArra
         return np.empty((batch, n), np.float32)
     if not isinstance(out, np.ndarray) or out.dtype != np.float32 or out.shape != (batch, n):
         given = f"{out.dtype}{out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-        raise InputError(f"out is {given}; it must be a float32 ndarray of shape ({batch}, {n})")
+        raise InputError(
+            "shape",
+            "out",
+            "{field} is {given}; it must be a float32 ndarray of shape ({batch}, {n})",
+            given=given,
+            batch=batch,
+            n=n,
+        )
     if not (out.flags.c_contiguous and out.flags.writeable):
-        raise InputError("out must be C-contiguous and writeable")
+        raise InputError("shape", "out", "{field} must be C-contiguous and writeable")
     return out

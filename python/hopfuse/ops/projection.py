@@ -135,7 +135,10 @@ def project_topk(
 def _check(incidence: Any) -> Incidence:
     if not isinstance(incidence, Incidence):
         raise InputError(
-            f"incidence must be an Incidence, got {type(incidence).__name__}; build one with Incidence.from_pairs"
+            "type",
+            "incidence",
+            "{field} must be an Incidence, got {kind}; build one with Incidence.from_pairs",
+            kind=type(incidence).__name__,
         )
     return incidence
 
@@ -143,16 +146,29 @@ def _check(incidence: Any) -> Incidence:
 def _check_size(batch: int, rows: int) -> None:
     if 4 * batch * rows > SCORES_BUDGET:
         raise InputError(
-            f"scores of {batch} queries x {rows} rows take {4 * batch * rows / 2**30:.1f} GiB, above the limit of "
-            f"{SCORES_BUDGET / 2**30:.0f} GiB; use project_topk, or smaller batches"
+            "limit",
+            "scores",
+            "{field} of {batch} queries x {rows} rows take {batch_2:.1f} GiB, above the limit of "
+            "{scores_budget:.0f} GiB; use project_topk, or smaller batches",
+            batch=batch,
+            rows=rows,
+            batch_2=4 * batch * rows / 2**30,
+            scores_budget=SCORES_BUDGET / 2**30,
         )
 
 
 def _check_hits_size(batch: int, k: int, rows: int) -> None:
     if 12 * batch * k > SCORES_BUDGET:
         raise InputError(
-            f"hits of {batch} queries with k = {k} take {12 * batch * k / 2**30:.1f} GiB, above the limit of "
-            f"{SCORES_BUDGET / 2**30:.0f} GiB; use a smaller k (there are {rows} rows), or smaller batches"
+            "length",
+            None,
+            "hits of {batch} queries with k = {k} take {batch_2:.1f} GiB, above the limit of "
+            "{scores_budget:.0f} GiB; use a smaller k (there are {rows} rows), or smaller batches",
+            batch=batch,
+            k=k,
+            batch_2=12 * batch * k / 2**30,
+            scores_budget=SCORES_BUDGET / 2**30,
+            rows=rows,
         )
 
 
@@ -160,7 +176,13 @@ def _read_scores(scores: Any, columns: int) -> NDArray[np.float32]:
     array = to_numpy(scores, "scores")
     check_real(array, "scores")
     if array.ndim not in (1, 2) or array.shape[-1] != columns:
-        raise InputError(f"scores have shape {array.shape}; the incidence needs (B, {columns}) or ({columns},)")
+        raise InputError(
+            "shape",
+            "scores",
+            "{field} have shape {shape}; the incidence needs (B, {columns}) or ({columns},)",
+            shape=array.shape,
+            columns=columns,
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.ascontiguousarray(np.atleast_2d(array), np.float32)
     for row, own in enumerate(values):  # row by row, because a (B, N) temporary is slow to allocate
@@ -168,7 +190,14 @@ def _read_scores(scores: Any, columns: int) -> NDArray[np.float32]:
         if not finite.all():
             column = int(np.argmin(finite))
             given = np.atleast_2d(array)[row, column]
-            raise InputError(f"row {row} has score {given} at column {column}; scores must be finite in float32")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "row {row} has score {given} at column {column}; scores must be finite in float32",
+                row=row,
+                given=given,
+                column=column,
+            )
     return values
 
 
@@ -176,8 +205,13 @@ def _on_device(device: DeviceOps, scores: Any, incidence: Incidence) -> Any:
     values = device.runtime.adopt(scores)
     if values.dtype != np.float32 or len(values.shape) != 2 or values.shape[1] != incidence.num_columns:
         raise InputError(
-            f"scores are {values.dtype}{tuple(values.shape)}; on a device they must be float32 of shape "
-            f"(B, {incidence.num_columns}): convert them there"
+            "shape",
+            "scores",
+            "{field} are {dtype}{shape}; on a device they must be float32 of shape (B, {num_columns}): "
+            "convert them there",
+            dtype=values.dtype,
+            shape=tuple(values.shape),
+            num_columns=incidence.num_columns,
         )
     return values
 
@@ -188,10 +222,22 @@ def _read_scale(scale: Any, incidence: Incidence) -> NDArray[np.float32] | None:
     array = to_numpy(scale, "scale")
     check_real(array, "scale")
     if array.shape != (incidence.num_rows,):
-        raise InputError(f"scale has shape {array.shape}; it must be ({incidence.num_rows},), one factor per row")
+        raise InputError(
+            "shape",
+            "scale",
+            "{field} has shape {shape}; it must be ({num_rows},), one factor per row",
+            shape=array.shape,
+            num_rows=incidence.num_rows,
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         factors = np.ascontiguousarray(array, np.float32)
     bad = np.flatnonzero(~(np.isfinite(factors) & (factors >= 0)))
     if bad.size:
-        raise InputError(f"scale[{bad[0]}] is {array[bad[0]]}; factors must be finite in float32 and at least 0")
+        raise InputError(
+            "range",
+            "scale",
+            "{field}[{bad}] is {array}; factors must be finite in float32 and at least 0",
+            bad=bad[0],
+            array=array[bad[0]],
+        )
     return factors

@@ -54,7 +54,7 @@ def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
     """
     _check_rows("add_passage_seeds", seeds, hits)
     if not is_real(mass) or not 0 <= mass < np.inf:
-        raise InputError(f"mass is {mass!r}; it must be a finite number, at least 0")
+        raise InputError("range", "mass", "{field} is {given!r}; it must be a finite number, at least 0", given=mass)
     device = device_for("auto", seeds.nodes, "seeds")
     read = to_numpy if device is None else device.adopt
     call = SeedCall(
@@ -125,10 +125,13 @@ def add_entity_seeds(seeds: Seeds, hits: Hits, mentions: Incidence, mass: float,
     _check_rows("add_entity_seeds", seeds, hits)
     if not isinstance(mentions, Incidence):
         raise InputError(
-            f"mentions must be an Incidence, got {type(mentions).__name__}; build one with Incidence.from_graph"
+            "type",
+            "mentions",
+            "{field} must be an Incidence, got {kind}; build one with Incidence.from_graph",
+            kind=type(mentions).__name__,
         )
     if not is_real(mass) or not 0 <= mass <= 1:
-        raise InputError(f"mass is {mass!r}; it must be a number in [0, 1]")
+        raise InputError("range", "mass", "{field} is {given!r}; it must be a number in [0, 1]", given=mass)
     often = _column_counts(mentions) if frequency is None else _read_frequency(frequency, len(seeds), mentions)
     device = device_for("auto", seeds.nodes, "seeds")
     read = to_numpy if device is None else device.adopt
@@ -148,15 +151,32 @@ def _check_passages(ids: NDArray[np.int64], counts: NDArray[np.int64], mentions:
     if outside.any():
         row, at = np.argwhere(outside)[0]
         raise InputError(
-            f"row {row} of the hits has passage {ids[row, at]}; mentions has the rows 0 .. {mentions.num_rows - 1}"
+            "UNSORTED",
+            None,
+            "row {row} of the hits has passage {ids}; mentions has the rows 0 .. {num_rows}",
+            row=row,
+            ids=ids[row, at],
+            num_rows=mentions.num_rows - 1,
         )
 
 
 def _check_rows(name: str, seeds: Any, hits: Any) -> None:
     if not isinstance(seeds, Seeds) or not isinstance(hits, Hits):
-        raise InputError(f"{name} takes Seeds and Hits, got {type(seeds).__name__} and {type(hits).__name__}")
+        raise InputError(
+            "type",
+            name,
+            "{field} takes Seeds and Hits, got {kind} and {kind_2}",
+            kind=type(seeds).__name__,
+            kind_2=type(hits).__name__,
+        )
     if len(seeds) != len(hits):
-        raise InputError(f"seeds have {len(seeds)} rows and hits {len(hits)}; both must have one row per query")
+        raise InputError(
+            "length",
+            "seeds",
+            "{field} have {number} rows and hits {number_2}; both must have one row per query",
+            number=len(seeds),
+            number_2=len(hits),
+        )
 
 
 def _column_counts(mentions: Incidence) -> NDArray[np.int64]:
@@ -173,9 +193,19 @@ def _read_frequency(given: Any, batch: int, mentions: Incidence) -> NDArray[np.i
         refuse_per_query("frequency")
     if often.dtype.kind not in "iu" or often.shape not in ((columns,), (batch, columns)):
         raise InputError(
-            f"frequency is {often.dtype}{often.shape}; it must be whole numbers of shape ({columns},) or "
-            f"({batch}, {columns})"
+            "shape",
+            "frequency",
+            "{field} is {dtype}{shape}; it must be whole numbers of shape ({columns},) or ({batch}, {columns})",
+            dtype=often.dtype,
+            shape=often.shape,
+            columns=columns,
+            batch=batch,
         )
     if often.size and often.min() < 0:
-        raise InputError(f"frequency is {often.min()} for a node; it counts passages and must be at least 0")
+        raise InputError(
+            "range",
+            "frequency",
+            "{field} is {min} for a node; it counts passages and must be at least 0",
+            min=often.min(),
+        )
     return often

@@ -122,8 +122,11 @@ def _check_directions(corpus: Corpus) -> None:
         wrong = first_unscorable(corpus.as_float32(rows.start, rows.stop), needs_length=True)
         if wrong is not None:
             raise InputError(
-                f"row {rows.start + wrong.row} of the corpus is the zero vector (or vanishes in float32), which has no "
-                "cosine; give that passage another vector, or leave it out of the corpus"
+                "unused",
+                None,
+                "row {start} of the corpus is the zero vector (or vanishes in float32), which has no cosine; "
+                "give that passage another vector, or leave it out of the corpus",
+                start=rows.start + wrong.row,
             )
     corpus.derived["has_directions"] = True
 
@@ -132,13 +135,26 @@ def _check_size(batch: int, corpus: Corpus) -> None:
     size = 4 * batch * corpus.num_vectors
     if size > WEIGHTS_BUDGET:
         raise InputError(
-            f"{batch} queries by {corpus.num_vectors} passages give {size / 2**30:.1f} GiB of weights, above the "
-            f"limit of {WEIGHTS_BUDGET / 2**30:.0f} GiB; use smaller batches"
+            "limit",
+            None,
+            "{batch} queries by {num_vectors} passages give {size:.1f} GiB of weights, above the limit "
+            "of {weights_budget:.0f} GiB; use smaller batches",
+            batch=batch,
+            num_vectors=corpus.num_vectors,
+            size=size / 2**30,
+            weights_budget=WEIGHTS_BUDGET / 2**30,
         )
 
 
 def _within(value: Any, name: str, limits: tuple[float, float]) -> float:
     least, most = limits
     if not is_real(value) or not least <= float(value) <= most:
-        raise InputError(f"{name} is {value!r}; it must be a number from {least:g} to {most:g}")
+        raise InputError(
+            "type",
+            name,
+            "{field} is {given!r}; it must be a number from {least:g} to {most:g}",
+            given=value,
+            least=least,
+            most=most,
+        )
     return float(value)

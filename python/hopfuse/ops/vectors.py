@@ -63,7 +63,13 @@ def read_queries(queries: Any, dim: int, *, needs_length: bool) -> NDArray[np.fl
     array = to_numpy(queries, "queries") if bits is None else bfloat16_to_float32(bits)
     check_real(array, "queries")
     if array.ndim not in (1, 2) or array.shape[-1] != dim:
-        raise InputError(f"queries have shape {array.shape}; the corpus needs (B, {dim}) or ({dim},)")
+        raise InputError(
+            "shape",
+            "queries",
+            "{field} have shape {shape}; the corpus needs (B, {dim}) or ({dim},)",
+            shape=array.shape,
+            dim=dim,
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         vectors = np.ascontiguousarray(array if array.ndim == 2 else array[None], dtype=np.float32)
     wrong = first_unscorable(vectors, needs_length)
@@ -71,9 +77,17 @@ def read_queries(queries: Any, dim: int, *, needs_length: bool) -> NDArray[np.fl
         return vectors
     if wrong.is_zero:
         raise InputError(
-            f"query {wrong.row} is the zero vector (or vanishes in float32), which has no cosine; leave it out"
+            "unused",
+            None,
+            "query {row} is the zero vector (or vanishes in float32), which has no cosine; leave it out",
+            row=wrong.row,
         )
-    raise InputError(f"query {wrong.row} has a NaN, an infinite entry, or values too large to score in float32")
+    raise InputError(
+        "finite",
+        None,
+        "query {row} has a NaN, an infinite entry, or values too large to score in float32",
+        row=wrong.row,
+    )
 
 
 def device_queries(device: DeviceOps, queries: Any, dim: int) -> Any:
@@ -81,7 +95,11 @@ def device_queries(device: DeviceOps, queries: Any, dim: int) -> Any:
     vectors = device.runtime.adopt(queries)
     if vectors.dtype != np.float32 or len(vectors.shape) != 2 or vectors.shape[1] != dim:
         raise InputError(
-            f"queries are {vectors.dtype}{tuple(vectors.shape)}; on a device they must be float32 of shape "
-            f"(B, {dim}): convert them there"
+            "shape",
+            "queries",
+            "{field} are {dtype}{shape}; on a device they must be float32 of shape (B, {dim}): convert them there",
+            dtype=vectors.dtype,
+            shape=tuple(vectors.shape),
+            dim=dim,
         )
     return vectors

@@ -48,7 +48,10 @@ def default(
         return GuidedWalk(index, **collaborators)
     if index.corpus is None and index.graph is None and lexical is None:
         raise InputError(
-            "the index has only texts, and lexical= is not given: pass lexical=hopfuse.lexical.words_of(index), or "
-            "build the index with an encoder's vectors (and a graph)"
+            "UNSORTED",
+            None,
+            "the index has only texts, and {@lexical} is not given: pass "
+            "lexical=hopfuse.lexical.words_of(index), or build the index with an encoder's vectors (and "
+            "a graph)",
         )
     return HybridRRF(index, **collaborators)

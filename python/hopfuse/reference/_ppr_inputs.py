@@ -40,7 +40,13 @@ def ppr_inputs(
 ) -> Inputs:
     """Check every argument, also against the graph and the other arguments."""
     if edge_type_norm not in EDGE_TYPE_NORMS:
-        raise InputError(f"edge_type_norm is {edge_type_norm!r}; allowed: {', '.join(EDGE_TYPE_NORMS)}")
+        raise InputError(
+            "choice",
+            "edge_type_norm",
+            "{field} is {given!r}; allowed: {allowed}",
+            given=edge_type_norm,
+            allowed=", ".join(EDGE_TYPE_NORMS),
+        )
     s = _restart(restart, graph.num_nodes)
     batch = s.shape[0]
     d = _damping(damping, batch)
@@ -49,12 +55,24 @@ def ppr_inputs(
     outside = (s > 0) & ~allowed
     if outside.any():
         row, node = np.argwhere(outside)[0]
-        raise InputError(f"restart row {row} has weight on node {node}, which allow excludes; drop the seed")
+        raise InputError(
+            "UNSORTED",
+            "restart",
+            "{field} row {row} has weight on node {node}, which allow excludes; drop the seed",
+            row=row,
+            node=node,
+        )
     z = _node_weights(graph, node_weights, weighted_nodes, allowed)
     absent = (s > 0) & (z == 0)
     if absent.any():
         row, node = np.argwhere(absent)[0]
-        raise InputError(f"restart row {row} has weight on node {node}, whose node weight is 0; drop the seed")
+        raise InputError(
+            "UNSORTED",
+            "restart",
+            "{field} row {row} has weight on node {node}, whose node weight is 0; drop the seed",
+            row=row,
+            node=node,
+        )
     return Inputs(s, d, eta, allowed, z)
 
 
@@ -63,12 +81,25 @@ def _restart(restart: Any, n: int) -> NDArray[np.float64]:
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row, node = np.argwhere(bad)[0]
-        raise InputError(f"restart row {row}, node {node} is {weights[row, node]}; it must be finite and at least 0")
+        raise InputError(
+            "range",
+            "restart",
+            "{field} row {row}, node {node} is {weights}; it must be finite and at least 0",
+            row=row,
+            node=node,
+            weights=weights[row, node],
+        )
     with np.errstate(over="ignore"):
         total = weights.sum(axis=1, keepdims=True)
     bad_rows = np.flatnonzero(~((total > 0) & np.isfinite(total)))
     if bad_rows.size:
-        raise InputError(f"restart row {bad_rows[0]} sums to {total[bad_rows[0], 0]}; give it at least one seed")
+        raise InputError(
+            "range",
+            "restart",
+            "{field} row {bad_rows} sums to {total}; give it at least one seed",
+            bad_rows=bad_rows[0],
+            total=total[bad_rows[0], 0],
+        )
     return np.asarray(weights / total)
 
 
@@ -83,7 +114,7 @@ def _restart_weights(restart: Any, n: int) -> NDArray[np.float64]:
         return dense
     array = np.asarray(restart)
     if array.dtype.kind not in "fiub":
-        raise InputError(f"restart has dtype {array.dtype}; it must be real numbers")
+        raise InputError("dtype", "restart", "{field} has dtype {dtype}; it must be real numbers", dtype=array.dtype)
     array = np.atleast_2d(array.astype(np.float64))
     _check_shape(array.shape, n)
     return array
@@ -94,22 +125,41 @@ def _from_mappings(rows: Any, n: int) -> NDArray[np.float64]:
     for b, row in enumerate(rows):
         for node, weight in row.items():
             if not isinstance(node, (int, np.integer)) or not 0 <= node < n:
-                raise InputError(f"restart row {b} has node {node!r}; nodes are 0 .. {n - 1}")
+                raise InputError(
+                    "unknown",
+                    "restart",
+                    "{field} row {b} has node {node!r}; nodes are 0 .. {n}",
+                    b=b,
+                    node=node,
+                    n=n - 1,
+                )
             dense[b, node] = weight
     return dense
 
 
 def _check_shape(shape: tuple[int, ...], n: int) -> None:
     if len(shape) != 2 or shape[1] != n:
-        raise InputError(f"restart has shape {shape}; it must be ({n},) or (B, {n}) for a graph of {n} nodes")
+        raise InputError(
+            "shape",
+            "restart",
+            "{field} has shape {shape}; it must be ({n},) or (B, {n}) for a graph of {n} nodes",
+            shape=shape,
+            n=n,
+        )
 
 
 def _damping(damping: Any, batch: int) -> NDArray[np.float64]:
     d = np.asarray(damping, np.float64)
     if d.shape not in ((), (batch,)):
-        raise InputError(f"damping has shape {d.shape}; it must be one number, or {batch}, one per query")
+        raise InputError(
+            "shape",
+            "damping",
+            "{field} has shape {shape}; it must be one number, or {batch}, one per query",
+            shape=d.shape,
+            batch=batch,
+        )
     if not ((d >= 0) & (d < 1)).all():
-        raise InputError(f"damping is {damping}; it must be in [0, 1)")
+        raise InputError("range", "damping", "{field} is {damping}; it must be in [0, 1)", damping=damping)
     return np.broadcast_to(d, (batch,))
 
 
@@ -118,9 +168,18 @@ def _type_weights(weights: Any, norm: str, batch: int, types: int) -> NDArray[np
         return np.full((batch, types), 1.0 if norm == "joint" else 1.0 / types)
     eta = np.asarray(weights, np.float64)
     if eta.shape not in ((types,), (batch, types)):
-        raise InputError(f"edge_type_weights has shape {eta.shape}; it must be ({types},) or ({batch}, {types})")
+        raise InputError(
+            "shape",
+            "edge_type_weights",
+            "{field} has shape {shape}; it must be ({types},) or ({batch}, {types})",
+            shape=eta.shape,
+            types=types,
+            batch=batch,
+        )
     if not (np.isfinite(eta) & (eta >= 0)).all():
-        raise InputError(f"edge_type_weights is {weights}; weights must be finite and at least 0")
+        raise InputError(
+            "range", "edge_type_weights", "{field} is {weights}; weights must be finite and at least 0", weights=weights
+        )
     eta = np.broadcast_to(eta, (batch, types))
     return eta if norm == "joint" else _at_most_one(eta)
 
@@ -134,16 +193,33 @@ def _node_weights(graph: Graph, given: Any, nodes: Any, allowed: NDArray[np.bool
     ids = np.arange(n) if nodes is None else np.asarray(nodes, np.int64)
     weights = np.asarray(given)
     if weights.shape != (batch, ids.size):
-        raise InputError(f"node_weights has shape {weights.shape}; it must be ({batch}, {ids.size})")
+        raise InputError(
+            "shape",
+            "node_weights",
+            "{field} has shape {shape}; it must be ({batch}, {size})",
+            shape=weights.shape,
+            batch=batch,
+            size=ids.size,
+        )
     weights = weights.astype(np.float64)
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise InputError(
-            f"node_weights row {row}, column {column} is {weights[row, column]}; it must be finite and at least 0"
+            "range",
+            "node_weights",
+            "{field} row {row}, column {column} is {weights}; it must be finite and at least 0",
+            row=row,
+            column=column,
+            weights=weights[row, column],
         )
     if ids.size and not (weights > 0).any(axis=1).all():
-        raise InputError(f"node_weights row {np.flatnonzero(~(weights > 0).any(axis=1))[0]} is all zero")
+        raise InputError(
+            "zero",
+            "node_weights",
+            "{field} row {flatnonzero} is all zero",
+            flatnonzero=np.flatnonzero(~(weights > 0).any(axis=1))[0],
+        )
     z[:, ids] = weights
     counted = np.where(allowed & _has_edges(graph), z, 0.0)
     largest = np.where(counted.any(axis=1), counted.max(axis=1, initial=0.0), z.max(axis=1, initial=0.0))
@@ -168,7 +244,11 @@ def _at_most_one(eta: NDArray[np.float64]) -> NDArray[np.float64]:
     over = np.flatnonzero(total > 1 + SUM_SLACK)
     if over.size:
         raise InputError(
-            f"edge_type_weights sum to {total[over[0], 0]} in row {over[0]}; with edge_type_norm='per_type' they may "
-            "sum to at most 1 (the rest returns to the seeds)"
+            "range",
+            "edge_type_weights",
+            "{field} sum to {total} in row {over}; with edge_type_norm='per_type' they may sum to at "
+            "most 1 (the rest returns to the seeds)",
+            total=total[over[0], 0],
+            over=over[0],
         )
     return np.asarray(eta / np.maximum(total, 1.0))

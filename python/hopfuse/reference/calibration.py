@@ -135,31 +135,55 @@ def calibrate(
 def calibration_rule(method: str, options: dict[str, Any]) -> Callable[[Row], Row]:
     """Return the calibration of one non-empty list, as a function, for a method and its options."""
     if method not in METHODS:
-        raise InputError(f"calibration method is {method!r}; allowed: {', '.join(METHODS)}")
+        raise InputError(
+            "choice",
+            None,
+            "calibration method is {given!r}; allowed: {allowed}",
+            given=method,
+            allowed=", ".join(METHODS),
+        )
     for name, value in options.items():
         if _OF[name] != method:
-            raise InputError(f"{name} is {value!r}, but calibration {method!r} has no {name}; {_OF[name]!r} does")
+            raise InputError(
+                "unknown",
+                name,
+                "{field} is {given!r}, but calibration {method!r} has no {name}; {of!r} does",
+                given=value,
+                method=method,
+                name=name,
+                of=_OF[name],
+            )
     if method == "pit":
         ties = options.get("ties", "strict")
         if ties not in TIES:
-            raise InputError(f"ties is {ties!r}; allowed: {', '.join(TIES)}")
+            raise InputError(
+                "choice", "ties", "{field} is {given!r}; allowed: {allowed}", given=ties, allowed=", ".join(TIES)
+            )
         return lambda s: _pit(s, ties)
     if method == "theoretical_min_max":
         lower, upper = options.get("lower"), options.get("upper")
         if lower is None or (upper is not None and not lower < upper):
-            raise InputError(f"lower is {lower!r} and upper {upper!r}; lower must be given and below upper")
+            raise InputError(
+                "UNSORTED",
+                "lower",
+                "{field} is {given!r} and upper {upper!r}; lower must be given and below upper",
+                given=lower,
+                upper=upper,
+            )
         return lambda s: _theoretical_min_max(s, lower, s.max() if upper is None else upper)
     if method == "softmax":
         temperature = options.get("temperature", 1.0)
         if not 0 < temperature < np.inf:
-            raise InputError(f"temperature is {temperature!r}; it must be a finite number above 0")
+            raise InputError(
+                "range", "temperature", "{field} is {given!r}; it must be a finite number above 0", given=temperature
+            )
         return lambda s: _softmax(s, temperature)
     return _RULES[method]
 
 
 def _row(rule: Callable[[Row], Row], s: Row) -> Row:
     if s.ndim != 1 or not np.isfinite(s).all():
-        raise InputError(f"a list has the scores {s}; they must be one-dimensional and finite")
+        raise InputError("UNSORTED", None, "a list has the scores {s}; they must be one-dimensional and finite", s=s)
     return rule(s) if s.size else s.copy()
 
 

@@ -111,11 +111,20 @@ def canonical_scores(queries: Any, vectors: Any, *, metric: str | None = None) -
 def _squares(name: str, rows: NDArray[Any], metric: str) -> NDArray[np.float32]:
     """Return canonical squared norms, and raise unless they are finite; then every score is, too."""
     if rows.dtype not in (np.float32, np.float16):
-        raise InputError(f"{name} are {rows.dtype}; canonical scores are defined on float32 and float16")
+        raise InputError(
+            "dtype", name, "{field} are {dtype}; canonical scores are defined on float32 and float16", dtype=rows.dtype
+        )
     squares = canonical_dot(rows, rows)
     wrong = np.flatnonzero(~np.isfinite(squares) | ((squares == 0) & (metric == "cosine")))
     if wrong.size:
-        raise InputError(f"row {wrong[0]} of {name} has the squared norm {squares[wrong[0]]} in float32; rescale it")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "row {wrong} of {name} has the squared norm {squares} in float32; rescale it",
+            wrong=wrong[0],
+            name=name,
+            squares=squares[wrong[0]],
+        )
     return squares
 
 

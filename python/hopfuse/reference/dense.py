@@ -73,16 +73,30 @@ def dense_inputs(queries: Any, corpus: Any, metric: str | None) -> tuple[NDArray
     own = corpus.metric if isinstance(corpus, Corpus) else None
     kind = metric or own or "ip"
     if kind not in METRICS:
-        raise InputError(f"metric is {metric!r}; allowed: {', '.join(METRICS)}")
+        raise InputError(
+            "choice", "metric", "{field} is {given!r}; allowed: {allowed}", given=metric, allowed=", ".join(METRICS)
+        )
     if own is not None and kind != own:
-        raise InputError(f"metric is {metric!r}, but the corpus was built for {own!r}; omit metric")
+        raise InputError(
+            "UNSORTED",
+            "metric",
+            "{field} is {given!r}, but the corpus was built for {own!r}; omit metric",
+            given=metric,
+            own=own,
+        )
     q = np.atleast_2d(np.asarray(queries))
     x = corpus.as_float32() if isinstance(corpus, Corpus) else np.asarray(corpus)
     if q.ndim != 2 or x.ndim != 2 or q.shape[1] != x.shape[1] or x.shape[1] < 1:
-        raise InputError(f"queries have shape {q.shape} and vectors {x.shape}; they must be (B, d) and (N, d), d >= 1")
+        raise InputError(
+            "shape",
+            "queries",
+            "{field} have shape {shape} and vectors {shape_2}; they must be (B, d) and (N, d), d >= 1",
+            shape=q.shape,
+            shape_2=x.shape,
+        )
     for name, rows in (("queries", q), ("vectors", x)):
         if rows.dtype.kind not in "fiu":
-            raise InputError(f"{name} have dtype {rows.dtype}; they must be real numbers")
+            raise InputError("dtype", name, "{field} have dtype {dtype}; they must be real numbers", dtype=rows.dtype)
         _check_rows(name, rows, kind)
     return q, x, kind
 
@@ -90,10 +104,22 @@ def dense_inputs(queries: Any, corpus: Any, metric: str | None) -> tuple[NDArray
 def _check_rows(name: str, rows: NDArray[Any], metric: str) -> None:
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if bad.size:
-        raise InputError(f"row {bad[0]} of {name} holds NaN or infinity; every entry must be finite")
+        raise InputError(
+            "finite",
+            None,
+            "row {bad} of {name} holds NaN or infinity; every entry must be finite",
+            bad=bad[0],
+            name=name,
+        )
     zero = np.flatnonzero(~rows.any(axis=1))
     if metric == "cosine" and zero.size:
-        raise InputError(f"row {zero[0]} of {name} is the zero vector, which has no cosine; drop it or use metric='ip'")
+        raise InputError(
+            "zero",
+            None,
+            "row {zero} of {name} is the zero vector, which has no cosine; drop it or use metric='ip'",
+            zero=zero[0],
+            name=name,
+        )
 
 
 def _dots(q: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -85,7 +85,7 @@ def shared_neighbours(graph: Graph, nodes: NDArray[np.int64]) -> NDArray[np.floa
            [0.5  , 0.5  , 0.   ]])
     """
     if graph.directed:
-        raise InputError("the graph is directed; shared neighbours need an undirected one")
+        raise InputError("missing", None, "the graph is directed; shared neighbours need an undirected one")
     joined = [_neighbours(graph, int(node)) for node in nodes]
     shared = np.zeros((nodes.size, nodes.size))
     for i, mine in enumerate(joined):

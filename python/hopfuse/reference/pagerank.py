@@ -143,7 +143,13 @@ def ppr_residual(
     inputs = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes)
     given: NDArray[np.float64] = np.atleast_2d(np.asarray(x, np.float64))
     if given.shape != inputs.restart.shape:
-        raise InputError(f"x has shape {given.shape}; it must be {inputs.restart.shape}, one row per restart")
+        raise InputError(
+            "shape",
+            "x",
+            "{field} has shape {shape}; it must be {allowed}, one row per restart",
+            shape=given.shape,
+            allowed=inputs.restart.shape,
+        )
     norms = np.zeros(given.shape[0])
     for b in range(norms.size):
         p = _transitions(graph, inputs, b, edge_type_norm)

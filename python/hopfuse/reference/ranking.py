@@ -67,7 +67,7 @@ def best(ids: NDArray[np.int64], scores: NDArray[np.float64], k: int) -> tuple[N
 def check_k(k: Any) -> int:
     """Return k as an int, at least 0."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
-        raise InputError(f"k is {k!r}; it must be an integer, at least 0")
+        raise InputError("range", "k", "{field} is {given!r}; it must be an integer, at least 0", given=k)
     return int(k)
 
 
@@ -84,7 +84,13 @@ def node_mask(chosen: Any, name: str, batch: int, n: int) -> NDArray[np.bool_]:
     if not _per_query(chosen):
         return np.broadcast_to(_one_mask(chosen, name, n), (batch, n))
     if len(chosen) != batch:
-        raise InputError(f"{name} has {len(chosen)} rows for {batch} queries; pass one per query, or one for all")
+        raise InputError(
+            "length",
+            name,
+            "{field} has {number} rows for {batch} queries; pass one per query, or one for all",
+            number=len(chosen),
+            batch=batch,
+        )
     return np.array([_one_mask(row, name, n) for row in chosen], bool).reshape(batch, n)
 
 
@@ -100,10 +106,22 @@ def _one_mask(chosen: Any, name: str, n: int) -> NDArray[np.bool_]:
         return array
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(
-            f"{name} is {array.dtype}{array.shape}; it must be booleans of shape ({n},) or one-dimensional ids"
+            "shape",
+            name,
+            "{field} is {dtype}{shape}; it must be booleans of shape ({n},) or one-dimensional ids",
+            dtype=array.dtype,
+            shape=array.shape,
+            n=n,
         )
     if array.size and (int(array.min()) < 0 or int(array.max()) >= n):
-        raise InputError(f"{name} holds ids from {array.min()} to {array.max()}; ids are 0 .. {n - 1}")
+        raise InputError(
+            "UNSORTED",
+            name,
+            "{field} holds ids from {min} to {max}; ids are 0 .. {n}",
+            min=array.min(),
+            max=array.max(),
+            n=n - 1,
+        )
     mask = np.zeros(n, bool)
     mask[array.astype(np.int64)] = True
     return mask

@@ -189,7 +189,7 @@ _TABLES = {"indexes": IndexConfig, "keys": KeyConfig, "limits": Limits, "log": L
 def check_name(name: str, said: str) -> None:
     """Refuse a name that an index or a key cannot have; ``said`` begins the message."""
     if not _NAME.fullmatch(name):
-        raise InputError(f"{said}; a name has 1 to 64 of A-Z, a-z, 0-9, _, - and .")
+        raise InputError("UNSORTED", None, "{said}; a name has 1 to 64 of A-Z, a-z, 0-9, _, - and .", said=said)
 
 
 def table_of(kind: str, name: str) -> str:
@@ -287,7 +287,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         try:
             found = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise InputError(f"the configuration is not valid TOML: {error}") from None
+            raise InputError("syntax", None, "the configuration is not valid TOML: {error}", error=error) from None
         found |= changes or {}
         for table in ("indexes", "keys"):
             for name in found[table] if isinstance(found.get(table), dict) else ():
@@ -300,7 +300,9 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             kind = _TABLES.get(place.partition("[")[0].partition(".")[0], cls)
             said = with_names(message, kind, place)
             shown = f" at `{_named(found, place)}`" if place else ""
-            raise InputError(f"the configuration is wrong{shown}: {said}") from None
+            raise InputError(
+                "UNSORTED", None, "the configuration is wrong{shown}: {said}", shown=shown, said=said
+            ) from None
         return config.check()
 
     @classmethod
@@ -310,7 +312,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         try:
             config = cls.read(text, changes)
         except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+            raise InputError("UNSORTED", None, "{path}: {error}", path=path, error=error) from None
         return msgspec.structs.replace(
             config,
             indexes={
@@ -322,23 +324,41 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def check(self) -> ServeConfig:
         """Return the configuration itself; refuse values that do not fit together."""
         if not self.indexes:
-            raise InputError("the configuration has no index; add [indexes.NAME] with path, the directory of an index")
+            raise InputError(
+                "unknown",
+                None,
+                "the configuration has no index; add [indexes.NAME] with path, the directory of an index",
+            )
         if self.is_open and not self.public:
             raise InputError(
-                f"host is {self.host!r}, which others can reach, and there are no keys: add [keys.NAME] (hopfuse serve "
-                "key NAME makes one), use 127.0.0.1, or set public = true in the configuration and --public on the "
-                "command line"
+                "UNSORTED",
+                "host",
+                "{field} is {given!r}, which others can reach, and there are no keys: add [keys.NAME] "
+                "(hopfuse serve key NAME makes one), use 127.0.0.1, or set public = true in the "
+                "configuration and --public on the command line",
+                given=self.host,
             )
         written = [name for name, one in self.indexes.items() if one.writable]
         if self.workers > 1 and written:
             raise InputError(
-                f"workers is {self.workers}, and index {written[0]} is writable, which allows one process; start "
-                "another server with --writable on another port, whose changes the workers follow"
+                "UNSORTED",
+                "workers",
+                "{field} is {workers}, and index {written} is writable, which allows one process; start "
+                "another server with --writable on another port, whose changes the workers follow",
+                workers=self.workers,
+                written=written[0],
             )
         for name, key in self.keys.items():
             for index in key.indexes or ():
                 if index not in self.indexes:
-                    raise InputError(f"keys.{name}.indexes has {index!r}; there are: {', '.join(self.indexes)}")
+                    raise InputError(
+                        "UNSORTED",
+                        None,
+                        "keys.{name}.indexes has {index!r}; there are: {names}",
+                        name=name,
+                        index=index,
+                        names=", ".join(self.indexes),
+                    )
         self._check_prefixes()
         return self
 
@@ -348,9 +368,15 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         for (name, key), (other, second) in permutations(given, 2):
             if key.filter != second.filter and second.prefix.startswith(key.prefix):
                 raise InputError(
-                    f"keys.{other}.prefix is {second.prefix!r}, which begins with {key.prefix!r} of keys.{name}, a "
-                    "key with another filter; end each prefix with a character that occurs nowhere else in it, as in "
-                    "'a/'"
+                    "UNSORTED",
+                    None,
+                    "keys.{other}.prefix is {prefix!r}, which begins with {prefix_2!r} of keys.{name}, a key "
+                    "with another filter; end each prefix with a character that occurs nowhere else in it, as in "
+                    "'a/'",
+                    other=other,
+                    prefix=second.prefix,
+                    prefix_2=key.prefix,
+                    name=name,
                 )
 
     @property
@@ -362,7 +388,10 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """Refuse to listen beyond loopback without keys, unless the command line also allows it."""
         if self.is_open and not confirmed:
             raise InputError(
-                f"host is {self.host!r}, which others can reach, and there are no keys: add --public to confirm"
+                "UNSORTED",
+                "host",
+                "{field} is {given!r}, which others can reach, and there are no keys: add --public to confirm",
+                given=self.host,
             )
 
 

@@ -127,13 +127,15 @@ class Snapshot:
         """
         kind: Any = RECIPES.get(name)
         if kind is None:
-            raise InputError(f"recipe is {name!r}; allowed: {', '.join(RECIPES)}")
+            raise InputError(
+                "choice", "recipe", "{field} is {given!r}; allowed: {allowed}", given=name, allowed=", ".join(RECIPES)
+            )
         given = {**self.config.options, **options} if name == self.default_recipe else options
         plain = kind.Config()
         config = _changed(plain, given, name)
         lacks = kind.missing(self.index, config)
         if lacks:
-            raise InputError(lacks)
+            raise InputError("UNSORTED", None, "{message}", message=lacks)
         takes = inspect.signature(kind).parameters
         parts = {"encoder": self.encoder, "matcher": self.matcher, "lexical": self._leg(name), "threads": self._threads}
         if "fact_vectors" in takes:
@@ -195,7 +197,9 @@ class Snapshot:
         try:
             return self.index.mask(principal.where)
         except InputError as error:
-            raise InputError(f"the filter of the key {principal.name!r}: {error}") from None
+            raise InputError(
+                "UNSORTED", None, "the filter of the key {name!r}: {error}", name=principal.name, error=error
+            ) from None
 
     def rows(self, allow: Sequence[Any] | Mapping[str, Any] | None, principal: Principal, field: str) -> Any:
         """Return the ascending rows allowed by a query's own filter and its key's; None for all.
@@ -230,7 +234,7 @@ class Snapshot:
         """Return a passage's row; one that the key does not see is refused like one that does not exist."""
         row = self.index.row_of(id)
         if not seen[row]:
-            raise InputError(f"there is no passage with the id {id!r}")
+            raise InputError("unknown", None, "there is no passage with the id {id!r}", id=id)
         return row
 
     def dim_for(self, recipe: Recipe) -> int | None:
@@ -285,7 +289,7 @@ def default_recipe(index: Index, lexical: bool) -> str:
     if not RECIPES["guided-walk"].missing(index):
         return "guided-walk"
     if index.corpus is None and index.graph is None and not lexical:
-        raise InputError("the index has only texts; give lexical, to search it by words")
+        raise InputError("UNSORTED", None, "the index has only texts; give lexical, to search it by words")
     return "hybrid-rrf"
 
 
@@ -308,7 +312,14 @@ def _changed(config: Any, options: Mapping[str, Any], where: str) -> Any:
     values = {}
     for name, value in options.items():
         if name not in names:
-            raise InputError(f"{where} has no option {name!r}; allowed: {', '.join(names)}")
+            raise InputError(
+                "choice",
+                None,
+                "{where} has no option {name!r}; allowed: {allowed}",
+                where=where,
+                name=name,
+                allowed=", ".join(names),
+            )
         now = getattr(config, name)
         if is_dataclass(now) and not isinstance(now, type) and isinstance(value, Mapping):
             value = _changed(now, value, f"{where}.{name}")
@@ -322,7 +333,9 @@ def _changed(config: Any, options: Mapping[str, Any], where: str) -> Any:
     except HopfuseError:
         raise
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise InputError(f"the options of {where} are invalid: {error}") from None
+        raise InputError(
+            "UNSORTED", None, "the options of {where} are invalid: {error}", where=where, error=error
+        ) from None
 
 
 def check_query(snapshot: Snapshot, recipe: str, needs: Needs, query: Query, field: str) -> None:

@@ -77,12 +77,21 @@ def run_workers(config: ServeConfig, answer: Answer) -> None:
         A worker cannot start, or there are fewer GPUs than workers.
     """
     if "fork" not in get_all_start_methods() or not hasattr(socket, "SO_REUSEPORT"):
-        raise InputError(f"workers is {config.workers}, and processes cannot share a port on this system; leave it out")
+        raise InputError(
+            "unused",
+            "workers",
+            "{field} is {workers}, and processes cannot share a port on this system; leave it out",
+            workers=config.workers,
+        )
     cards = cards_of(os.environ)
     if cards and len(cards) < config.workers:
         raise InputError(
-            f"workers is {config.workers}, and the number of GPUs, one for each process, is {len(cards)}; give at most "
-            "so many workers, or set HOPFUSE_BACKEND=cpu in the environment"
+            "length",
+            "workers",
+            "{field} is {workers}, and the number of GPUs, one for each process, is {number}; give at "
+            "most so many workers, or set HOPFUSE_BACKEND=cpu in the environment",
+            workers=config.workers,
+            number=len(cards),
         )
     config = msgspec.structs.replace(config, threads=config.threads or max(1, thread_count(None) // config.workers))
     with kept_port(config) as port, tempfile.TemporaryDirectory(prefix="hopfuse-serve-") as folder:
@@ -151,7 +160,10 @@ class _Parent:
             dead = [one for one in workers if not one.process.is_alive()]
             if dead and not any(one.ready for one in workers) and not self._signals:
                 raise InputError(
-                    dead[0].fault or f"a worker ended at its start with exit code {dead[0].process.exitcode}"
+                    "UNSORTED",
+                    None,
+                    "{message}",
+                    message=dead[0].fault or f"a worker ended at its start with exit code {dead[0].process.exitcode}",
                 )
             for one in dead:
                 workers[workers.index(one)] = self._replaced(one)
@@ -258,7 +270,12 @@ def _port_of(config: ServeConfig, *, shared: bool) -> socket.socket:
         return _bound(family, address, shared=shared)
     except OSError as error:
         raise InputError(
-            f"cannot listen on {config.host}:{config.port}: {error.strerror}; choose another port with --port"
+            "UNSORTED",
+            None,
+            "cannot listen on {host}:{port}: {strerror}; choose another port with --port",
+            host=config.host,
+            port=config.port,
+            strerror=error.strerror,
         ) from None
 
 

@@ -36,7 +36,14 @@ def read_apoc(path: str | os.PathLike[str]) -> Iterator[Node | Relationship]:
     file = existing(Path(path), "an APOC export")
     readers = {".json": _json_items, ".jsonl": _json_items, ".csv": _csv_items, ".arrow": _arrow_items}
     if file.suffix not in readers:
-        raise InputError(f"{file} has the suffix {file.suffix!r}; allowed: {', '.join(readers)}")
+        raise InputError(
+            "choice",
+            None,
+            "{file} has the suffix {suffix!r}; allowed: {allowed}",
+            file=file,
+            suffix=file.suffix,
+            allowed=", ".join(readers),
+        )
     return readers[file.suffix](file)
 
 
@@ -56,7 +63,14 @@ def _json_items(path: Path) -> Iterator[Node | Relationship]:
                 else:
                     raise ValueError(f"its type is {kind!r}, not node or relationship")
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise FormatError(f"{path} line {number} is not a row of apoc.export.json: {error}") from None
+                raise FormatError(
+                    "damaged",
+                    None,
+                    "{path} line {number} is not a row of apoc.export.json: {error}",
+                    path=path,
+                    number=number,
+                    error=error,
+                ) from None
             yield item
 
 
@@ -67,12 +81,25 @@ def _csv_items(path: Path) -> Iterator[Node | Relationship]:
         try:
             missing = [name for name in _CSV.values() if name not in (rows.fieldnames or ())]
             if missing:
-                raise FormatError(f"{path} has no column {missing[0]!r}; a file of apoc.export.csv.all has it")
+                raise FormatError(
+                    "damaged",
+                    None,
+                    "{path} has no column {missing!r}; a file of apoc.export.csv.all has it",
+                    path=path,
+                    missing=missing[0],
+                )
             for row in rows:
                 values = {name: _csv_value(value) for name, value in row.items() if name and value and name not in _OWN}
                 yield _item(row, _CSV, values, tuple(part for part in (row["_labels"] or "").split(":") if part))
         except (csv.Error, UnicodeDecodeError) as error:
-            raise FormatError(f"{path} line {rows.line_num + 1} is not a row of apoc.export.csv: {error}") from None
+            raise FormatError(
+                "damaged",
+                None,
+                "{path} line {line_num} is not a row of apoc.export.csv: {error}",
+                path=path,
+                line_num=rows.line_num + 1,
+                error=error,
+            ) from None
 
 
 def _csv_value(text: str) -> Any:
@@ -92,12 +119,18 @@ def _arrow_items(path: Path) -> Iterator[Node | Relationship]:
             for batch in _arrow_batches(file, path):
                 missing = [name for name in ("<id>", "<labels>") if name not in batch.schema.names]
                 if missing:
-                    raise FormatError(f"{path} has no column {missing[0]!r}; a file of apoc.export.arrow.all has it")
+                    raise FormatError(
+                        "damaged",
+                        None,
+                        "{path} has no column {missing!r}; a file of apoc.export.arrow.all has it",
+                        path=path,
+                        missing=missing[0],
+                    )
                 for row in batch.to_pylist():
                     values = {name: value for name, value in row.items() if value is not None and name not in _OWN}
                     yield _item(row, _ARROW, values, tuple(row["<labels>"] or ()))
     except pa.ArrowInvalid as error:
-        raise FormatError(f"{path} is not an Arrow file: {error}") from None
+        raise FormatError("damaged", None, "{path} is not an Arrow file: {error}", path=path, error=error) from None
 
 
 def _arrow_batches(file: Any, path: Path) -> Iterator[Any]:
@@ -126,8 +159,12 @@ def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> Neo4jSource:
     path, values = split_place(place, Labels.__dataclass_fields__)
     if queries:
         raise InputError(
-            f"{place!r} is read whole, and has no queries; leave out {', '.join(queries)} and name labels: "
-            "apoc:FILE?passages=Chunk&entities=Entity"
+            "unknown",
+            None,
+            "{place!r} is read whole, and has no queries; leave out {names} and name labels: "
+            "apoc:FILE?passages=Chunk&entities=Entity",
+            place=place,
+            names=", ".join(queries),
         )
     existing(path, "an APOC export")
     return Neo4jSource(partial(read_apoc, path), Labels(**values))

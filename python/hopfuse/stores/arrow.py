@@ -59,4 +59,9 @@ def _batches(given: Any, what: str) -> list[Any]:
         return [arrow.record_batch(given)]
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         return [batch for one in given for batch in _batches(one, what)]
-    raise InputError(f"{what} must be an Arrow table or an iterable of record batches; got {type(given).__name__}")
+    raise InputError(
+        "type",
+        what,
+        "{field} must be an Arrow table or an iterable of record batches; got {kind}",
+        kind=type(given).__name__,
+    )

@@ -56,7 +56,7 @@ class ChromaSource:
         client: Any = None,
     ) -> None:
         if (path is None) == (client is None):
-            raise InputError("give either path, a local folder, or client")
+            raise InputError("conflict", None, "give either path, a local folder, or client")
         self._path = None if path is None else os.fspath(path)
         if self._path is not None:
             existing(Path(self._path, "chroma.sqlite3"), "the folder of a Chroma database, which has this file")
@@ -83,7 +83,13 @@ class ChromaSource:
                 client = opened.enter_context(self._chroma.PersistentClient(path=self._path or "", settings=settings))
             known = sorted(one.name for one in client.list_collections())
             if self._collection not in known:
-                raise StoreError(f"Chroma has no collection {self._collection!r}; it has {known}")
+                raise StoreError(
+                    "store",
+                    None,
+                    "Chroma has no collection {collection!r}; it has {known}",
+                    collection=self._collection,
+                    known=known,
+                )
             collection = client.get_collection(self._collection, embedding_function=None)  # it embeds nothing
             yield passages_alone(partial(self._pages, collection), f"Chroma's {self._collection!r}")
 

@@ -36,20 +36,48 @@ def _batches(pages: Iterable[Sequence[Point]], store: str) -> Iterator[Any]:
         for at, (id, text, title, _, vector) in enumerate(page, row):
             where = f"{store}, passages row {at} (id {id!r})"
             if not isinstance(text, str):
-                raise InputError(f"{where} has no text; give the point one, or name its key (Qdrant: text=)")
+                raise InputError(
+                    "unknown",
+                    None,
+                    "{where} has no text; give the point one, or name its key (Qdrant: {@text})",
+                    where=where,
+                )
             if title is not None and not isinstance(title, str):
-                raise InputError(f"{where} has the title {title!r}; it must be a string: name another key by title=")
+                raise InputError(
+                    "type",
+                    None,
+                    "{where} has the title {title!r}; it must be a string: name another key by {@title}",
+                    where=where,
+                    title=title,
+                )
             if vector is None or np.ndim(vector) != 1:
-                raise InputError(f"{where} does not have exactly one vector; leave the point out, or give it one")
+                raise InputError(
+                    "UNSORTED",
+                    None,
+                    "{where} does not have exactly one vector; leave the point out, or give it one",
+                    where=where,
+                )
             if not at:
                 kind, dim = type(id), len(vector)
             if not isinstance(id, kind):
                 raise InputError(
-                    f"{where} has an id of the type {type(id).__name__}, and row 0 one of {kind.__name__}; ids are all "
-                    "strings or all integers"
+                    "UNSORTED",
+                    None,
+                    "{where} has an id of the type {kind}, and row 0 one of {kind_2}; ids are all strings or all "
+                    "integers",
+                    where=where,
+                    kind=type(id).__name__,
+                    kind_2=kind.__name__,
                 )
             if len(vector) != dim:
-                raise InputError(f"{where} has a vector of {len(vector)} components; the rows before it have {dim}")
+                raise InputError(
+                    "UNSORTED",
+                    None,
+                    "{where} has a vector of {number} components; the rows before it have {dim}",
+                    where=where,
+                    number=len(vector),
+                    dim=dim,
+                )
         if page:
             row += len(page)
             yield _batch(page, store)
@@ -80,6 +108,9 @@ def collection_of(place: str, queries: Mapping[str, Sequence[str]]) -> str:
     names = queries.get("passages", ())
     if len(names) != 1 or len(queries) > 1:
         raise InputError(
-            f"{place!r} has only passages; give --passages NAME, the name of its collection, and no other query"
+            "UNSORTED",
+            None,
+            "{place!r} has only passages; give --passages NAME, the name of its collection, and no other query",
+            place=place,
         )
     return names[0]

@@ -66,7 +66,9 @@ class DuckDBSource:
         try:
             connection = self._duckdb.connect(os.fspath(self._path), read_only=not self._in_memory)
         except self._duckdb.Error as error:
-            raise StoreError(f"DuckDB cannot open {self._path}: {error}") from None
+            raise StoreError(
+                "store", None, "DuckDB cannot open {path}: {error}", path=self._path, error=error
+            ) from None
         with closing(connection):
             yield TableReader(partial(self._read, connection))
 
@@ -81,12 +83,25 @@ class DuckDBSource:
             try:
                 found = cursor.sql(query)
                 if found is None:
-                    raise InputError(f"the query of {table}, {query!r}, gives no rows; give a SELECT")
+                    raise InputError(
+                        "UNSORTED",
+                        None,
+                        "the query of {table}, {query!r}, gives no rows; give a SELECT",
+                        table=table,
+                        query=query,
+                    )
                 reader = found.to_arrow_reader(ROWS)
                 # A query that fails while its rows arrive raises an error of Arrow, not of DuckDB.
                 yield from table_batches(reader.schema, reader, table, {})
             except (self._duckdb.Error, OSError) as error:
-                raise StoreError(f"DuckDB rejects the query of {table}, {query!r}: {error}") from None
+                raise StoreError(
+                    "store",
+                    None,
+                    "DuckDB rejects the query of {table}, {query!r}: {error}",
+                    table=table,
+                    query=query,
+                    error=error,
+                ) from None
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> DuckDBSource:

@@ -69,7 +69,9 @@ class LadybugSource:
                 opened.callback(connection.close)
                 connection.execute("BEGIN TRANSACTION READ ONLY")
             except RuntimeError as error:
-                raise StoreError(f"ladybug cannot open {self._path}: {error}") from None
+                raise StoreError(
+                    "store", None, "ladybug cannot open {path}: {error}", path=self._path, error=error
+                ) from None
             yield TableReader(partial(self._read, connection))
 
     def _read(self, connection: Any, table: str) -> Iterator[Any] | None:
@@ -82,10 +84,24 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
     try:
         result = connection.execute(query)
         if isinstance(result, list):
-            raise InputError(f"the query of {table}, {query!r}, is {len(result)} queries; give one")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "the query of {table}, {query!r}, is {number} queries; give one",
+                table=table,
+                query=query,
+                number=len(result),
+            )
         found = result.get_as_arrow(ROWS)
     except RuntimeError as error:
-        raise StoreError(f"ladybug rejects the query of {table}, {query!r}: {error}") from None
+        raise StoreError(
+            "store",
+            None,
+            "ladybug rejects the query of {table}, {query!r}: {error}",
+            table=table,
+            query=query,
+            error=error,
+        ) from None
     yield from table_batches(found.schema, found.to_batches(), table, {})
 
 

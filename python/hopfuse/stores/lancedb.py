@@ -57,10 +57,22 @@ class LanceDBSource:
         self._path = existing(Path(path), "the folder of a LanceDB database")
         unknown = [name for name in tables or {} if name not in TABLES]
         if unknown:
-            raise InputError(f"tables has {unknown[0]!r}; allowed: {', '.join(TABLES)}")
+            raise InputError(
+                "choice",
+                "tables",
+                "{field} has {unknown!r}; allowed: {allowed}",
+                unknown=unknown[0],
+                allowed=", ".join(TABLES),
+            )
         unknown = [name for name in columns or {} if name not in RENAMED]
         if unknown:
-            raise InputError(f"columns has {unknown[0]!r}; allowed: {', '.join(RENAMED)}")
+            raise InputError(
+                "choice",
+                "columns",
+                "{field} has {unknown!r}; allowed: {allowed}",
+                unknown=unknown[0],
+                allowed=", ".join(RENAMED),
+            )
         self._tables = dict(tables or {})
         self._renames = {stored: name for name, stored in (columns or {}).items()}
 
@@ -78,7 +90,14 @@ class LanceDBSource:
         names = {table: self._tables.get(table, table) for table in TABLES}
         for table, name in names.items():
             if name not in known and (table in self._tables or table == "passages"):
-                raise StoreError(f"LanceDB has no table {name!r} for {table}; it has {', '.join(known) or 'none'}")
+                raise StoreError(
+                    "store",
+                    None,
+                    "LanceDB has no table {name!r} for {table}; it has {value}",
+                    name=name,
+                    table=table,
+                    value=", ".join(known) or "none",
+                )
         opened = {}
         for table, name in names.items():
             if name in known:
@@ -87,7 +106,13 @@ class LanceDBSource:
         stored = {name for table in opened.values() for name in table.schema.names}
         missing = [own for own in self._renames if own not in stored]
         if missing:
-            raise StoreError(f"LanceDB has no column {missing[0]!r}; its tables have {', '.join(sorted(stored))}")
+            raise StoreError(
+                "store",
+                None,
+                "LanceDB has no column {missing!r}; its tables have {names}",
+                missing=missing[0],
+                names=", ".join(sorted(stored)),
+            )
         yield TableReader(partial(self._read, opened))
 
     def _read(self, opened: Mapping[str, Any], table: str) -> Iterator[Any] | None:
@@ -102,5 +127,7 @@ def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> LanceDBSourc
     path, columns = split_place(place, RENAMED)
     several = [table for table, names in queries.items() if len(names) > 1]
     if several:
-        raise InputError(f"{several[0]} has several tables; LanceDB takes the name of one")
+        raise InputError(
+            "UNSORTED", None, "{several} has several tables; LanceDB takes the name of one", several=several[0]
+        )
     return LanceDBSource(path, {table: names[0] for table, names in queries.items()}, columns=columns)

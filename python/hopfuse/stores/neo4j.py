@@ -113,7 +113,11 @@ class _Graph:
             yield one
             empty = False
         if empty and not self._was_empty:
-            raise InputError("read returned nodes once and none at its next call; it must read them again each time")
+            raise InputError(
+                "UNSORTED",
+                "read",
+                "{field} returned nodes once and none at its next call; it must read them again each time",
+            )
         self._was_empty = self._was_empty and empty
 
     def _nodes(self, label: str) -> Iterator[Node]:
@@ -147,8 +151,14 @@ class _Graph:
             for id in (one.start, one.end):
                 if id not in ends:
                     raise InputError(
-                        f"the relationship {one.type} from node {one.start} to node {one.end} comes before node {id}, "
-                        "or that node is missing; give all nodes, then all relationships"
+                        "missing",
+                        None,
+                        "the relationship {type} from node {start} to node {end} comes before node {id}, or that "
+                        "node is missing; give all nodes, then all relationships",
+                        type=one.type,
+                        start=one.start,
+                        end=one.end,
+                        id=id,
                     )
             start, end = ends[one.start], ends[one.end]
             if start is not None and end is not None:
@@ -164,8 +174,13 @@ def _end(node: Node, labels: Labels) -> tuple[str, Any] | None:
     """Return the end of edges that a node is, a passage or an entity; None if it is neither."""
     if labels.passages in node.labels and labels.entities in node.labels:
         raise InputError(
-            f"node {node.id} has both labels, {labels.passages!r} of passages and {labels.entities!r} of entities; it "
-            "may have one of them"
+            "UNSORTED",
+            "node",
+            "{field} {id} has both labels, {passages!r} of passages and {entities!r} of entities; it may "
+            "have one of them",
+            id=node.id,
+            passages=labels.passages,
+            entities=labels.entities,
         )
     if labels.passages in node.labels:
         return "passage", _id(node, labels)
@@ -181,8 +196,15 @@ def _string(node: Node, label: str, name: str, what: str) -> str:
     found = node.properties.get(name)
     if not isinstance(found, str):
         raise InputError(
-            f"node {node.id} with the label {label!r} has {name} = {found!r}; it must be a string: name the property "
-            f"of the {what} by {what}="
+            "type",
+            "node",
+            "{field} {id} with the label {label!r} has {name} = {found!r}; it must be a string: name the "
+            "property of the {what} by {what}=",
+            id=node.id,
+            label=label,
+            name=name,
+            found=found,
+            what=what,
         )
     return found
 
@@ -193,8 +215,14 @@ def _weight(one: Relationship, name: str) -> float:
         return 1.0 if found is None else float(found)
     except (TypeError, ValueError):
         raise InputError(
-            f"the relationship {one.type} from node {one.start} to node {one.end} has {name} = {found!r}; a weight "
-            "must be a number"
+            "type",
+            None,
+            "the relationship {type} from node {start} to node {end} has {name} = {found!r}; a weight must be a number",
+            type=one.type,
+            start=one.start,
+            end=one.end,
+            name=name,
+            found=found,
         ) from None
 
 
@@ -204,8 +232,12 @@ def _json_value(value: Any) -> str:
         if hasattr(value, method):
             return str(getattr(value, method)())
     raise InputError(
-        f"a passage has the property {value!r} of the type {type(value).__name__}, which metadata cannot hold; leave "
-        "it out, or convert it"
+        "unused",
+        None,
+        "a passage has the property {value!r} of the type {kind}, which metadata cannot hold; leave "
+        "it out, or convert it",
+        value=value,
+        kind=type(value).__name__,
     )
 
 
@@ -228,6 +260,9 @@ def read_records(records: Iterable[Any]) -> Iterator[Node | Relationship]:
                 yield Relationship(value.type, *ends, dict(value.items()))
             else:
                 raise InputError(
-                    f"a record has a value of the type {type(value).__name__}; return whole nodes and relationships: "
-                    "MATCH (n) RETURN n, then MATCH ()-[r]->() RETURN r"
+                    "UNSORTED",
+                    None,
+                    "a record has a value of the type {kind}; return whole nodes and relationships: MATCH (n) "
+                    "RETURN n, then MATCH ()-[r]->() RETURN r",
+                    kind=type(value).__name__,
                 )

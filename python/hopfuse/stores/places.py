@@ -65,11 +65,20 @@ def open_source(place: str, queries: Mapping[str, Sequence[str]] | None = None) 
         return opened
     if not Path(place).is_dir():
         raise InputError(
-            f"{place!r} is not a store; allowed: a folder with passages.parquet"
-            + "".join(f", {known}:" for known in SCHEMES)
+            "UNSORTED",
+            None,
+            "{message}",
+            message=f"{place!r} is not a store; allowed: a folder with passages.parquet"
+            + "".join(f", {known}:" for known in SCHEMES),
         )
     if given:
-        raise InputError(f"{place} is a folder, whose files are read whole; leave out the queries {', '.join(given)}")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{place} is a folder, whose files are read whole; leave out the queries {names}",
+            place=place,
+            names=", ".join(given),
+        )
     return ParquetSource(place)
 
 
@@ -87,8 +96,11 @@ def check_followed(place: str) -> None:
     """
     if is_place(place) and _scheme(place) not in POSTGRESQL:
         raise InputError(
-            f"{place!r} reports no changes, only PostgreSQL does; build the index anew (hopfuse build --from), or "
-            "change it by hopfuse add and delete"
+            "UNSORTED",
+            None,
+            "{place!r} reports no changes, only PostgreSQL does; build the index anew (hopfuse build "
+            "--from), or change it by hopfuse add and delete",
+            place=place,
         )
 
 

@@ -63,7 +63,7 @@ class QdrantSource:
         client: Any = None,
     ) -> None:
         if (path is None) == (client is None):
-            raise InputError("give either path, a local folder, or client, of a server")
+            raise InputError("conflict", None, "give either path, a local folder, or client, of a server")
         self._path = None if path is None else os.fspath(path)
         if self._path is not None:
             existing(Path(self._path, "meta.json"), "the folder of a local Qdrant, which has this file")
@@ -91,12 +91,20 @@ class QdrantSource:
                 try:
                     client = self._qdrant.QdrantClient(path=self._path)
                 except (RuntimeError, ValueError) as error:
-                    raise StoreError(f"Qdrant cannot open {self._path}: {error}") from None
+                    raise StoreError(
+                        "store", None, "Qdrant cannot open {path}: {error}", path=self._path, error=error
+                    ) from None
                 opened.callback(client.close)
             with self._server_errors():
                 if not client.collection_exists(self._collection):
                     known = sorted(one.name for one in client.get_collections().collections)
-                    raise StoreError(f"Qdrant has no collection {self._collection!r}; it has {known}")
+                    raise StoreError(
+                        "store",
+                        None,
+                        "Qdrant has no collection {collection!r}; it has {known}",
+                        collection=self._collection,
+                        known=known,
+                    )
                 name, cosine = self._vector_of(client.get_collection(self._collection).config.params.vectors)
             yield passages_alone(partial(self._pages, client, name, cosine), f"Qdrant's {self._collection!r}")
 
@@ -105,20 +113,46 @@ class QdrantSource:
         try:
             yield
         except self._qdrant.http.exceptions.ApiException as error:
-            raise StoreError(f"Qdrant's server cannot be read: {str(error) or type(error).__name__}") from None
+            raise StoreError(
+                "store", None, "Qdrant's server cannot be read: {value}", value=str(error) or type(error).__name__
+            ) from None
 
     def _vector_of(self, stored: Any) -> tuple[str, bool]:
         """Return the name of the vector to read, "" for the unnamed one, and whether its distance is cosine."""
         named = stored if isinstance(stored, dict) else {"": stored}
         if not named:
-            raise InputError(f"{self._collection!r} has no dense vector; give a collection that has one")
+            raise InputError(
+                "unknown",
+                None,
+                "{collection!r} has no dense vector; give a collection that has one",
+                collection=self._collection,
+            )
         if self._vector is None and len(named) > 1:
-            raise InputError(f"{self._collection!r} has the vectors {', '.join(named)}; name one of them by vector=")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{collection!r} has the vectors {names}; name one of them by {@vector}",
+                collection=self._collection,
+                names=", ".join(named),
+            )
         name = self._vector if self._vector is not None else str(next(iter(named)))
         if name not in named:
-            raise InputError(f"{self._collection!r} has no vector {name!r}; it has {', '.join(map(repr, named))}")
+            raise InputError(
+                "unknown",
+                None,
+                "{collection!r} has no vector {name!r}; it has {names}",
+                collection=self._collection,
+                name=name,
+                names=", ".join(map(repr, named)),
+            )
         if getattr(named[name], "multivector_config", None) is not None:
-            raise InputError(f"{self._collection!r} has a multivector {name!r}; name another vector by vector=")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{collection!r} has a multivector {name!r}; name another vector by {@vector}",
+                collection=self._collection,
+                name=name,
+            )
         return name, str(named[name].distance.value) == "Cosine"
 
     def _pages(self, client: Any, name: str, cosine: bool) -> Iterator[list[Point]]:

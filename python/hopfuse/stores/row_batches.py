@@ -54,7 +54,11 @@ class _Batches:
                 if any(given):
                     at = self.num_rows + given.index(True)
                     raise InputError(
-                        f"{self._table} row {at} has a vector and the rows before it have none; give all rows one"
+                        "UNSORTED",
+                        None,
+                        "{table} row {at} has a vector and the rows before it have none; give all rows one",
+                        table=self._table,
+                        at=at,
                     )
                 names.remove("vector")
         made = arrow().record_batch([self._column(name, [row[name] for row in rows]) for name in names], names=names)
@@ -72,8 +76,15 @@ class _Batches:
                     arrow().array([value], kind)
                 except errors:
                     raise InputError(
-                        f"{self._table} row {row} has {name} = {str(value)[:80]!r}, and the rows before it have the "
-                        f"type {kind}; give all values of a property one type"
+                        "UNSORTED",
+                        None,
+                        "{table} row {row} has {name} = {value!r}, and the rows before it have the type {kind}; give "
+                        "all values of a property one type",
+                        table=self._table,
+                        row=row,
+                        name=name,
+                        value=str(value)[:80],
+                        kind=kind,
                     ) from None
             raise
 

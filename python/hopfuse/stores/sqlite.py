@@ -64,13 +64,17 @@ class SQLiteSource:
         try:
             connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
         except sqlite3.Error as error:
-            raise StoreError(f"SQLite cannot open {self._path}: {error}") from None
+            raise StoreError(
+                "store", None, "SQLite cannot open {path}: {error}", path=self._path, error=error
+            ) from None
         with closing(connection):
             try:
                 connection.execute("BEGIN")
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the first read fixes the state
             except sqlite3.Error as error:
-                raise StoreError(f"SQLite cannot open {self._path}: {error}") from None
+                raise StoreError(
+                    "store", None, "SQLite cannot open {path}: {error}", path=self._path, error=error
+                ) from None
             yield TableReader(partial(self._read, connection))
 
     def _read(self, connection: Any, table: str) -> Iterator[Any] | None:
@@ -84,7 +88,13 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
     try:
         rows = connection.execute(text)
         if rows.description is None:
-            raise InputError(f"the query of {table}, {query!r}, gives no rows; give a SELECT")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "the query of {table}, {query!r}, gives no rows; give a SELECT",
+                table=table,
+                query=query,
+            )
         names = [column[0] for column in rows.description]
         kinds = _kinds(connection, table, text, names)
         first = 0
@@ -104,7 +114,14 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
                 return
             first += len(some)
     except sqlite3.Error as error:
-        raise StoreError(f"SQLite rejects the query of {table}, {query!r}: {error}") from None
+        raise StoreError(
+            "store",
+            None,
+            "SQLite rejects the query of {table}, {query!r}: {error}",
+            table=table,
+            query=query,
+            error=error,
+        ) from None
 
 
 def _kinds(connection: Any, table: str, query: str, names: Sequence[str]) -> list[str]:
@@ -119,8 +136,13 @@ def _kinds(connection: Any, table: str, query: str, names: Sequence[str]) -> lis
             found = {"real"}
         if len(found) > 1:
             raise InputError(
-                f"{table} column {name!r} has values of the types {' and '.join(sorted(found))}; give them one type: "
-                f"CAST({name} AS TEXT) AS {name}"
+                "UNSORTED",
+                None,
+                "{table} column {name!r} has values of the types {names}; give them one type: CAST({name} AS "
+                "TEXT) AS {name}",
+                table=table,
+                name=name,
+                names=" and ".join(sorted(found)),
             )
         kinds.append(found.pop() if found else "null")
     return kinds
@@ -131,14 +153,27 @@ def _values(values: Sequence[Any], kind: str, table: str, name: str, first: int)
     if name == "vector" and values and kind != "blob":
         found = "NULL" if values[0] is None else f"{kind}, {str(values[0])[:40]!r}"
         raise InputError(
-            f"{table} row {first} column 'vector' is {found}; a vector is a BLOB of little-endian float32, which "
-            "sqlite-vec's vec_f32(vector) makes from JSON"
+            "UNSORTED",
+            None,
+            "{table} row {first} column 'vector' is {found}; a vector is a BLOB of little-endian "
+            "float32, which sqlite-vec's vec_f32(vector) makes from JSON",
+            table=table,
+            first=first,
+            found=found,
         )
     types = {"integer": pa.int64(), "real": pa.float64(), "text": pa.large_string(), "null": pa.null()}
     try:
         return pa.array(values, types[kind])
     except pa.ArrowInvalid as error:
-        raise InputError(f"{table} column {name!r}, after row {first}: {error}") from None
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{table} column {name!r}, after row {first}: {error}",
+            table=table,
+            name=name,
+            first=first,
+            error=error,
+        ) from None
 
 
 def _vectors(values: Sequence[bytes | None], table: str, name: str, first: int, dims: dict[str, int]) -> Any:
@@ -146,10 +181,17 @@ def _vectors(values: Sequence[bytes | None], table: str, name: str, first: int, 
     for row, value in enumerate(values, first):
         where = f"{table} row {row} column {name!r}"
         if value is None:
-            raise InputError(f"{where} is NULL; leave the row out, or give it a vector")
+            raise InputError("UNSORTED", None, "{where} is NULL; leave the row out, or give it a vector", where=where)
         dim = dims.setdefault(name, max(len(value) // 4, 1))
         if len(value) != 4 * dim:
-            raise InputError(f"{where} has {len(value)} bytes; float32 vectors like the first have {4 * dim}")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{where} has {number} bytes; float32 vectors like the first have {dim}",
+                where=where,
+                number=len(value),
+                dim=4 * dim,
+            )
     stored = np.frombuffer(b"".join(value for value in values if value), np.dtype("<f4")).astype(np.float32)
     return vector_list(stored.reshape(len(values), dims.get(name, 1)))
 

@@ -17,7 +17,7 @@ from ..index.arrow_columns import arrow, empty_batch
 TABLES = ("passages", "entities", "edges", "facts")
 #: Columns of each table besides ``vector``; see :class:`hopfuse.io.source.Snapshot`.
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "passages": ("id", "text", "title", "metadata"),
+    "passages": ("id", "text", "title", "document", "language", "metadata"),
     "entities": ("name", "aliases"),
     "edges": ("src_passage", "src_entity", "dst_passage", "dst_entity", "type", "weight", "passage"),
     "facts": ("head", "relation", "tail", "passage"),
@@ -72,7 +72,13 @@ def as_table(table: str, batch: Any, renames: Mapping[str, str]) -> Any:
     names = [renames.get(name, name) for name in batch.schema.names]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"{table} has two columns {twice!r}; give each a name of its own, or leave one out")
+        raise InputError(
+            "duplicate",
+            None,
+            "{table} has two columns {twice!r}; give each a name of its own, or leave one out",
+            table=table,
+            twice=twice,
+        )
     columns = dict(zip(names, zip(batch.schema.names, batch.columns, strict=True), strict=True))
     vectors = [name for name, (_, column) in columns.items() if is_vector(column.type)]
     if "vector" in vectors and "vector" in renames.values():
@@ -81,28 +87,54 @@ def as_table(table: str, batch: Any, renames: Mapping[str, str]) -> Any:
     if "vector" in columns and not vectors and batch.num_rows:
         own, column = columns["vector"]
         raise InputError(
-            f"{table} has {own!r} of the type {column.type}; a vector is a list of floating-point numbers: convert it, "
-            "or rename it"
+            "type",
+            None,
+            "{table} has {own!r} of the type {type}; a vector is a list of floating-point numbers: "
+            "convert it, or rename it",
+            table=table,
+            own=own,
+            type=column.type,
         )
     if "weight" in columns and pa.types.is_decimal(columns["weight"][1].type):
         columns["weight"] = (columns["weight"][0], columns["weight"][1].cast(pa.float64()))
     takes_vector = table in ("passages", "entities")
     if len(vectors) > takes_vector:
         raise InputError(
-            f"{table} has the vectors {', '.join(vectors)}; "
-            f"{'select one of them' if takes_vector else 'leave them out'}"
+            "UNSORTED",
+            None,
+            "{table} has the vectors {names}; {value}",
+            table=table,
+            names=", ".join(vectors),
+            value="select one of them" if takes_vector else "leave them out",
         )
     missing = [name for name in REQUIRED[table] if name not in columns]
     if missing:
         raise InputError(
-            f"{table} has the columns {', '.join(batch.schema.names) or 'none'}; {missing[0]!r} is missing: rename a "
-            f"column, in SQL by AS {missing[0]}"
+            "missing",
+            None,
+            "{table} has the columns {value}; {missing!r} is missing: rename a column, in SQL by AS {missing}",
+            table=table,
+            value=", ".join(batch.schema.names) or "none",
+            missing=missing[0],
         )
     others = [name for name in columns if name not in COLUMNS[table] and name not in vectors]
     if others and "metadata" in columns:
-        raise InputError(f"{table} has metadata, and {others[0]!r}, which would be part of it; leave one of them out")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{table} has metadata, and {others!r}, which would be part of it; leave one of them out",
+            table=table,
+            others=others[0],
+        )
     if others and table != "passages":
-        raise InputError(f"{table} has the column {others[0]!r}; allowed: {', '.join(COLUMNS[table])}")
+        raise InputError(
+            "choice",
+            None,
+            "{table} has the column {others!r}; allowed: {allowed}",
+            table=table,
+            others=others[0],
+            allowed=", ".join(COLUMNS[table]),
+        )
     found = {name: column for name, column in columns.items() if name in COLUMNS[table]}
     if vectors:
         found["vector"] = columns[vectors[0]]
@@ -147,15 +179,28 @@ def check_queries(store: str, queries: Mapping[str, Sequence[str]]) -> dict[str,
     found = {table: [one] if isinstance(one, str) else list(one) for table, one in queries.items() if one}
     unknown = [table for table in found if table not in TABLES]
     if unknown:
-        raise InputError(f"queries has {unknown[0]!r}; allowed: {', '.join(TABLES)}")
+        raise InputError(
+            "choice",
+            "queries",
+            "{field} has {unknown!r}; allowed: {allowed}",
+            unknown=unknown[0],
+            allowed=", ".join(TABLES),
+        )
     if "passages" not in found:
         raise InputError(
-            f"{store} is read by queries, and --passages is missing: give one with the columns id and text"
+            "missing",
+            None,
+            "{store} is read by queries, and --passages is missing: give one with the columns id and text",
+            store=store,
         )
     several = [table for table, one in found.items() if len(one) > 1 and table != "edges"]
     if several:
         raise InputError(
-            f"{several[0]} has {len(found[several[0]])} queries; only edges may have several: use UNION ALL"
+            "UNSORTED",
+            None,
+            "{several} has {number} queries; only edges may have several: use UNION ALL",
+            several=several[0],
+            number=len(found[several[0]]),
         )
     return found
 
@@ -177,16 +222,39 @@ def split_place(place: str, allowed: Collection[str] = ()) -> tuple[Path, dict[s
         (whole, "", "") if Path(whole).exists() else whole.rpartition("?") if "?" in whole else (whole, "", "")
     )
     if not path:
-        raise InputError(f"{place!r} names no file or folder; write it as {scheme}:PATH")
+        raise InputError(
+            "UNSORTED", None, "{place!r} names no file or folder; write it as {scheme}:PATH", place=place, scheme=scheme
+        )
     try:
         values = parse_qs(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError:
-        raise InputError(f"{place!r} has {query!r} after the question mark; write {scheme}:PATH?name=value") from None
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{place!r} has {query!r} after the question mark; write {scheme}:PATH?name=value",
+            place=place,
+            query=query,
+            scheme=scheme,
+        ) from None
     for name, given in values.items():
         if name not in allowed:
-            raise InputError(f"{place!r} has {name!r}; allowed: {', '.join(allowed) or 'a path alone'}")
+            raise InputError(
+                "choice",
+                None,
+                "{place!r} has {name!r}; allowed: {allowed}",
+                place=place,
+                name=name,
+                allowed=", ".join(allowed) or "a path alone",
+            )
         if len(given) > 1 or not given[0]:
-            raise InputError(f"{place!r} gives {name!r} {'twice' if len(given) > 1 else 'no value'}; give it one")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{place!r} gives {name!r} {value}; give it one",
+                place=place,
+                name=name,
+                value="twice" if len(given) > 1 else "no value",
+            )
     return Path(path), {name: given[0] for name, given in values.items()}
 
 
@@ -198,7 +266,7 @@ def existing(path: Path, what: str) -> Path:
     InputError
     """
     if not path.exists():
-        raise InputError(f"{path} does not exist; give {what}")
+        raise InputError("UNSORTED", None, "{path} does not exist; give {what}", path=path, what=what)
     return path
 
 

@@ -110,7 +110,13 @@ class Corpus(KeepsDerived):
         bits = bfloat16_bits(X, "X")
         array = to_numpy(X, "X") if bits is None else bits
         if array.ndim != 2 or array.dtype.kind not in "fiu" or array.shape[1] < 1:
-            raise InputError(f"X is {array.dtype}{array.shape}; it must be real numbers of shape (N, d), d >= 1")
+            raise InputError(
+                "shape",
+                None,
+                "X is {dtype}{shape}; it must be real numbers of shape (N, d), d >= 1",
+                dtype=array.dtype,
+                shape=array.shape,
+            )
         vectors = _referenced(array, bits is not None) if storage == "int8" else _rounded(array, bits, storage)
         return cls(vectors, metric, storage)
 
@@ -139,15 +145,23 @@ class Corpus(KeepsDerived):
         _check_options(metric, storage)
         if not isinstance(vectors, np.ndarray):
             raise InputError(
-                f"vectors must be a NumPy array, got {type(vectors).__name__}; for other arrays use from_array"
+                "type",
+                "vectors",
+                "{field} must be a NumPy array, got {kind}; for other arrays use from_array",
+                kind=type(vectors).__name__,
             )
         precision = _PRECISIONS.get(vectors.dtype)
         is_right = precision is not None and storage in ("int8", precision)
         is_right = is_right and vectors.flags.c_contiguous
         if not is_right or vectors.ndim != 2 or vectors.shape[1] < 1:
             raise InputError(
-                f"vectors are {vectors.dtype}{vectors.shape}; storage {storage!r} needs C-contiguous "
-                f"{'float32, float16 or uint16 (bfloat16)' if storage == 'int8' else storage} of shape (N, d), d >= 1"
+                "shape",
+                "vectors",
+                "{field} are {dtype}{shape}; storage {storage!r} needs C-contiguous {value} of shape (N, d), d >= 1",
+                dtype=vectors.dtype,
+                shape=vectors.shape,
+                storage=storage,
+                value="float32, float16 or uint16 (bfloat16)" if storage == "int8" else storage,
             )
         return cls(vectors, metric, storage).checked()
 
@@ -272,17 +286,29 @@ def widened(vectors: NDArray[Any]) -> NDArray[np.float32]:
 def _refusal(row: int, wrong: Unscorable) -> InputError:
     if wrong.is_zero:
         return InputError(
-            f"row {row} of X is the zero vector (or vanishes in float32), which has no cosine; "
-            "drop it or use metric='ip'"
+            "zero",
+            "row",
+            "{field} {row} of X is the zero vector (or vanishes in float32), which has no cosine; drop "
+            "it or use metric='ip'",
+            row=row,
         )
-    return InputError(f"row {row} of X has a NaN, an infinite entry, or values too large to score in float32")
+    return InputError(
+        "finite",
+        "row",
+        "{field} {row} of X has a NaN, an infinite entry, or values too large to score in float32",
+        row=row,
+    )
 
 
 def _check_options(metric: str, storage: str) -> None:
     if metric not in METRICS:
-        raise InputError(f"metric is {metric!r}; allowed: {', '.join(METRICS)}")
+        raise InputError(
+            "choice", "metric", "{field} is {given!r}; allowed: {allowed}", given=metric, allowed=", ".join(METRICS)
+        )
     if storage not in STORAGES:
-        raise InputError(f"storage is {storage!r}; allowed: {', '.join(STORAGES)}")
+        raise InputError(
+            "choice", "storage", "{field} is {given!r}; allowed: {allowed}", given=storage, allowed=", ".join(STORAGES)
+        )
 
 
 def _rounded(array: NDArray[Any], bits: NDArray[np.uint16] | None, storage: str) -> NDArray[Any]:
@@ -302,7 +328,11 @@ def _referenced(array: NDArray[Any], is_bfloat16: bool) -> NDArray[Any]:
     if not array.flags.c_contiguous:
         dtype = "bfloat16" if is_bfloat16 else array.dtype
         raise InputError(
-            f"X is {dtype}{array.shape} and not C-contiguous; storage 'int8' does not copy its vectors: pass "
-            "np.ascontiguousarray(X), or use another storage, which copies"
+            "shape",
+            None,
+            "X is {dtype}{shape} and not C-contiguous; storage 'int8' does not copy its vectors: pass "
+            "np.ascontiguousarray(X), or use another storage, which copies",
+            dtype=dtype,
+            shape=array.shape,
         )
     return array.view(np.ndarray)

@@ -55,11 +55,25 @@ class EdgeStatements:
         check_array(self.passages, "passages", np.int32)
         size = self.types.size
         if self.ends.dtype != np.int32 or self.ends.shape != (size, 2):
-            raise InputError(f"ends are {self.ends.dtype}{self.ends.shape}; they must be int32({size}, 2)")
+            raise InputError(
+                "shape",
+                "ends",
+                "{field} are {dtype}{shape}; they must be int32({size}, 2)",
+                dtype=self.ends.dtype,
+                shape=self.ends.shape,
+                size=size,
+            )
         if not size == self.weights.size == self.passages.size:
-            raise InputError(f"{size} types, {self.weights.size} weights and {self.passages.size} passages differ")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "{size} types, {size_2} weights and {size_3} passages differ",
+                size=size,
+                size_2=self.weights.size,
+                size_3=self.passages.size,
+            )
         if size and not (self.passages.min() >= UNKNOWN and (self.weights > 0).all() and self.ends.min() >= 0):
-            raise InputError("passages must be at least -2, weights above 0 and ends at least 0")
+            raise InputError("range", "passages", "{field} must be at least -2, weights above 0 and ends at least 0")
 
     @classmethod
     def of_no_passage(cls, graph: Graph) -> EdgeStatements:

@@ -168,7 +168,11 @@ class Facts:
         names = _strings(entities, "entities")
         if len(names) != self.num_entities:
             raise InputError(
-                f"entities has {len(names)} names for {self.num_entities} entities; give one name per entity"
+                "UNSORTED",
+                "entities",
+                "{field} has {number} names for {num_entities} entities; give one name per entity",
+                number=len(names),
+                num_entities=self.num_entities,
             )
         return [f"{names[head]} {self.relations[kind]} {names[tail]}" for head, kind, tail in self.rows.tolist()]
 
@@ -195,27 +199,48 @@ def _strings(given: Any, what: str) -> tuple[str, ...]:
     """Return a sequence of strings as a tuple; a single string is refused."""
     names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
     if not all(isinstance(name, str) for name in names):
-        raise InputError(f"{what} must be a sequence of strings")
+        raise InputError("type", what, "{field} must be a sequence of strings")
     return names
 
 
 def _checked(rows: Any, num_passages: int, num_entities: int | None = None) -> Iterator[tuple[Any, str, Any, int]]:
     """Check rows of (head, relation, tail, passage); head and tail are names if ``num_entities`` is None."""
     if isinstance(rows, str) or not isinstance(rows, Iterable):
-        raise InputError(f"rows must be a sequence of (head, relation, tail, passage), got {type(rows).__name__}")
+        raise InputError(
+            "type",
+            "rows",
+            "{field} must be a sequence of (head, relation, tail, passage), got {kind}",
+            kind=type(rows).__name__,
+        )
     for at, row in enumerate(rows):
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 4:
-            raise InputError(f"row {at} is {row!r}; it must be (head, relation, tail, passage)")
+            raise InputError(
+                "shape", None, "row {at} is {row!r}; it must be (head, relation, tail, passage)", at=at, row=row
+            )
         head, relation, tail, passage = row
         if not isinstance(relation, str):
-            raise InputError(f"row {at} is {row!r}; its relation must be a string")
+            raise InputError("type", None, "row {at} is {row!r}; its relation must be a string", at=at, row=row)
         for end in (head, tail):
             if num_entities is None and not isinstance(end, str):
-                raise InputError(f"row {at} is {row!r}; head and tail must be strings")
+                raise InputError("type", None, "row {at} is {row!r}; head and tail must be strings", at=at, row=row)
             if num_entities is not None and not _is_below(num_entities, end):
-                raise InputError(f"row {at} is {row!r}; head and tail must be integers 0 .. {num_entities - 1}")
+                raise InputError(
+                    "UNSORTED",
+                    None,
+                    "row {at} is {row!r}; head and tail must be integers 0 .. {num_entities}",
+                    at=at,
+                    row=row,
+                    num_entities=num_entities - 1,
+                )
         if not _is_below(num_passages, passage):
-            raise InputError(f"row {at} is {row!r}; its passage must be an integer 0 .. {num_passages - 1}")
+            raise InputError(
+                "type",
+                None,
+                "row {at} is {row!r}; its passage must be an integer 0 .. {num_passages}",
+                at=at,
+                row=row,
+                num_passages=num_passages - 1,
+            )
         yield head, relation, tail, int(passage)
 
 
@@ -235,7 +260,15 @@ def numbered(
         for name in (head, tail):
             if name not in number or name in repeated:
                 wrong = "the name of several entities" if name in repeated else "not the exact name of an entity"
-                raise InputError(f"{name!r} of {where(at)}, {(head, relation, tail, passage)!r}, is {wrong}")
+                raise InputError(
+                    "UNSORTED",
+                    None,
+                    "{name!r} of {where}, {value!r}, is {wrong}",
+                    name=name,
+                    where=where(at),
+                    value=(head, relation, tail, passage),
+                    wrong=wrong,
+                )
         yield number[head], relation, number[tail], passage
 
 
@@ -276,9 +309,18 @@ def _integers(given: Any, name: str, columns: tuple[int, ...] = (), most: int = 
     array = np.zeros((0, *columns), np.int64) if array.size == 0 and array.ndim == 1 else array
     if array.dtype.kind not in "iu" or array.shape[1:] != columns or array.ndim == 0:
         shape = "(F, 3)" if columns else "(n,)"
-        raise InputError(f"{name} is {array.dtype}{array.shape}; it must be integers of shape {shape}")
+        raise InputError(
+            "shape",
+            name,
+            "{field} is {dtype}{shape}; it must be integers of shape {shape_2}",
+            dtype=array.dtype,
+            shape=array.shape,
+            shape_2=shape,
+        )
     if array.shape[0] > most:
-        raise InputError(f"{name} has {array.shape[0]} entries; at most {most} are allowed")
+        raise InputError(
+            "shape", name, "{field} has {shape} entries; at most {most} are allowed", shape=array.shape[0], most=most
+        )
     return array
 
 
@@ -287,32 +329,61 @@ def _relations(given: Any) -> tuple[str, ...]:
     first: dict[str, int] = {}
     for at, name in enumerate(names):
         if first.setdefault(name, at) != at:
-            raise InputError(f"relations {first[name]} and {at} are both {name!r}; names must be distinct")
+            raise InputError(
+                "duplicate",
+                "relations",
+                "{field} {first} and {at} are both {name!r}; names must be distinct",
+                first=first[name],
+                at=at,
+                name=name,
+            )
     return names
 
 
 def _check_rows(rows: NDArray[Any], relations: tuple[str, ...], num_entities: int) -> None:
     ends, kinds = rows[:, ::2], rows[:, 1]
     if ends.size and (ends.min() < 0 or ends.max() >= num_entities):
-        raise InputError(f"rows holds an entity outside 0 .. {num_entities - 1}")
+        raise InputError(
+            "range", "rows", "{field} holds an entity outside 0 .. {num_entities}", num_entities=num_entities - 1
+        )
     if kinds.size and (kinds.min() < 0 or kinds.max() >= len(relations)):
-        raise InputError(f"rows holds a relation outside 0 .. {len(relations) - 1}")
+        raise InputError("range", "rows", "{field} holds a relation outside 0 .. {number}", number=len(relations) - 1)
     seen = np.maximum.accumulate(np.concatenate([[-1], kinds.astype(np.int64)]))
     if (kinds > seen[:-1] + 1).any() or seen[-1] != len(relations) - 1:
-        raise InputError("relations must list the facts' relations in order of first use, without unused ones")
+        raise InputError(
+            "UNSORTED", "relations", "{field} must list the facts' relations in order of first use, without unused ones"
+        )
     order = np.lexsort(rows.T)
     same = (rows[order[1:]] == rows[order[:-1]]).all(axis=1)
     if same.any():
         at = int(np.flatnonzero(same)[0])
-        raise InputError(f"facts {order[at]} and {order[at + 1]} are both {rows[order[at]].tolist()}; give each once")
+        raise InputError(
+            "UNSORTED",
+            "facts",
+            "{field} {order} and {order_2} are both {tolist}; give each once",
+            order=order[at],
+            order_2=order[at + 1],
+            tolist=rows[order[at]].tolist(),
+        )
 
 
 def _check_statements(indptr: NDArray[Any], passages: NDArray[Any], facts: int, num_passages: int) -> None:
     if indptr.size != facts + 1 or indptr[0] != 0 or indptr[-1] != passages.size:
-        raise InputError(f"indptr has {indptr.size} entries; it must be {facts + 1}, from 0 to {passages.size}")
+        raise InputError(
+            "range",
+            "indptr",
+            "{field} has {size} entries; it must be {allowed}, from 0 to {size_2}",
+            size=indptr.size,
+            allowed=facts + 1,
+            size_2=passages.size,
+        )
     if (indptr[1:] <= indptr[:-1]).any():
-        raise InputError("indptr does not ascend strictly; each fact is stated by at least one passage")
+        raise InputError(
+            "range", "indptr", "{field} does not ascend strictly; each fact is stated by at least one passage"
+        )
     if passages.size and (passages.min() < 0 or passages.max() >= num_passages):
-        raise InputError(f"passages holds a row outside 0 .. {num_passages - 1}")
+        raise InputError(
+            "range", "passages", "{field} holds a row outside 0 .. {num_passages}", num_passages=num_passages - 1
+        )
     if not ascends(passages, indptr):
-        raise InputError("passages do not ascend within a fact")
+        raise InputError("UNSORTED", "passages", "{field} do not ascend within a fact")

@@ -135,7 +135,13 @@ class Graph(KeepsDerived):
         _check_directed(directed)
         s, d = _ids(src, "src"), _ids(dst, "dst")
         if s.shape != d.shape:
-            raise InputError(f"src has {s.size} entries and dst {d.size}; both must have one per edge")
+            raise InputError(
+                "length",
+                "src",
+                "{field} has {size} entries and dst {size_2}; both must have one per edge",
+                size=s.size,
+                size_2=d.size,
+            )
         n = _num_nodes(s, d, num_nodes)
         w = _weights(weight, s.size)
         types, names = _types(edge_type, edge_type_names, s.size)
@@ -165,10 +171,13 @@ class Graph(KeepsDerived):
         """
         if not hasattr(A, "tocsr") or len(getattr(A, "shape", ())) != 2:
             raise InputError(
-                f"A must be a scipy.sparse matrix, got {type(A).__name__}; convert it with scipy.sparse.csr_array(A)"
+                "type",
+                None,
+                "A must be a scipy.sparse matrix, got {kind}; convert it with scipy.sparse.csr_array(A)",
+                kind=type(A).__name__,
             )
         if A.shape[0] != A.shape[1]:
-            raise InputError(f"A has shape {A.shape}; an adjacency matrix must be square")
+            raise InputError("shape", None, "A has shape {shape}; an adjacency matrix must be square", shape=A.shape)
         _check_directed(directed)
         coo = A.tocoo()
         weight = _weights(coo.data, coo.data.size)
@@ -183,8 +192,14 @@ class Graph(KeepsDerived):
                 at = int(np.flatnonzero(gap.data != 0)[0])
                 i, j = int(gap.row[at]), int(gap.col[at])
                 raise InputError(
-                    f"A[{i}, {j}] is {csr[i, j]} and A[{j}, {i}] is {csr[j, i]}, but directed=False needs a symmetric "
-                    "matrix; pass directed=True, or symmetrise it: A + A.T"
+                    "missing",
+                    None,
+                    "A[{i}, {j}] is {csr} and A[{j}, {i}] is {csr_2}, but directed=False needs a symmetric "
+                    "matrix; pass directed=True, or symmetrise it: A + A.T",
+                    i=i,
+                    j=j,
+                    csr=csr[i, j],
+                    csr_2=csr[j, i],
                 )
             keep = src <= dst
             src, dst, weight = src[keep], dst[keep], weight[keep]
@@ -256,14 +271,33 @@ class Graph(KeepsDerived):
         }
         for name, array in arrays.items():
             if name not in expect:
-                raise InputError(f"{name!r} is not an array of a graph; allowed: {sorted(expect)}")
+                raise InputError(
+                    "choice",
+                    None,
+                    "{name!r} is not an array of a graph; allowed: {allowed}",
+                    name=name,
+                    allowed=sorted(expect),
+                )
             dtype, shape = expect[name]
             if array.dtype != dtype or array.shape != shape:
                 raise InputError(
-                    f"graph array {name!r} is {array.dtype}{array.shape}; it must be {np.dtype(dtype)}{shape}"
+                    "shape",
+                    None,
+                    "graph array {name!r} is {dtype}{shape}; it must be {allowed}{shape_2}",
+                    name=name,
+                    dtype=array.dtype,
+                    shape=array.shape,
+                    allowed=np.dtype(dtype),
+                    shape_2=shape,
                 )
         if n and int(arrays["indptr"][-1]) != nnz:
-            raise InputError(f"indptr ends at {int(arrays['indptr'][-1])}, but there are {nnz} stored entries")
+            raise InputError(
+                "length",
+                "indptr",
+                "{field} ends at {arrays}, but there are {nnz} stored entries",
+                arrays=int(arrays["indptr"][-1]),
+                nnz=nnz,
+            )
         return cls(
             n,
             directed,
@@ -283,29 +317,44 @@ def _ids(values: ArrayLike, name: str) -> NDArray[Any]:
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(f"{name} is {array.dtype}{array.shape}; it must be a one-dimensional array of integers")
+        raise InputError(
+            "shape",
+            name,
+            "{field} is {dtype}{shape}; it must be a one-dimensional array of integers",
+            dtype=array.dtype,
+            shape=array.shape,
+        )
     return array if array.dtype == np.int32 else array.astype(np.int64, copy=False)
 
 
 def _check_directed(directed: bool) -> None:
     if not isinstance(directed, bool | np.bool_):
-        raise InputError(f"directed is {directed!r}; it must be True or False")
+        raise InputError("type", "directed", "{field} is {given!r}; it must be True or False", given=directed)
 
 
 def _num_nodes(src: NDArray[Any], dst: NDArray[Any], given: int | None) -> int:
     largest = int(max(src.max(initial=-1), dst.max(initial=-1)))
     smallest = int(min(src.min(initial=0), dst.min(initial=0)))
     if smallest < 0:
-        raise InputError(f"node id {smallest} is negative; ids are 0 .. num_nodes - 1")
+        raise InputError("range", None, "node id {smallest} is negative; ids are 0 .. num_nodes - 1", smallest=smallest)
     if given is not None and (isinstance(given, bool) or not isinstance(given, int | np.integer)):
-        raise InputError(f"num_nodes is {given!r}; it must be a whole number, or None")
+        raise InputError("range", "num_nodes", "{field} is {given!r}; it must be a whole number, or None", given=given)
     n = largest + 1 if given is None else int(given)
     if given is None:
         check_node_count(n, src.size, f"node id {largest}", "num_nodes=")
     if n < 0 or n > MAX_NODES:
-        raise InputError(f"num_nodes is {n}; it must be 0 .. {MAX_NODES}")
+        raise InputError(
+            "UNSORTED", "num_nodes", "{field} is {n}; it must be 0 .. {max_nodes}", n=n, max_nodes=MAX_NODES
+        )
     if largest >= n:
-        raise InputError(f"node id {largest} is outside the graph of num_nodes={n}; ids are 0 .. {n - 1}")
+        raise InputError(
+            "range",
+            None,
+            "node id {largest} is outside the graph of {@num_nodes}{n}; ids are 0 .. {n_2}",
+            largest=largest,
+            n=n,
+            n_2=n - 1,
+        )
     return n
 
 
@@ -318,8 +367,18 @@ def check_node_count(nodes: int, edges: int, largest: str, option: str, noun: st
     limit = FREE_NODES + NODES_PER_EDGE * edges
     if nodes > limit:
         raise InputError(
-            f"{largest} implies {nodes} {noun} for {edges} edges; without {option} at most {limit} are allowed "
-            f"({FREE_NODES} + {NODES_PER_EDGE} per edge): correct the id, or pass {option}"
+            "range",
+            None,
+            "{largest} implies {nodes} {noun} for {edges} edges; without {option} at most {limit} are "
+            "allowed ({free_nodes} + {nodes_per_edge} per edge): correct the id, or pass {option}",
+            largest=largest,
+            nodes=nodes,
+            noun=noun,
+            edges=edges,
+            option=option,
+            limit=limit,
+            free_nodes=FREE_NODES,
+            nodes_per_edge=NODES_PER_EDGE,
         )
 
 
@@ -327,8 +386,13 @@ def _check_degrees(degree: NDArray[np.float64], node_of: NDArray[np.int32]) -> N
     heavy = np.flatnonzero(degree.sum(axis=1) > MAX_DEGREE)
     if heavy.size:
         raise InputError(
-            f"the edges of node {node_of[heavy[0]]} have total weight {degree[heavy[0]].sum()}; at most "
-            f"{MAX_DEGREE:.3g} is allowed: scale the weights (only their ratios matter)"
+            "choice",
+            None,
+            "the edges of node {node_of} have total weight {sum}; at most {max_degree:.3g} is allowed: "
+            "scale the weights (only their ratios matter)",
+            node_of=node_of[heavy[0]],
+            sum=degree[heavy[0]].sum(),
+            max_degree=MAX_DEGREE,
         )
 
 
@@ -340,12 +404,21 @@ def _weights(weight: ArrayLike | None, size: int) -> NDArray[Any]:
     if w.size == 0 and size == 0:
         return np.zeros(0, np.float32)
     if w.dtype.kind not in "fiub" or w.shape != (size,):
-        raise InputError(f"weight is {w.dtype}{w.shape}; it must be {size} real numbers, one per edge")
+        raise InputError(
+            "shape",
+            "weight",
+            "{field} is {dtype}{shape}; it must be {allowed} real numbers, one per edge",
+            dtype=w.dtype,
+            shape=w.shape,
+            allowed=size,
+        )
     w = w if w.dtype == np.float32 else to_float64(w)
     bad = ~(np.isfinite(w) & (w >= 0))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        raise InputError(f"weight {w[at]} of edge {at}: weights must be finite and at least 0")
+        raise InputError(
+            "range", "weight", "{field} {w} of edge {at}: weights must be finite and at least 0", w=w[at], at=at
+        )
     return w
 
 
@@ -353,22 +426,56 @@ def _types(
     edge_type: ArrayLike | None, names: Sequence[str] | None, size: int
 ) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
     if names is not None and (isinstance(names, str) or not isinstance(names, Sequence | np.ndarray)):
-        raise InputError(f"edge_type_names is {names!r}; it must be a sequence of names, one per type")
+        raise InputError(
+            "length",
+            "edge_type_names",
+            "{field} is {given!r}; it must be a sequence of names, one per type",
+            given=names,
+        )
     if edge_type is None:
         if names is not None and len(names) != 1:
-            raise InputError(f"edge_type_names has {len(names)} names, but edge_type is absent; pass edge_type too")
+            raise InputError(
+                "UNSORTED",
+                "edge_type_names",
+                "{field} has {number} names, but edge_type is absent; pass edge_type too",
+                number=len(names),
+            )
         return np.zeros(size, np.uint8), tuple(names) if names is not None else ("edge",)
     t = to_numpy(edge_type, "edge_type")
     if t.shape != (size,) or (size and t.dtype.kind not in "iu"):
-        raise InputError(f"edge_type is {t.dtype}{t.shape}; it must be {size} integers, one per edge")
+        raise InputError(
+            "shape",
+            "edge_type",
+            "{field} is {dtype}{shape}; it must be {allowed} integers, one per edge",
+            dtype=t.dtype,
+            shape=t.shape,
+            allowed=size,
+        )
     count = len(names) if names is not None else int(t.max(initial=0)) + 1
     if not 1 <= count <= MAX_EDGE_TYPES:
-        raise InputError(f"{count} edge types; 1 to {MAX_EDGE_TYPES} are allowed")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{count} edge types; 1 to {max_edge_types} are allowed",
+            count=count,
+            max_edge_types=MAX_EDGE_TYPES,
+        )
     if size and (int(t.min()) < 0 or int(t.max()) >= count):
         raise InputError(
-            f"edge types run from {int(t.min())} to {int(t.max())}; with {count} names they are 0 .. {count - 1}"
+            "UNSORTED",
+            None,
+            "edge types run from {min} to {max}; with {count} names they are 0 .. {count_2}",
+            min=int(t.min()),
+            max=int(t.max()),
+            count=count,
+            count_2=count - 1,
         )
     tuple_names = tuple(str(x) for x in names) if names is not None else tuple(f"type{i}" for i in range(count))
     if len(set(tuple_names)) != count:
-        raise InputError(f"edge_type_names {list(tuple_names)} repeat a name; names must be distinct")
+        raise InputError(
+            "duplicate",
+            "edge_type_names",
+            "{field} {tuple_names} repeat a name; names must be distinct",
+            tuple_names=list(tuple_names),
+        )
     return t.astype(np.uint8), tuple_names

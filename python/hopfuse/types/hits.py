@@ -94,7 +94,7 @@ class Hits:
     def head(self, k: int) -> Hits:
         """Return the first k hits of every row, as a view; shorter rows are unchanged."""
         if k < 0:
-            raise InputError(f"k is {k}; it must be at least 0")
+            raise InputError("range", "k", "{field} is {k}; it must be at least 0", k=k)
         return Hits.unchecked(self.ids[:, :k], self.scores[:, :k], np.minimum(self.counts, k))
 
     def __repr__(self) -> str:
@@ -149,15 +149,21 @@ def _checked(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
     raw = to_numpy(ids, "ids")
     if raw.size and raw.dtype.kind not in "iu":
-        raise InputError(f"ids have dtype {raw.dtype}; they must be integers")
+        raise InputError("dtype", "ids", "{field} have dtype {dtype}; they must be integers", dtype=raw.dtype)
     i = _as_rows(raw.astype(np.int64, copy=False))
     given = to_numpy(scores, "scores")
     if given.size and given.dtype.kind not in "fiub":
-        raise InputError(f"scores have dtype {given.dtype}; they must be real numbers")
+        raise InputError("dtype", "scores", "{field} have dtype {dtype}; they must be real numbers", dtype=given.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         s = _as_rows(given.astype(np.float32, copy=False))
     if i.shape != s.shape or i.ndim != 2:
-        raise InputError(f"ids have shape {i.shape} and scores {s.shape}; both must be (B, k), one row per query")
+        raise InputError(
+            "shape",
+            "ids",
+            "{field} have shape {shape} and scores {shape_2}; both must be (B, k), one row per query",
+            shape=i.shape,
+            shape_2=s.shape,
+        )
     b, k = i.shape
     if counts is None:
         valid = i != PAD_ID
@@ -165,10 +171,20 @@ def _checked(
     else:
         lengths = np.atleast_1d(to_numpy(counts, "counts"))
         if lengths.size and lengths.dtype.kind not in "iu":
-            raise InputError(f"counts have dtype {lengths.dtype}; they must be integers")
+            raise InputError(
+                "dtype", "counts", "{field} have dtype {dtype}; they must be integers", dtype=lengths.dtype
+            )
         c = lengths.astype(np.int64, copy=False)
         if c.shape != (b,) or (b and (c.min() < 0 or c.max() > k)):
-            raise InputError(f"counts must be {b} integers from 0 to {k}, one per query; got shape {c.shape}: {c}")
+            raise InputError(
+                "shape",
+                "counts",
+                "{field} must be {allowed} integers from 0 to {k}, one per query; got shape {shape}: {c}",
+                allowed=b,
+                k=k,
+                shape=c.shape,
+                c=c,
+            )
         valid = np.arange(k) < c[:, None]
     if np.count_nonzero(valid & ~((i >= 0) & np.isfinite(s))):
         _refuse(i, s, valid)
@@ -180,7 +196,13 @@ def _checked(
     twice = (ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] != PAD_ID)
     if np.count_nonzero(twice):
         q = int(np.argwhere(twice)[0][0])
-        raise InputError(f"row {q} has id {ranked[q, 1:][twice[q]][0]} more than once; ids are unique within a row")
+        raise InputError(
+            "duplicate",
+            None,
+            "row {q} has id {ranked} more than once; ids are unique within a row",
+            q=q,
+            ranked=ranked[q, 1:][twice[q]][0],
+        )
     return i, s, c
 
 
@@ -193,7 +215,19 @@ def _refuse(i: NDArray[np.int64], s: NDArray[np.float32], valid: NDArray[np.bool
     if bad.any():
         q, p = map(int, np.argwhere(bad)[0])
         raise InputError(
-            f"id {i[q, p]} in row {q}, position {p}: ids must be at least 0 (-1 is padding, beyond counts)"
+            "range",
+            None,
+            "id {i} in row {q}, position {p}: ids must be at least 0 (-1 is padding, beyond counts)",
+            i=i[q, p],
+            q=q,
+            p=p,
         )
     q, p = map(int, np.argwhere(valid & ~np.isfinite(s))[0])
-    raise InputError(f"score {s[q, p]} in row {q}, position {p}: scores must be finite float32 numbers")
+    raise InputError(
+        "UNSORTED",
+        None,
+        "score {s} in row {q}, position {p}: scores must be finite float32 numbers",
+        s=s[q, p],
+        q=q,
+        p=p,
+    )

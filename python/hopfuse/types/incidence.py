@@ -93,7 +93,13 @@ class Incidence(KeepsDerived):
         width = checked_count(num_columns, "num_columns", MAX_SIZE)
         row, column = _numbers(rows, "rows", count), _numbers(columns, "columns", width)
         if row.size != column.size:
-            raise InputError(f"rows has {row.size} entries and columns {column.size}; both must have one per pair")
+            raise InputError(
+                "length",
+                "rows",
+                "{field} has {size} entries and columns {size_2}; both must have one per pair",
+                size=row.size,
+                size_2=column.size,
+            )
         given = None if weights is None else _read_weights(weights, row.size)
         order = np.lexsort((column, row))
         _refuse_twice(row, column, order)
@@ -127,11 +133,15 @@ class Incidence(KeepsDerived):
         array([2, 3], dtype=int32)
         """
         if not isinstance(graph, Graph):
-            raise InputError(f"graph must be a Graph, got {type(graph).__name__}")
+            raise InputError("type", "graph", "{field} must be a Graph, got {kind}", kind=type(graph).__name__)
         rows = checked_count(num_rows, "num_rows", MAX_SIZE)
         if rows > graph.num_nodes:
             raise InputError(
-                f"num_rows is {rows}, but the graph has {graph.num_nodes} nodes; the rows are its first nodes"
+                "UNSORTED",
+                "num_rows",
+                "{field} is {rows}, but the graph has {num_nodes} nodes; the rows are its first nodes",
+                rows=rows,
+                num_nodes=graph.num_nodes,
             )
         low, high = _joined_below(graph, rows)
         return cls(indptr_of(low, rows), high.astype(np.int32), num_columns=graph.num_nodes)
@@ -214,18 +224,31 @@ def _joined_below(graph: Graph, rows: int) -> tuple[NDArray[np.int64], NDArray[n
 def _numbers(given: ArrayLike, name: str, limit: int) -> NDArray[np.int64]:
     array = to_numpy(given, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(f"{name} are {array.dtype}{array.shape}; they must be whole numbers of shape (Z,)")
+        raise InputError(
+            "shape",
+            name,
+            "{field} are {dtype}{shape}; they must be whole numbers of shape (Z,)",
+            dtype=array.dtype,
+            shape=array.shape,
+        )
     if array.size and (array.min() < 0 or array.max() >= limit):
         wrong = array.min() if array.min() < 0 else array.max()
         allowed = f"they must be 0 .. {limit - 1}" if limit else f"num_{name} is 0"
-        raise InputError(f"{name} hold {wrong}; {allowed}")
+        raise InputError("UNSORTED", name, "{field} hold {wrong}; {allowed}", wrong=wrong, allowed=allowed)
     return np.ascontiguousarray(array, np.int64)
 
 
 def _read_weights(weights: ArrayLike, size: int) -> NDArray[np.float32]:
     array = to_numpy(weights, "weights")
     if array.shape != (size,) or array.dtype.kind not in "fiub":
-        raise InputError(f"weights are {array.dtype}{array.shape}; they must be real numbers of shape ({size},)")
+        raise InputError(
+            "shape",
+            "weights",
+            "{field} are {dtype}{shape}; they must be real numbers of shape ({size},)",
+            dtype=array.dtype,
+            shape=array.shape,
+            size=size,
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = array.astype(np.float32)
     _check_weights(rounded)
@@ -235,7 +258,13 @@ def _read_weights(weights: ArrayLike, size: int) -> NDArray[np.float32]:
 def _check_weights(weights: NDArray[np.float32]) -> None:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
-        raise InputError(f"weights[{bad[0]}] is {weights[bad[0]]}; weights must be finite in float32 and at least 0")
+        raise InputError(
+            "range",
+            "weights",
+            "{field}[{bad}] is {weights}; weights must be finite in float32 and at least 0",
+            bad=bad[0],
+            weights=weights[bad[0]],
+        )
 
 
 def _refuse_twice(row: NDArray[np.int64], column: NDArray[np.int64], order: NDArray[np.int64]) -> None:
@@ -245,8 +274,13 @@ def _refuse_twice(row: NDArray[np.int64], column: NDArray[np.int64], order: NDAr
     if again.size:
         first = again[np.argmin(order[again + 1])]
         raise InputError(
-            f"pairs {order[first]} and {order[first + 1]} are both row {r[first]}, column {c[first]}; merge them, "
-            "adding their weights"
+            "UNSORTED",
+            None,
+            "pairs {order} and {order_2} are both row {r}, column {c}; merge them, adding their weights",
+            order=order[first],
+            order_2=order[first + 1],
+            r=r[first],
+            c=c[first],
         )
 
 
@@ -259,14 +293,31 @@ def _check_arrays(incidence: Incidence) -> None:
     entries = incidence.indices.size
     check_indptr(incidence.indptr, entries)
     if incidence.num_rows > MAX_SIZE:
-        raise InputError(f"there are {incidence.num_rows} rows; at most {MAX_SIZE} are allowed")
+        raise InputError(
+            "length",
+            None,
+            "there are {num_rows} rows; at most {max_size} are allowed",
+            num_rows=incidence.num_rows,
+            max_size=MAX_SIZE,
+        )
     if incidence.weights is not None and incidence.weights.size != entries:
-        raise InputError(f"there are {entries} indices and {incidence.weights.size} weights; give one weight per index")
+        raise InputError(
+            "length",
+            None,
+            "there are {entries} indices and {size} weights; give one weight per index",
+            entries=entries,
+            size=incidence.weights.size,
+        )
 
 
 def _check_entries(incidence: Incidence) -> None:
     indices = incidence.indices
     if indices.size and (indices.min() < 0 or indices.max() >= incidence.num_columns):
-        raise InputError(f"indices holds a column outside 0 .. {incidence.num_columns - 1}")
+        raise InputError(
+            "range",
+            "indices",
+            "{field} holds a column outside 0 .. {num_columns}",
+            num_columns=incidence.num_columns - 1,
+        )
     if not ascends(indices, incidence.indptr):
-        raise InputError("indices do not ascend within a row")
+        raise InputError("UNSORTED", "indices", "{field} do not ascend within a row")

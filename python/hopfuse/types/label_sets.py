@@ -168,9 +168,11 @@ def _numbered(rows: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int3
 
 def _check_options(unit: Any, repeats: Any) -> None:
     if unit not in UNITS:
-        raise InputError(f"unit is {unit!r}; allowed: {', '.join(UNITS)}")
+        raise InputError(
+            "choice", "unit", "{field} is {given!r}; allowed: {allowed}", given=unit, allowed=", ".join(UNITS)
+        )
     if not isinstance(repeats, bool | np.bool_):
-        raise InputError(f"repeats is {repeats!r}; it must be True or False")
+        raise InputError("type", "repeats", "{field} is {given!r}; it must be True or False", given=repeats)
 
 
 def _check_members(sets: LabelSets) -> None:
@@ -179,6 +181,8 @@ def _check_members(sets: LabelSets) -> None:
         check_array(array, name, dtype)
     check_indptr(indptr, members.size)
     if members.size and (members.min() < 0 or members.max() >= len(sets.vocabulary)):
-        raise InputError(f"members holds a number outside 0 .. {len(sets.vocabulary) - 1}")
+        raise InputError(
+            "range", "members", "{field} holds a number outside 0 .. {number}", number=len(sets.vocabulary) - 1
+        )
     if not ascends(members, indptr):
-        raise InputError("members do not ascend within a label")
+        raise InputError("UNSORTED", "members", "{field} do not ascend within a label")

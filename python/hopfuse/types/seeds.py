@@ -58,7 +58,9 @@ class Seeds:
         if any(on_device):
             if len(on_device) < 2 or not all(on_device):
                 raise InputError(
-                    "nodes and weights of seeds must both be given on the device; move the other array too"
+                    "UNSORTED",
+                    "nodes",
+                    "{field} and weights of seeds must both be given on the device; move the other array too",
                 )
             _check_device_types(nodes, weights)
         else:
@@ -78,14 +80,22 @@ class Seeds:
         """
         given = list(rows)
         if isinstance(width, bool) or not isinstance(width, WHOLE) or width < 0:
-            raise InputError(f"width is {width!r}; it must be a whole number, at least 0")
+            raise InputError(
+                "range", "width", "{field} is {given!r}; it must be a whole number, at least 0", given=width
+            )
         for row, seeds in enumerate(given):
             _check_row(row, seeds)
         longest = max(map(len, given), default=0)
         if width > longest and width * max(1, len(given)) * SEED_BYTES > MAX_PADDED_BYTES:
             raise InputError(
-                f"width is {width}: {len(given)} rows of that width take more than {MAX_PADDED_BYTES >> 30} GiB, and "
-                f"the longest row has {longest} seeds; pass a smaller width"
+                "UNSORTED",
+                "width",
+                "{field} is {width}: {number} rows of that width take more than {max_padded_bytes} GiB, and "
+                "the longest row has {longest} seeds; pass a smaller width",
+                width=width,
+                number=len(given),
+                max_padded_bytes=MAX_PADDED_BYTES >> 30,
+                longest=longest,
             )
         shape = (len(given), max(width, longest))
         nodes, weights = np.full(shape, PAD_ID, np.int64), np.zeros(shape)
@@ -107,44 +117,91 @@ class Seeds:
 
 def _check_row(row: int, seeds: Any) -> None:
     if not isinstance(seeds, Mapping):
-        raise InputError(f"seed row {row} must be a {{node: weight}} mapping, got {type(seeds).__name__}")
+        raise InputError(
+            "type",
+            None,
+            "seed row {row} must be a {{node: weight}} mapping, got {kind}",
+            row=row,
+            kind=type(seeds).__name__,
+        )
     for node, weight in seeds.items():
         if isinstance(node, bool) or not isinstance(node, WHOLE) or not 0 <= node < 2**63:
-            raise InputError(f"seed row {row} has the node {node!r}; nodes must be whole numbers, at least 0")
+            raise InputError(
+                "range",
+                None,
+                "seed row {row} has the node {node!r}; nodes must be whole numbers, at least 0",
+                row=row,
+                node=node,
+            )
         if not isinstance(weight, REAL):
-            raise InputError(f"seed row {row} has the weight {weight!r} at node {node}; weights must be numbers")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "seed row {row} has the weight {weight!r} at node {node}; weights must be numbers",
+                row=row,
+                weight=weight,
+                node=node,
+            )
         if not isinstance(weight, bool) and not is_real(weight):  # an int too large for a float, or even for repr
-            raise InputError(f"seed row {row} has a weight beyond float64 at node {node}; weights must be finite")
+            raise InputError(
+                "finite",
+                None,
+                "seed row {row} has a weight beyond float64 at node {node}; weights must be finite",
+                row=row,
+                node=node,
+            )
 
 
 def _check_device_types(nodes: Any, weights: Any) -> None:
     types = tuple(str(array.dtype).rsplit(".", 1)[-1] for array in (nodes, weights))
     if types != ("int64", "float64"):
         raise InputError(
-            f"seeds on a device are {types[0]} and {types[1]}; they must be int64 and float64: convert them"
+            "UNSORTED",
+            "seeds",
+            "{field} on a device are {types} and {types_2}; they must be int64 and float64: convert them",
+            types=types[0],
+            types_2=types[1],
         )
     if len(nodes.shape) != 2 or tuple(nodes.shape) != tuple(weights.shape):
-        raise InputError(f"nodes have shape {nodes.shape} and weights {weights.shape}; both must be (B, S)")
+        raise InputError(
+            "shape",
+            "nodes",
+            "{field} have shape {shape} and weights {shape_2}; both must be (B, S)",
+            shape=nodes.shape,
+            shape_2=weights.shape,
+        )
 
 
 def _checked(nodes: Any, weights: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     ids = to_numpy(nodes, "nodes")
     if ids.size and ids.dtype.kind not in "iu":
-        raise InputError(f"nodes have dtype {ids.dtype}; they must be integers")
+        raise InputError("dtype", "nodes", "{field} have dtype {dtype}; they must be integers", dtype=ids.dtype)
     if ids.dtype == np.uint64 and ids.size and ids.max() > np.iinfo(np.int64).max:
-        raise InputError(f"nodes go up to {ids.max()}; ids must fit int64")
+        raise InputError("UNSORTED", "nodes", "{field} go up to {max}; ids must fit int64", max=ids.max())
     ids = np.array(ids, np.int64, order="C")
     values = np.ones(ids.shape) if weights is None else to_numpy(weights, "weights")
     if values.size and values.dtype.kind not in "fiub":
-        raise InputError(f"weights have dtype {values.dtype}; they must be real numbers")
+        raise InputError(
+            "dtype", "weights", "{field} have dtype {dtype}; they must be real numbers", dtype=values.dtype
+        )
     values = np.array(to_float64(values), order="C")
     if ids.ndim != 2 or ids.shape != values.shape:
         raise InputError(
-            f"nodes have shape {ids.shape} and weights {values.shape}; both must be (B, S), one row per query"
+            "shape",
+            "nodes",
+            "{field} have shape {shape} and weights {shape_2}; both must be (B, S), one row per query",
+            shape=ids.shape,
+            shape_2=values.shape,
         )
     if np.count_nonzero(ids < PAD_ID):
         row, at = map(int, np.argwhere(ids < PAD_ID)[0])
-        raise InputError(f"seed row {row} has the node {ids[row, at]}; ids must be at least 0 (-1 is padding)")
+        raise InputError(
+            "range",
+            None,
+            "seed row {row} has the node {ids}; ids must be at least 0 (-1 is padding)",
+            row=row,
+            ids=ids[row, at],
+        )
     valid = ids != PAD_ID
     values[~valid] = 0.0
     _check_weights(ids, values)
@@ -152,7 +209,13 @@ def _checked(nodes: Any, weights: Any) -> tuple[NDArray[np.int64], NDArray[np.fl
     twice = ranked[:, 1:] == ranked[:, :-1]
     if np.count_nonzero(twice):
         row = int(np.argwhere(twice)[0][0])
-        raise InputError(f"seed row {row} has node {ranked[row, 1:][twice[row]][0]} more than once; sum its weights")
+        raise InputError(
+            "duplicate",
+            None,
+            "seed row {row} has node {ranked} more than once; sum its weights",
+            row=row,
+            ranked=ranked[row, 1:][twice[row]][0],
+        )
     return ids, values
 
 
@@ -161,5 +224,10 @@ def _check_weights(ids: NDArray[np.int64], values: NDArray[np.float64]) -> None:
     if np.count_nonzero(bad):
         row, at = map(int, np.argwhere(bad)[0])
         raise InputError(
-            f"seed row {row} has weight {values[row, at]} at node {ids[row, at]}; weights must be finite and at least 0"
+            "range",
+            None,
+            "seed row {row} has weight {values} at node {ids}; weights must be finite and at least 0",
+            row=row,
+            values=values[row, at],
+            ids=ids[row, at],
         )

@@ -15,6 +15,7 @@ from .._arrays.bm25 import BM25Weights, text_lengths
 from .._arrays.rows import ascends, check_array, check_indptr, indptr_of
 from .._validation import is_real
 from ..errors import InputError
+from .reading_rule import RULE, check_rule
 
 Entries = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 METHODS = ("lucene", "robertson", "atire")
@@ -51,6 +52,8 @@ class TermMatrix:
         How often each entry's term occurs in its passage, at least 1. They allow the scores to be recomputed when
         passages are added or removed (:meth:`from_counts`). A score may then be 0, as ``"robertson"`` gives to common
         words.
+    rule : int
+        The number of the rule by which texts are folded and cut into words. Questions must be read under it too.
 
     Raises
     ------
@@ -89,9 +92,11 @@ class TermMatrix:
     stopwords: Sequence[str] = ()
     stemmer: str | None = None
     counts: NDArray[np.int32] | None = None
+    rule: int = RULE
 
     def __post_init__(self) -> None:
         check_options(self.method, self.k1, self.b)
+        object.__setattr__(self, "rule", check_rule(self.rule, "terms"))
         for name in ("terms", "stopwords"):
             words = tuple(getattr(self, name))
             check_words(words, name)
@@ -118,7 +123,7 @@ class TermMatrix:
         indptr, passages, counts, num_passages, method, k1, b
             As in the class.
         **rest
-            ``terms``, ``stopwords`` and ``stemmer``, as in the class.
+            ``terms``, ``stopwords``, ``stemmer`` and ``rule``, as in the class.
 
         Raises
         ------
@@ -185,6 +190,7 @@ class TermMatrix:
             b=self.b,
             stopwords=self.stopwords,
             stemmer=self.stemmer,
+            rule=self.rule,
         )
 
     def entries_of(self, place: NDArray[np.int32]) -> Entries:
@@ -208,7 +214,9 @@ class TermMatrix:
     def _required_counts(self) -> NDArray[np.int32]:
         if self.counts is None:
             raise InputError(
-                "the matrix has no counts, so scores of other passages cannot be computed; build BM25 again"
+                "unknown",
+                None,
+                "the matrix has no counts, so scores of other passages cannot be computed; build BM25 again",
             )
         return self.counts
 
@@ -222,30 +230,52 @@ class TermMatrix:
 def check_options(method: Any, k1: Any, b: Any) -> None:
     """Raise for an unknown BM25 variant or parameters out of range."""
     if method not in METHODS:
-        raise InputError(f"method is {method!r}; allowed: {', '.join(METHODS)}")
+        raise InputError(
+            "choice", "method", "{field} is {given!r}; allowed: {allowed}", given=method, allowed=", ".join(METHODS)
+        )
     for name, value, most in (("k1", k1, np.inf), ("b", b, 1.0)):
         if not is_real(value) or not (0 <= value <= most and np.isfinite(value)):
             allowed = "a finite number, at least 0" if most == np.inf else "in [0, 1]"
-            raise InputError(f"{name} is {value!r}; it must be {allowed}")
+            raise InputError(
+                "UNSORTED", name, "{field} is {given!r}; it must be {allowed}", given=value, allowed=allowed
+            )
 
 
 def check_words(words: tuple[Any, ...], name: str) -> None:
     if not all(isinstance(word, str) for word in words):
-        raise InputError(f"{name} must all be strings")
+        raise InputError("UNSORTED", name, "{field} must all be strings")
     for at, (before, word) in enumerate(pairwise(words), 1):
         if before >= word:
-            raise InputError(f"{name} must be strictly ascending; at {at} {word!r} follows {before!r}")
+            raise InputError(
+                "UNSORTED",
+                name,
+                "{field} must be strictly ascending; at {at} {word!r} follows {before!r}",
+                at=at,
+                word=word,
+                before=before,
+            )
 
 
 def _check_entries(matrix: TermMatrix) -> None:
     indptr, passages, scores = matrix.indptr, matrix.passages, matrix.scores
     _check_columns(indptr, passages, scores, "scores", np.float32, matrix.num_passages)
     if indptr.size != len(matrix.terms) + 1:
-        raise InputError(f"indptr has {indptr.size} entries; it must have {len(matrix.terms) + 1}, one more than terms")
+        raise InputError(
+            "UNSORTED",
+            "indptr",
+            "{field} has {size} entries; it must have {number}, one more than terms",
+            size=indptr.size,
+            number=len(matrix.terms) + 1,
+        )
     if not ascends(passages, indptr):
-        raise InputError("passages do not ascend within a term")
+        raise InputError("UNSORTED", "passages", "{field} do not ascend within a term")
     if not (np.isfinite(scores) & (scores >= 0)).all() or (matrix.counts is None and not scores.all()):
-        raise InputError(f"scores must be finite and {'above 0' if matrix.counts is None else 'at least 0'}")
+        raise InputError(
+            "UNSORTED",
+            "scores",
+            "{field} must be finite and {value}",
+            value="above 0" if matrix.counts is None else "at least 0",
+        )
     if matrix.counts is not None:
         _check_columns(indptr, passages, matrix.counts, "counts", np.int32, matrix.num_passages)
 
@@ -256,9 +286,18 @@ def _check_columns(
     for what, array, kind in (("indptr", indptr, np.int64), ("passages", passages, np.int32), (name, values, dtype)):
         check_array(array, what, kind)
     if passages.size != values.size:
-        raise InputError(f"passages has {passages.size} entries and {name} {values.size}; both must have one per entry")
+        raise InputError(
+            "length",
+            "passages",
+            "{field} has {size} entries and {name} {size_2}; both must have one per entry",
+            size=passages.size,
+            name=name,
+            size_2=values.size,
+        )
     check_indptr(indptr, passages.size)
     if passages.size and (passages.min() < 0 or passages.max() >= num_passages):
-        raise InputError(f"passages holds a row outside 0 .. {num_passages - 1}")
+        raise InputError(
+            "range", "passages", "{field} holds a row outside 0 .. {num_passages}", num_passages=num_passages - 1
+        )
     if name == "counts" and values.size and values.min() < 1:
-        raise InputError(f"counts has {values.min()}; counts must be at least 1")
+        raise InputError("range", "counts", "{field} has {min}; counts must be at least 1", min=values.min())

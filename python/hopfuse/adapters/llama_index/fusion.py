@@ -97,7 +97,7 @@ class HopfuseFusion(BaseNodePostprocessor):
 
 def _question(bundle: QueryBundle | None) -> str:
     if bundle is None:
-        raise InputError("there is no question to search for; give query_str or query_bundle")
+        raise InputError("unknown", None, "there is no question to search for; give query_str or query_bundle")
     return str(bundle.query_str)
 
 
@@ -106,7 +106,9 @@ def _hits(nodes: list[NodeWithScore], rows: dict[str, int]) -> Hits:
     scores: dict[int, float] = {}
     for one in nodes:
         if one.score is None:
-            raise InputError(f"the node {one.node.node_id!r} has no score; fusion needs scores")
+            raise InputError(
+                "unknown", None, "the node {node_id!r} has no score; fusion needs scores", node_id=one.node.node_id
+            )
         row = rows.get(one.node.node_id)
         if row is not None:
             scores[row] = max(one.score, scores.get(row, one.score))

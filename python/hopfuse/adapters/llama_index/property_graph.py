@@ -60,7 +60,12 @@ def index_from_property_graph(graph_store: PropertyGraphStore, *, encoder: Any =
     nodes = graph_store.get()
     chunks = [node for node in nodes if hasattr(node, "text")]
     if not chunks:
-        raise InputError(f"the graph store has {len(nodes)} nodes and no chunk of text; insert documents first")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "the graph store has {number} nodes and no chunk of text; insert documents first",
+            number=len(nodes),
+        )
     entities = [node for node in nodes if not hasattr(node, "text")]
     place = {node.id: at for at, node in enumerate([*chunks, *entities])}
     chunk_row = {node.id: row for row, node in enumerate(chunks)}
@@ -141,7 +146,11 @@ class HopfusePGRetriever(BasePGRetriever):
         **options: Any,
     ) -> None:
         if source is not None and encoder is not None:
-            raise InputError("source and encoder are both given; give the encoder to Searcher(source, encoder=...)")
+            raise InputError(
+                "conflict",
+                "source",
+                "{field} and encoder are both given; give the encoder to Searcher(source, encoder=...)",
+            )
         if source is None:
             source = Searcher(index_from_property_graph(graph_store, encoder=encoder), encoder=encoder)
         self._searcher = as_searcher(source)

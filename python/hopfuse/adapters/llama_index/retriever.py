@@ -99,7 +99,7 @@ def allowed(filters: MetadataFilters | None, allow: Any) -> Any:
     if filters is None or not filters.filters:
         return allow
     if allow is not None:
-        raise InputError("filters and allow are both given; give one of them")
+        raise InputError("conflict", "filters", "{field} and allow are both given; give one of them")
     return _filter(filters)
 
 
@@ -115,5 +115,12 @@ def _filter(given: Any) -> Filter:
     if operator == "is_empty":
         return condition(given.key, "exists", False)
     if operator not in OPERATORS:
-        raise InputError(f"the filter of {given.key!r} has the operator {operator}; allowed: {', '.join(OPERATORS)}")
+        raise InputError(
+            "choice",
+            None,
+            "the filter of {key!r} has the operator {operator}; allowed: {allowed}",
+            key=given.key,
+            operator=operator,
+            allowed=", ".join(OPERATORS),
+        )
     return condition(given.key, OPERATORS[operator], given.value)

@@ -103,8 +103,11 @@ def load_library() -> ctypes.CDLL:
         return ctypes.CDLL(str(pathfinder.load_nvidia_dynamic_lib("cublas").abs_path))
     except (OSError, RuntimeError) as error:
         raise BackendError(
-            f"cuBLAS, which dense_topk needs, cannot be loaded ({str(error).splitlines()[0]}); "
-            "install it with: pip install 'hopfuse[cuda13]', or 'hopfuse[cuda12]' for a driver of CUDA 12"
+            "unavailable",
+            None,
+            "cuBLAS, which dense_topk needs, cannot be loaded ({splitlines}); install it with: pip "
+            "install 'hopfuse[cuda13]', or 'hopfuse[cuda12]' for a driver of CUDA 12",
+            splitlines=str(error).splitlines()[0],
         ) from error
 
 
@@ -116,4 +119,6 @@ def _failed(call: str, status: int) -> BackendError:
         if status in _SHORT_OF_MEMORY
         else "restart the process, and use backend='cpu' if the error recurs"
     )
-    return BackendError(f"{call} failed with {name} ({status}); {fix}")
+    return BackendError(
+        "unavailable", None, "{call} failed with {name} ({status}); {fix}", call=call, name=name, status=status, fix=fix
+    )

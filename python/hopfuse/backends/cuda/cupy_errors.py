@@ -33,16 +33,33 @@ def is_no_memory(error: Exception) -> bool:
 def failed(what: str, error: Exception) -> BackendError:
     """Return the error of a failed call; a kernel's error is reported by a later call."""
     if is_no_memory(error):
-        return DeviceMemoryError(f"the device has no memory left at {what}: {error}. {ADVICE}")
+        return DeviceMemoryError(
+            "memory",
+            None,
+            "the device has no memory left at {what}: {error}. {advice}",
+            what=what,
+            error=error,
+            advice=ADVICE,
+        )
     return BackendError(
-        f"the device failed at {what}, or in work queued before it: {error}. This process can no longer use the "
-        "device: restart it, and use backend='cpu' if the error recurs"
+        "unavailable",
+        None,
+        "the device failed at {what}, or in work queued before it: {error}. This process can no "
+        "longer use the device: restart it, and use backend='cpu' if the error recurs",
+        what=what,
+        error=error,
     )
 
 
 def no_room(asked: int, free: int, total: int) -> DeviceMemoryError:
     """Return the error of a failed allocation."""
     return DeviceMemoryError(
-        f"the device cannot allocate {asked:,} bytes; {free:,} of {total:,} bytes are free, but may be fragmented. "
-        f"{ADVICE}"
+        "memory",
+        None,
+        "the device cannot allocate {asked:,} bytes; {free:,} of {total:,} bytes are free, but may "
+        "be fragmented. {advice}",
+        asked=asked,
+        free=free,
+        total=total,
+        advice=ADVICE,
     )

@@ -51,16 +51,24 @@ def adopt(cupy: Any, device: int, array: Any) -> Any:
     if found is None or found[0] not in _ON_CUDA:
         where = "on an unknown device" if found is None else f"on the DLPack device {found}"
         raise InputError(
-            f"the {type(array).__name__} is {where}; allowed are arrays on the host, or on a CUDA device with "
-            "__cuda_array_interface__ or DLPack: copy it to one of these"
+            "UNSORTED",
+            None,
+            "the {kind} is {where}; allowed are arrays on the host, or on a CUDA device with "
+            "__cuda_array_interface__ or DLPack: copy it to one of these",
+            kind=type(array).__name__,
+            where=where,
         )
     _check_device(found[1], device)
     try:
         adopted = cupy.from_dlpack(array)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(
-            f"the {type(array).__name__} cannot be exported by DLPack: {error}. It must hold numbers and need no "
-            "gradient; use x.detach() in torch"
+            "missing",
+            None,
+            "the {kind} cannot be exported by DLPack: {error}. It must hold numbers and need no "
+            "gradient; use x.detach() in torch",
+            kind=type(array).__name__,
+            error=error,
         ) from error
     _check_contiguous(adopted.shape, adopted.strides, adopted.dtype.itemsize)
     return adopted
@@ -68,7 +76,9 @@ def adopt(cupy: Any, device: int, array: Any) -> Any:
 
 def _adopt_interface(cupy: Any, device: int, array: Any, interface: dict[str, Any]) -> Any:
     if interface.get("mask") is not None:
-        raise InputError("the device array has a mask, which is not supported; fill the masked elements first")
+        raise InputError(
+            "unknown", None, "the device array has a mask, which is not supported; fill the masked elements first"
+        )
     shape, (address, _) = tuple(interface["shape"]), interface["data"]
     dtype = cupy.dtype(interface["typestr"])
     _check_contiguous(shape, interface.get("strides"), dtype.itemsize)
@@ -83,8 +93,12 @@ def _adopt_interface(cupy: Any, device: int, array: Any, interface: dict[str, An
 def _check_device(found: int, device: int) -> None:
     if found != device:
         raise InputError(
-            f"the array is on CUDA device {found}, but hopfuse uses device {device} in this process; copy the array "
-            f"there, or start the process with CUDA_VISIBLE_DEVICES={found}"
+            "UNSORTED",
+            None,
+            "the array is on CUDA device {found}, but hopfuse uses device {device} in this process; copy "
+            "the array there, or start the process with CUDA_VISIBLE_DEVICES={found}",
+            found=found,
+            device=device,
         )
 
 
@@ -96,8 +110,12 @@ def _check_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, i
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
         if size != 1 and stride != step:
             raise InputError(
-                f"the device array of shape {shape} has strides {strides}; it must be C-contiguous: use "
-                "cupy.ascontiguousarray(x), or x.contiguous() in torch"
+                "shape",
+                None,
+                "the device array of shape {shape} has strides {strides}; it must be C-contiguous: use "
+                "cupy.ascontiguousarray(x), or x.contiguous() in torch",
+                shape=shape,
+                strides=strides,
             )
         step *= size
 

@@ -46,7 +46,13 @@ class CupyModules:
             module, code = self._modules[unit]
             if kernel in code.kernels:
                 return module.get_function(kernel)
-        raise BackendError(f"there is no CUDA kernel {kernel!r} in {self._code.sources.cuda}")
+        raise BackendError(
+            "unavailable",
+            None,
+            "there is no CUDA kernel {kernel!r} in {cuda}",
+            kernel=kernel,
+            cuda=self._code.sources.cuda,
+        )
 
     def _load(self, unit: Path) -> tuple[Any, Code]:
         """Load the prebuilt fatbin, or compile if the driver refuses it (of a newer toolkit, or for other devices)."""

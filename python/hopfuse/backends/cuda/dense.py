@@ -283,7 +283,13 @@ def resident(runtime: Runtime, corpus: Corpus) -> Resident:
     key = resident_key(runtime)
     if key not in corpus.derived:
         if corpus.num_vectors > MAX_ROWS:
-            raise InputError(f"the corpus has {corpus.num_vectors} rows; a device searches up to {MAX_ROWS}")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "the corpus has {num_vectors} rows; a device searches up to {max_rows}",
+                num_vectors=corpus.num_vectors,
+                max_rows=MAX_ROWS,
+            )
         suffix = DENSE_SUFFIXES[corpus.precision]
         given = corpus.vectors
         require(runtime, given.nbytes + 4 * corpus.num_vectors, "the corpus")

@@ -60,7 +60,9 @@ def raise_fault(status: NDArray[np.int32], first: int = 0) -> None:
     """Raise the error of the first query that has one; ``first`` is the caller's row of query 0."""
     bad = np.flatnonzero(status < 0)
     if bad.size:
-        raise InputError(FAULTS[int(status[bad[0]])].format(row=first + int(bad[0])))
+        raise InputError(
+            "UNSORTED", None, "{message}", message=FAULTS[int(status[bad[0]])].format(row=first + int(bad[0]))
+        )
 
 
 class CaptureLog(NamedTuple):
@@ -107,7 +109,11 @@ class DeviceOps:
     def adopt(self, array: Any, name: str) -> DeviceArray:
         """Return a caller's array without a copy; raise if it is not on this device."""
         if not self.runtime.is_device_array(array):
-            raise InputError(f"{name} is on the host, but other arrays are on a device; move all of them to one place")
+            raise InputError(
+                "UNSORTED",
+                name,
+                "{field} is on the host, but other arrays are on a device; move all of them to one place",
+            )
         return self.runtime.adopt(array)
 
     # ---- Uploads, results and errors -------------------------------------------------------------------------------

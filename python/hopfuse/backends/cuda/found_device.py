@@ -55,29 +55,41 @@ class SelfTestMark:
 def _import_cupy() -> Any:
     missing = no_cupy()
     if missing is not None:
-        raise BackendError(missing)
+        raise BackendError("UNSORTED", None, "{message}", message=missing)
     try:
         return import_module("cupy")
     except ImportError as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise BackendError(f"backend='cuda' needs CuPy, which cannot be imported ({first}); {INSTALL}") from error
+        raise BackendError(
+            "unavailable",
+            None,
+            "backend='cuda' needs CuPy, which cannot be imported ({first}); {install}",
+            first=first,
+            install=INSTALL,
+        ) from error
 
 
 def _check_device(cupy: Any) -> None:
     runtime = cupy.cuda.runtime
     if runtime.is_hip:
-        raise BackendError("backend='cuda' needs CuPy for CUDA, but the installed one is for ROCm")
+        raise BackendError("unavailable", None, "backend='cuda' needs CuPy for CUDA, but the installed one is for ROCm")
     try:
         count = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:
-        raise BackendError(_no_device(runtime, str(error))) from error
+        raise BackendError("UNSORTED", None, "{message}", message=_no_device(runtime, str(error))) from error
     if not count:
-        raise BackendError(_no_device(runtime, "no devices found"))
+        raise BackendError("UNSORTED", None, "{message}", message=_no_device(runtime, "no devices found"))
     device = cupy.cuda.Device()
     if int(device.compute_capability) < MIN_CAPABILITY:
         raise BackendError(
-            f"CUDA device {device.id} has compute capability {int(device.compute_capability) / 10}; the kernels need "
-            f"{MIN_CAPABILITY / 10} (Turing) or later. Choose another with CUDA_VISIBLE_DEVICES, or use backend='cpu'"
+            "unavailable",
+            None,
+            "CUDA device {id} has compute capability {compute_capability}; the kernels need "
+            "{min_capability} (Turing) or later. Choose another with CUDA_VISIBLE_DEVICES, or use "
+            "backend='cpu'",
+            id=device.id,
+            compute_capability=int(device.compute_capability) / 10,
+            min_capability=MIN_CAPABILITY / 10,
         )
 
 

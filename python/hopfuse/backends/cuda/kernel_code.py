@@ -115,8 +115,13 @@ class KernelCode:
         older = [number for number in known if number < self.capability]
         if not older:
             raise BackendError(
-                f"NVRTC {self.compiler.version()} supports compute capability {known[0] / 10} and later; the device "
-                f"has {self.capability / 10}. Install the extra cuda12, whose NVRTC supports older devices"
+                "unavailable",
+                None,
+                "NVRTC {version} supports compute capability {known} and later; the device has {capability}. "
+                "Install the extra cuda12, whose NVRTC supports older devices",
+                version=self.compiler.version(),
+                known=known[0] / 10,
+                capability=self.capability / 10,
             )
         return f"compute_{older[-1]}"
 

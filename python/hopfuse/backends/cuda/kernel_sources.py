@@ -91,5 +91,8 @@ def find_sources(package: Path = _PACKAGE) -> KernelSources:
             fatbin = next((other / "fatbin" for other in installed if (other / "fatbin").is_dir()), folder / "fatbin")
             return KernelSources(folder / "cuda", folder / "include", fatbin)
     raise BackendError(
-        f"the sources of the CUDA kernels are missing (searched {', '.join(map(str, folders))}); reinstall hopfuse"
+        "unavailable",
+        None,
+        "the sources of the CUDA kernels are missing (searched {names}); reinstall hopfuse",
+        names=", ".join(map(str, folders)),
     )

@@ -23,8 +23,11 @@ class CupyNvrtc:
                 self._version = ".".join(map(str, self._nvrtc.getVersion()))
             except (ImportError, RuntimeError, OSError) as error:
                 raise BackendError(
-                    f"NVRTC, which compiles the kernels, cannot be loaded ({_first_line(error)}); install it with: "
-                    "pip install 'hopfuse[cuda13]', or 'hopfuse[cuda12]' for a driver of CUDA 12"
+                    "unavailable",
+                    None,
+                    "NVRTC, which compiles the kernels, cannot be loaded ({first_line}); install it with: pip "
+                    "install 'hopfuse[cuda13]', or 'hopfuse[cuda12]' for a driver of CUDA 12",
+                    first_line=_first_line(error),
                 ) from error
         return self._version
 
@@ -41,7 +44,15 @@ class CupyNvrtc:
             image = nvrtc.getCUBIN(program) if target.startswith("sm_") else nvrtc.getPTX(program)
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(program)
-            raise BackendError(f"NVRTC failed to compile {unit.name} for {target}: {error}\n{log}") from error
+            raise BackendError(
+                "unavailable",
+                None,
+                "NVRTC failed to compile {name} for {target}: {error}\n{log}",
+                name=unit.name,
+                target=target,
+                error=error,
+                log=log,
+            ) from error
         finally:
             nvrtc.destroyProgram(program)
         return bytes(image)

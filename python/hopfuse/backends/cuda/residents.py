@@ -38,8 +38,12 @@ def require(runtime: Runtime, nbytes: int, what: str) -> None:
     free = runtime.free_bytes()
     if nbytes > free:
         raise DeviceMemoryError(
-            f"{what} needs {nbytes / 2**20:,.1f} MiB on the device, which has {free / 2**20:,.1f} MiB free: free "
-            "others (hopfuse.free_device_memory), store vectors as float16 or bfloat16, or use backend='cpu'"
+            "memory",
+            what,
+            "{field} needs {nbytes:,.1f} MiB on the device, which has {free:,.1f} MiB free: free others "
+            "(hopfuse.free_device_memory), store vectors as float16 or bfloat16, or use backend='cpu'",
+            nbytes=nbytes / 2**20,
+            free=free / 2**20,
         )
 
 

@@ -136,9 +136,10 @@ def build(
 ) -> None:
     """Build an index from files or a store.
 
-    PASSAGES has rows of id (or BEIR's _id), title, text and metadata (an object): .jsonl, .tsv or .parquet. Encoders,
-    BM25 and --reader words read title and text together. If there are only passages, --reader words makes a graph of
-    their words. With --reader, rows may also have document and position: consecutive passages of a document are joined.
+    PASSAGES has rows of id (or BEIR's _id), title, text, document, language (a tag such as en) and metadata (an
+    object): .jsonl, .tsv or .parquet. Encoders, BM25 and --reader words read title and text together. If there are only
+    passages, --reader words makes a graph of their words. With --reader, consecutive passages of a document are joined,
+    in the order of the column position if there is one.
 
     Passages are nodes 0 .. P-1 of the graph, in file order; entities are nodes P .. N-1. --from and --reader make the
     entities, edges, aliases and facts from what was extracted. A HippoRAG folder has its own passages and vectors; its
@@ -173,7 +174,7 @@ def build(
     model = None if encoder is None else make_encoder(encoder)
     options = {name: given[name] for name in ("vectors", "metric", "storage")}
     given["metadata_types"] = read_types(given["metadata_types"])
-    table = None if passages is None else _read_passages(passages, ordered=bool(given["readers"]) and source is None)
+    table = None if passages is None else _read_passages(passages, ordered=extracted)
     if extracted:
         memory = read_memory(source, passages, table, bounds, given, options, encodes=model is not None)
         index = index_of_memory(memory, model, bounds, **options)
@@ -202,10 +203,10 @@ def _read_passages(path: Path, *, ordered: bool) -> Table:
     """Read the file of passages, and say which of its columns are not read."""
     table = read_table(path, ORDERED if ordered else PASSAGES)
     if table.unread:
-        documents = "" if ordered else "; with --reader also document and position"
+        position = "" if ordered else "; with --reader also position"
         note(
-            f"Columns of {path} that are not read: {', '.join(table.unread)}. Rows have id (or _id), title, text and "
-            f"metadata (an object){documents}"
+            f"Columns of {path} that are not read: {', '.join(table.unread)}. Rows have id (or _id), title, text, "
+            f"document, language and metadata (an object){position}"
         )
     return table
 
@@ -214,7 +215,9 @@ def _with_metadata(index: Index, passages: Table | None, types: dict[str, str]) 
     """Return the index of a memory with the metadata of the passages' file."""
     if passages is None:
         if types:
-            raise InputError("--metadata-type is given without PASSAGES, whose metadata it describes")
+            raise InputError(
+                "unused", "metadata_type", "{field} is given without PASSAGES, whose metadata it describes"
+            )
         return index
     plain = Index.build(passages=passages, metadata_types=types)
     if not plain.metadata:
@@ -247,7 +250,13 @@ def _index_of_tables(
         **{**options, **vectors},
     )
     if nodes is not None and nodes.passages != index.num_passages:
-        raise InputError(f"--nodes has {nodes.passages} passages, PASSAGES {index.num_passages}; they must agree")
+        raise InputError(
+            "length",
+            "nodes",
+            "{field} has {passages} passages, PASSAGES {num_passages}; they must agree",
+            passages=nodes.passages,
+            num_passages=index.num_passages,
+        )
     return index
 
 
@@ -258,46 +267,61 @@ def check_vectors(encoder: str | None, given: Mapping[str, Any]) -> None:
     """Refuse an encoder that has nothing to encode, and a metric or storage if there are no vectors."""
     if encoder is not None and given["vectors"] is not None and given["entity_vectors"] is not None:
         raise InputError(
-            "--encoder is given with --vectors and --entity-vectors, so it has nothing to encode; leave one out"
+            "unknown",
+            "encoder",
+            "{field} is given with {@vectors} and {@entity_vectors}, so it has nothing to encode; leave one out",
         )
     if encoder is None and given["vectors"] is None and given["entity_vectors"] is None:
         for name, default in (("metric", "ip"), ("storage", "float32")):
             if given[name] != default:
                 raise InputError(
-                    f"--{name} is {given[name]}, but there are no vectors; give --vectors, --encoder or "
-                    f"--entity-vectors, or leave --{name} out"
+                    "missing",
+                    name,
+                    "{field} is {given}, but there are no vectors; give {@vectors}, {@encoder} or "
+                    "{@entity_vectors}, or leave --{name} out",
+                    given=given[name],
+                    name=name,
                 )
 
 
 def _check_sources(passages: Path | None, source: Path | None, synonyms: str | None, given: Mapping[str, Any]) -> None:
     if given["entities"] is not None and given["nodes"] is not None:
-        raise InputError("--entities and --nodes are both given; each names the entities")
+        raise InputError("conflict", "entities", "{field} and {@nodes} are both given; each names the entities")
     if given["fact_ends"] is not None and given["facts"] is None:
-        raise InputError("--fact-ends is given without --facts, whose heads and tails it describes")
+        raise InputError("unused", "fact_ends", "{field} is given without {@facts}, whose heads and tails it describes")
     check_reader(given)
     facts_are_read = bool(FACT_READERS & set(given["readers"]))
     if facts_are_read and source is not None:
-        raise InputError("--from and --reader are both given, and both are sources of facts; leave one out")
+        raise InputError(
+            "conflict", "from", "{field} and {@reader} are both given, and both are sources of facts; leave one out"
+        )
     if given["readers"] and source is None:
         if passages is None:
-            raise InputError("--reader is given without PASSAGES, which it reads")
+            raise InputError("unused", "reader", "{field} is given without PASSAGES, which it reads")
         if synonyms is not None and not facts_are_read:
             raise InputError(
-                "--synonyms is given with --reader words alone, which finds no names to join; leave it out"
+                "unused",
+                "synonyms",
+                "{field} is given with {@reader} words alone, which finds no names to join; leave it out",
             )
     elif source is None:
         if passages is None:
-            raise InputError("there is nothing to build from: give PASSAGES, or --from")
+            raise InputError("UNSORTED", None, "there is nothing to build from: give PASSAGES, or {@from}")
         if synonyms is not None:
             raise InputError(
-                "--synonyms is given without --from or --reader; leave it out, as --edges are used as given"
+                "unused",
+                "synonyms",
+                "{field} is given without {@from} or {@reader}; leave it out, as {@edges} are used as given",
             )
         return
     made_by = "--from" if source is not None else "--reader"
     for name in TABLES:
         if given[name] is not None:
             raise InputError(
-                f"--{name.replace('_', '-')} is given beside {made_by}, which makes its own; leave one out"
+                "conflict",
+                name,
+                "{field} is given beside {made_by}, which makes its own; leave one out",
+                made_by=made_by,
             )
 
 
@@ -305,16 +329,32 @@ def check_directory(out: Path, overwrite: bool) -> None:
     """Refuse a directory that holds an index, or that cannot be written or created; leave nothing behind."""
     if (out / POINTER).exists() and not overwrite:
         raise InputError(
-            f"--out is {str(out)!r}, which holds an index; choose another directory, or replace the index with "
-            "--overwrite"
+            "UNSORTED",
+            "out",
+            "{field} is {given!r}, which holds an index; choose another directory, or replace the index "
+            "with {@overwrite}",
+            given=str(out),
         )
     there = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
     if not there.is_dir():
-        raise InputError(f"--out is {str(out)!r}, but {there} is a file; name another directory")
+        raise InputError(
+            "UNSORTED",
+            "out",
+            "{field} is {given!r}, but {there} is a file; name another directory",
+            given=str(out),
+            there=there,
+        )
     try:
         TemporaryDirectory(dir=there).cleanup()
     except OSError as error:
-        raise InputError(f"--out is {str(out)!r}, but {there} cannot be written: {error.strerror}") from None
+        raise InputError(
+            "UNSORTED",
+            "out",
+            "{field} is {given!r}, but {there} cannot be written: {strerror}",
+            given=str(out),
+            there=there,
+            strerror=error.strerror,
+        ) from None
 
 
 def _bm25(texts: list[str], lexical: str) -> BM25:

@@ -26,15 +26,20 @@ def check_conflicts(
         return
     if not extracted:
         raise InputError(
-            "--conflicts is given without --from or --reader of facts; leave it out, as --facts are used as given"
+            "unused",
+            "conflicts",
+            "{field} is given without {@from} or {@reader} of facts; leave it out, as {@facts} are used as given",
         )
     if path.suffix != ".jsonl":
-        raise InputError(f"--conflicts is {path.name!r}; its suffix must be .jsonl")
+        raise InputError("syntax", "conflicts", "{field} is {given!r}; its suffix must be .jsonl", given=path.name)
     place, index = path.resolve(), out.resolve()
     if place == index or index in place.parents or place in index.parents:
         raise InputError(
-            f"--conflicts is {str(path)!r}, and --out {str(out)!r} is the directory of the index; name a file outside "
-            "it"
+            "range",
+            "conflicts",
+            "{field} is {given!r}, and {@out} {out!r} is the directory of the index; name a file outside it",
+            given=str(path),
+            out=str(out),
         )
     check_outputs({"--conflicts": path}, inputs, overwrite=overwrite)
 
@@ -58,7 +63,12 @@ def save_with_conflicts(path: Path, memory: Memory, save: Callable[[], int]) -> 
         os.replace(draft, path)
     except OSError as error:
         raise InputError(
-            f"--conflicts: {path} cannot be written: {error.strerror}; the index is saved, its conflicts are in {draft}"
+            "UNSORTED",
+            "conflicts",
+            "{field}: {path} cannot be written: {strerror}; the index is saved, its conflicts are in {draft}",
+            path=path,
+            strerror=error.strerror,
+            draft=draft,
         ) from None
     sync_directory(path.parent)
     return generation
@@ -72,7 +82,13 @@ def _write(path: Path, content: bytes) -> None:
             file.write(content)
             sync_file(file)
     except OSError as error:
-        raise InputError(f"--conflicts: {path} cannot be written: {error.strerror}; nothing is saved") from None
+        raise InputError(
+            "UNSORTED",
+            "conflicts",
+            "{field}: {path} cannot be written: {strerror}; nothing is saved",
+            path=path,
+            strerror=error.strerror,
+        ) from None
 
 
 def conflict_lines(memory: Memory) -> str:

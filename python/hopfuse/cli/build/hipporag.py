@@ -20,8 +20,13 @@ def refuse_results_alone(folder: str) -> None:
     found = sorted(Path(folder).glob("openie_results_ner_*.json")) if Path(folder).is_dir() else []
     if found:
         raise InputError(
-            f"{folder} has HippoRAG's {found[0].name}, but no folder of a model with vectors; let HippoRAG index "
-            f"first, or give the file: --from {found[0]} --encoder ..."
+            "UNSORTED",
+            None,
+            "{folder} has HippoRAG's {name}, but no folder of a model with vectors; let HippoRAG index "
+            "first, or give the file: {@from} {found} {@encoder} ...",
+            folder=folder,
+            name=found[0].name,
+            found=found[0],
         )
 
 
@@ -33,12 +38,16 @@ def check_folder(passages: Path | None, conflicts: Path | None, encoder: str | N
     found |= {f"--{name.replace('_', '-')}": given[name] or None for name in (*FILE_OPTIONS, *QUERY_OPTIONS)}
     for name, value in found.items():
         if value is not None:
-            raise InputError(f"{name} is given with --from and a HippoRAG folder, which has its own; leave it out")
+            raise InputError(
+                "unused", name, "{field} is given with {@from} and a HippoRAG folder, which has its own; leave it out"
+            )
 
 
 def index_of_folder(folder: str, synonyms: str | None, given: Mapping[str, Any]) -> Index:
     """Return the index of a folder, entities joined from the given similarity on, by default HippoRAG's."""
     bound = SYNONYMS if synonyms is None else read_bounds(synonyms)
     if isinstance(bound, Mapping):
-        raise InputError("--synonyms has labels, but HippoRAG's entities have none; give one similarity for all")
+        raise InputError(
+            "UNSORTED", "synonyms", "{field} has labels, but HippoRAG's entities have none; give one similarity for all"
+        )
     return read_folder(folder, synonyms=bound, metric=given["metric"], storage=given["storage"])

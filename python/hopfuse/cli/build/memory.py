@@ -52,7 +52,7 @@ def read_memory(
     :func:`hopfuse.cli.build.sources.reader_options`; ``options`` are those of :meth:`hopfuse.Index.build`.
     """
     if synonyms is not None and not encodes:
-        raise InputError("--synonyms needs --encoder, which gives the entities their vectors")
+        raise InputError("missing", "synonyms", "{field} needs {@encoder}, which gives the entities their vectors")
     if isinstance(synonyms, Mapping):
         # Loading the model twice costs a second; a wrong label found only after reading would waste the whole run.
         check_labels(synonyms, SpacyReader().labels if "spacy" in reading["readers"] else ())
@@ -63,7 +63,13 @@ def read_memory(
         assert passages is not None
         plain = Index.build(passages=passages, **options)  # refuses vectors that do not fit, before anything is read
         if not plain.num_passages:
-            raise InputError(f"{path} has no passages; --reader {reading['readers'][0]} needs some to read")
+            raise InputError(
+                "unknown",
+                None,
+                "{path} has no passages; {@reader} {reading} needs some to read",
+                path=path,
+                reading=reading["readers"][0],
+            )
         if words is not None and not FACT_READERS & set(reading["readers"]):
             with reading_bar("Reading words") as progress:
                 return build_memory(words.read(passages, progress=progress))
@@ -104,15 +110,29 @@ def index_of_memory(memory: Memory, encoder: Encoder | None, synonyms: Bounds | 
 def _read(source: Path, passages: Table | None) -> list[Extraction]:
     suffix = source.suffix.lower()
     if suffix == ".jsonl" and passages is None:
-        raise InputError(f"--from {source.name} has facts by passage id; give the passages' file PASSAGES, too")
+        raise InputError(
+            "UNSORTED",
+            "from",
+            "{field} {name} has facts by passage id; give the passages' file PASSAGES, too",
+            name=source.name,
+        )
     if suffix in OPENIE:
         return read_openie(source, passages)
     if passages is not None:
         raise InputError(
-            f"PASSAGES is given beside --from {source.name}, whose facts become the passages; leave it out"
+            "conflict",
+            None,
+            "PASSAGES is given beside {@from} {name}, whose facts become the passages; leave it out",
+            name=source.name,
         )
     if suffix not in TRIPLES:
-        raise InputError(f"--from is {source.name!r}; its suffix must be one of {', '.join((*OPENIE, *TRIPLES))}")
+        raise InputError(
+            "type",
+            "from",
+            "{field} is {given!r}; its suffix must be one of {names}",
+            given=source.name,
+            names=", ".join((*OPENIE, *TRIPLES)),
+        )
     return described(read_triples(source))
 
 
@@ -149,9 +169,22 @@ def read_bounds(given: str) -> Bounds:
     for part in given.split(","):
         label, _, number = (piece.strip() for piece in part.partition("="))
         if not label:
-            raise InputError(f"--synonyms is {given!r}, where {part!r} has no label; it must be {ALLOWED}")
+            raise InputError(
+                "unknown",
+                "synonyms",
+                "{field} is {given!r}, where {part!r} has no label; it must be {allowed}",
+                given=given,
+                part=part,
+                allowed=ALLOWED,
+            )
         if label in bounds:
-            raise InputError(f"--synonyms is {given!r}, which has the label {label!r} twice; give it one similarity")
+            raise InputError(
+                "duplicate",
+                "synonyms",
+                "{field} is {given!r}, which has the label {label!r} twice; give it one similarity",
+                given=given,
+                label=label,
+            )
         bounds[label] = _similarity(number, given)
     return bounds
 
@@ -160,9 +193,18 @@ def _similarity(number: str, given: str) -> float:
     try:
         similarity = float(number)
     except ValueError:
-        raise InputError(f"--synonyms is {given!r}; it must be {ALLOWED}") from None
+        raise InputError(
+            "UNSORTED", "synonyms", "{field} is {given!r}; it must be {allowed}", given=given, allowed=ALLOWED
+        ) from None
     if not 0 <= similarity <= 1:
-        raise InputError(f"--synonyms is {given!r}, where {number} is not in [0, 1]; it must be {ALLOWED}")
+        raise InputError(
+            "range",
+            "synonyms",
+            "{field} is {given!r}, where {number} is not in [0, 1]; it must be {allowed}",
+            given=given,
+            number=number,
+            allowed=ALLOWED,
+        )
     return similarity
 
 
@@ -173,10 +215,19 @@ def check_labels(bounds: Mapping[str, float], known: Sequence[str]) -> None:
             continue
         if not known:
             raise InputError(
-                f"--synonyms has the label {label!r}, but entities have labels with --reader spacy alone; give one "
-                "similarity for all of them"
+                "UNSORTED",
+                "synonyms",
+                "{field} has the label {label!r}, but entities have labels with {@reader} spacy alone; give "
+                "one similarity for all of them",
+                label=label,
             )
-        raise InputError(f"--synonyms has the label {label!r}; the reader's labels are {', '.join(known)}")
+        raise InputError(
+            "UNSORTED",
+            "synonyms",
+            "{field} has the label {label!r}; the reader's labels are {names}",
+            label=label,
+            names=", ".join(known),
+        )
 
 
 def joined_pairs(

@@ -39,13 +39,25 @@ def read_nodes(path: Path) -> Nodes:
         fields = line.removesuffix("\r").split("\t")
         if len(fields) != 3 or fields[0] != str(node) or fields[1] not in KINDS:
             raise InputError(
-                f"{path}, line {node + 1} is {line[:80]!r}; it must be {node}, {' or '.join(KINDS)} and a name, "
-                "separated by tabs"
+                "syntax",
+                None,
+                "{path}, line {node} is {line!r}; it must be {allowed}, {names} and a name, separated by tabs",
+                path=path,
+                node=node + 1,
+                line=line[:80],
+                allowed=node,
+                names=" or ".join(KINDS),
             )
         if fields[1] == "entity":
             entities.append(fields[2])
         elif entities:
-            raise InputError(f"{path}, line {node + 1} is a passage after an entity; passages are nodes 0 .. P-1")
+            raise InputError(
+                "syntax",
+                None,
+                "{path}, line {node} is a passage after an entity; passages are nodes 0 .. P-1",
+                path=path,
+                node=node + 1,
+            )
         else:
             passages += 1
     return Nodes(passages, entities)
@@ -59,11 +71,18 @@ def read_aliases(path: Path) -> dict[int | str, list[str]]:
             entity, names = row["entity"], row["aliases"]
             if isinstance(entity, bool) or not isinstance(entity, (int, str)) or not isinstance(names, list):
                 raise InputError(
-                    f"{path}, line {number} is {str(dict(row))[:80]}; entity must be a name or a number, aliases a list"
+                    "type",
+                    None,
+                    "{path}, line {number} is {dict}; entity must be a name or a number, aliases a list",
+                    path=path,
+                    number=number,
+                    dict=str(dict(row))[:80],
                 )
             aliases.setdefault(entity, []).extend(names)
     except OSError as error:
-        raise InputError(f"--aliases: {path} cannot be read: {error.strerror}") from None
+        raise InputError(
+            "syntax", "aliases", "{field}: {path} cannot be read: {strerror}", path=path, strerror=error.strerror
+        ) from None
     return aliases
 
 
@@ -96,17 +115,23 @@ def endpoint_reader_options(command: F) -> F:
 def check_reader(options: Mapping[str, Any]) -> None:
     """Refuse two readers of facts, options of a reader that is not used, and an endpoint without a model."""
     if set(options["readers"]) >= FACT_READERS:
-        raise InputError("--reader is both spacy and endpoint, which both find facts; choose one")
+        raise InputError("UNSORTED", "reader", "{field} is both spacy and endpoint, which both find facts; choose one")
     if WORDS not in options["readers"]:
         for name in ("language", "tagger"):
             if options[name] is not None:
-                raise InputError(f"--{name} is given without --reader words, the only reader that uses it")
+                raise InputError(
+                    "unused", name, "{field} is given without {@reader} words, the only reader that uses it"
+                )
     if "endpoint" not in options["readers"]:
         for name in ("model", *ENDPOINT_OPTIONS, "prompts"):
             if options[name] is not None:
-                raise InputError(f"--{name} is given without --reader endpoint, the only reader that uses it")
+                raise InputError(
+                    "unused", name, "{field} is given without {@reader} endpoint, the only reader that uses it"
+                )
     elif options["model"] is None:
-        raise InputError("--reader endpoint needs --model, the name of a language model at the endpoint")
+        raise InputError(
+            "missing", "reader", "{field} endpoint needs {@model}, the name of a language model at the endpoint"
+        )
 
 
 def make_word_reader(options: Mapping[str, Any]) -> WordReader | None:

@@ -27,16 +27,23 @@ def check_store(passages: Path | None, synonyms: str | None, conflicts: Path | N
     found |= {f"--{name.replace('_', '-')}": given[name] for name in FILE_OPTIONS}
     for name, value in found.items():
         if value is not None:
-            raise InputError(f"{name} is given with --from and a store, which has its own; leave one out")
+            raise InputError(
+                "UNSORTED", name, "{field} is given with {@from} and a store, which has its own; leave one out"
+            )
 
 
 def check_files(given: Mapping[str, Any]) -> None:
     """Refuse options of stores for a build from files."""
     for name, value in (("--passages", given["passage_query"]), ("--slot", given["slot"])):
         if value is not None:
-            raise InputError(f"{name} is given without --from DATABASE, which it needs; leave it out")
+            raise InputError("unused", name, "{field} is given without {@from} DATABASE, which it needs; leave it out")
     if len(given["edges"]) > 1:
-        raise InputError(f"--edges is given {counted(len(given['edges']), 'time')}; only --from DATABASE takes several")
+        raise InputError(
+            "UNSORTED",
+            "edges",
+            "{field} is given {count}; only {@from} DATABASE takes several",
+            count=counted(len(given["edges"]), "time"),
+        )
 
 
 def save_store(
@@ -58,7 +65,9 @@ def save_store(
         if encoder is None:
             return index
         if index.dim is not None:
-            raise InputError("--encoder is given, but the store's passages have vectors; leave it out")
+            raise InputError(
+                "unused", "encoder", "{field} is given, but the store's passages have vectors; leave it out"
+            )
         model = make_encoder(encoder)
         return index.with_vectors(passage_vectors(model, index.texts_to_index(), index.passage_ids), encoder=model)
 
@@ -68,6 +77,8 @@ def save_store(
     from ...stores.postgres import PostgresSource, followed
 
     if not isinstance(source, PostgresSource):
-        raise InputError("--slot is given, but the store is not PostgreSQL and cannot be followed; leave it out")
+        raise InputError(
+            "unused", "slot", "{field} is given, but the store is not PostgreSQL and cannot be followed; leave it out"
+        )
     with followed(source, given["slot"], build) as index:
         save(index)

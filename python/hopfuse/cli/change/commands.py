@@ -50,15 +50,15 @@ def add(
 ) -> None:
     """Add passages to an index, or replace some.
 
-    PASSAGES has rows of id, title, text and metadata: .jsonl, .tsv or .parquet; also document and position, if the
-    index was built with --reader. The index's own encoder makes their vectors, BM25 is updated, and words are read as
-    they were at the build. The index can be searched meanwhile. Each batch is on disk before the next one begins, so an
-    interrupted run keeps its finished batches. To add edges between entities, use Python: Index.open(...,
+    PASSAGES has rows of id, title, text, document, language and metadata: .jsonl, .tsv or .parquet; also position, if
+    the index was built with --reader. The index's own encoder makes their vectors, BM25 is updated, and words are read
+    as they were at the build. The index can be searched meanwhile. Each batch is on disk before the next one begins, so
+    an interrupted run keeps its finished batches. To add edges between entities, use Python: Index.open(...,
     writable=True).
     """
     index = Index.open(directory)
     if index.dim is None and vectors is not None:
-        raise InputError("the index has no vectors of passages; leave out --vectors and --encoder")
+        raise InputError("unknown", None, "the index has no vectors of passages; leave out {@vectors} and {@encoder}")
     reader = PassageReader(index, reading)
     model = _encoder(index, encoder, vectors, names_are_read=reader.reads)
     table = read_table(passages, ORDERED)
@@ -66,7 +66,11 @@ def add(
     given = None if vectors is None else read_npy(vectors, "--vectors")
     if given is not None and len(given) != len(rows):
         raise InputError(
-            f"--vectors has {counted(len(given), 'row')} for {counted(len(rows), 'passage')}; give one for each"
+            "length",
+            "vectors",
+            "{field} has {count} for {count_2}; give one for each",
+            count=counted(len(given), "row"),
+            count_2=counted(len(rows), "passage"),
         )
     if given is not None:
         Corpus.from_array(given, metric=index.metric)  # refuses a bad row by its number
@@ -87,7 +91,13 @@ def add(
                     if first // batch in joined:
                         change.add_edges(joined[first // batch])
             except InputError as error:
-                raise InputError(f"{error} (added before this error: {counted(first, 'passage')})") from error
+                raise InputError(
+                    "UNSORTED",
+                    None,
+                    "{error} (added before this error: {count})",
+                    error=error,
+                    count=counted(first, "passage"),
+                ) from error
             progress.update(task, completed=first + len(rows[part]))
         seq = live.refresh().seq
     note(f"{counted(len(rows), 'passage')} {'replaced' if replace else 'added'}; the index is at seq {seq}")
@@ -108,7 +118,9 @@ def _encoder(index: Index, name: str | None, vectors: Path | None, *, names_are_
     of_entities = names_are_read and index.info()["entity_dim"] is not None
     if index.dim is None and not of_entities:
         if name is not None:
-            raise InputError("the index has no vectors, so the passages added need none; leave out --encoder")
+            raise InputError(
+                "unknown", None, "the index has no vectors, so the passages added need none; leave out {@encoder}"
+            )
         return None
     return encoder_for(index, name, None if of_entities else vectors)
 
@@ -171,7 +183,7 @@ def _ids(live: LiveIndex[Index], ids: Sequence[str]) -> list[Any]:
         return list(ids)
     wrong = [id for id in ids if not id.removeprefix("-").isdecimal()]
     if wrong:
-        raise InputError(f"{wrong[0]!r} is not an id of the index, whose ids are integers")
+        raise InputError("unknown", None, "{wrong!r} is not an id of the index, whose ids are integers", wrong=wrong[0])
     return [int(id) for id in ids]
 
 

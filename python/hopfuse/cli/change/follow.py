@@ -49,7 +49,11 @@ def follow(directory: Path, url: str, encoder: str | None, once: bool, drop: boo
     check_followed(url)
     if drop:
         if once or encoder is not None:
-            raise InputError("--drop is given with --once or --encoder, which are for following; leave one out")
+            raise InputError(
+                "UNSORTED",
+                "drop",
+                "{field} is given with {@once} or {@encoder}, which are for following; leave one out",
+            )
         note(f"Dropped the slot and the publication {drop_slot(directory, url)}")
         return
     model = encoder_for(Index.open(directory), encoder, None)

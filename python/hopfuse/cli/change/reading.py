@@ -24,8 +24,10 @@ class PassageReader:
         names = index.num_entities if index.words is None else index.words.first
         if given["readers"] and (index.graph is None or index.facts is None):
             raise InputError(
-                "--reader finds entities and facts, but the index was built without them; leave it out, or rebuild the "
-                "index with --reader"
+                "unused",
+                "reader",
+                "{field} finds entities and facts, but the index was built without them; leave it out, or "
+                "rebuild the index with {@reader}",
             )
         if names and index.graph is not None and not given["readers"]:
             note(f"The index has {counted(names, 'entity')}, but none is read from these passages: see --reader")

@@ -104,19 +104,32 @@ def compare(
     check_outputs({"--out": out}, read, overwrite=overwrite)
     wanted = [name.strip() for name in metrics.split(",")]
     if against not in wanted:
-        raise InputError(f"--against is {against!r}; it must be one of --metrics: {', '.join(wanted)}")
+        raise InputError(
+            "type",
+            "against",
+            "{field} is {given!r}; it must be one of {@metrics}: {names}",
+            given=against,
+            names=", ".join(wanted),
+        )
     rankings = [name for name in only or RANKINGS if name not in skip]
     index = Index.open(directory)
     if index.corpus is None or index.graph is None:
-        raise InputError(f"{directory} has no vectors or no graph; build it with --vectors or --encoder, and --edges")
+        raise InputError(
+            "unknown",
+            None,
+            "{directory} has no vectors or no graph; build it with {@vectors} or {@encoder}, and {@edges}",
+            directory=directory,
+        )
     model = encoder_for(index, encoder, vectors)
     if model is None and vectors is None:
         raise InputError(
-            "each query needs a vector, and the index does not record the encoder of its vectors; give --encoder, "
-            "--vectors or both"
+            "length",
+            None,
+            "each query needs a vector, and the index does not record the encoder of its vectors; give "
+            "{@encoder}, {@vectors} or both",
         )
     if model is None and cache is not None:
-        raise InputError("--cache is given without --encoder, whose vectors it keeps; add one")
+        raise InputError("unused", "cache", "{field} is given without {@encoder}, whose vectors it keeps; add one")
     once = None if model is None else CachedEncoder(model, cache)
     inputs = QueryInputs(index, vectors, once, count_queries(queries), case_sensitive=case_sensitive)
     encoder_name = "the index's encoder" if encoder is None else f"--encoder {encoder}"
@@ -164,20 +177,33 @@ def _check_spaces(index: Index, vectors: int | None, name: str, encoder: Encoder
     passages, entities = index.corpus.dim, index.entity_corpus
     if vectors is not None and vectors != passages:
         raise InputError(
-            f"--vectors has {vectors} dimensions, the passages' vectors {passages}; give vectors of the same encoder"
+            "shape",
+            "vectors",
+            "{field} has {vectors} dimensions, the passages' vectors {passages}; give vectors of the same encoder",
+            vectors=vectors,
+            passages=passages,
         )
     if encoder is None:
         return
     if vectors is None and encoder.dim != passages:
         raise InputError(
-            f"{name} has {encoder.dim} dimensions, the passages' vectors {passages}; name the encoder that "
-            "made them, or give the questions' vectors by that encoder with --vectors"
+            "shape",
+            name,
+            "{field} has {dim} dimensions, the passages' vectors {passages}; name the encoder that made "
+            "them, or give the questions' vectors by that encoder with {@vectors}",
+            dim=encoder.dim,
+            passages=passages,
         )
     if entities is not None and encoder.dim != entities.dim:
         without = "leave --encoder out" if vectors is not None else "give --vectors instead"
         raise InputError(
-            f"{name} has {encoder.dim} dimensions, the entities' vectors {entities.dim}; name the encoder "
-            f"that made them, or {without}: entities are then found by name alone"
+            "shape",
+            name,
+            "{field} has {dim} dimensions, the entities' vectors {dim_2}; name the encoder that made "
+            "them, or {without}: entities are then found by name alone",
+            dim=encoder.dim,
+            dim_2=entities.dim,
+            without=without,
         )
 
 

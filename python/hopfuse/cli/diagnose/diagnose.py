@@ -77,22 +77,30 @@ def diagnose(
     the recipe's first K passages are compared with those of the original question.
     """
     if vectors is not None and encoder is not None:
-        raise InputError("give --vectors or --encoder, and not both: each query needs one vector")
+        raise InputError("conflict", None, "give {@vectors} or {@encoder}, and not both: each query needs one vector")
     _check_stability(stable, vectors, policy)
     index = Index.open(directory)
     model = encoder_for(index, encoder, vectors)
     if vectors is None and model is None:
         raise InputError(
-            "each query needs one vector, and the index does not record the encoder of its vectors; give --vectors or "
-            "--encoder"
+            "length",
+            None,
+            "each query needs one vector, and the index does not record the encoder of its vectors; give "
+            "{@vectors} or {@encoder}",
         )
     inputs = QueryInputs(index, vectors, model, count_queries(queries), case_sensitive=case_sensitive)
     length = min(pool, index.num_passages)
     if k > length:
-        raise InputError(f"--k is {k}, and the lists are {length} long; raise --pool, or lower --k")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "--k is {k}, and the lists are {length} long; raise {@pool}, or lower --k",
+            k=k,
+            length=length,
+        )
     rows = list(read_queries(queries))
     if not rows:
-        raise InputError(f"{queries} has no questions")
+        raise InputError("unknown", None, "{queries} has no questions", queries=queries)
     qrels = None if judgements is None else _aligned(judgements, index, rows)
     bound = [_bind(name, index, model, policy, threads, k) for name in dict.fromkeys(stable)]
     options: dict[str, Any] = {"damping": damping, "threads": threads}
@@ -123,10 +131,12 @@ def rewritings(index: Index, inputs: QueryInputs, rows: Sequence[Query]) -> dict
 def _check_stability(stable: Sequence[str], vectors: Path | None, policy: Path | None) -> None:
     if stable and vectors is not None:
         raise InputError(
-            "--stability rewords questions, and --vectors has no vectors of the new texts; give --encoder instead"
+            "unknown",
+            "stability",
+            "{field} rewords questions, and {@vectors} has no vectors of the new texts; give {@encoder} instead",
         )
     if policy is not None and "policy-rag" not in stable:
-        raise InputError("--policy is given without --stability policy-rag, which reads it; add it")
+        raise InputError("unused", "policy", "{field} is given without {@stability} policy-rag, which reads it; add it")
 
 
 def _bind(name: str, index: Index, encoder: Any, policy: Path | None, threads: int | None, k: int) -> BoundRecipe:
@@ -168,12 +178,23 @@ def _aligned(path: Path, index: Index, rows: Sequence[Query]) -> Qrels:
     strangers = [names.name(p) for gold in qrels.gold for p in gold if p >= index.num_passages]
     if strangers:
         raise InputError(
-            f"{path} has {counted(len(strangers), 'gold passage')} that the index does not have, such as "
-            f"{strangers[0]!r}"
+            "UNSORTED",
+            None,
+            "{path} has {count} that the index does not have, such as {strangers!r}",
+            path=path,
+            count=counted(len(strangers), "gold passage"),
+            strangers=strangers[0],
         )
     gold = dict(zip(qrels.ids, qrels.gold, strict=True))
     if not any(gold.get(row.id) for row in rows):
-        raise InputError(f"{path} judges none of the {len(rows)} questions, such as {rows[0].id!r}")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{path} judges none of the {number} questions, such as {id!r}",
+            path=path,
+            number=len(rows),
+            id=rows[0].id,
+        )
     return Qrels([row.id for row in rows], [gold.get(row.id, ()) for row in rows])
 
 
@@ -183,5 +204,12 @@ def _name_of(entity: str | int | Match, index: Index, query: str) -> str:
     if isinstance(entity, Match):
         return entity.surface
     if not 0 <= entity < index.num_entities:
-        raise InputError(f"query {query!r} has the entity {entity}; the index has 0 .. {index.num_entities - 1}")
+        raise InputError(
+            "UNSORTED",
+            "query",
+            "{field} {query!r} has the entity {entity}; the index has 0 .. {num_entities}",
+            query=query,
+            entity=entity,
+            num_entities=index.num_entities - 1,
+        )
     return index.entity_names[entity]

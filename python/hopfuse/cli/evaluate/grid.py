@@ -29,7 +29,9 @@ def option_grid(
         grid.setdefault(name, []).extend(found)
     alphas = grid.get("alpha", [])
     if not all(is_number(value) and 0 <= value <= 1 for value in alphas):
-        raise InputError(f"--alpha is {','.join(map(str, alphas))!r}; it must be numbers from 0 to 1")
+        raise InputError(
+            "range", "alpha", "{field} is {given!r}; it must be numbers from 0 to 1", given=",".join(map(str, alphas))
+        )
     return grid
 
 
@@ -43,7 +45,7 @@ def words(given: str, name: str) -> list[str]:
     """
     parts = [part.strip() for part in given.split(",")]
     if not all(parts):
-        raise InputError(f"--{name} is {given!r}; give values separated by commas")
+        raise InputError("UNSORTED", name, "{field} is {given!r}; give values separated by commas", given=given)
     return parts
 
 
@@ -51,7 +53,14 @@ def _pools(given: Sequence[str], legs: Sequence[str]) -> Iterator[tuple[str, lis
     for one in given:
         name, equals, written = one.rpartition("=")
         if equals and name not in legs:
-            raise InputError(f"--pool {one}: {name!r} is not a run; there are {', '.join(legs)}")
+            raise InputError(
+                "length",
+                "pool",
+                "{field} {one}: {name!r} is not a run; there are {names}",
+                one=one,
+                name=name,
+                names=", ".join(legs),
+            )
         yield (f"pool {name}" if equals else "pool"), values(written, "pool")
 
 

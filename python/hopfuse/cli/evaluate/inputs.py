@@ -115,9 +115,13 @@ def _with_texts(inputs: EvaluationInputs, metrics: Sequence[str], passages: Path
         if unread.size:
             one = inputs.names.name(int(unread[0]))
             raise InputError(
-                f"{passages} lacks {counted(unread.size, 'passage')} that {name} found, such as {one!r}; give a file "
-                "with all "
-                "of them"
+                "missing",
+                None,
+                "{passages} lacks {count} that {name} found, such as {one!r}; give a file with all of them",
+                passages=passages,
+                count=counted(unread.size, "passage"),
+                name=name,
+                one=one,
             )
     return inputs._replace(runs={name: replace(run, texts=texts) for name, run in inputs.runs.items()})
 
@@ -195,8 +199,13 @@ def named_files(named: Sequence[str]) -> dict[str, Path]:
     for one in named:
         name, equals, path = one.partition("=")
         if not (name and equals and path):
-            raise InputError(f"--run is {one!r}; give a name and a file, for instance --run dense=dense.jsonl")
+            raise InputError(
+                "UNSORTED",
+                "run",
+                "{field} is {given!r}; give a name and a file, for instance {@run} dense=dense.jsonl",
+                given=one,
+            )
         if name in files:
-            raise InputError(f"--run {name} is given twice; give each run its own name")
+            raise InputError("duplicate", "run", "{field} {name} is given twice; give each run its own name", name=name)
         files[name] = Path(path)
     return files

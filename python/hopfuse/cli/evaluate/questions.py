@@ -22,14 +22,25 @@ def judged_questions(index: Index, queries: Path, judgements: Path, inputs: Quer
     if len(names) > index.num_passages:
         stranger = names.name(index.num_passages)
         raise InputError(
-            f"{judgements} has {counted(len(names) - index.num_passages, 'passage')} that the index lacks, such as "
-            f"{stranger!r}"
+            "missing",
+            None,
+            "{judgements} has {count} that the index lacks, such as {stranger!r}",
+            judgements=judgements,
+            count=counted(len(names) - index.num_passages, "passage"),
+            stranger=stranger,
         )
     rows = list(read_queries(queries))
     at = {id: row for row, id in enumerate(qrels.ids)}
     kept = [number for number, row in enumerate(rows) if row.id in at]
     if not kept:
-        raise InputError(f"{judgements} judges none of the {len(rows)} questions of {queries}")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "{judgements} judges none of the {number} questions of {queries}",
+            judgements=judgements,
+            number=len(rows),
+            queries=queries,
+        )
     asked = [rows[number] for number in kept]
     texts = [text_of(query, "for the lexical leg") for query in asked]
     questions = Questions(texts, inputs.vectors(rows, 0)[kept], inputs.entities(asked))

@@ -67,7 +67,12 @@ def sweep_recipe(
     indexes = {name: Index.open(one.index) for name, one in files.items()}
     names = [recipe] if recipe is not None else sorted({default_recipe(index) for index in indexes.values()})
     if len(names) > 1:
-        raise InputError(f"the sets' indexes have different default recipes, {' and '.join(names)}; give --recipe")
+        raise InputError(
+            "missing",
+            None,
+            "the sets' indexes have different default recipes, {names}; give {@recipe}",
+            names=" and ".join(names),
+        )
     trials = recipe_trials(names[0], given)
     common = {"recipe": names[0], "lexical": lexical, "threads": threads}
     with TemporaryDirectory() as cache:  # so that the facts of an index are encoded once, not for each trial
@@ -88,15 +93,33 @@ def read_sets(path: Path) -> dict[str, SetFiles]:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"--sets: {path} cannot be read as TOML: {error}") from None
+        raise InputError(
+            "syntax", "sets", "{field}: {path} cannot be read as TOML: {error}", path=path, error=error
+        ) from None
     if not tables:
-        raise InputError(f"--sets: {path} has no set; give tables such as {EXAMPLE}")
+        raise InputError(
+            "unknown", "sets", "{field}: {path} has no set; give tables such as {example}", path=path, example=EXAMPLE
+        )
     made = {}
     for name, table in tables.items():
         if not isinstance(table, dict) or not {"index", "queries"} <= set(table) <= set(KEYS):
-            raise InputError(f"--sets: {path}, {name} is {table!r}; give index, queries and any of vectors and qrels")
+            raise InputError(
+                "UNSORTED",
+                "sets",
+                "{field}: {path}, {name} is {table!r}; give index, queries and any of vectors and qrels",
+                path=path,
+                name=name,
+                table=table,
+            )
         if not all(isinstance(value, str) for value in table.values()):
-            raise InputError(f"--sets: {path}, {name} is {table!r}; every value is the path of a file")
+            raise InputError(
+                "UNSORTED",
+                "sets",
+                "{field}: {path}, {name} is {table!r}; every value is the path of a file",
+                path=path,
+                name=name,
+                table=table,
+            )
         there = {key: path.parent / value for key, value in table.items()}
         made[name] = SetFiles(
             there["index"], there["queries"], there.get("vectors"), there.get("qrels", there["queries"])
@@ -120,7 +143,9 @@ def recipe_trials(recipe: str, given: Sequence[str]) -> list[dict[str, Any]]:
     for name, text in assigned(given):
         grid.setdefault(name, []).extend(listed(config, name, text))
     if not grid:
-        raise InputError("--sets needs options to try: give --option NAME=VALUE,VALUE, once for each option")
+        raise InputError(
+            "missing", "sets", "{field} needs options to try: give {@option} NAME=VALUE,VALUE, once for each option"
+        )
     trials: list[dict[str, Any]] = []
     for row in product(*grid.values()):
         values = dict(zip(grid, row, strict=True))
@@ -130,7 +155,13 @@ def recipe_trials(recipe: str, given: Sequence[str]) -> list[dict[str, Any]]:
             trials.append(trial)
     for name in grid:
         if not any(name in trial for trial in trials):
-            raise InputError(f"{name} is given, and {unread[name]}: {recipe} does not read it; leave one of them out")
+            raise InputError(
+                "unused",
+                name,
+                "{field} is given, and {unread}: {recipe} does not read it; leave one of them out",
+                unread=unread[name],
+                recipe=recipe,
+            )
     return trials
 
 
@@ -144,7 +175,10 @@ def _system(index: Index, files: SetFiles, common: Mapping[str, Any], encoder: E
     inputs = QueryInputs(index, files.vectors, encoder, count_queries(files.queries), case_sensitive=False)
     if files.vectors is None and encoder is None:
         raise InputError(
-            f"--sets: the questions of {files.queries} have no vectors; give the set 'vectors', or give --encoder"
+            "missing",
+            "sets",
+            "{field}: the questions of {queries} have no vectors; give the set 'vectors', or give {@encoder}",
+            queries=files.queries,
         )
     qrels, questions = judged_questions(index, files.queries, files.qrels, inputs)
     check_given(bind(index, common, encoder=encoder), files.vectors, encoder)

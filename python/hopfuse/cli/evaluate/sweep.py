@@ -126,11 +126,20 @@ def _check_kind(of_sets: bool) -> None:
         name = str(parameter.name)
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and of_sets and name not in (*OF_SETS, *OF_BOTH):
-            raise InputError(f"{parameter.opts[0]} is given, and --sets does not read it; leave it out")
+            raise InputError(
+                "unused", None, "{opts} is given, and {@sets} does not read it; leave it out", opts=parameter.opts[0]
+            )
         if given and not of_sets and name in OF_SETS:
-            raise InputError(f"{parameter.opts[0]} is given without --sets, which alone reads it; leave it out")
+            raise InputError(
+                "unused",
+                None,
+                "{opts} is given without {@sets}, which alone reads it; leave it out",
+                opts=parameter.opts[0],
+            )
     if not of_sets and not all(context.params[name] for name in ("judgements", "named")):
-        raise InputError("--qrels or --run is missing; give --qrels and two or more --run, or --sets")
+        raise InputError(
+            "missing", "qrels", "{field} or {@run} is missing; give {@qrels} and two or more {@run}, or {@sets}"
+        )
 
 
 def _sweep_runs(
@@ -154,7 +163,13 @@ def _sweep_runs(
     whole = read_inputs(judgements, named, metrics, options)
     base = baseline or next(iter(whole.runs))
     if base not in whole.runs:
-        raise InputError(f"--baseline is {base!r}; it must be one of the runs: {', '.join(whole.runs)}")
+        raise InputError(
+            "type",
+            "baseline",
+            "{field} is {given!r}; it must be one of the runs: {names}",
+            given=base,
+            names=", ".join(whole.runs),
+        )
     whole = with_baseline(whole, metrics, base)
     simple = {"alpha": alpha, "temperature": temperature, "consensus": consensus, "calibration": calibration}
     grid = option_grid(simple, pools, further, list(whole.runs))
@@ -203,7 +218,14 @@ def _check_metrics(
             try:
                 judge.per_query(fused(trial, np.array([row])), one)
             except InputError as error:
-                raise InputError(f"options {options_text(trial)}, {judge.name}: {error}") from error
+                raise InputError(
+                    "UNSORTED",
+                    "options",
+                    "{field} {options_text}, {name}: {error}",
+                    options_text=options_text(trial),
+                    name=judge.name,
+                    error=error,
+                ) from error
 
 
 def _finalists(found: Sweep, baseline: str, legs: Mapping[str, Run]) -> dict[str, Run]:

@@ -47,7 +47,7 @@ def mcp_command(
     from ...serve import run, run_stdio  # needs the extra serve
 
     if not http and (public or options["host"] is not None or options["port"] is not None):
-        raise InputError("--host, --port and --public need --http; add it, or leave them out")
+        raise InputError("missing", "host", "{field}, {@port} and {@public} need {@http}; add it, or leave them out")
     about = {"recipe": recipe, "encoder": encoder, "lexical": options.pop("lexical"), "writable": writable or None}
     config = read_config(indexes, file, about, {**options, "mcp": http})
     if http:

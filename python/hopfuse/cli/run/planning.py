@@ -121,8 +121,12 @@ def planned(
         differ = before.differs(replace(plan, part_rows=part_rows or before.part_rows))
         if differ:
             raise InputError(
-                f"{folder.path} holds an unfinished run with other {', '.join(differ)}; finish that run, or discard it "
-                "with --restart of hopfuse score, or choose another folder"
+                "UNSORTED",
+                None,
+                "{path} holds an unfinished run with other {names}; finish that run, or discard it with "
+                "{@restart} of hopfuse score, or choose another folder",
+                path=folder.path,
+                names=", ".join(differ),
             )
         return before, scorer
     rows = _checked(scorer, queries, names)
@@ -143,6 +147,6 @@ def _checked(scorer: QueryScorer, queries: Path, names: bool) -> int:
             try:
                 trec_name(query.id)
             except InputError as error:
-                raise InputError(f"{where}, column 'id': {error}") from None
+                raise InputError("UNSORTED", None, "{where}, column 'id': {error}", where=where, error=error) from None
 
     return check_rows(queries, check)

@@ -27,7 +27,7 @@ def policy(out: Path | None, paper: bool, checked: Path | None, overwrite: bool)
     A comment above each key explains it. An edited file needs only the keys that differ from the defaults.
     """
     if overwrite and out is None:
-        raise InputError("--overwrite is given without --out; there is no file to replace")
+        raise InputError("unused", "overwrite", "{field} is given without {@out}; there is no file to replace")
     if checked is None:
         check_outputs({"--out": out}, {}, overwrite=overwrite)
         text = (Policy.paper() if paper else Policy()).to_toml()
@@ -38,7 +38,9 @@ def policy(out: Path | None, paper: bool, checked: Path | None, overwrite: bool)
         return
     for option, given in (("--out", out is not None), ("--paper", paper)):
         if given:
-            raise InputError(f"{option} and --check are both given; leave one out: --check only reads a file")
+            raise InputError(
+                "conflict", option, "{field} and {@check} are both given; leave one out: {@check} only reads a file"
+            )
     rows = list(differences(read_policy(checked)))
     for name, value, default in rows:
         click.echo(f"{name} = {value!r}, by default {default!r}")
@@ -53,7 +55,7 @@ def read_policy(path: Path | None) -> Policy:
     try:
         return Policy.from_toml(text)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError("UNSORTED", None, "{path}: {error}", path=path, error=error) from None
 
 
 def differences(given: Policy) -> Iterator[tuple[str, Any, Any]]:

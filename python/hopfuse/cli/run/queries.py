@@ -65,8 +65,13 @@ class QueryInputs:
         assert self.encoder is not None
         if first_unencodable(self.encoder.encode_queries, [text_of(query, "to be encoded", instead, place=where)]) == 0:
             raise InputError(
-                f"{where}: the text of query {query.id!r} is empty, and the encoder has no vector for it; give it "
-                f"words{instead}, or leave it out"
+                "unused",
+                None,
+                "{where}: the text of query {id!r} is empty, and the encoder has no vector for it; give it "
+                "words{instead}, or leave it out",
+                where=where,
+                id=query.id,
+                instead=instead,
             )
 
     def entities(self, queries: list[Query]) -> list[Sequence[str | int | Match]]:
@@ -86,12 +91,26 @@ def text_of(query: Query, purpose: str, instead: str = "", *, place: str = "") -
     """Return a query's text; the error for a missing one says what it is needed for and what may replace it."""
     if query.text is None:
         where = f"{place}: " if place else ""
-        raise InputError(f"{where}query {query.id!r} has no text {purpose}; give it 'text'{instead}")
+        raise InputError(
+            "unknown",
+            None,
+            "{where}query {id!r} has no text {purpose}; give it 'text'{instead}",
+            where=where,
+            id=query.id,
+            purpose=purpose,
+            instead=instead,
+        )
     return query.text
 
 
 def _read_vectors(path: Path, rows: int) -> NDArray[Any]:
     vectors = read_npy(path, "--vectors")
     if vectors.ndim != 2 or len(vectors) != rows:
-        raise InputError(f"--vectors has shape {vectors.shape}; there are {counted(rows, 'query')}, one vector each")
+        raise InputError(
+            "shape",
+            "vectors",
+            "{field} has shape {shape}; there are {count}, one vector each",
+            shape=vectors.shape,
+            count=counted(rows, "query"),
+        )
     return vectors

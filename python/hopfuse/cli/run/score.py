@@ -162,9 +162,11 @@ def score(
     runner, threads, chunk = _runner(**how), how["threads"], how["chunk"]
     alone = how["engine"] == "local" and how["workers"] == 1
     if out == STDOUT and how["address"] is not None:
-        raise InputError("--out - keeps its parts on this machine alone; with --address, give a file")
+        raise InputError(
+            "UNSORTED", "out", "{field} - keeps its parts on this machine alone; with {@address}, give a file"
+        )
     if out == STDOUT and (overwrite or restart):
-        raise InputError("--overwrite and --restart need a file; leave them out with --out -")
+        raise InputError("missing", "overwrite", "{field} and {@restart} need a file; leave them out with {@out} -")
     if out != STDOUT:
         check_outputs({"--out": out}, input_files(queries, options), overwrite=overwrite)
     with query_path(queries) as path, _run_folder(out) as folder:
@@ -302,10 +304,14 @@ def _runner(
     if engine == "local":
         given = [name for name, value in of_ray.items() if value is not None]
         if given:
-            raise InputError(f"{given[0]} needs --engine ray; add it, or leave {given[0]} out")
+            raise InputError(
+                "missing", None, "{given} needs {@engine} ray; add it, or leave {given} out", given=given[0]
+            )
         return partial(run, workers=workers, threads=threads, chunk=chunk)
     if threads is not None:
-        raise InputError("--threads is given, but each Ray actor has one kernel thread; leave it out")
+        raise InputError(
+            "unused", "threads", "{field} is given, but each Ray actor has one kernel thread; leave it out"
+        )
     return partial(ray.run, actors=workers, address=address, num_gpus=num_gpus or 0, copy_index=copy_index, chunk=chunk)
 
 
@@ -352,7 +358,12 @@ def _verified(folder: Folder, opening: Any, sample: int, threads: int | None, ch
 def _shard(text: str) -> tuple[int, int]:
     number, slash, shares = text.partition("/")
     if not (slash and number.isdecimal() and shares.isdecimal()):
-        raise InputError(f"--shard is {text!r}; give a share and the number of shares, for instance 2/8")
+        raise InputError(
+            "UNSORTED",
+            "shard",
+            "{field} is {given!r}; give a share and the number of shares, for instance 2/8",
+            given=text,
+        )
     return int(number), int(shares)
 
 

@@ -56,7 +56,12 @@ class QueryScorer:
         self.bound = bound = bind(index, options, encoder=encoder, llm=llm)
         self._own = own and bound.recipe.needs.vectors
         if self._own and vectors is not None:
-            raise InputError(f"--vectors is given, and {queries} has a column 'vector'; give only one of them")
+            raise InputError(
+                "UNSORTED",
+                "vectors",
+                "{field} is given, and {queries} has a column 'vector'; give only one of them",
+                queries=queries,
+            )
         check_given(bound, queries if self._own else vectors, encoder)
         self._legs = tuple(bound.check(self._k).lists)
         self._answers = options["answers"]
@@ -78,9 +83,16 @@ class QueryScorer:
         self._columns = {name: read for name, read in reads.items() if name in self._with}
         if bound.name == "triple-hybrid" and self._columns:
             names = ", ".join(self._columns)
-            raise InputError(f"--with is {names}, but triple-hybrid's hits are entities, which have none; leave it out")
+            raise InputError(
+                "unused",
+                "with",
+                "{field} is {names}, but triple-hybrid's hits are entities, which have none; leave it out",
+                names=names,
+            )
         if "metadata" in self._with and not index.metadata:
-            raise InputError(f"--with is metadata, but {index.metadata.described()}")
+            raise InputError(
+                "UNSORTED", "with", "{field} is metadata, but {described}", described=index.metadata.described()
+            )
 
     def output(self, kind: Any) -> Output:
         """Return the columns of the rows, for files of this kind."""
@@ -126,13 +138,23 @@ class QueryScorer:
         for entity in query.entities or () if needs.entities else ():
             if isinstance(entity, int) and not 0 <= entity < self._index.num_entities:
                 raise InputError(
-                    f"{where}, column 'entities': there is no entity {entity}; the index has 0 .. "
-                    f"{self._index.num_entities - 1}: correct the number, or give the name"
+                    "unknown",
+                    None,
+                    "{where}, column 'entities': there is no entity {entity}; the index has 0 .. {num_entities}: "
+                    "correct the number, or give the name",
+                    where=where,
+                    entity=entity,
+                    num_entities=self._index.num_entities - 1,
                 )
 
     def _check_own(self, vector: NDArray[Any] | None, where: str) -> None:
         if vector is None:
-            raise InputError(f"{where}, column 'vector' is missing, but other rows have it; give each row a vector")
+            raise InputError(
+                "missing",
+                None,
+                "{where}, column 'vector' is missing, but other rows have it; give each row a vector",
+                where=where,
+            )
         self._check_vectors(vector[None], lambda _: f"{where}, column 'vector'")
 
     def _check_vectors(self, vectors: NDArray[Any], place: Any) -> None:
@@ -140,8 +162,13 @@ class QueryScorer:
         dim = None if corpus is None else corpus.dim
         if vectors.shape[1] != dim:
             raise InputError(
-                f"{place(0)} has {vectors.shape[1]} numbers, the index's vectors have {dim}; encode the query with the "
-                "index's encoder"
+                "shape",
+                None,
+                "{place} has {shape} numbers, the index's vectors have {dim}; encode the query with the "
+                "index's encoder",
+                place=place(0),
+                shape=vectors.shape[1],
+                dim=dim,
             )
         bad = ~np.isfinite(vectors.astype(np.float32)).all(axis=1)
         if self._index.metric == "cosine" or self.bound.name not in INNER_PRODUCTS:
@@ -149,7 +176,13 @@ class QueryScorer:
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
             found = "all zeros and has no direction" if not vectors[at].any() else "not finite"
-            raise InputError(f"{place(at)} is {found}; encode the query again, or leave it out")
+            raise InputError(
+                "unused",
+                None,
+                "{place} is {found}; encode the query again, or leave it out",
+                place=place(at),
+                found=found,
+            )
 
     # ---- Scoring -----------------------------------------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ def search(full: bool, as_json: bool, **options: Any) -> None:
     index was built with, unless --encoder names another.
     """
     if full and as_json:
-        raise InputError("--full is given with --json, which has whole texts; leave it out")
+        raise InputError("unused", "full", "{field} is given with {@json}, which has whole texts; leave it out")
     question = options["question"]
     _, found, answer = ask(options)
     hits: list[Hit] = found[0]
@@ -112,7 +112,9 @@ def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
     """Run the search that the options of :func:`question_options` describe."""
     question, vectors, row = options["question"], options["vectors"], options["row"]
     if row is not None and vectors is None:
-        raise InputError(f"--row is {row}, but --vectors is not given; give it, or leave --row out")
+        raise InputError(
+            "UNSORTED", "row", "{field} is {row}, but {@vectors} is not given; give it, or leave {@row} out", row=row
+        )
     llm = language_model(options["recipe"], options["policy"], options)
     index = Index.open(options["directory"])
     encoder = encoder_for(index, options["encoder"], vectors)
@@ -125,7 +127,7 @@ def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
         matcher = QuestionMatcher(index, case_sensitive=options["case_sensitive"])
         entities = [list(options["entities"]) or matcher.match([question], allow=bound.alone)[0]]
     if given is None and encoder is not None and not question.strip():
-        raise InputError("QUESTION is empty; give a question")
+        raise InputError("empty", None, "QUESTION is empty; give a question")
     found = bound.search([question], given, entities, options["k"], trace=trace)
     answer = bound.recipe.answer([question], found)[0] if options["answers"] else None  # type: ignore[attr-defined]
     return Answer(bound, found, answer)
@@ -135,5 +137,12 @@ def read_row(path: Path, row: int) -> NDArray[Any]:
     """Return one row of the vectors in a file, of shape (1, d)."""
     rows = np.atleast_2d(read_npy(path, "--vectors"))
     if row >= len(rows):
-        raise InputError(f"--row is {row}; {path} has the rows 0 .. {len(rows) - 1}")
+        raise InputError(
+            "UNSORTED",
+            "row",
+            "{field} is {row}; {path} has the rows 0 .. {number}",
+            row=row,
+            path=path,
+            number=len(rows) - 1,
+        )
     return np.asarray(rows[row : row + 1])

@@ -88,12 +88,14 @@ def read_config(
         changes["indexes"] = {name: {"path": path, **given} for name, path in named.items()}
     elif any(value is not None for value in about.values()):
         key = next(key for key, value in about.items() if value is not None)
-        raise InputError(f"--{key} is given without INDEX; set it in the file of --config")
+        raise InputError("unused", key, "{field} is given without INDEX; set it in the file of {@config}")
     if file is not None:
         return ServeConfig.load(file, changes)
     if named:
         return ServeConfig.read("", changes)
-    raise InputError("there is nothing to serve: give INDEX, or --config with a file that names indexes")
+    raise InputError(
+        "UNSORTED", None, "there is nothing to serve: give INDEX, or {@config} with a file that names indexes"
+    )
 
 
 def _print_key(names: Sequence[str]) -> None:
@@ -102,7 +104,7 @@ def _print_key(names: Sequence[str]) -> None:
     from ...serve.config import check_name, table_of
 
     if len(names) != 1:
-        raise InputError("serve key makes a key for one caller: hopfuse serve key NAME")
+        raise InputError("UNSORTED", None, "serve key makes a key for one caller: hopfuse serve key NAME")
     check_name(names[0], f"the name of the key is {names[0]!r}")
     key, digest = new_key()
     click.echo(f"The key, which is not stored: {key}", err=True)  # so that ">> serve.toml" does not store it either
@@ -117,7 +119,7 @@ def _named(given: Sequence[str]) -> dict[str, str]:
         if not equals:
             name, path = Path(one).resolve().name, one
         if name in named:
-            raise InputError(f"two indexes are called {name!r}; give NAME=INDEX")
+            raise InputError("UNSORTED", None, "two indexes are called {name!r}; give NAME=INDEX", name=name)
         named[name] = str(Path(path).resolve())
     return named
 

@@ -53,7 +53,12 @@ def _with_texts(traced: Mapping[str, Any], found: Sequence[Hit]) -> Mapping[str,
 
 def _check_out(out: Path, options: Mapping[str, Any], *, overwrite: bool) -> None:
     if out.suffix not in (".json", ".html"):
-        raise InputError(f"--out is {out.name!r}; its suffix must be .json or .html")
+        raise InputError("syntax", "out", "{field} is {given!r}; its suffix must be .json or .html", given=out.name)
     if out.suffix == ".html" and options["recipe"] != "policy-rag":
-        raise InputError(f"--out is {out.name!r}, but only --recipe policy-rag has pages; give a .json")
+        raise InputError(
+            "UNSORTED",
+            "out",
+            "{field} is {given!r}, but only {@recipe} policy-rag has pages; give a .json",
+            given=out.name,
+        )
     check_outputs({"--out": out}, {"--vectors": options["vectors"], **read_files(options)}, overwrite=overwrite)

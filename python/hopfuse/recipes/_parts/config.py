@@ -71,12 +71,23 @@ def make_config(kind: type[C], config: C | None, options: Mapping[str, Any]) -> 
     names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     unknown = sorted(set(options) - set(names))
     if unknown:
-        raise InputError(f"{kind.__name__} has no option {unknown[0]!r}; allowed: {', '.join(names)}")
+        raise InputError(
+            "choice",
+            None,
+            "{kind} has no option {unknown!r}; allowed: {allowed}",
+            kind=kind.__name__,
+            unknown=unknown[0],
+            allowed=", ".join(names),
+        )
     if config is None:
         return kind(**options)
     if not isinstance(config, kind):
         raise InputError(
-            f"config is a {type(config).__name__}; give a {kind.__name__}, or its fields as keyword arguments"
+            "type",
+            "config",
+            "{field} is a {kind}; give a {kind_2}, or its fields as keyword arguments",
+            kind=type(config).__name__,
+            kind_2=kind.__name__,
         )
     return replace(config, **options) if options else config  # type: ignore[type-var]
 
@@ -113,7 +124,13 @@ def check_number(
     with np.errstate(over="ignore"):  # float32 overflows to infinity
         allowed = allowed and (below is None or bool(np.float32(value) < below))
     if not allowed:
-        raise InputError(f"{name} is {value!r}; it must be one finite number{_range(low, high, below)}")
+        raise InputError(
+            "range",
+            name,
+            "{field} is {given!r}; it must be one finite number{range}",
+            given=value,
+            range=_range(low, high, below),
+        )
     return float(value)
 
 
@@ -122,7 +139,12 @@ def check_edge_weights(weights: Any) -> dict[str, float] | None:
     if weights is None:
         return None
     if not isinstance(weights, Mapping):
-        raise InputError(f'edge_weights is {weights!r}; it must map names of edge types to numbers: {{"synonym": 0.5}}')
+        raise InputError(
+            "type",
+            None,
+            'edge_weights is {given!r}; it must map names of edge types to numbers: {{"synonym": 0.5}}',
+            given=weights,
+        )
     return {name: check_number(weight, f"edge_weights[{name!r}]", low=0) for name, weight in weights.items()}
 
 
@@ -130,27 +152,35 @@ def check_edge_types(weights: Mapping[str, float] | None, names: Sequence[str]) 
     """Refuse weights of types that a graph does not have."""
     for name in weights or ():
         if name not in names:
-            raise InputError(f"edge_weights has the type {name!r}; the graph has {', '.join(names)}")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "edge_weights has the type {name!r}; the graph has {names}",
+                name=name,
+                names=", ".join(names),
+            )
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     """Return one of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name} is {value!r}; allowed: {', '.join(choices)}")
+        raise InputError(
+            "choice", name, "{field} is {given!r}; allowed: {allowed}", given=value, allowed=", ".join(choices)
+        )
     return value
 
 
 def check_text(value: Any, name: str) -> str:
     """Return a string that is not blank."""
     if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{name} is {value!r}; it must be a string that is not blank")
+        raise InputError("type", name, "{field} is {given!r}; it must be a string that is not blank", given=value)
     return value
 
 
 def check_bool(value: Any, name: str) -> bool:
     """Return True or False."""
     if not isinstance(value, bool):
-        raise InputError(f"{name} is {value!r}; it must be True or False")
+        raise InputError("type", name, "{field} is {given!r}; it must be True or False", given=value)
     return value
 
 

@@ -64,7 +64,11 @@ class FrozenRecipe:
         for name, rows in given.items():
             if rows is not None and len(rows) != batch:
                 raise InputError(
-                    f"{name} has {counted(len(rows), 'row')} for {counted(batch, 'query')}; give one row per query"
+                    "UNSORTED",
+                    name,
+                    "{field} has {count} for {count_2}; give one row per query",
+                    count=counted(len(rows), "row"),
+                    count_2=counted(batch, "query"),
                 )
         found = []
         for number, passages in enumerate(view.passages):

@@ -72,7 +72,9 @@ class Group:
             return mention
         if not 0 <= number < self._whole.num_entities:
             most = self._whole.num_entities - 1
-            raise InputError(f"a query mentions entity {number}; entities are 0 .. {most}")
+            raise InputError(
+                "UNSORTED", None, "a query mentions entity {number}; entities are 0 .. {most}", number=number, most=most
+            )
         at = int(np.searchsorted(self.part.entities, number))
         here = at < self.part.entities.size and self.part.entities[at] == number
         if not hasattr(mention, "entity"):
@@ -160,8 +162,11 @@ class UnknownMatcher:
     def match(self, texts: Sequence[str]) -> Any:
         """Refuse to match."""
         raise InputError(
-            f"the matcher, a {self._name}, has no part(part), so it would match names outside the allowed passages; "
-            "give entities=, a matcher such as EntityLinker(index), or allow_scope='results'"
+            "range",
+            None,
+            "the matcher, a {name}, has no part(part), so it would match names outside the allowed "
+            "passages; give {@entities}, a matcher such as EntityLinker(index), or allow_scope='results'",
+            name=self._name,
         )
 
 
@@ -178,7 +183,10 @@ def part_of_leg(leg: Any, rows: NDArray[np.int64]) -> Any:
         return None
     if not callable(getattr(leg, "part", None)):
         raise InputError(
-            f"the lexical leg, a {type(leg).__name__}, has no part(rows), so its scores would depend on passages that "
-            "are not allowed; give BM25 or FTS5, which have it, or allow_scope='results'"
+            "unknown",
+            None,
+            "the lexical leg, a {kind}, has no part(rows), so its scores would depend on passages that "
+            "are not allowed; give BM25 or FTS5, which have it, or allow_scope='results'",
+            kind=type(leg).__name__,
         )
     return leg.part(rows)

@@ -30,7 +30,9 @@ class LexicalLeg(Protocol):
 def check_leg(leg: Any) -> LexicalLeg | None:
     """Return a lexical leg or None; refuse other objects."""
     if leg is not None and not callable(getattr(leg, "search", None)):
-        raise InputError(f"lexical is a {type(leg).__name__}; it must have search(questions, k), as BM25 has")
+        raise InputError(
+            "type", None, "lexical is a {kind}; it must have search(questions, k), as BM25 has", kind=type(leg).__name__
+        )
     checked: LexicalLeg | None = leg
     return checked
 
@@ -42,7 +44,12 @@ def lexical_length(
     options = {"lexical_weight": lexical_weight, "lexical_k": lexical_k}
     given = [name for name, value in options.items() if value is not None]
     if leg is None and given:
-        raise InputError(f"{' and '.join(given)} are given without lexical=; give the leg, or leave them out")
+        raise InputError(
+            "unused",
+            None,
+            "{names} are given without {@lexical}; give the leg, or leave them out",
+            names=" and ".join(given),
+        )
     return min(lexical_k or default, num_passages)
 
 
@@ -60,7 +67,7 @@ def lexical_pool(
     if leg is None:
         return None
     if questions is None:
-        raise InputError("search needs queries=, the questions as text, for the lexical leg")
+        raise InputError("missing", "search", "{field} needs {@queries}, the questions as text, for the lexical leg")
     search: Any = leg.search
     if allow is None:
         found = search(list(questions), k)
@@ -70,12 +77,20 @@ def lexical_pool(
         found = search(list(questions), num_passages)
     if not isinstance(found, Hits) or len(found) != len(questions):
         raise InputError(
-            f"the lexical leg returned {found!r} for {len(questions)} questions; it must return Hits, a row for each"
+            "length",
+            None,
+            "the lexical leg returned {found!r} for {number} questions; it must return Hits, a row for each",
+            found=found,
+            number=len(questions),
         )
     if found.ids.size and found.ids.max() >= num_passages:
         raise InputError(
-            f"the lexical leg returned passage {found.ids.max()}; the index has {num_passages}: build the leg from the "
-            "index's texts"
+            "UNSORTED",
+            None,
+            "the lexical leg returned passage {max}; the index has {num_passages}: build the leg from "
+            "the index's texts",
+            max=found.ids.max(),
+            num_passages=num_passages,
         )
     return widened(only(found, allow), k)
 

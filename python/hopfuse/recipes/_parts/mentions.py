@@ -45,15 +45,26 @@ def question_mentions(
     if entities is None:
         if queries is None or matcher is None:
             raise InputError(
-                "search needs entities=, or queries= and a recipe with matcher=hopfuse.extract.QuestionMatcher(index)"
+                "missing",
+                None,
+                "search needs {@entities}, or {@queries} and a recipe with "
+                "matcher=hopfuse.extract.QuestionMatcher(index)",
             )
         return [[_read(mention) for mention in row] for row in matcher.match(list(queries))]
     rows = entities if isinstance(entities, Sequence) and not isinstance(entities, str) else [None]
     if any(isinstance(row, str) or not isinstance(row, Iterable) for row in rows):
-        raise InputError("entities must be a sequence of sequences, the mentions of each query: [[name, ...], ...]")
+        raise InputError(
+            "length",
+            "entities",
+            "{field} must be a sequence of sequences, the mentions of each query: [[name, ...], ...]",
+        )
     if batch is not None and len(entities) != batch:
         raise InputError(
-            f"entities has {counted(len(entities), 'row')} for {counted(batch, 'query')}; give one row per query"
+            "UNSORTED",
+            "entities",
+            "{field} has {count} for {count_2}; give one row per query",
+            count=counted(len(entities), "row"),
+            count_2=counted(batch, "query"),
         )
     return [[_read(mention) for mention in row] for row in entities]
 
@@ -64,5 +75,10 @@ def _read(mention: Any) -> Any:
         return mention
     confidence = getattr(mention, "confidence", 1.0)
     if not 0 < confidence <= 1:
-        raise InputError(f"a match has the confidence {confidence!r}; it must be above 0 and at most 1")
+        raise InputError(
+            "range",
+            None,
+            "a match has the confidence {confidence!r}; it must be above 0 and at most 1",
+            confidence=confidence,
+        )
     return Mention(mention.entity, mention.surface, mention.kind, confidence, getattr(mention, "start", -1))

@@ -25,10 +25,17 @@ MIN_SEED_WIDTH = 8
 def check_texts(queries: Any) -> None:
     """Refuse anything but a sequence of strings."""
     if isinstance(queries, str) or not isinstance(queries, Sequence | np.ndarray):
-        raise InputError(f"queries is a {type(queries).__name__}; it must be a list of strings: [question]")
+        raise InputError(
+            "type",
+            "queries",
+            "{field} is a {kind}; it must be a list of strings: [question]",
+            kind=type(queries).__name__,
+        )
     for at, text in enumerate(queries):
         if not isinstance(text, str):
-            raise InputError(f"question {at} has the type {type(text).__name__}; it must be a string")
+            raise InputError(
+                "type", None, "question {at} has the type {kind}; it must be a string", at=at, kind=type(text).__name__
+            )
 
 
 def index_encoder(encoder: Any, index: Index) -> Encoder | None:
@@ -46,8 +53,12 @@ def index_encoder(encoder: Any, index: Index) -> Encoder | None:
         ours, theirs = ((e.name, e.dim, e.normalize) for e in (fitted, built))
         if ours != theirs:
             raise InputError(
-                f"encoder is {_words(*ours)}, and the index was built with {_words(*theirs)}: use that one, or build "
-                "the index with this one"
+                "UNSORTED",
+                "encoder",
+                "{field} is {words}, and the index was built with {words_2}: use that one, or build the "
+                "index with this one",
+                words=_words(*ours),
+                words_2=_words(*theirs),
             )
     return fitted
 
@@ -56,17 +67,24 @@ def question_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vec
     """Return the given vectors or the encoder's, (B, d). The operations check their values."""
     if vectors is None:
         if queries is None or encoder is None:
-            raise InputError("search needs vectors=, or queries= and a recipe with an encoder")
+            raise InputError("missing", None, "search needs {@vectors}, or {@queries} and a recipe with an encoder")
         empty = first_unencodable(encoder.encode_queries, queries)
         if empty is not None:
             raise InputError(
-                f"question {empty} is empty, and the encoder has no vector for it; give it words, or leave it out"
+                "unused",
+                None,
+                "question {empty} is empty, and the encoder has no vector for it; give it words, or leave it out",
+                empty=empty,
             )
         vectors = encoder.encode_queries(list(queries))
     array = np.atleast_2d(to_numpy(vectors, "vectors"))
     if queries is not None and len(queries) != len(array):
         raise InputError(
-            f"{counted(len(queries), 'query')} with {counted(len(array), 'vector')}; give one vector per query"
+            "UNSORTED",
+            None,
+            "{count} with {count_2}; give one vector per query",
+            count=counted(len(queries), "query"),
+            count_2=counted(len(array), "vector"),
         )
     return array
 

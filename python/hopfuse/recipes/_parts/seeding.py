@@ -145,9 +145,22 @@ class EntitySeeder:
             seed = self._given(query, mention.entity)
             return seed._replace(surface=mention.surface, match=mention.kind, confidence=mention.confidence)
         if isinstance(mention, bool) or not isinstance(mention, int | np.integer):
-            raise InputError(f"query {query} mentions {mention!r}; a mention is a name (str) or an entity number (int)")
+            raise InputError(
+                "UNSORTED",
+                "query",
+                "{field} {query} mentions {mention!r}; a mention is a name (str) or an entity number (int)",
+                query=query,
+                mention=mention,
+            )
         if not 0 <= mention < self._weight.size:
-            raise InputError(f"query {query} mentions entity {mention}; entities are 0 .. {self._weight.size - 1}")
+            raise InputError(
+                "UNSORTED",
+                "query",
+                "{field} {query} mentions entity {mention}; entities are 0 .. {size}",
+                query=query,
+                mention=mention,
+                size=self._weight.size - 1,
+            )
         return self._seed(int(mention), "", "given")
 
 

@@ -158,10 +158,20 @@ class GuidedWalkConfig:
         given = [name for name in LEXICAL_OPTIONS if getattr(self, name) is not None]
         if not has_leg:
             if given:
-                raise InputError(f"{' and '.join(given)} are given without lexical=; give the leg, or leave them out")
+                raise InputError(
+                    "unused",
+                    None,
+                    "{names} are given without {@lexical}; give the leg, or leave them out",
+                    names=" and ".join(given),
+                )
             return None, None
         for name, reason in self.unread.items():
             if name in given:
-                raise InputError(f"{name} is given, and {reason}: that list is not used; leave one of them out")
+                raise InputError(
+                    "unused",
+                    name,
+                    "{field} is given, and {reason}: that list is not used; leave one of them out",
+                    reason=reason,
+                )
         fused = min(self.lexical_k or LEXICAL_K, num_passages) if self._lexical_weight > 0 else None
         return fused, min(self.word_k or WORD_K, num_passages) if self.boost > 0 else None

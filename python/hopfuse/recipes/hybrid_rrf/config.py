@@ -122,6 +122,9 @@ def _three(weights: Any) -> tuple[float, ...]:
         array = np.zeros(0)
     if array.shape != (3,) or not (np.isfinite(array) & (array >= 0)).all():
         raise InputError(
-            f"weights is {weights!r}; give three finite numbers, at least 0, for the lexical, dense and graph lists"
+            "range",
+            "weights",
+            "{field} is {given!r}; give three finite numbers, at least 0, for the lexical, dense and graph lists",
+            given=weights,
         )
     return tuple(array.tolist())

@@ -154,7 +154,9 @@ class HybridRRF(FrozenRecipe):
         **options: Any,
     ) -> None:
         if lexical is None and index.corpus is None and index.graph is None:
-            raise InputError("HybridRRF has no leg: give lexical=, or an index with vectors or a graph")
+            raise InputError(
+                "unknown", None, "HybridRRF has no leg: give {@lexical}, or an index with vectors or a graph"
+            )
         self.index, self.config = index, make_config(HybridRRFConfig, config, options)
         self.encoder, self.matcher = index_encoder(encoder, index), matcher
         self.lexical, self.threads = check_leg(lexical), check_threads(threads)
@@ -162,8 +164,11 @@ class HybridRRF(FrozenRecipe):
         if prior is not None and prior.factors.size != index.num_passages:
             known = prior.factors.size
             raise InputError(
-                f"importance has {counted(known, 'entry')}; the index has {counted(index.num_passages, 'passage')}: "
-                "one each"
+                "UNSORTED",
+                None,
+                "importance has {count}; the index has {count_2}: one each",
+                count=counted(known, "entry"),
+                count_2=counted(index.num_passages, "passage"),
             )
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
         self._titles = TitleMatcher(index.titles) if self.config.exact_bonus > 0 else None
@@ -288,6 +293,10 @@ class HybridRRF(FrozenRecipe):
             if given is not None and leg is None:
                 part = "vectors" if name == "vectors" else "graph"
                 raise InputError(
-                    f"{name}= is given, and the index has no {part}; leave it out, or build it with {part}="
+                    "unused",
+                    None,
+                    "{name}= is given, and the index has no {part}; leave it out, or build it with {part}=",
+                    name=name,
+                    part=part,
                 )
         return None if self.index.corpus is None else shared_vectors(self.encoder, queries, vectors)[0]

@@ -25,7 +25,7 @@ class TitleMatcher:
     def search(self, queries: Sequence[str] | None) -> Hits:
         """Return the passages whose title each question names, scored by the number of words in the title."""
         if queries is None:
-            raise InputError("search needs queries=, the questions as text, for exact_bonus")
+            raise InputError("missing", None, "search needs {@queries}, the questions as text, for exact_bonus")
         return Hits.from_lists([self._row(_words(query)) for query in queries])
 
     def _row(self, words: tuple[str, ...]) -> list[tuple[int, float]]:

@@ -98,7 +98,13 @@ class PhaseGraphConfig:
         object.__setattr__(self, "edge_weights", check_edge_weights(self.edge_weights))
         given = [name for name in ("alpha", "lexical_weight") if getattr(self, name) is not None]
         if given and not self.fusion.weighted:
-            raise InputError(f"fusion method {self.fusion.name!r} reads no weights; leave {' and '.join(given)} out")
+            raise InputError(
+                "unused",
+                None,
+                "fusion method {name!r} reads no weights; leave {names} out",
+                name=self.fusion.name,
+                names=" and ".join(given),
+            )
         calibration_for(self.fusion, self.calibration, ties=self.ties)
 
     @classmethod

@@ -184,7 +184,7 @@ class PhaseGraph(RecordedRecipe):
         **options: Any,
     ) -> None:
         if index.corpus is None or index.graph is None:
-            raise InputError(self.missing(index))
+            raise InputError("UNSORTED", None, "{message}", message=self.missing(index))
         self.index, self.config = index, make_config(PhaseGraphConfig, config, options)
         self.encoder, self.matcher = index_encoder(encoder, index), matcher
         self.lexical, self.threads = check_leg(lexical), check_threads(threads)

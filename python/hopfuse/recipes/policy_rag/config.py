@@ -219,31 +219,65 @@ class Policy:
     def __post_init__(self) -> None:
         for name, kind in SECTIONS.items():
             if not isinstance(getattr(self, name), kind):
-                raise InputError(f"{name} is a {type(getattr(self, name)).__name__}; it must be {kind.__name__}(...)")
+                raise InputError(
+                    "type",
+                    name,
+                    "{field} is a {kind}; it must be {allowed}(...)",
+                    kind=type(getattr(self, name)).__name__,
+                    allowed=kind.__name__,
+                )
         if not isinstance(self.families, Mapping) or not all(isinstance(name, str) for name in self.families):
-            raise InputError(f"families is {self.families!r}; it must map names of families to weights")
+            raise InputError(
+                "type",
+                "families",
+                "{field} is {given!r}; it must map names of families to weights",
+                given=self.families,
+            )
         for family, weight in self.families.items():
             if not is_real(weight) or not 0 <= weight <= MAX_FAMILY_WEIGHT:
-                raise InputError(f"families.{family} is {weight!r}; it must be a number in [0, {MAX_FAMILY_WEIGHT:g}]")
+                raise InputError(
+                    "range",
+                    None,
+                    "families.{family} is {weight!r}; it must be a number in [0, {max_family_weight:g}]",
+                    family=family,
+                    weight=weight,
+                    max_family_weight=MAX_FAMILY_WEIGHT,
+                )
         total = self.walk.relation + self.walk.synonym + self.walk.context
         if self.walk.edge_type_norm == "per_type" and total > 1 + 1e-12:
-            raise InputError(f"walk: relation, synonym and context sum to {total:g}; under per_type it is at most 1")
+            raise InputError(
+                "range",
+                None,
+                "walk: relation, synonym and context sum to {total:g}; under per_type it is at most 1",
+                total=total,
+            )
         if total == 0:
-            raise InputError("walk: relation, synonym and context are all 0; a walk needs edges")
+            raise InputError("missing", None, "walk: relation, synonym and context are all 0; a walk needs edges")
         if self.seeds.lexical == 0 and self.seeds.embedding == 0:
-            raise InputError("seeds: lexical and embedding are both 0; no entity could be a seed")
+            raise InputError("UNSORTED", None, "seeds: lexical and embedding are both 0; no entity could be a seed")
         if self.seeds.passages > 0 and self.walk.context == 0:
             raise InputError(
-                "seeds.passages is above 0 and walk.context is 0: no passage is in the walk; set one of them"
+                "UNSORTED",
+                None,
+                "seeds.passages is above 0 and walk.context is 0: no passage is in the walk; set one of them",
             )
         if self.projection.source == "passages" and self.walk.context == 0:
             raise InputError(
-                'projection.source is "passages" and walk.context is 0: no passage is in the walk; set one of them'
+                "UNSORTED",
+                None,
+                'projection.source is "passages" and walk.context is 0: no passage is in the walk; set one of them',
             )
         for name, needed in _PLACES.items():
             absent = [place for place in needed if place not in getattr(self.answers, name)]
             if absent:
-                raise InputError(f"answers.{name} has no {absent[0]}; it needs {', '.join(needed)}")
+                raise InputError(
+                    "unknown",
+                    None,
+                    "answers.{name} has no {absent}; it needs {names}",
+                    name=name,
+                    absent=absent[0],
+                    names=", ".join(needed),
+                )
 
     @property
     def passage_mass(self) -> float:
@@ -306,20 +340,39 @@ class Policy:
             Such as ``Path("policy.toml").read_text()``.
         """
         if not isinstance(text, str):
-            raise InputError(f"the policy is a {type(text).__name__}; give its text: Path('policy.toml').read_text()")
+            raise InputError(
+                "type",
+                None,
+                "the policy is a {kind}; give its text: Path('policy.toml').read_text()",
+                kind=type(text).__name__,
+            )
         try:
             read = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise InputError(f"the policy is not TOML: {error}") from None
+            raise InputError("UNSORTED", None, "the policy is not TOML: {error}", error=error) from None
         version = read.pop("version", None)
         if type(version) is not int or version != VERSION:
-            raise InputError(f"the policy has version {version!r}; this release reads version = {VERSION}")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "the policy has version {version!r}; this release reads version = {version_2}",
+                version=version,
+                version_2=VERSION,
+            )
         unknown = sorted(set(read) - {*SECTIONS, "families"})
         if unknown:
-            raise InputError(f"the policy has [{unknown[0]}]; allowed: {', '.join([*SECTIONS, 'families'])}")
+            raise InputError(
+                "choice",
+                None,
+                "the policy has [{unknown}]; allowed: {allowed}",
+                unknown=unknown[0],
+                allowed=", ".join([*SECTIONS, "families"]),
+            )
         families = read.pop("families", {})
         if not isinstance(families, dict):
-            raise InputError(f"families is {families!r}; it must be a table of weights: [families]")
+            raise InputError(
+                "type", "families", "{field} is {given!r}; it must be a table of weights: [families]", given=families
+            )
         sections: dict[str, Any] = {name: read_section(SECTIONS[name], table, name) for name, table in read.items()}
         return cls(**sections, families=families)
 
@@ -341,7 +394,13 @@ class Policy:
         known = [f.name for f in fields(Switches)]
         for name in switches:
             if name not in known:
-                raise InputError(f"there is no switch {name!r}; allowed: {', '.join(known)}")
+                raise InputError(
+                    "choice",
+                    None,
+                    "there is no switch {name!r}; allowed: {allowed}",
+                    name=name,
+                    allowed=", ".join(known),
+                )
         return replace(self, switches=replace(self.switches, **dict.fromkeys(switches, False)))
 
 

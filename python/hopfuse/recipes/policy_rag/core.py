@@ -95,7 +95,11 @@ def start(
         around = None if policy.facts.scope == "all" else facts_around(facts, candidates)
         if known.fact_vectors is not None:
             if vectors is None:
-                raise InputError("fact_vectors is given, and the questions have no vectors: give the recipe encoder=")
+                raise InputError(
+                    "UNSORTED",
+                    "fact_vectors",
+                    "{field} is given, and the questions have no vectors: give the recipe {@encoder}",
+                )
             allow = None if around is None else np.split(around.fact, around.indptr(batch)[1:-1])
             nearest = dense_topk(vectors, known.fact_vectors, policy.facts.candidates, allow=allow, **run)
             scored = [nearest.row(b) for b in range(batch)]

@@ -61,5 +61,11 @@ def fact_corpus(vectors: Any, num_facts: int) -> Corpus | None:
         return None
     corpus = vectors if isinstance(vectors, Corpus) else Corpus.from_array(vectors, metric="cosine")
     if len(corpus) != num_facts:
-        raise InputError(f"fact_vectors has {len(corpus)} rows; the index has {num_facts} facts: give one row per fact")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "fact_vectors has {number} rows; the index has {num_facts} facts: give one row per fact",
+            number=len(corpus),
+            num_facts=num_facts,
+        )
     return corpus.with_metric("cosine")

@@ -50,7 +50,11 @@ def judge(
     if policy.facts.gate == "rules":
         return [_by_rules(policy, *each) for each in zip(queries, found, candidates, strict=True)]
     if llm is None:
-        raise InputError("the policy's gate is 'llm'; give the recipe llm=, such as hopfuse.llm.ChatEndpoint(...)")
+        raise InputError(
+            "UNSORTED",
+            None,
+            "the policy's gate is 'llm'; give the recipe {@llm}, such as hopfuse.llm.ChatEndpoint(...)",
+        )
     return _by_model(policy, llm, queries, found)
 
 

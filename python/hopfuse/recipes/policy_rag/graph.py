@@ -96,19 +96,30 @@ def read_edge_weights(given: Any, batch: int, policy: Policy) -> NDArray[Any]:
     eta, types = to_numpy(given, "edge_weights"), len(TYPES)
     if eta.shape not in ((types,), (batch, types)):
         raise InputError(
-            f"edge_weights has shape {eta.shape}; give eta of {', '.join(TYPES)}: ({types},) or ({batch}, {types})"
+            "shape",
+            None,
+            "edge_weights has shape {shape}; give eta of {names}: ({types},) or ({batch}, {types})",
+            shape=eta.shape,
+            names=", ".join(TYPES),
+            types=types,
+            batch=batch,
         )
     rows = np.atleast_2d(to_float64(eta))
     limit = 1.0 + 1e-12 if policy.walk.edge_type_norm == "per_type" else np.inf
     if not (np.isfinite(rows) & (rows >= 0)).all() or (rows.sum(axis=1) > limit).any():
         raise InputError(
-            "edge_weights must be finite, at least 0, and sum to at most 1 if edge_type_norm is 'per_type'"
+            "range",
+            None,
+            "edge_weights must be finite, at least 0, and sum to at most 1 if edge_type_norm is 'per_type'",
         )
     for at, weight in enumerate(policy.edge_type_weights):
         if weight == 0 and rows[:, at].any():
             raise InputError(
-                f"edge_weights are above 0 for {TYPES[at]} edges, which the policy leaves out of the walk; give 0, "
-                f"or set walk.{TYPES[at]} above 0 and its switch on"
+                "UNSORTED",
+                None,
+                "edge_weights are above 0 for {types} edges, which the policy leaves out of the walk; give "
+                "0, or set walk.{types} above 0 and its switch on",
+                types=TYPES[at],
             )
     return rows[0] if eta.ndim == 1 else rows
 
@@ -122,13 +133,17 @@ def _typed(index: Index, policy: Policy) -> Graph:
     """Return the index's graph with the edge types of the walk; types of weight 0 are left out."""
     graph, passages, weights = _graph_of(index), index.num_passages, np.asarray(policy.edge_type_weights)
     if not weights.any():
-        raise InputError("the policy's switches leave no edges for the walk; leave one of them on")
+        raise InputError("UNSORTED", None, "the policy's switches leave no edges for the walk; leave one of them on")
     src, dst, weight, types = graph.edges()
     between = np.flatnonzero((src < passages) & (dst < passages))
     if between.size:
         raise InputError(
-            f"the graph has an edge between passages {src[between[0]]} and {dst[between[0]]}; PolicyRAG joins passages "
-            "by their entities: build the graph without such edges"
+            "UNSORTED",
+            None,
+            "the graph has an edge between passages {src} and {dst}; PolicyRAG joins passages by their "
+            "entities: build the graph without such edges",
+            src=src[between[0]],
+            dst=dst[between[0]],
         )
     names = graph.edge_type_names
     synonym = np.array([name == "synonym" for name in names], bool)
@@ -161,7 +176,11 @@ def _factors(names: Sequence[str], relations: Collection[str], policy: Policy) -
     if unknown:
         listed = ", ".join(name for name in names if name in relations)
         raise InputError(
-            f"families has {unknown[0]!r}; the relations between the index's entities are: {listed or 'none'}"
+            "unknown",
+            None,
+            "families has {unknown!r}; the relations between the index's entities are: {value}",
+            unknown=unknown[0],
+            value=listed or "none",
         )
     return np.array([policy.families.get(name, 1.0) for name in names], np.float32)
 

@@ -130,17 +130,30 @@ class PolicyRAG(FrozenRecipe):
         self.matcher, self.llm, self.threads = matcher, llm, check_threads(threads)
         lacks = self.missing(index, policy)
         if lacks:
-            raise InputError(lacks)
+            raise InputError("UNSORTED", None, "{message}", message=lacks)
         if policy.seeds.source != "entities" and encoder is None:
-            raise InputError(f"the policy's seeds.source is {policy.seeds.source!r}, which needs encoder=; give it")
+            raise InputError(
+                "missing",
+                None,
+                "the policy's seeds.source is {given!r}, which needs {@encoder}; give it",
+                given=policy.seeds.source,
+            )
         if policy.facts.gate == "llm" and policy.switches.gate and llm is None:
-            raise InputError("the policy's gate is 'llm'; give llm=, such as hopfuse.llm.ChatEndpoint(...), or 'rules'")
+            raise InputError(
+                "missing",
+                None,
+                "the policy's gate is 'llm'; give {@llm}, such as hopfuse.llm.ChatEndpoint(...), or 'rules'",
+            )
         facts, names, corpus = index.facts, tuple(index.entity_names), index.entity_corpus
         labels = LabelSets.from_labels([*names, *(() if facts is None else facts.relations)])
         entities = None if encoder is None or corpus is None else corpus.with_metric("cosine")
         by_vector = fact_corpus(fact_vectors, 0 if facts is None else len(facts))
         if policy.facts.scope == "all" and by_vector is None:
-            raise InputError("the policy's facts.scope is 'all', which needs fact_vectors=; give them, or set 'seeds'")
+            raise InputError(
+                "missing",
+                None,
+                "the policy's facts.scope is 'all', which needs {@fact_vectors}; give them, or set 'seeds'",
+            )
         self._known = Knowledge(facts, names, labels, entities, by_vector)
         self._graph = PolicyGraph.from_index(index, policy)
         self._seeder = EntitySeeder(index, self.encoder, policy.seeds.threshold)
@@ -301,10 +314,18 @@ class PolicyRAG(FrozenRecipe):
         """
         check_texts(queries)
         if self.llm is None:
-            raise InputError("answers need a language model; give the recipe llm=, such as hopfuse.llm.ChatEndpoint")
+            raise InputError(
+                "missing",
+                None,
+                "answers need a language model; give the recipe {@llm}, such as hopfuse.llm.ChatEndpoint",
+            )
         if len(queries) != len(found.hits):
             raise InputError(
-                f"{counted(len(queries), 'query')} for {len(found.hits)} results; give the queries that were searched"
+                "UNSORTED",
+                None,
+                "{count} for {number} results; give the queries that were searched",
+                count=counted(len(queries), "query"),
+                number=len(found.hits),
             )
         titles, texts = self.index.titles, self.index.texts
         return grounded_answers(self.llm, self.config.answers, queries, found.hits, titles, texts)
@@ -316,14 +337,20 @@ class PolicyRAG(FrozenRecipe):
     def _checked_k(self, k: int) -> int:
         k, pool = check_k(k), self.config.reranking.pool
         if k > pool:
-            raise InputError(f"k is {k}, and the policy ranks {pool} passages; ask for fewer, or raise reranking.pool")
+            raise InputError(
+                "UNSORTED",
+                "k",
+                "{field} is {k}, and the policy ranks {pool} passages; ask for fewer, or raise reranking.pool",
+                k=k,
+                pool=pool,
+            )
         return k
 
     def _vectors(self, queries: Sequence[str], vectors: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         """Return the questions' vectors in the space of entities and facts, and in the space of passages."""
         corpus = self.index.corpus
         if corpus is None and vectors is not None:
-            raise InputError("vectors= is given, but the index has no vectors; leave it out")
+            raise InputError("unused", None, "vectors= is given, but the index has no vectors; leave it out")
         known = self._known
         compared = known.entities is not None or known.fact_vectors is not None
         needed = compared or (self.config.reads_vectors and vectors is None)

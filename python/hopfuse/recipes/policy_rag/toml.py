@@ -15,11 +15,18 @@ S = TypeVar("S")
 def read_section(kind: type[S], table: Any, name: str) -> S:
     """Return a section from a TOML table; absent keys have their defaults."""
     if not isinstance(table, Mapping):
-        raise InputError(f"{name} is {table!r}; it must be a table: [{name}]")
+        raise InputError("type", name, "{field} is {given!r}; it must be a table: [{name}]", given=table, name=name)
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     unknown = sorted(set(table) - set(known))
     if unknown:
-        raise InputError(f"[{name}] has the key {unknown[0]!r}; allowed: {', '.join(known)}")
+        raise InputError(
+            "choice",
+            None,
+            "[{name}] has the key {unknown!r}; allowed: {allowed}",
+            name=name,
+            unknown=unknown[0],
+            allowed=", ".join(known),
+        )
     return kind(**table)
 
 

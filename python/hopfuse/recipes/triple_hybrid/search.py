@@ -106,9 +106,11 @@ class TripleHybrid(FrozenRecipe):
         self.lexical = check_leg(lexical)
         lacks = self.missing(index, self.config)
         if lacks:
-            raise InputError(lacks)
+            raise InputError("UNSORTED", None, "{message}", message=lacks)
         if self.config.mode == "lexical" and lexical is None:
-            raise InputError("mode='lexical' needs a recipe with lexical=, such as BM25 over the entities' names")
+            raise InputError(
+                "missing", None, "mode='lexical' needs a recipe with {@lexical}, such as BM25 over the entities' names"
+            )
         facts = index.facts
         labels = None
         if self.config.reads_facts and facts is not None:
@@ -188,7 +190,9 @@ class TripleHybrid(FrozenRecipe):
         """
         config, index = self.config, self.index
         if entities is not None:
-            raise InputError("entities= is given, but TripleHybrid finds entities by their vectors; leave it out")
+            raise InputError(
+                "unused", None, "entities= is given, but TripleHybrid finds entities by their vectors; leave it out"
+            )
         if queries is not None or self.needs.texts:
             check_texts(queries)
         k = min(check_k(k), index.num_entities)

@@ -98,8 +98,11 @@ def distribution(p: NDArray[np.float64], temperature: Any, factor: float = 1.0) 
         return p
     if (p < 0).any():
         raise InputError(
-            f"calibrated score {p.min()} is negative, but -ln(p) needs p >= 0; use calibration 'pit', 'min_max' or "
-            "'rank', which give no negative values"
+            "range",
+            None,
+            "calibrated score {min} is negative, but -ln(p) needs p >= 0; use calibration 'pit', "
+            "'min_max' or 'rank', which give no negative values",
+            min=p.min(),
         )
     energy = -np.log(p + EPSILON)
     t = (auto_temperature(energy) if temperature == "auto" else float(temperature)) * factor
@@ -129,14 +132,21 @@ def check(num_lists: int, *, temperature: Any) -> None:
         return
     number = isinstance(temperature, (int, float, np.integer, np.floating)) and not isinstance(temperature, bool)
     if not number or not 0 < temperature < np.inf:
-        raise InputError(f"temperature is {temperature!r}; it must be 'auto' or a finite number above 0")
+        raise InputError(
+            "range",
+            "temperature",
+            "{field} is {given!r}; it must be 'auto' or a finite number above 0",
+            given=temperature,
+        )
 
 
 def check_both(num_lists: int, *, temperature: Any, wasserstein: Any) -> None:
     """Check the temperature as in :func:`check`, and that wasserstein is a finite number, at least 0."""
     check(num_lists, temperature=temperature)
     if not is_number(wasserstein, 0, 1e38):
-        raise InputError(f"wasserstein is {wasserstein!r}; it must be a finite number, at least 0")
+        raise InputError(
+            "range", "wasserstein", "{field} is {given!r}; it must be a finite number, at least 0", given=wasserstein
+        )
 
 
 BOLTZMANN = FusionMethod(

@@ -142,7 +142,7 @@ def _held(lists: Sequence[ScoredList]) -> dict[int, int]:
 def check_gamma(num_lists: int, *, gamma: Any) -> None:
     """Check that gamma is in [-16, 16] and h^gamma does not overflow float32."""
     if not is_number(gamma, -16, 16) or gamma * math.log(num_lists) > 88:
-        raise InputError(f"gamma is {gamma!r}; it must be a number in [-16, 16]")
+        raise InputError("range", "gamma", "{field} is {given!r}; it must be a number in [-16, 16]", given=gamma)
 
 
 COMB_SUM = FusionMethod("comb_sum", comb_sum, MIN_MAX_FIRST, unit_weights)

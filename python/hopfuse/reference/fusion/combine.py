@@ -120,56 +120,89 @@ def _fused_row(
 
 def _method(name: str, options: dict[str, Any]) -> FusionMethod:
     if name not in METHODS:
-        raise InputError(f"fusion method is {name!r}; allowed: {', '.join(METHODS)}")
+        raise InputError(
+            "choice", None, "fusion method is {given!r}; allowed: {allowed}", given=name, allowed=", ".join(METHODS)
+        )
     for option in options:
         if option not in METHODS[name].options:
             allowed = ", ".join(METHODS[name].options) or "none"
-            raise InputError(f"fusion method {name!r} has no option {option!r}; allowed: {allowed}")
+            raise InputError(
+                "choice",
+                None,
+                "fusion method {name!r} has no option {option!r}; allowed: {allowed}",
+                name=name,
+                option=option,
+                allowed=allowed,
+            )
     return METHODS[name]
 
 
 def _batch(lists: Sequence[Hits | Ranking]) -> int:
     if not isinstance(lists, (list, tuple)) or not lists or not all(isinstance(x, (Hits, Ranking)) for x in lists):
-        raise InputError("lists must be a sequence of at least one Hits; wrap a single one: [hits]")
+        raise InputError("range", "lists", "{field} must be a sequence of at least one Hits; wrap a single one: [hits]")
     sizes = [len(one) for one in lists]
     if len(set(sizes)) != 1:
-        raise InputError(f"the lists have {sizes} rows; each must have one row per query")
+        raise InputError("length", None, "the lists have {sizes} rows; each must have one row per query", sizes=sizes)
     return sizes[0]
 
 
 def _consensus(consensus: Any) -> float:
     number = isinstance(consensus, (int, float, np.integer, np.floating)) and not isinstance(consensus, bool)
     if not number or not 0 <= consensus < np.inf:
-        raise InputError(f"consensus is {consensus!r}; it must be a finite number, at least 0")
+        raise InputError(
+            "range", "consensus", "{field} is {given!r}; it must be a finite number, at least 0", given=consensus
+        )
     return float(consensus)
 
 
 def _weights(rule: FusionMethod, weights: Any, batch: int, num_lists: int) -> NDArray[np.float64]:
     if rule.default_weights is None:
         if weights is not None:
-            raise InputError(f"fusion method {rule.name!r} takes no weights; omit them")
+            raise InputError("UNSORTED", None, "fusion method {name!r} takes no weights; omit them", name=rule.name)
         return np.ones((batch, num_lists))
     w = np.asarray(rule.default_weights(num_lists) if weights is None else weights, np.float64)
     if w.shape not in ((num_lists,), (batch, num_lists)):
-        raise InputError(f"weights have shape {w.shape}; they must be ({num_lists},) or ({batch}, {num_lists})")
+        raise InputError(
+            "shape",
+            "weights",
+            "{field} have shape {shape}; they must be ({num_lists},) or ({batch}, {num_lists})",
+            shape=w.shape,
+            num_lists=num_lists,
+            batch=batch,
+        )
     if not (np.isfinite(w) & (w >= 0)).all():
-        raise InputError(f"weights are {weights}; each must be finite and at least 0")
+        raise InputError(
+            "range", "weights", "{field} are {weights}; each must be finite and at least 0", weights=weights
+        )
     return np.broadcast_to(w, (batch, num_lists))
 
 
 def _prior_factors(prior: Any, weight: float) -> NDArray[np.float64]:
     importance = np.zeros(0) if prior is None else np.asarray(prior, np.float64)
     if importance.ndim != 1 or not 0 <= weight <= 1:
-        raise InputError(f"prior has shape {importance.shape} and weight {weight}; they must be (N,) and in [0, 1]")
+        raise InputError(
+            "shape",
+            "prior",
+            "{field} has shape {shape} and weight {weight}; they must be (N,) and in [0, 1]",
+            shape=importance.shape,
+            weight=weight,
+        )
     if ((importance < 0) | (importance > 1)).any():
-        raise InputError(f"importance is {importance}; values must be in [0, 1], or NaN")
+        raise InputError(
+            "finite", None, "importance is {importance}; values must be in [0, 1], or NaN", importance=importance
+        )
     return np.where(np.isnan(importance), 1.0, (1.0 - weight) + weight * importance)
 
 
 def _capped(lists: Sequence[Hits | Ranking], pool: Any) -> list[Ranking]:
     pools = list(pool) if isinstance(pool, (list, tuple, np.ndarray)) else [pool] * len(lists)
     if len(pools) != len(lists) or not all(p is None or p >= 0 for p in pools):
-        raise InputError(f"pool is {pool!r}; it must be a number, at least 0, or a number or None per list")
+        raise InputError(
+            "length",
+            "pool",
+            "{field} is {given!r}; it must be a number, at least 0, or a number or None per list",
+            given=pool,
+        )
     return [
         Ranking(one.ids[:, :p], one.scores[:, :p].astype(np.float64), np.minimum(one.counts, one.ids[:, :p].shape[1]))
         for one, p in zip(lists, pools, strict=True)
@@ -181,11 +214,20 @@ def _calibrated(
 ) -> list[Ranking]:
     if not rule.calibrations:
         if calibration is not None or ties is not None or options:
-            raise InputError(f"fusion method {rule.name!r} uses only ranks; omit calibration and ties")
+            raise InputError(
+                "UNSORTED", None, "fusion method {name!r} uses only ranks; omit calibration and ties", name=rule.name
+            )
         return [calibrate(one, "none") for one in lists]
     name = rule.calibrations[0] if calibration is None else calibration
     if name not in rule.calibrations:
-        raise InputError(f"calibration is {name!r}; fusion method {rule.name!r} allows: {', '.join(rule.calibrations)}")
+        raise InputError(
+            "UNSORTED",
+            "calibration",
+            "{field} is {given!r}; fusion method {name!r} allows: {names}",
+            given=name,
+            name=rule.name,
+            names=", ".join(rule.calibrations),
+        )
     of_list = [dict(options) for _ in lists]
     for bound in ("lower", "upper"):
         if np.ndim(options.get(bound, 0.0)) == 1:

@@ -40,7 +40,12 @@ def score(lists: Sequence[ScoredList], weights: Any, *, theta: Any, epsilon: Any
     scores = {}
     for document, own in found.items():
         if min(own.values()) < 0:
-            raise InputError(f"calibrated score {min(own.values())} is negative, but -ln(c) needs c >= 0")
+            raise InputError(
+                "range",
+                None,
+                "calibrated score {values} is negative, but -ln(c) needs c >= 0",
+                values=min(own.values()),
+            )
         x = [max(-math.log(own.get(number, 0.0) + least), 0.0) for number in range(len(lists))]
         most = max(x)
         inner = math.fsum((value / most) ** power for value in x) if most > 0 else 0.0
@@ -70,11 +75,15 @@ def kendall(found: dict[int, dict[int, float]]) -> float:
 def check(num_lists: int, *, theta: Any, epsilon: Any) -> None:
     """Check that theta is "auto" or a number from 1 to 100, and epsilon is "auto" or a number above 0."""
     if not (isinstance(theta, str) and theta == "auto") and not is_number(theta, 1, 100):
-        raise InputError(f"theta is {theta!r}; it must be 'auto' or a number in [1, 100]")
+        raise InputError(
+            "range", "theta", "{field} is {given!r}; it must be 'auto' or a number in [1, 100]", given=theta
+        )
     if isinstance(epsilon, str) and epsilon == "auto":
         return
     if not is_number(epsilon, 0, 1e38) or epsilon == 0:
-        raise InputError(f"epsilon is {epsilon!r}; it must be 'auto' or a finite number above 0")
+        raise InputError(
+            "range", "epsilon", "{field} is {given!r}; it must be 'auto' or a finite number above 0", given=epsilon
+        )
 
 
 GUMBEL = FusionMethod(

@@ -44,7 +44,13 @@ def check(num_lists: int, *, bias: Any) -> None:
         return
     array = np.asarray(bias)
     if array.shape != (num_lists,) or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-        raise InputError(f"bias is {bias!r}; it must be {num_lists} finite numbers, one per list")
+        raise InputError(
+            "length",
+            "bias",
+            "{field} is {given!r}; it must be {allowed} finite numbers, one per list",
+            given=bias,
+            allowed=num_lists,
+        )
 
 
 _NONE_FIRST = ("none", *(name for name in EVERY if name != "none"))

@@ -58,7 +58,7 @@ def q_distribution(p: NDArray[np.float64], q: float, temperature: Any) -> NDArra
     if p.size == 0:
         return p
     if (p < 0).any():
-        raise InputError(f"calibrated score {p.min()} is negative, but -ln(p) needs p >= 0")
+        raise InputError("range", None, "calibrated score {min} is negative, but -ln(p) needs p >= 0", min=p.min())
     energy = -np.log(p + boltzmann.EPSILON)
     t = boltzmann.auto_temperature(energy) if temperature == "auto" else float(temperature)
     if t <= 0:
@@ -109,16 +109,22 @@ def check_tsallis(num_lists: int, *, q: Any, temperature: Any) -> None:
     boltzmann.check(num_lists, temperature=temperature)
     many = list(q) if isinstance(q, (list, tuple, np.ndarray)) else [q]
     if len(many) not in (1, num_lists) or not all(is_number(one, 0, 10) for one in many):
-        raise InputError(f"q is {q!r}; it must be a number in [0, 10], or {num_lists} of them, one per list")
+        raise InputError(
+            "length",
+            "q",
+            "{field} is {given!r}; it must be a number in [0, 10], or {num_lists} of them, one per list",
+            given=q,
+            num_lists=num_lists,
+        )
 
 
 def check_quantum(num_lists: int, *, theta: Any, form: Any, temperature: Any) -> None:
     """Check the temperature as in boltzmann, that theta is finite, and that form is "product" or "sqrt"."""
     boltzmann.check(num_lists, temperature=temperature)
     if not is_number(theta, -1e30, 1e30):
-        raise InputError(f"theta is {theta!r}; it must be a finite number of radians")
+        raise InputError("range", "theta", "{field} is {given!r}; it must be a finite number of radians", given=theta)
     if form not in ("product", "sqrt"):
-        raise InputError(f"form is {form!r}; it must be 'product' or 'sqrt'")
+        raise InputError("UNSORTED", "form", "{field} is {given!r}; it must be 'product' or 'sqrt'", given=form)
 
 
 _ALL_BUT_NONE = tuple(name for name in NONNEGATIVE if name != "none")

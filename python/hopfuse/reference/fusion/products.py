@@ -110,7 +110,12 @@ def strengths(n: int, steps: int) -> NDArray[np.float64]:
 
 def _nonnegative(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     if (scores < 0).any():
-        raise InputError(f"calibrated score {scores.min()} is negative, but a power needs scores of at least 0")
+        raise InputError(
+            "range",
+            None,
+            "calibrated score {min} is negative, but a power needs scores of at least 0",
+            min=scores.min(),
+        )
     return scores
 
 
@@ -133,20 +138,22 @@ def check_log_linear(num_lists: int, *, temperature: Any, epsilon: Any) -> None:
 def check_power_mean(num_lists: int, *, p: Any, epsilon: Any) -> None:
     """Check that p is 0 or 0.05 <= |p| <= 100, and that epsilon is above 0."""
     if not is_number(p, -100, 100) or 0 < abs(p) < 0.05:
-        raise InputError(f"p is {p!r}; it must be 0, or a number with 0.05 <= |p| <= 100")
+        raise InputError(
+            "UNSORTED", "p", "{field} is {given!r}; it must be 0, or a number with 0.05 <= |p| <= 100", given=p
+        )
     _check_epsilon(epsilon)
 
 
 def check_plackett_luce(num_lists: int, *, steps: Any, epsilon: Any) -> None:
     """Check that steps is a whole number from 1 to 100, and that epsilon is above 0."""
     if not is_number(steps, 1, 100) or int(steps) != steps:
-        raise InputError(f"steps is {steps!r}; it must be a whole number from 1 to 100")
+        raise InputError("range", "steps", "{field} is {given!r}; it must be a whole number from 1 to 100", given=steps)
     _check_epsilon(epsilon)
 
 
 def _check_epsilon(epsilon: Any) -> None:
     if not is_number(epsilon, 0, float(np.finfo(np.float32).max)) or epsilon == 0:
-        raise InputError(f"epsilon is {epsilon!r}; it must be a finite number above 0")
+        raise InputError("range", "epsilon", "{field} is {given!r}; it must be a finite number above 0", given=epsilon)
 
 
 LOG_LINEAR = FusionMethod(

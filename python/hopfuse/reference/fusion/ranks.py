@@ -99,19 +99,19 @@ def rbc(lists: Sequence[ScoredList], weights: Any, *, phi: float) -> Scores:
 def check_sigma(num_lists: int, *, sigma: Any) -> None:
     """Check that sigma is a number from 0 to 1."""
     if not is_number(sigma, 0, 1):
-        raise InputError(f"sigma is {sigma!r}; it must be a number in [0, 1]")
+        raise InputError("range", "sigma", "{field} is {given!r}; it must be a number in [0, 1]", given=sigma)
 
 
 def check_missing(num_lists: int, *, missing: Any) -> None:
     """Check that missing is "mean" or "zero"."""
     if missing not in ("mean", "zero"):
-        raise InputError(f"missing is {missing!r}; it must be 'mean' or 'zero'")
+        raise InputError("UNSORTED", "missing", "{field} is {given!r}; it must be 'mean' or 'zero'", given=missing)
 
 
 def check_phi(num_lists: int, *, phi: Any) -> None:
     """Check that phi is strictly between 0 and 1."""
     if not is_number(phi, 0, 1) or phi in (0, 1):
-        raise InputError(f"phi is {phi!r}; it must be a number between 0 and 1")
+        raise InputError("type", "phi", "{field} is {given!r}; it must be a number between 0 and 1", given=phi)
 
 
 ISR = FusionMethod("isr", isr, (), unit_weights)

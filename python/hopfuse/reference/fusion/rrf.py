@@ -36,7 +36,12 @@ def score(lists: Sequence[ScoredList], weights: Any, *, rank_constant: float) ->
 def check(num_lists: int, *, rank_constant: Any) -> None:
     """Check that rank_constant is a finite number, at least 0."""
     if not is_number(rank_constant, 0, np.inf) or np.isinf(rank_constant):
-        raise InputError(f"rank_constant is {rank_constant!r}; it must be a finite number, at least 0")
+        raise InputError(
+            "range",
+            "rank_constant",
+            "{field} is {given!r}; it must be a finite number, at least 0",
+            given=rank_constant,
+        )
 
 
 RRF = FusionMethod("rrf", score, (), unit_weights, {"rank_constant": 60}, check)

@@ -42,12 +42,21 @@ def _check_types(table: str, schema: Any) -> None:
         name, kind = field.name, type_name(field.type)
         if kind == "sparsevec":
             raise InputError(
-                f"--{table} gives {name!r}, a sparsevec; vectors must be dense: SELECT {name}::vector AS {name}"
+                "syntax",
+                None,
+                "--{table} gives {name!r}, a sparsevec; vectors must be dense: SELECT {name}::vector AS {name}",
+                table=table,
+                name=name,
             )
         if kind is not None and kind not in VECTORS:
             raise InputError(
-                f"--{table} gives {name!r} of the type {kind}, which an index cannot hold; cast it, such as "
-                f"{name}::text or {name}::float8, or leave it out"
+                "unused",
+                None,
+                "--{table} gives {name!r} of the type {kind}, which an index cannot hold; cast it, such as "
+                "{name}::text or {name}::float8, or leave it out",
+                table=table,
+                name=name,
+                kind=kind,
             )
 
 
@@ -109,4 +118,6 @@ def vector_column(column: Any, dim: int) -> Any:
 def _check_headers(headers: NDArray[np.uint8], dim: int) -> None:
     said = np.ascontiguousarray(headers).view(">u2")
     if not ((said[:, 0] == dim) & (said[:, 1] == 0)).all():
-        raise InputError("a vector of PostgreSQL is not in pgvector's binary format; update pgvector or hopfuse")
+        raise InputError(
+            "UNSORTED", None, "a vector of PostgreSQL is not in pgvector's binary format; update pgvector or hopfuse"
+        )

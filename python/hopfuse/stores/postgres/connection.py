@@ -47,8 +47,10 @@ def place_of(url: str) -> str:
         known = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.Error:
         raise InputError(
-            "the PostgreSQL URL cannot be parsed; give postgresql://user@host:port/database, and the password in "
-            "PGPASSWORD or ~/.pgpass"
+            "syntax",
+            None,
+            "the PostgreSQL URL cannot be parsed; give postgresql://user@host:port/database, and the "
+            "password in PGPASSWORD or ~/.pgpass",
         ) from None
     host = ":".join(str(known[key]) for key in ("host", "port") if known.get(key))
     database = f", database {known['dbname']}" if known.get("dbname") else ""
@@ -68,7 +70,9 @@ def connect(url: str) -> Any:
     try:
         return psycopg.connect(url, autocommit=True, application_name="hopfuse")
     except psycopg.Error as error:
-        raise TransientError(f"{place} cannot be reached: {_first_line(error)}") from None
+        raise TransientError(
+            "UNSORTED", None, "{place} cannot be reached: {first_line}", place=place, first_line=_first_line(error)
+        ) from None
 
 
 @contextmanager
@@ -110,10 +114,19 @@ def _as_hopfuse(error: Any, operational: tuple[type[Exception], ...], place: str
     """Return the error for a driver's: by its SQLSTATE or, if the server sent none, by its class (PEP 249)."""
     code = error.sqlstate
     if code is not None and code.startswith(_PERMANENT):
-        return StoreError(f"{place} failed: {said} (SQLSTATE {code}); see the server's log")
+        return StoreError(
+            "store",
+            None,
+            "{place} failed: {said} (SQLSTATE {code_value}); see the server's log",
+            place=place,
+            said=said,
+            code_value=code,
+        )
     if code.startswith(_TRANSIENT) if code is not None else isinstance(error, operational):
-        return TransientError(f"{place} is unavailable: {said}; try again later")
-    return InputError(f"{said}; change the query or the database")
+        return TransientError(
+            "UNSORTED", None, "{place} is unavailable: {said}; try again later", place=place, said=said
+        )
+    return InputError("UNSORTED", None, "{said}; change the query or the database", said=said)
 
 
 def is_connected(connection: Any) -> bool:

@@ -232,7 +232,9 @@ class PostgresFollower:
         if old.encoder is not None and index.dim is None:
             if self._encoder is None:
                 raise InputError(
-                    "the index has vectors of an encoder, and its tables have none; give encoder= (--encoder)"
+                    "missing",
+                    None,
+                    "the index has vectors of an encoder, and its tables have none; give {@encoder} (--encoder)",
                 )
             made = passage_vectors(self._encoder, index.texts_to_index(), index.passage_ids)
             index = index.with_vectors(made, encoder=old.encoder)
@@ -266,8 +268,13 @@ class PostgresFollower:
     def _check_position(self, position: int) -> None:
         if position > self._state.position:
             raise StoreError(
-                f"the slot {self._state.slot} is at {position_text(position)}, and the index at {self.position}: "
-                "another reader advanced it, or it was created again; build the index anew by hopfuse build --slot"
+                "store",
+                None,
+                "the slot {slot} is at {position_text}, and the index at {position}: another reader advanced "
+                "it, or it was created again; build the index anew by hopfuse build --slot",
+                slot=self._state.slot,
+                position_text=position_text(position),
+                position=self.position,
             )
 
     def _compact_if_due(self) -> None:

@@ -33,8 +33,11 @@ class State:
         """Read the state from its text in an index."""
         if text is None:
             raise InputError(
-                f"{directory} was not built to be followed; build it by hopfuse build --from postgresql://... "
-                "--slot NAME"
+                "UNSORTED",
+                None,
+                "{directory} was not built to be followed; build it by hopfuse build --from postgresql://... "
+                "--slot NAME",
+                directory=directory,
             )
         try:
             known = json.loads(text)
@@ -43,7 +46,10 @@ class State:
             return cls(known["slot"], position_of(known["position"]), known["queries"], known["shape"])
         except (ValueError, KeyError, TypeError):
             raise InputError(
-                f"{directory} follows another store than PostgreSQL, or was built by another hopfuse; build it anew"
+                "UNSORTED",
+                None,
+                "{directory} follows another store than PostgreSQL, or was built by another hopfuse; build it anew",
+                directory=directory,
             ) from None
 
     def text(self, position: int, shape: Mapping[str, str]) -> str:

@@ -69,7 +69,10 @@ def transactions(messages: Iterable[bytes]) -> Iterator[Transaction]:
             current = None
         elif kind not in b"YOM":
             raise StoreError(
-                f"PostgreSQL sent a message of the type {kind!r}, which version 1 of pgoutput does not have"
+                "store",
+                None,
+                "PostgreSQL sent a message of the type {kind!r}, which version 1 of pgoutput does not have",
+                kind=kind,
             )
 
 

@@ -94,7 +94,9 @@ def _columns(connection: Any, text: str) -> dict[str, Column]:
     result, names = found.pgresult, [column.name for column in found.description]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"a query has two columns {twice!r}; name each column once, with AS")
+        raise InputError(
+            "duplicate", None, "a query has two columns {twice!r}; name each column once, with AS", twice=twice
+        )
     types = [(result.ftype(at), result.fmod(at)) for at in range(len(names))]
     origins = [(result.ftable(at), result.ftablecol(at)) for at in range(len(names))]
     written = connection.execute(

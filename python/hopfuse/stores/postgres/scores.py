@@ -58,8 +58,11 @@ def write_hits(
     """
     if len(questions) != len(hits):
         raise InputError(
-            f"there are {counted(len(questions), 'question')} and {counted(len(hits), 'list')} of hits; give one list "
-            "for each question"
+            "length",
+            None,
+            "there are {count} and {count_2} of hits; give one list for each question",
+            count=counted(len(questions), "question"),
+            count_2=counted(len(hits), "list"),
         )
     name = ".".join(quoted(part) for part in table.split("."))
     rows = 0

@@ -29,7 +29,12 @@ class Slot:
 
     def __init__(self, connection: Any, url: str, name: str) -> None:
         if not _NAME.fullmatch(name):
-            raise InputError(f"the slot is {name!r}; a name has 1 to 63 of the characters a-z, 0-9 and _")
+            raise InputError(
+                "UNSORTED",
+                None,
+                "the slot is {given!r}; a name has 1 to 63 of the characters a-z, 0-9 and _",
+                given=name,
+            )
         self._connection, self._url, self.name = connection, url, name
 
     def create(self, tables: Collection[int]) -> int:
@@ -44,11 +49,19 @@ class Slot:
             (level,) = self._row("SHOW wal_level")
             if level != "logical":
                 raise InputError(
-                    f"the server's wal_level is {level}; logical decoding needs logical: ALTER SYSTEM SET wal_level = "
-                    "logical, and restart the server"
+                    "missing",
+                    None,
+                    "the server's wal_level is {level}; logical decoding needs logical: ALTER SYSTEM SET "
+                    "wal_level = logical, and restart the server",
+                    level=level,
                 )
             if self._rows("SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", self.name):
-                raise InputError(f"the slot {self.name} exists; give another name, or drop it: hopfuse follow --drop")
+                raise InputError(
+                    "exists",
+                    None,
+                    "the slot {name} exists; give another name, or drop it: hopfuse follow --drop",
+                    name=self.name,
+                )
             listed = self._rows("SELECT oid::regclass::text FROM pg_class WHERE oid = ANY(%s::oid[])", list(tables))
             self._connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(self.name)}")
             self._connection.execute(
@@ -84,14 +97,22 @@ class Slot:
         if not found or not published:
             what = "slot" if not found else "publication"
             raise StoreError(
-                f"{place_of(self._url)} has no {what} {self.name}, so the changes since then are unknown; build the "
-                "index anew by hopfuse build --slot"
+                "store",
+                None,
+                "{place_of} has no {what} {name}, so the changes since then are unknown; build the index "
+                "anew by hopfuse build --slot",
+                place_of=place_of(self._url),
+                what=what,
+                name=self.name,
             )
         position, status = found[0]
         if status == "lost":
             raise StoreError(
-                f"the slot {self.name} is lost: the server removed log that it needs (max_slot_wal_keep_size); build "
-                "the index anew by hopfuse build --slot"
+                "store",
+                None,
+                "the slot {name} is lost: the server removed log that it needs (max_slot_wal_keep_size); "
+                "build the index anew by hopfuse build --slot",
+                name=self.name,
             )
         return position_of(position)
 
@@ -126,7 +147,13 @@ class Slot:
         until = time.monotonic() + _FLUSH_SECONDS
         while position_of(self._row("SELECT pg_current_wal_flush_lsn()::text")[0]) < position:
             if time.monotonic() > until:
-                raise TransientError(f"{place_of(self._url)} did not flush its log within {_FLUSH_SECONDS} s")
+                raise TransientError(
+                    "UNSORTED",
+                    None,
+                    "{place_of} did not flush its log within {flush_seconds} s",
+                    place_of=place_of(self._url),
+                    flush_seconds=_FLUSH_SECONDS,
+                )
             time.sleep(0.005)
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -151,14 +178,21 @@ def check_followable(connection: Any, url: str, queries: Sequence[Query]) -> set
         for name, column in keys.items():
             if not column.attribute:
                 raise InputError(
-                    f"--{query.table} computes {name!r}, which then does not identify a changed row; to follow the "
-                    "table, select one of its columns"
+                    "changed",
+                    None,
+                    "--{table} computes {name!r}, which then does not identify a changed row; to follow the "
+                    "table, select one of its columns",
+                    table=query.table,
+                    name=name,
                 )
         relations = {column.relation for column in query.columns.values() if column.attribute}
         if len(relations) > 1:
             raise InputError(
-                f"--{query.table} joins {len(relations)} tables; to follow it, select from one: changes of the others "
-                "would be missed"
+                "UNSORTED",
+                None,
+                "--{table} joins {number} tables; to follow it, select from one: changes of the others would be missed",
+                table=query.table,
+                number=len(relations),
             )
         if query.table == "edges" and {"src_entity", "dst_entity"} <= set(query.columns) - {
             "src_passage",
@@ -174,8 +208,10 @@ def check_followable(connection: Any, url: str, queries: Sequence[Query]) -> set
 def _check_stated(query: Query) -> None:
     if "passage" not in query.columns:
         raise InputError(
-            "--edges between entities have no column 'passage'; to follow them, select the id of the passage that "
-            "states each, or NULL::bigint AS passage"
+            "UNSORTED",
+            None,
+            "--edges between entities have no column 'passage'; to follow them, select the id of the "
+            "passage that states each, or NULL::bigint AS passage",
         )
 
 
@@ -192,12 +228,20 @@ def _check_identity(connection: Any, url: str, query: Query, relation: int, need
         ).fetchall()
     if kind not in ("r", "p"):
         raise InputError(
-            f"--{query.table} selects from {name}, which is not a table; to follow it, select from a table"
+            "unknown",
+            None,
+            "--{table} selects from {name}, which is not a table; to follow it, select from a table",
+            table=query.table,
+            name=name,
         )
     if identity != "f" and not needed <= {attribute for (attribute,) in sent}:
         raise InputError(
-            f"the server sends updated and deleted rows of {name} without {', '.join(sorted(needed))}: ALTER TABLE "
-            f"{name} REPLICA IDENTITY FULL, or make these its primary key"
+            "UNSORTED",
+            None,
+            "the server sends updated and deleted rows of {name} without {names}: ALTER TABLE {name} "
+            "REPLICA IDENTITY FULL, or make these its primary key",
+            name=name,
+            names=", ".join(sorted(needed)),
         )
 
 

@@ -94,7 +94,13 @@ class PostgresSnapshot(TableReader):
         """Yield the batches of queries, each restricted to the rows that meet its condition, if it has one."""
         for query, condition in wanted:
             if self._reading:
-                raise InputError(f"{self._reading} is still being read; read it to its end before {query.table}")
+                raise InputError(
+                    "UNSORTED",
+                    None,
+                    "{reading} is still being read; read it to its end before {table}",
+                    reading=self._reading,
+                    table=query.table,
+                )
             self._reading = query.table
             try:
                 with database_errors(self._url, f"--{query.table}"), self._connection.cursor() as cursor:
@@ -122,8 +128,16 @@ class PostgresSnapshot(TableReader):
         except (OSError, ValueError) as error:
             said = str(error).split("]: ")[-1].removeprefix("ERROR:").strip().split("\n")[0]
             if is_connected(self._connection):
-                raise InputError(f"--{table}: {said}; change the query or the rows") from None
-            raise TransientError(f"{place_of(self._url)} is unavailable: {said}; try again later") from None
+                raise InputError(
+                    "UNSORTED", None, "--{table}: {said}; change the query or the rows", table=table, said=said
+                ) from None
+            raise TransientError(
+                "UNSORTED",
+                None,
+                "{place_of} is unavailable: {said}; try again later",
+                place_of=place_of(self._url),
+                said=said,
+            ) from None
 
 
 def open_place(url: str, queries: Mapping[str, Sequence[str]]) -> PostgresSource:

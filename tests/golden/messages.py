@@ -1,0 +1,81 @@
+"""The sentences of errors, read from the source: a line for each, by room.
+
+    python tests/golden/messages.py
+
+rewrites tests/golden/messages/. A sentence is changed in the source and there, in no other test.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hopfuse import errors
+
+PACKAGE = Path(errors.__file__).parent
+FOLDER = Path(__file__).parent / "messages"
+#: The errors of a room that it defines itself.
+OWN = {"RefusalError", "TransientError", "_UnsupportedError"}
+ERRORS = {name for name in errors.__all__ if name.endswith("Error")} | OWN
+
+
+class Sentence(NamedTuple):
+    """One call of an error class."""
+
+    place: str  # file and line
+    kind: str
+    code: str | None  # None if it is not a literal
+    field: str  # "*" if it is not a literal
+    template: str | None  # None if it is not a literal
+
+    def line(self) -> str:
+        """Return the line of the golden file."""
+        return f"{self.kind} {self.code} {self.field} | {self.template}\n"
+
+
+def rooms() -> dict[str, list[Path]]:
+    """Return the files of every room; a module of the package itself is in the room ``hopfuse``."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        inner = path.relative_to(PACKAGE)
+        if inner.name != "errors.py" or len(inner.parts) > 1:
+            found.setdefault(inner.parts[0] if len(inner.parts) > 1 else "hopfuse", []).append(path)
+    return found
+
+
+def sentences(path: Path) -> Iterator[Sentence]:
+    """Yield the sentences of a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        kind = ast.unparse(node.func).rpartition(".")[2]
+        place = f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        if kind == "MissingExtraError":
+            yield Sentence(place, kind, "missing_extra", "-", " ".join(map(ast.unparse, node.args)))
+        elif kind in ERRORS:
+            code, field, template = (_literal(arg) for arg in (*node.args, *[ast.Constant(0)] * 3)[:3])
+            yield Sentence(place, kind, code, {None: "*", "None": "-"}.get(field, field), template)
+
+
+def _literal(node: ast.expr) -> str | None:
+    """Return a literal string or ``"None"``; None for an expression."""
+    if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, str)):
+        return str(node.value)
+    return None
+
+
+def golden(paths: list[Path]) -> str:
+    """Return the golden file of a room."""
+    return "".join(sorted(one.line() for path in paths for one in sentences(path)))
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for old in FOLDER.glob("*.txt"):
+        old.unlink()
+    for room, paths in rooms().items():
+        text = golden(paths)
+        if text:
+            (FOLDER / f"{room}.txt").write_text(text, encoding="utf-8")

@@ -1,0 +1,97 @@
+"""Errors are data: a code, a field and a literal sentence, which stands once in its room and in its golden file."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+from string import Formatter
+
+import pytest
+from golden.messages import FOLDER, PACKAGE, golden, rooms, sentences
+from hopfuse.errors import CODES, HopfuseError, InputError
+
+TESTS = Path(__file__).parents[1]
+ALL = [one for paths in rooms().values() for path in paths for one in sentences(path)]
+
+
+@pytest.mark.parametrize("room", sorted(rooms()))
+def test_a_room_says_what_its_golden_file_says(room):
+    file = FOLDER / f"{room}.txt"
+    stored = file.read_text(encoding="utf-8") if file.exists() else ""
+    assert golden(rooms()[room]) == stored, "run python tests/golden/messages.py, and read the difference"
+
+
+def test_an_error_is_made_of_a_code_a_field_and_a_literal_sentence():
+    wrong = [one.place for one in ALL if one.template is None or one.code not in CODES or one.template == "{message}"]
+    assert wrong == []
+
+
+def test_a_sentence_stands_once_in_its_room():
+    for room, paths in rooms().items():
+        counts = Counter(one.template for path in paths for one in sentences(path) if one.kind != "MissingExtraError")
+        assert [text for text, times in counts.items() if times > 1] == [], room
+
+
+def test_a_sentence_names_its_field_only_if_it_has_one():
+    wrong = [one.place for one in ALL if one.field == "-" and one.template and "field" in names(one.template)]
+    assert wrong == []
+
+
+def names(template):
+    return {name for _, name, _, _ in Formatter().parse(template) if name}
+
+
+def test_a_sentence_has_the_values_that_it_shows():
+    wrong = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            arguments = node.args if isinstance(node, ast.Call) else []
+            if len(arguments) != 3 or not (isinstance(arguments[2], ast.Constant) and isinstance(node.func, ast.Name)):
+                continue
+            if node.func.id.endswith("Error") and None not in (given := {one.arg for one in node.keywords}):
+                shown = {re.split(r"[.\[]", one)[0] for one in names(arguments[2].value)}
+                if {one for one in shown if not one.startswith("@")} - {"field"} != given - {"given", "allowed"} | (
+                    shown & {"given", "allowed"}
+                ):
+                    wrong.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert wrong == []
+
+
+def test_no_test_matches_a_sentence():
+    """Tests check class, code, field and values; only the kernels' rooms match messages of other libraries."""
+    kernels = {"golden", "kernels", "simt", "cuda", "build"}
+    wrong = []
+    for path in sorted(TESTS.rglob("*.py")):
+        if path.relative_to(TESTS).parts[0] in kernels:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("pytest.raises", "raises"):
+                ours = [name for name in re.findall(r"\w+Error\b", ast.unparse(node.args[0])) if name in ERRORS]
+                if ours and any(word.arg == "match" for word in node.keywords):
+                    wrong.append(f"{path.relative_to(TESTS)}:{node.lineno}")
+            if isinstance(node, ast.Compare) and any(SAID.search(ast.unparse(one)) for one in node.comparators):
+                wrong.append(f"{path.relative_to(TESTS)}:{node.lineno}")
+    assert wrong == []
+
+
+#: The text of an exception, and the message of an answer over HTTP.
+SAID = re.compile(r"\bstr\(\w+(\.value)?\)|\['message'\]")
+
+
+ERRORS = {kind.__name__ for kind in (HopfuseError, *HopfuseError.__subclasses__())}
+
+
+def test_each_interface_names_an_argument_in_its_own_way():
+    error = InputError(
+        "unused", "cache", "{field} is given without {@encoder} or {others:@}; add one", others=("model", "reader")
+    )
+    assert str(error) == "cache is given without encoder= or model=, reader=; add one"
+    assert error.sentence("--{}".format) == "--cache is given without --encoder or --model, --reader; add one"
+
+
+def test_a_long_value_is_cut():
+    error = InputError("type", "k", "{field} is {given!r}; it must be a number", given="x" * 1000)
+    assert len(str(error)) < 400
+    assert "… (1,002 characters)" in str(error)
