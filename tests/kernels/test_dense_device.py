@@ -167,6 +167,18 @@ def test_rows_nearer_to_each_other_than_the_bound_in_any_order_of_sums(
         search(x, q, 5, metric)
 
 
+def test_products_below_the_least_float32_are_in_the_bound(
+    runtime: Any, monkeypatch: pytest.MonkeyPatch, use_sizes: Callable[[Sizes], None]
+) -> None:
+    """In units of the least product: rows of three, then many of two, then five of four that round up to one."""
+    use_sizes(WHOLE)
+    move_products(runtime, monkeypatch, 0.0)
+    x = np.zeros((300, 64), np.float32)
+    x[:5, :3], x[5:, :2], x[-5:, :4] = 1.0, 1.0, 0.51
+    q = np.stack([np.full(64, 2.0**-74), np.eye(64)[0]])
+    search(x * np.float32(2.0**-75), q.astype(np.float32), 5)
+
+
 def test_a_product_beyond_the_bound_would_be_seen(
     runtime: Any, monkeypatch: pytest.MonkeyPatch, use_sizes: Callable[[Sizes], None]
 ) -> None:
