@@ -30,7 +30,7 @@ ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "_validation": {"errors"},
     "_threads": {"errors", "_validation"},
-    "_arrays": {"_native", "errors"},
+    "_arrays": {"_native", "errors", "_validation"},
     "types": SHARED,
     "fusion": SHARED,
     "reference": {"types"} | SHARED,

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from ._validation import MAX_THREADS, check_threads
-from .errors import InputError
+from ._validation import MAX_THREADS, check_threads, check_whole
 
 _sharing = threading.local()
 
@@ -53,15 +52,7 @@ def _whole_count(threads: int | None) -> int:
         return given
     text = os.environ.get("HOPFUSE_NUM_THREADS", "")
     if text:
-        if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
-            raise InputError(
-                "range",
-                None,
-                "HOPFUSE_NUM_THREADS is {given!r}; it must be a whole number from 1 to {max_threads}",
-                given=text,
-                max_threads=MAX_THREADS,
-            )
-        return int(text)
+        return check_whole(int(text) if text.isdecimal() else text, "HOPFUSE_NUM_THREADS", MAX_THREADS)
     # OMP_NUM_THREADS may list one number per nesting level; the first applies. Anything else is ignored.
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if first.isdecimal() and int(first) >= 1:

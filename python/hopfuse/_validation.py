@@ -6,7 +6,7 @@ A check takes the value and the name of its argument, returns the value in its o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -54,25 +54,22 @@ def is_real(number: Any) -> bool:
     return True
 
 
-def check_k(k: Any) -> int:
-    """Return k as an int; it is at least 0 and may exceed the length of any list."""
+def wrong_value(value: Any, field: str, allowed: str, code: str = "range") -> InputError:
+    """Return the error for a value that is not what is allowed."""
+    return InputError(code, field, "{field} is {given!r}; it must be {allowed}", given=value, allowed=allowed)
+
+
+def check_k(k: Any, field: str = "k") -> int:
+    """Return a number of hits as an int; it is at least 0 and may exceed the length of any list."""
     if not is_whole(k) or k < 0:
-        raise InputError(
-            "range", "k", "{field} is {given!r}; it must be {allowed}", given=k, allowed="a whole number, at least 0"
-        )
+        raise wrong_value(k, field, "a whole number, at least 0")
     return int(k)
 
 
 def check_whole(value: Any, field: str, most: int = MAX_WHOLE, *, least: int = 1) -> int:
     """Return ``value`` as an int; it must be from ``least`` to ``most``."""
     if not is_whole(value) or not least <= value <= most:
-        raise InputError(
-            "range",
-            field,
-            "{field} is {given!r}; it must be {allowed}",
-            given=value,
-            allowed=f"a whole number from {least} to {most}",
-        )
+        raise wrong_value(value, field, f"a whole number from {least} to {most}")
     return int(value)
 
 
@@ -90,13 +87,7 @@ def check_number(
     with np.errstate(over="ignore"):  # float32 overflows to infinity
         right = right and (below is None or bool(np.float32(value) < below))
     if not right:
-        raise InputError(
-            "range",
-            field,
-            "{field} is {given!r}; it must be {allowed}",
-            given=value,
-            allowed=f"one finite number{_range(low, high, below)}",
-        )
+        raise wrong_value(value, field, f"one finite number{_range(low, high, below)}")
     return float(value)
 
 
@@ -119,50 +110,46 @@ def check_choice(value: Any, field: str, choices: Iterable[str]) -> str:
 
 def check_flag(value: Any, field: str) -> bool:
     """Return True or False."""
-    if not isinstance(value, bool):
-        raise InputError(
-            "type", field, "{field} is {given!r}; it must be {allowed}", given=value, allowed="True or False"
-        )
-    return value
+    if not isinstance(value, bool | np.bool_):
+        raise wrong_value(value, field, "True or False", "type")
+    return bool(value)
 
 
 def check_text(value: Any, field: str) -> str:
     """Return a string that is not blank."""
     if not isinstance(value, str) or not value.strip():
-        raise InputError(
-            "empty" if isinstance(value, str) else "type",
-            field,
-            "{field} is {given!r}; it must be {allowed}",
-            given=value,
-            allowed="a string that is not blank",
-        )
+        raise wrong_value(value, field, "a string that is not blank", "empty" if isinstance(value, str) else "type")
     return value
 
 
 def check_type(value: Any, field: str, kind: type | tuple[type, ...], allowed: str) -> Any:
     """Return a value of one of the types; ``allowed`` names them with an article: ``"a Graph"``."""
     if not isinstance(value, kind):
-        raise InputError(
-            "type",
-            field,
-            "{field} is of the type {given}; it must be {allowed}",
-            given=type(value).__name__,
-            allowed=allowed,
-        )
+        raise wrong_type(value, field, allowed)
     return value
+
+
+def wrong_type(value: Any, field: str, allowed: str) -> InputError:
+    """Return the error for a value of a wrong type, as :func:`check_type` raises it."""
+    return InputError(
+        "type",
+        field,
+        "{field} is of the type {given}; it must be {allowed}",
+        given=type(value).__name__,
+        allowed=allowed,
+    )
+
+
+def check_list(value: Any, field: str, allowed: str = "a list") -> list[Any]:
+    """Return any iterable as a list; raise for a string or a mapping, whose entries would be characters or keys."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise wrong_type(value, field, allowed)
+    return list(value)
 
 
 def checked_texts(texts: Iterable[str], field: str = "texts") -> list[str]:
     """Return the texts as a list; raise if ``texts`` is a single string or has an entry that is not a string."""
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise InputError(
-            "type",
-            field,
-            "{field} is one {given}; pass {allowed}",
-            given=type(texts).__name__,
-            allowed="a list of strings: [text]",
-        )
-    listed = list(texts)
+    listed = check_list(texts, field, "a list of strings")
     for at, text in enumerate(listed):
         if not isinstance(text, str):
             check_type(text, f"{field}[{at}]", str, "a string")
@@ -177,16 +164,23 @@ def check_threads(threads: Any) -> int | None:
 # ---- Arrays ----------------------------------------------------------------------------------------------------------
 
 
+def check_dtype(array: Any, field: str, kinds: str, allowed: str) -> None:
+    """Raise unless the dtype is of these kinds; an empty array may have any."""
+    if array.dtype.kind not in kinds and 0 not in array.shape:
+        raise InputError(
+            "dtype", field, "{field} has the dtype {given}; it must hold {allowed}", given=array.dtype, allowed=allowed
+        )
+
+
 def check_real(array: NDArray[Any], field: str) -> None:
     """Raise unless the dtype is real."""
-    if array.dtype.kind not in "fiub":
-        raise InputError(
-            "dtype",
-            field,
-            "{field} has the dtype {given}; it must hold {allowed}",
-            given=array.dtype,
-            allowed="real numbers",
-        )
+    check_dtype(array, field, "fiub", "real numbers")
+
+
+def wrong_array(array: Any, field: str, allowed: str) -> InputError:
+    """Return the error for an array of a wrong dtype or shape."""
+    given = f"{array.dtype}{tuple(array.shape)}"
+    return InputError("shape", field, "{field} is {given}; it must be {allowed}", given=given, allowed=allowed)
 
 
 def check_length(number: int, field: str, expected: int, noun: str) -> None:
@@ -203,6 +197,20 @@ def check_length(number: int, field: str, expected: int, noun: str) -> None:
 
 
 # ---- Arguments beside others -----------------------------------------------------------------------------------------
+
+
+def check_as_long(field: str, number: int, other: str, expected: int) -> None:
+    """Raise unless two lists have equally many entries."""
+    if number != expected:
+        raise InputError(
+            "length",
+            field,
+            "{field} has {count} and {other:@} {allowed}; both must have equally many",
+            given=number,
+            allowed=expected,
+            count=counted(number, "entry"),
+            other=other,
+        )
 
 
 def check_needs(field: str, given: Any, other: str, there: Any, reason: str = "") -> None:

@@ -30,7 +30,8 @@ CODES: Mapping[str, str] = {
     "choice": "the value is not one of the allowed ones",
     "conflict": "two arguments exclude each other",
     "connection": "a service or database cannot be reached, or closed the connection",
-    "damaged": "a file does not follow its format",
+    "damaged": "bytes of a file are missing, left over, or do not match their checksum",
+    "denied": "what a filter, a mode or a lock does not allow, such as changing an index that is open for reading",
     "dtype": "an array has a dtype that is not allowed",
     "duplicate": "something that must be given once is given twice",
     "empty": "a text is blank, or a collection has no entries",
@@ -163,6 +164,17 @@ class HopfuseError(Exception):
         copy = _restored(type(self), self.code, field or self.field, self.template, self.values, self.places)
         copy.places = (str(place), *self.places)
         return copy
+
+    def about(self, field: str | None = None, *, kind: type[HopfuseError] | None = None) -> HopfuseError:
+        """Return this error with another field or class, such as a FormatError for what a file holds.
+
+        Examples
+        --------
+        >>> error = InputError("shape", "X", "{field} has no columns")
+        >>> error.about("vectors"), error.about(kind=FormatError)
+        (InputError('shape', 'vectors', '{field} has no columns'), FormatError('shape', 'X', '{field} has no columns'))
+        """
+        return _restored(kind or type(self), self.code, field or self.field, self.template, self.values, self.places)
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = {

@@ -26,7 +26,7 @@ class Sentence(NamedTuple):
 
     place: str  # file and line
     kind: str
-    code: str | None  # None if it is not a literal
+    code: str | None  # "a|b" for one or the other, "*" for that of a parameter, None for another expression
     field: str  # "*" if it is not a literal
     template: str | None  # None if it is not a literal
 
@@ -55,8 +55,17 @@ def sentences(path: Path) -> Iterator[Sentence]:
         if kind == "MissingExtraError":
             yield Sentence(place, kind, "missing_extra", "-", " ".join(map(ast.unparse, node.args)))
         elif kind in ERRORS:
-            code, field, template = (_literal(arg) for arg in (*node.args, *[ast.Constant(0)] * 3)[:3])
+            given = (*node.args, *[ast.Constant(0)] * 3)[:3]
+            code, (field, template) = _code(given[0]), map(_literal, given[1:])
             yield Sentence(place, kind, code, {None: "*", "None": "-"}.get(field, field), template)
+
+
+def _code(node: ast.expr) -> str | None:
+    """Return a code, two codes of which a condition chooses, or ``"*"`` for a parameter."""
+    if isinstance(node, ast.IfExp):
+        both = _code(node.body), _code(node.orelse)
+        return None if None in both else "|".join(map(str, both))
+    return "*" if isinstance(node, ast.Name) else _literal(node)
 
 
 def _literal(node: ast.expr) -> str | None:

@@ -31,33 +31,40 @@ def to_numpy(array: Any, name: str) -> NDArray[Any]:
     if isinstance(array, np.ma.MaskedArray):
         if np.ma.is_masked(array):
             raise InputError(
-                "UNSORTED", name, "{field} has masked entries, which have no value; pass {name}.compressed()", name=name
+                "missing", name, "{field} has masked entries, which have no value; pass {field}.compressed()"
             )
         return np.asarray(array.data)
     if isinstance(array, np.ndarray):
         return array
     if is_on_device(array):
         raise InputError(
-            "UNSORTED",
+            "unavailable",
             name,
-            "{field} is on a device ({kind}), where the CPU cannot read it; move it to the host, or use backend='cuda'",
-            kind=type(array).__name__,
+            "{field} is on a device ({given}), where the CPU cannot read it; copy it to the host, or use "
+            "backend='cuda'",
+            given=type(array).__name__,
         )
     if hasattr(array, "__dlpack__"):
         try:
             return np.from_dlpack(array)
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            if getattr(array, "requires_grad", False):
+                raise InputError(
+                    "unsupported", name, "{field} is a tensor that records gradients; pass {field}.detach()"
+                ) from error
             raise InputError(
-                "syntax",
+                "unsupported",
                 name,
-                "{field} ({kind}) cannot be read by the CPU ({error}); move it to the host first",
-                kind=type(array).__name__,
+                "{field} ({given}) cannot be read as a NumPy array: {error}; convert it",
+                given=type(array).__name__,
                 error=error,
             ) from error
     try:
         return np.asarray(array)
+    except InputError:
+        raise  # from an object that refuses to be an array
     except ValueError as error:
-        raise InputError("unknown", name, "{field} is not a rectangular array: {error}", error=error) from error
+        raise InputError("shape", name, "{field} is not a rectangular array: {error}", error=error) from error
 
 
 def to_float64(array: NDArray[Any]) -> NDArray[np.float64]:
@@ -87,10 +94,10 @@ def same_library(array: Any) -> Callable[[NDArray[Any]], Any]:
     from_dlpack: Callable[[Any], Any] | None = getattr(library, "from_dlpack", None)
     if from_dlpack is None:
         raise InputError(
-            "unknown",
+            "unsupported",
             None,
-            "results cannot be returned as {kind}, whose library has no from_dlpack; pass NumPy arrays: "
+            "results cannot be returned as {given}, whose library has no from_dlpack; pass NumPy arrays: "
             "np.from_dlpack(x)",
-            kind=type(array).__name__,
+            given=type(array).__name__,
         )
     return from_dlpack

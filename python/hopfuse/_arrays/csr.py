@@ -136,14 +136,14 @@ def _check_weights(
         at = int(np.flatnonzero(lost)[0])
         raise InputError(
             "range",
-            None,
-            "the summed weight {total} of edge ({src}, {dst}) is outside float32's normal range "
-            "({tiny:.3g} .. {max:.3g}); scale the weights (only their ratios matter)",
-            total=total[at],
-            src=src[at],
-            dst=dst[at],
-            tiny=tiny,
-            max=np.finfo(np.float32).max,
+            "weight",
+            "the edge ({src}, {dst}) has the summed weight {given}, which is outside float32's normal range "
+            "({least:.3g} .. {most:.3g}); scale {field} (only its ratios matter)",
+            src=int(src[at]),
+            dst=int(dst[at]),
+            given=float(total[at]),
+            least=float(tiny),
+            most=float(np.finfo(np.float32).max),
         )
 
 

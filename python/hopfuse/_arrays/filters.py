@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_length, wrong_array
 from ..errors import InputError
 from .convert import to_numpy
 
@@ -48,14 +49,7 @@ def read_filter(given: Any, batch: int, size: int, name: str) -> Filter:
         Another shape, another number of queries, ids outside 0 .. size - 1.
     """
     if is_per_query(given):
-        if len(given) != batch:
-            raise InputError(
-                "length",
-                name,
-                "{field} has {number} lists for {batch} queries; pass one per query",
-                number=len(given),
-                batch=batch,
-            )
+        check_length(len(given), name, batch, "query")
         rows = [_read(to_numpy(row, f"{name}[{b}]"), None, size, f"{name}[{b}]") for b, row in enumerate(given)]
         if any(row.masks is not None for row in rows):
             return Filter(np.concatenate([row.to_masks(size) for row in rows]), [], True)
@@ -68,15 +62,8 @@ def _read(array: NDArray[Any], batch: int | None, size: int, name: str) -> Filte
     if array.dtype != np.bool_:
         return Filter(None, [_check_ids(array, size, name)], False)
     if array.shape not in ((size,), (batch, size)):
-        more = "" if batch is None else f" or ({batch}, {size})"
-        raise InputError(
-            "shape",
-            name,
-            "{field} is a mask of shape {shape}; it must be ({size},){more}",
-            shape=array.shape,
-            size=size,
-            more=more,
-        )
+        allowed = f"({size},)" if batch is None else f"({size},) or ({batch}, {size})"
+        raise wrong_array(array, name, f"a mask of the shape {allowed}")
     per_query = array.ndim == 2
     return Filter(array if per_query else array[None], [], per_query)
 
@@ -84,17 +71,13 @@ def _read(array: NDArray[Any], batch: int | None, size: int, name: str) -> Filte
 def _check_ids(array: NDArray[Any], size: int, name: str) -> NDArray[np.int64]:
     """Return ascending unique int64 ids in 0 .. size - 1."""
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(
-            "shape",
-            name,
-            "{field} is {dtype}{shape}; it must be a one-dimensional list of ids, or a bool mask",
-            dtype=array.dtype,
-            shape=array.shape,
-        )
+        raise wrong_array(array, name, "a one-dimensional list of ids, or a bool mask")
     ids = np.ascontiguousarray(array, np.int64)
     if np.count_nonzero(ids[1:] <= ids[:-1]):
         ids = np.unique(ids)
     if ids.size and (ids[0] < 0 or ids[-1] >= size):
         wrong = ids[0] if ids[0] < 0 else ids[-1]
-        raise InputError("UNSORTED", name, "{field} has id {wrong}; ids are 0 .. {size}", wrong=wrong, size=size - 1)
+        raise InputError(
+            "unknown", name, "{field} has the id {given}; ids are 0 .. {last}", given=int(wrong), last=size - 1
+        )
     return ids

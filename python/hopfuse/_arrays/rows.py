@@ -11,15 +11,6 @@ from numpy.typing import NDArray
 from ..errors import InputError
 
 
-def checked_count(value: Any, name: str, most: int) -> int:
-    """Return ``value`` as an int; it must be from 0 to ``most``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= most:
-        raise InputError(
-            "range", name, "{field} is {given!r}; it must be a whole number from 0 to {most}", given=value, most=most
-        )
-    return int(value)
-
-
 def check_array(array: Any, name: str, dtype: Any) -> None:
     """Raise unless a kernel can read the array in place: one-dimensional, of this dtype, contiguous and aligned."""
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
@@ -27,22 +18,34 @@ def check_array(array: Any, name: str, dtype: Any) -> None:
         raise InputError(
             "dtype",
             name,
-            "{field} is {given}; it must be a one-dimensional array of {dtype}",
+            "{field} is {given}; it must be a one-dimensional array of {allowed}",
             given=given,
-            dtype=np.dtype(dtype),
+            allowed=str(np.dtype(dtype)),
         )
     if not array.flags.c_contiguous:
-        raise InputError("shape", name, "{field} is not contiguous; pass np.ascontiguousarray({name})", name=name)
+        raise InputError("shape", name, "{field} is not contiguous; pass np.ascontiguousarray({field})")
     if not array.flags.aligned:
-        raise InputError("unknown", name, "{field} is not aligned in memory; pass {name}.copy()", name=name)
+        raise InputError("shape", name, "{field} is not aligned in memory; pass {field}.copy()")
 
 
 def check_indptr(indptr: NDArray[Any], entries: int) -> None:
     """Raise unless an indptr ascends from 0 to the number of entries."""
     if not indptr.size or indptr[0] != 0 or indptr[-1] != entries or (indptr[1:] < indptr[:-1]).any():
         raise InputError(
-            "range", "indptr", "{field} must ascend from 0 to {entries}, the number of entries", entries=entries
+            "order", "indptr", "{field} must ascend from 0 to {entries}, the number of entries", entries=entries
         )
+
+
+def check_range(entries: NDArray[Any], field: str, limit: int) -> None:
+    """Raise unless entries are in 0 .. limit - 1."""
+    if entries.size and (entries.min() < 0 or entries.max() >= limit):
+        raise InputError("range", field, "{field} hold a number outside 0 .. {last}", last=limit - 1)
+
+
+def check_ascending(entries: NDArray[Any], field: str, indptr: NDArray[Any]) -> None:
+    """Raise unless the entries of every row are strictly ascending."""
+    if not ascends(entries, indptr):
+        raise InputError("order", field, "{field} do not ascend strictly within a row")
 
 
 def ascends(values: NDArray[Any], indptr: NDArray[Any]) -> bool:

@@ -68,13 +68,7 @@ def read_condition(given: str, index: Index) -> Where:
         )
     column, operator = split_condition(name)
     if column not in index.metadata:
-        raise InputError(
-            "unknown",
-            "where",
-            "{field} {given}: {unknown_column}",
-            given=given,
-            unknown_column=unknown_column(index.metadata, column),
-        )
+        raise unknown_column(index.metadata, column).at(given, "where")
     kind = "bool" if operator == "exists" else index.metadata.types[column]
     if operator in ("in", *LISTS):
         return where(**{name: [_value(part, kind, given) for part in text.split(",")] if text else []})

@@ -93,24 +93,28 @@ def check_read(base: Contents, read: Any) -> None:
     ------
     InputError
     """
-    if base.graph is None:
-        raise InputError(
-            "unknown", None, "the index has no graph; build it with a graph, even one without edges, to add extractions"
-        )
-    if read.facts and base.facts is None:
-        raise InputError(
-            "unknown", "facts", "{field} were read, but the index has none; build it with facts to add some"
-        )
+    check_has(base.graph, "a graph", "memory")
+    check_has(base.facts if read.facts else (), "facts", "memory")
     ours, theirs = (None if words is None else replace(words, first=0) for words in (base.words, read.words))
     if ours != theirs and read.ids:
-        fix = "WordReader.like(index.words)" if ours else "a reader that reads no words"
         raise InputError(
-            "UNSORTED",
-            None,
-            "the words of these passages were read {manner}, those of the index {manner_2}; read them with {fix}",
-            manner=_manner(theirs),
-            manner_2=_manner(ours),
-            fix=fix,
+            "conflict",
+            "memory",
+            "the words of these passages were read {given}, those of the index {allowed}; read them with {reader}",
+            given=_manner(theirs),
+            allowed=_manner(ours),
+            reader="WordReader.like(index.words)" if ours else "a reader that reads no words",
+        )
+
+
+def check_has(part: Any, name: str, field: str) -> None:
+    """Refuse additions to a part that the index does not have; ``name`` has an article if it needs one."""
+    if part is None:
+        raise InputError(
+            "missing",
+            field,
+            "the index was built without {part}, to which {field} would be added; build it with {part}, even empty",
+            part=name,
         )
 
 
@@ -144,10 +148,10 @@ def additions(
         if id not in passage:
             raise InputError(
                 "missing",
-                "passage",
-                "{field} {id!r} was read, but this change does not add it: also call add_passages or "
+                "memory",
+                "{field} has the passage {given!r}, which this change does not add; also call add_passages or "
                 "replace_passages with it",
-                id=id,
+                given=id,
             )
     rows = [passage[id] for id in read.ids]
     count = read.num_names

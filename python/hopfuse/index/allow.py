@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
 from .._arrays.filters import is_per_query, read_filter
+from .._validation import wrong_type
 from ..errors import InputError
 from .filters import Where
 from .metadata import Metadata
@@ -57,17 +58,8 @@ def _mask_or_rows(index: Passages, given: Any, name: str) -> NDArray[Any]:
     """Return the mask of a filter, the rows of ids, and anything else as an array, which is checked later."""
     if isinstance(given, Where):
         return given.mask(index.metadata)
-    if isinstance(given, str):
-        raise InputError(
-            "type", name, "{field} is the string {given!r}; give a list of passage ids: [{given!r}]", given=given
-        )
-    if isinstance(given, Mapping):
-        raise InputError(
-            "type",
-            name,
-            "{field} is a {kind}; give hopfuse.where(**conditions), ids or a mask",
-            kind=type(given).__name__,
-        )
+    if isinstance(given, str | Mapping):
+        raise wrong_type(given, name, "a list of passage ids, a mask, or hopfuse.where(**conditions)")
     has_text = isinstance(given, Sequence) and any(isinstance(one, str) for one in given)
     ids = given if has_text else to_numpy(given, name)
     if isinstance(ids, np.ndarray) and (ids.size == 0 or ids.ndim != 1 or ids.dtype.kind not in "iuUO"):
@@ -76,10 +68,10 @@ def _mask_or_rows(index: Passages, given: Any, name: str) -> NDArray[Any]:
         return index.rows_of(ids)
     except InputError as error:
         raise InputError(
-            "shape",
-            None,
-            "{name}: {error}; to allow rows, give a mask of shape ({num_passages},)",
-            name=name,
-            error=error,
-            num_passages=index.num_passages,
+            "unknown",
+            name,
+            "{field} has {given!r}, the id of no passage; ids are of the type {kind}, and rows are allowed by a "
+            "mask of shape ({size},)",
+            **error.values,
+            size=index.num_passages,
         ) from None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import counted
 from ..errors import InputError
 from .filters import Where
 from .metadata import Metadata
@@ -38,20 +39,20 @@ def check_added(
         for name in row:
             if name not in types:
                 raise InputError(
-                    "missing",
-                    None,
-                    "the passage {id!r} has the metadata {name!r}, which the index does not have; a change with "
+                    "denied",
+                    "passages",
+                    "the passage {id!r} has the metadata {given!r}, which the index does not have; a change with "
                     "a filter cannot add a column: add it without a filter first",
                     id=id,
-                    name=name,
+                    given=name,
                 )
     for id, is_allowed in zip(ids, allowed, strict=True):
         if not is_allowed:
             raise InputError(
-                "UNSORTED",
-                None,
-                "this change may not add the passage {id!r}: {only} does not allow it",
-                id=id,
+                "denied",
+                "passages",
+                "this change may not add the passage {given!r}: {only} does not allow it",
+                given=id,
                 only=only,
             )
 
@@ -61,41 +62,37 @@ def check_edges(only: Where, edges: Iterable[tuple[Any, Any, str, float, Any]], 
     for at, (src, dst, kind, _, by) in enumerate(edges):
         if by is None and "passage" not in (src[0], dst[0]):
             raise InputError(
-                "UNSORTED",
-                "edges",
-                "{field}[{at}] joins two entities, and the change has the filter {only}: give stated_by, the "
-                "passage that states it",
-                at=at,
+                "denied",
+                f"edges[{at}]",
+                "{field} joins two entities, and the change has the filter {only}: give stated_by, the passage that "
+                "states it",
                 only=only,
             )
-        if kind not in types:
-            raise InputError(
-                "UNSORTED",
-                None,
-                "{message}",
-                message=f"edges[{at}] has the type {kind!r}; a change with a filter cannot add a type, allowed: "
-                + ", ".join(types),
-            )
+        _check_type(kind, f"edges[{at}]", types)
 
 
 def check_memory(only: Where, aliases: Sequence[str], kinds: Iterable[str], types: Collection[str]) -> None:
     """Refuse new spellings of names that were read in passages, and new edge types."""
     if aliases:
         raise InputError(
-            "missing",
-            None,
-            "{number} new spellings of names were read, such as {aliases!r}; a change with the filter "
-            "{only} cannot add aliases: make the change without a filter",
-            number=len(aliases),
-            aliases=aliases[0],
+            "denied",
+            "memory",
+            "{field} has {count} of known names, such as {given!r}; a change with the filter {only} cannot add "
+            "aliases: make the change without a filter",
+            count=counted(len(aliases), "new spelling"),
+            given=aliases[0],
             only=only,
         )
     for kind in kinds:
-        if kind not in types:
-            raise InputError(
-                "UNSORTED",
-                None,
-                "{message}",
-                message=f"edges of the type {kind!r} were read; a change with a filter cannot add a type, allowed: "
-                + ", ".join(types),
-            )
+        _check_type(kind, "memory", types)
+
+
+def _check_type(kind: str, field: str, types: Collection[str]) -> None:
+    if kind not in types:
+        raise InputError(
+            "denied",
+            field,
+            "{field} has the edge type {given!r}; a change with a filter cannot add a type, allowed: {allowed}",
+            given=kind,
+            allowed=", ".join(types),
+        )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, MissingExtraError
+from ..io.tables import check_columns, refuse_value
 
 
 def arrow() -> Any:
@@ -42,28 +43,7 @@ class Rows:
 
     def check_names(self, required: tuple[str, ...], optional: tuple[str, ...]) -> None:
         """Refuse missing, repeated and unknown columns."""
-        known = required + optional
-        for name in required:
-            if name not in self.names:
-                raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{what} has the columns {names}; it must have {name!r} once",
-                    what=self.what,
-                    names=self.names,
-                    name=name,
-                )
-        for name in self.names:
-            if name not in known or self.names.count(name) > 1:
-                raise InputError(
-                    "choice",
-                    None,
-                    "{what} has the column {name!r}{value}; allowed: {allowed}, each once",
-                    what=self.what,
-                    name=name,
-                    value=" twice" if name in known else "",
-                    allowed=", ".join(known),
-                )
+        check_columns(self.names, self.what, required, required + optional, others=False)
 
     def column(self, name: str) -> Any:
         """Return a column."""
@@ -82,18 +62,9 @@ class Rows:
         known = (self.batch.schema.field(self.names.index(name)).metadata or {}).get(b"column", name.encode())
         return str(known.decode())
 
-    def refuse(self, row: int, name: str, value: Any, allowed: str) -> NoReturn:
+    def refuse(self, row: int, name: str, value: Any, allowed: str, code: str = "type") -> NoReturn:
         """Raise an InputError for a value."""
-        label = self.label(name) if name in self.names else name
-        found = f"no {label!r}" if value is None else f"{label} = {str(value)[:80]!r}"
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{where} has {found}; it must be {allowed}",
-            where=self.where(row),
-            found=found,
-            allowed=allowed,
-        )
+        refuse_value(self.where(row), self.label(name) if name in self.names else name, value, allowed, code)
 
     def strings(self, name: str, *, default: str | None = None) -> Any:
         """Return a column as large strings; nulls are replaced by ``default``, or refused without one."""
@@ -113,8 +84,8 @@ class Rows:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
             raise InputError(
-                "UNSORTED", None, "{what} column {name!r}: {error}", what=self.what, name=name, error=error
-            ) from None
+                "syntax", name, "the column {column!r} is not valid: {error}", column=name, error=error
+            ).at(self.what) from None
         return column
 
     def keys(self, name: str) -> Any:
@@ -125,12 +96,8 @@ class Rows:
                 return column.cast(pa.int64())
             except pa.ArrowInvalid:
                 raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{what} column {name!r} has integers of more than 64 bits",
-                    what=self.what,
-                    name=name,
-                ) from None
+                    "range", name, "the column {column!r} has integers of more than 64 bits", column=name
+                ).at(self.what) from None
         if not pa.types.is_null(column.type):
             kept = Rows(pa.record_batch([pa.compute.drop_null(column)], names=[name]), self.what, self.first)
             kept.strings(name)  # refuses other types
@@ -153,23 +120,21 @@ class Rows:
         if wrong.size:
             row = int(wrong[0])
             raise InputError(
-                "UNSORTED",
-                None,
-                "{where} has {label!r} of {lengths} components, the rows before it have {dim}; all vectors "
-                "must have the same dimension",
-                where=self.where(row),
-                label=self.label(name),
-                lengths=lengths[row],
-                dim=dim,
-            )
+                "shape",
+                self.label(name),
+                "{column!r} has {given} components, and the rows before it {allowed}; all vectors must have the same "
+                "dimension",
+                column=self.label(name),
+                given=int(lengths[row]),
+                allowed=dim,
+            ).at(self.where(row))
         if dim == 0:
             raise InputError(
-                "range",
-                None,
-                "{where} has {label!r} of no components; a vector has at least one",
-                where=self.where(0),
-                label=self.label(name),
-            )
+                "shape",
+                self.label(name),
+                "{column!r} has no components; a vector must have at least one",
+                column=self.label(name),
+            ).at(self.where(0))
         values = column.flatten()
         if values.null_count:
             self.refuse(first_null(values) // (dim or 1), name, "a list with a null", "a list of numbers")
@@ -177,14 +142,13 @@ class Rows:
 
     def _refuse_type(self, name: str, allowed: str) -> NoReturn:
         raise InputError(
-            "UNSORTED",
-            None,
-            "{what} has {label!r} of the Arrow type {type}; it must be {allowed}",
-            what=self.what,
-            label=self.label(name),
-            type=self.column(name).type,
+            "type",
+            self.label(name),
+            "the column {column!r} has the Arrow type {given}; it must hold {allowed}",
+            column=self.label(name),
+            given=self.column(name).type,
             allowed=allowed,
-        )
+        ).at(self.what)
 
 
 def first_null(column: Any) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from .._arrays.rows import entries_of
 from ..errors import FormatError
 from .columns import StringColumn
-from .metadata import STORES, TYPES, check_values
+from .metadata import STORES, check_ascending, check_values, types_of
 from .sections import Section
 
 Rows = NDArray[np.int64]
@@ -57,7 +56,7 @@ def read_metadata(arrays: Arrays, rows: Mapping[str, Rows], having: Rows, passag
     FormatError
     """
     if (rows["metadata.name.offsets"] != rows["metadata.type"]).any():
-        raise FormatError("damaged", None, "metadata of a batch has names and types of different numbers of columns")
+        raise FormatError("length", None, "metadata of a batch has names and types of different numbers of columns")
     whole = _Joined(
         arrays,
         rows,
@@ -99,37 +98,19 @@ def _read_group(whole: _Joined, group: Rows, passages: Rows) -> MetadataRows:
     label, size, rows = "metadata of a batch", passages[group], whole.rows
     own = whole.columns(int(group[0]))
     names, codes = whole.names[own], whole.arrays["metadata.type"][own]
-    if codes.size and codes.max() >= len(TYPES):
-        raise FormatError(
-            "damaged",
-            None,
-            "{label}: a column has type {max}; 0 to {number} are known",
-            label=label,
-            max=codes.max(),
-            number=len(TYPES) - 1,
-        )
-    if len(set(names)) != len(names) or not all(names):
-        raise FormatError(
-            "damaged",
-            None,
-            "{label}: the column names {names} are not distinct, or one is empty",
-            label=label,
-            names=names,
-        )
-    types = [TYPES[code] for code in codes.tolist()]
+    types = list(types_of(label, names, codes).values())
     stores = [STORES[kind] for kind in types]
     for store, count in [("present", len(types)), *((store, stores.count(store)) for store in set(STORES.values()))]:
         found, right = rows[f"metadata.{store}"][group], count * (size + (store == "list"))
         if (found != right).any():
             raise FormatError(
-                "damaged",
+                "length",
                 None,
-                "{label}: metadata.{store} has {sum} entries; the columns have {sum_2}",
-                label=label,
+                "metadata.{store} has {given} entries; the columns have {allowed}",
                 store=store,
-                sum=found.sum(),
-                sum_2=right.sum(),
-            )
+                given=int(found.sum()),
+                allowed=int(right.sum()),
+            ).at(label)
 
     def part(store: str, at: int) -> NDArray[Any]:
         """Return the entries of the column at a place of a store, in all batches."""
@@ -147,12 +128,11 @@ def _read_group(whole: _Joined, group: Rows, passages: Rows) -> MetadataRows:
             data = np.delete(np.diff(data), last[:-1])
             if (begin != items_end).any() or (data < 0).any() or (end > rows["metadata.item"][group]).any():
                 raise FormatError(
-                    "damaged",
+                    "order",
                     None,
-                    "{label}: the lists of {name!r} do not ascend from those before, over the items",
-                    label=label,
-                    name=name,
-                )
+                    "the lists of {column!r} do not ascend from those before, over the items",
+                    column=name,
+                ).at(label)
             items_end = end
             items = _in_group(*whole.runs("metadata.item", group, begin, end), known, label, name)
             lists = np.concatenate([[0], np.cumsum(data)])
@@ -161,7 +141,7 @@ def _read_group(whole: _Joined, group: Rows, passages: Rows) -> MetadataRows:
         check_values(label, name, kind, present, lists, items, len(strings))
         read[name] = Values(kind, present.view(np.bool_), data.view(np.bool_) if kind == "bool" else data, items)
     if (items_end != rows["metadata.item"][group]).any():
-        raise FormatError("damaged", None, "{label}: there are items that belong to no list", label=label)
+        raise FormatError("damaged", None, "there are items that belong to no list").at(label)
     indptr = np.append(np.cumsum(passages) - passages, passages.sum())
     slots, _ = entries_of(indptr, np.arange(indptr[-1]), group)
     return MetadataRows(read, strings, slots, int(group[0]))
@@ -173,8 +153,7 @@ def _strings_of(whole: _Joined, group: Rows, label: str) -> tuple[list[str], tup
     strings: list[str] = []
     for start, size in zip(begin.tolist(), count.tolist(), strict=True):
         own = whole.values[start : start + size]
-        if any(a >= b for a, b in pairwise(own)):
-            raise FormatError("damaged", None, "{label}: the strings do not ascend", label=label)
+        check_ascending(label, own)
         strings += own
     return strings, (np.cumsum(count) - count, count)
 
@@ -186,12 +165,8 @@ def _in_group(
     begin, count = (np.repeat(part, sizes) for part in known)
     if (codes >= count).any():
         raise FormatError(
-            "damaged",
-            None,
-            "{label}: in the column {name!r} the index of a string is outside those of its batch",
-            label=label,
-            name=name,
-        )
+            "range", None, "in the column {column!r} the index of a string is outside those of its batch", column=name
+        ).at(label)
     return np.where(codes < 0, codes, codes + begin).astype(np.int32)
 
 

@@ -85,7 +85,7 @@ def read_batches(payloads: Sequence[bytes | memoryview], before: Slots, first: i
         return _read(payloads, before)
     except FormatError as error:
         if len(payloads) == 1:
-            raise FormatError("damaged", None, "seq {first}: {error}", first=first, error=error) from None
+            raise error.at(f"seq {first}") from None
     for seq, payload in enumerate(payloads, first):
         before = read_batches([payload], before, seq).after
     raise AssertionError("batches were refused together, but not one by one")
@@ -142,7 +142,7 @@ class _Table(NamedTuple):
         name, kinds = tuple(RULES)[self.name[chosen[0]]], np.unique(self.dtype[chosen])
         columns = np.unique(self.columns[chosen])
         if kinds.size > 1 or columns.size > 1:
-            raise FormatError("damaged", None, "array {name!r} has several dtypes or dimensions", name=name)
+            raise FormatError("dtype", None, "array {array!r} has several dtypes or dimensions", array=name)
         ends = (self.begin[chosen] + self.length[chosen]).tolist()
         pieces = [self.data[begin:end] for begin, end in zip(self.begin[chosen].tolist(), ends, strict=True)]
         whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
@@ -159,9 +159,9 @@ def _table(payloads: Sequence[bytes | memoryview]) -> _Table:
         raise FormatError(
             "damaged",
             None,
-            "a batch has {min} bytes; they are a multiple of 8, at least {head}",
-            min=sizes.min(),
-            head=_HEAD,
+            "a batch has {given} bytes; they are a multiple of 8, at least {least}",
+            given=int(sizes.min()),
+            least=_HEAD,
         )
     data = np.frombuffer(payloads[0] if len(payloads) == 1 else b"".join(payloads), np.uint8)
     starts = np.cumsum(sizes) - sizes
@@ -169,7 +169,9 @@ def _table(payloads: Sequence[bytes | memoryview]) -> _Table:
     count, zero = words[starts // 4].astype(np.int64), words[starts // 4 + 1]
     ends = _HEAD + ENTRY.size * count
     if zero.any() or (count > _MAX_SECTIONS).any() or (ends > sizes).any():
-        raise FormatError("damaged", None, "a batch has {max} arrays in {min} bytes", max=count.max(), min=sizes.min())
+        raise FormatError(
+            "damaged", None, "a batch has {given} arrays in {size} bytes", given=int(count.max()), size=int(sizes.min())
+        )
     raw = b"".join(payload[_HEAD:end] for payload, end in zip(payloads, ends.tolist(), strict=True))
     rows = np.frombuffer(raw, _TABLE)
     batch = np.repeat(np.arange(sizes.size), count)
@@ -177,31 +179,31 @@ def _table(payloads: Sequence[bytes | memoryview]) -> _Table:
     if (name < 0).any():
         unknown = rows["name"][int(np.argmin(name))].decode("ascii", "backslashreplace")
         raise FormatError(
-            "damaged", None, "array {unknown!r} of a batch is unknown to this format version", unknown=unknown
+            "unknown", None, "array {array!r} of a batch is unknown to this format version", array=unknown
         )
     present = np.zeros((sizes.size, len(RULES)), np.bool_)
     present[batch, name] = True
     if present.sum() != name.size:
-        raise FormatError("damaged", None, "a batch has an array twice")
+        raise FormatError("duplicate", None, "a batch has an array twice")
     own = sizes[batch]
     if (rows["dtype"] >= len(DTYPES)).any() or not np.isin(rows["ndim"], (1, 2)).all():
-        raise FormatError("damaged", None, "a batch has an array of an unknown dtype, or without one or two dimensions")
+        raise FormatError("dtype", None, "a batch has an array of an unknown dtype, or without one or two dimensions")
     flat = rows["ndim"] == 1
     wide = np.where(flat, 1, rows["columns"]).astype(np.float64)
     width = _WIDTH[rows["dtype"].astype(np.int64)]
     if (rows["columns"][flat] != 0).any() or (wide * rows["rows"] * width > own).any():
-        raise FormatError("damaged", None, "a batch has an array that is larger than the batch")
+        raise FormatError("length", None, "a batch has an array that is larger than the batch")
     columns = np.where(wide > own, 0, wide).astype(np.int64)
     length = rows["rows"].astype(np.int64) * columns * width
     if (rows["length"] != length.astype(np.uint64)).any() or (rows["rows"] > own.astype(np.uint64)).any():
-        raise FormatError("damaged", None, "a batch has an array whose length is not that of its shape")
+        raise FormatError("length", None, "a batch has an array whose length is not that of its shape")
     padded = length + -length % 8
     before = np.cumsum(padded) - padded
     firsts = np.cumsum(count) - count
     place = ends[batch] + before - np.repeat(before[firsts[count > 0]], count[count > 0])
     total = ends + np.bincount(batch, padded, minlength=sizes.size).astype(np.int64)
     if (rows["offset"] != place.astype(np.uint64)).any() or (total != sizes).any():
-        raise FormatError("damaged", None, "a batch has an array that is not in its place, or bytes after its arrays")
+        raise FormatError("order", None, "a batch has an array that is not in its place, or bytes after its arrays")
     parts = (rows["dtype"].astype(np.int64), rows["ndim"].astype(np.int64), rows["rows"].astype(np.int64))
     return _Table(
         data, sizes.size, batch, name, *parts, np.where(flat, 0, columns), starts[batch] + place, length, present
@@ -219,14 +221,14 @@ def _check_shapes(table: _Table) -> dict[str, Rows]:
         wrong = ~np.isin(table.dtype[chosen], allowed) | (table.ndim[chosen] != len(shape))
         if wrong.any():
             row = int(chosen[np.argmax(wrong)])
-            kind = DTYPES[int(table.dtype[row])]
             raise FormatError(
-                "damaged",
+                "dtype",
                 None,
-                "array {name!r} of a batch is {kind}{shape}",
-                name=name,
-                kind=kind,
-                shape=table.shape(row),
+                "array {array!r} of a batch is {given}; it must be {allowed} of {dimensions} dimensions",
+                array=name,
+                given=f"{DTYPES[int(table.dtype[row])]}{table.shape(row)}",
+                allowed=" or ".join(DTYPES[one] for one in allowed),
+                dimensions=len(shape),
             )
         for rule, found in zip(shape, (table.rows[chosen], table.columns[chosen]), strict=False):
             letter, more = (None, rule) if isinstance(rule, int) else rule
@@ -242,12 +244,12 @@ def _check_shapes(table: _Table) -> dict[str, Rows]:
             if (found != right).any():
                 row = int(np.argmax(found != right))
                 raise FormatError(
-                    "damaged",
+                    "shape",
                     None,
-                    "array {name!r} of a batch has shape {shape}; {right} is the size elsewhere",
-                    name=name,
-                    shape=table.shape(int(chosen[row])),
-                    right=right[row],
+                    "array {array!r} of a batch has the shape {given}; {size} is the size elsewhere",
+                    array=name,
+                    given=table.shape(int(chosen[row])),
+                    size=int(right[row]),
                 )
     return sizes
 
@@ -260,20 +262,20 @@ def _check_groups(table: _Table) -> None:
         if partly.size:
             there, absent = (group[int(np.argmax(has[partly[0]] == which))] for which in (True, False))
             raise FormatError(
-                "damaged", None, "array {there!r} of a batch is present without {absent!r}", there=there, absent=absent
+                "missing", None, "array {array!r} of a batch is there without {absent!r}", array=there, absent=absent
             )
     for name, pair in EITHER.items():
         kinds = table.present[:, [NUMBER[one] for one in pair]].sum(axis=1)
         wrong = kinds != table.present[:, NUMBER[name]]
         if wrong.any():
             raise FormatError(
-                "damaged",
+                "conflict",
                 None,
-                "a batch has {kinds} of the arrays {one!r} and {other!r}; with {name!r} it has one",
-                kinds=kinds[wrong][0],
+                "a batch has {given} of the arrays {one!r} and {other!r}; with {array!r} it must have one",
+                given=int(kinds[wrong][0]),
                 one=pair[0],
                 other=pair[1],
-                name=name,
+                array=name,
             )
 
 
@@ -287,11 +289,11 @@ def _join_offsets(batches: Batches, name: str, data: str) -> None:
     falls = (offsets[1:] < offsets[:-1]) & ~is_first[1:]
     if offsets[is_first].any() or falls.any() or (offsets[lasts] != sizes[held]).any() or sizes[~held].any():
         raise FormatError(
-            "damaged",
+            "order",
             None,
-            "array {name!r} of a batch does not ascend from 0 over its {rpartition}",
-            name=name,
-            rpartition=data.rpartition(".")[2],
+            "array {array!r} of a batch does not ascend from 0 over the rows of {data!r}",
+            array=name,
+            data=data,
         )
     batches.rows[name] = np.maximum(rows - 1, 0)
     begin = np.repeat(np.cumsum(sizes) - sizes, batches.rows[name])
@@ -315,11 +317,11 @@ def _check_numbers(batches: Batches, sizes: dict[str, Rows]) -> None:
         low, high = (end if values.ndim == 1 else end[:, None] for end in ends)
         if (values < low).any() or (values >= high).any():
             raise FormatError(
-                "damaged",
+                "range",
                 None,
-                "array {name!r} of a batch holds numbers outside {least} .. {most}",
-                name=name,
-                least=np.min(least),
+                "array {array!r} of a batch holds numbers outside {least} .. {most}",
+                array=name,
+                least=int(np.min(least)),
                 most=int(np.max(most)) - 1,
             )
 
@@ -344,9 +346,11 @@ def _check_numbers(batches: Batches, sizes: dict[str, Rows]) -> None:
     check("fact.row", 0, after[0], 3)
     weight = batches["edge.weight"]
     if not ((weight >= LEAST_WEIGHT) & (weight <= MOST_WEIGHT)).all():
-        raise FormatError("damaged", None, "array 'edge.weight' of a batch holds weights outside 2^-64 .. 2^64")
+        raise FormatError(
+            "range", None, "array {array!r} of a batch holds weights outside 2^-64 .. 2^64", array="edge.weight"
+        )
     states = sizes.get("B", np.ones(1))
     if (states[states >= 0] != 1).any():
         raise FormatError(
-            "damaged", None, "a batch has {max} states of the index's source; there is 1", max=states.max()
+            "length", None, "a batch has {given} states of the index's source; it may have 1", given=int(states.max())
         )

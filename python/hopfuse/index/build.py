@@ -10,13 +10,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import counted
+from .._validation import (
+    check_choice,
+    check_excludes,
+    check_length,
+    check_list,
+    check_type,
+    checked_texts,
+    is_whole,
+    wrong_value,
+)
 from ..errors import FormatError, InputError
 from ..io import tables
 from ..io.npy import read_npy
 from ..io.readers import read_table
 from ..io.tables import Spec, Table
 from ..types import Corpus, EdgeStatements, Facts, Graph
+from ..types.corpus import refusal
 from ..types.edge_statements import NO_PASSAGE, UNKNOWN
 from ..types.facts import merged, numbered
 from ..types.graph import MAX_NODES, check_node_count
@@ -149,51 +159,28 @@ def build_parts(
 def check_alone(given: Mapping[str, Any]) -> None:
     """Refuse arguments that are given beside a source."""
     for name, value in given.items():
-        if value is not None:
-            raise InputError("conflict", name, "{field} is given beside a source, which provides it; leave one out")
+        check_excludes(name, value, "source", True, "which provides it")
 
 
 def rows_of_texts(texts: Any, ids: Any, titles: Any) -> list[dict[str, Any]]:
     """Return the rows of passages for the arguments of :meth:`hopfuse.Index.from_texts`."""
-    if isinstance(texts, str | Mapping) or not isinstance(texts, Iterable):
-        raise InputError(
-            "type",
-            "texts",
-            "{field} is a {kind}; give a list of strings, or of mappings with 'text'",
-            kind=type(texts).__name__,
-        )
-    rows = [{"text": text} if isinstance(text, str) else text for text in texts]
-    for name, values in (("id", ids), ("title", titles)):
+    listed = check_list(texts, "texts", "a list of strings, or of mappings with 'text'")
+    rows = [{"text": text} if isinstance(text, str) else text for text in listed]
+    for name, field, values in (("id", "ids", ids), ("title", "titles", titles)):
         if values is None:
             continue
-        if isinstance(values, str) or not isinstance(values, Iterable):
-            raise InputError(
-                "length",
-                None,
-                "{name}s is a {kind}; give a list, one for each text",
-                name=name,
-                kind=type(values).__name__,
-            )
-        listed = list(values)
-        if len(listed) != len(rows):
-            raise InputError(
-                "length",
-                None,
-                "{name}s has {count} for {count_2}; give one for each",
-                name=name,
-                count=counted(len(listed), "entry"),
-                count_2=counted(len(rows), "text"),
-            )
+        listed = check_list(values, field)
+        check_length(len(listed), field, len(rows), "text")
         for at, row in enumerate(rows):
             if isinstance(row, Mapping):
                 if name in row:
                     raise InputError(
-                        "UNSORTED",
-                        "texts",
-                        "{field}[{at}] has the {name} {row!r} of its own; leave {name}s out",
-                        at=at,
-                        name=name,
-                        row=row[name],
+                        "conflict",
+                        f"texts[{at}]",
+                        "{field} has {key} {given!r} of its own; leave {other:@} out",
+                        key=name,
+                        given=row[name],
+                        other=field,
                     )
                 rows[at] = {**row, name: listed[at]}
     return rows
@@ -201,22 +188,9 @@ def rows_of_texts(texts: Any, ids: Any, titles: Any) -> list[dict[str, Any]]:
 
 def _check_options(metric: str, storage: str, fact_ends: str) -> None:
     """Refuse options before anything large is read."""
-    if fact_ends not in FACT_ENDS:
-        raise InputError(
-            "choice",
-            "fact_ends",
-            "{field} is {given!r}; allowed: {allowed}",
-            given=fact_ends,
-            allowed=", ".join(FACT_ENDS),
-        )
-    if metric not in METRICS:
-        raise InputError(
-            "choice", "metric", "{field} is {given!r}; allowed: {allowed}", given=metric, allowed=", ".join(METRICS)
-        )
-    if storage not in STORAGES:
-        raise InputError(
-            "choice", "storage", "{field} is {given!r}; allowed: {allowed}", given=storage, allowed=", ".join(STORAGES)
-        )
+    check_choice(fact_ends, "fact_ends", FACT_ENDS)
+    check_choice(metric, "metric", METRICS)
+    check_choice(storage, "storage", STORAGES)
 
 
 def _passage_arrays(passages: Any, metadata_types: Any) -> Arrays:
@@ -245,21 +219,13 @@ def metadata_of(
     values = tables.objects(table, "metadata")
     if values and not any(value is not None for value in values):
         raise InputError(
-            "UNSORTED",
-            None,
-            "no row of metadata has the field 'metadata'; a row is {{'metadata': {{name: value}}}}, with "
-            "the 'id' of its passage or in the order of the passages; to remove metadata, give None in "
-            "place of the rows",
+            "missing",
+            "metadata",
+            "no row of {field} has the key 'metadata'; a row is {{'metadata': {{name: value}}}}, with the 'id' of its "
+            "passage or in the order of the passages; to remove metadata, give None in place of the rows",
         )
     if "id" not in table.columns:
-        if table.num_rows != num_passages:
-            raise InputError(
-                "length",
-                None,
-                "metadata has {count} for {count_2}; give one row for each, or ids",
-                count=counted(table.num_rows, "row"),
-                count_2=counted(num_passages, "passage"),
-            )
+        check_length(table.num_rows, "metadata", num_passages, "passage")
         return metadata_arrays(values, types, table.where)
     rows = rows_of(tables.row_ids(table)).tolist()
     placed: list[Mapping[str, Any] | None] = [None] * num_passages
@@ -284,20 +250,20 @@ def load_vectors(vectors: Any, what: str, rows: int, metric: Any, storage: Any) 
     if vectors is None:
         return None
     array = _vectors_of(Path(vectors), what) if isinstance(vectors, (str, os.PathLike)) else vectors
+    corpus = checked_corpus(array, what, metric, storage)
+    check_length(corpus.num_vectors, what, rows, "entity" if what == "entity_vectors" else "passage")
+    return corpus
+
+
+def checked_corpus(vectors: Any, field: str, metric: Any, storage: Any) -> Corpus:
+    """Return a corpus over an array, after checking that all vectors can be scored."""
     try:
-        corpus = Corpus.unchecked(array, metric=metric, storage=storage).checked()
+        corpus = Corpus.unchecked(vectors, metric=metric, storage=storage)
     except InputError as error:
-        raise InputError("UNSORTED", None, "{what}: {error}", what=what, error=error) from None
-    if corpus.num_vectors != rows:
-        each = "entity" if what == "entity_vectors" else "passage"
-        raise InputError(
-            "length",
-            what,
-            "{field} has {num_vectors} rows; it must have {rows}, one for each {each}",
-            num_vectors=corpus.num_vectors,
-            rows=rows,
-            each=each,
-        )
+        raise error.about(field) from None
+    wrong = corpus.unscorable()
+    if wrong is not None:
+        raise refusal(wrong, f"{field}[{wrong.row}]")
     return corpus
 
 
@@ -309,10 +275,10 @@ def _load_graph(
         raise InputError(
             "type",
             "statements",
-            "{field} is a {kind} beside graph, a {kind_2}; give EdgeStatements of a Graph, or a table "
-            "with a column 'passage' as graph",
-            kind=type(statements).__name__,
-            kind_2=type(graph).__name__,
+            "{field} is of the type {given}, and {@graph} of the type {kind}; give EdgeStatements with a Graph, or a "
+            "table of edges with the column 'passage'",
+            given=type(statements).__name__,
+            kind=type(graph).__name__,
         )
     if graph is None:
         return None, None
@@ -326,7 +292,7 @@ def _load_graph(
         if not graph.directed:
             check_symmetry(graph.to_arrays())
     except FormatError as error:
-        raise InputError("UNSORTED", None, "graph: {error}; build it with Graph.from_edges", error=error) from None
+        raise error.about("graph", kind=InputError).at("graph") from None
     if statements is not None:
         check_statements(statements, graph, num_passages)
         check_owners(statements, num_passages)
@@ -368,12 +334,7 @@ def _load_facts(facts: Any, ends: str, names: list[str], num_passages: int) -> F
 
 def _vectors_of(path: Path, what: str) -> NDArray[Any]:
     if path.suffix.lower() != ".npy":
-        raise InputError(
-            "choice",
-            what,
-            "{field} is the path {path!r}; allowed: an array, or the path of an .npy file",
-            path=str(path),
-        )
+        raise wrong_value(str(path), what, "an array, or the path of an .npy file", "choice")
     return read_npy(path, what)
 
 
@@ -386,7 +347,7 @@ def _graph_from_table(
     nodes = limit
     if num_entities is None:
         nodes = max(num_passages, int(max(src.max(initial=-1), dst.max(initial=-1))) + 1)
-        check_node_count(nodes - num_passages, src.size, f"node {nodes - 1} of {table.what}", "entities=", "entities")
+        check_node_count(nodes - num_passages, src.size, table.what, nodes - 1, "entities", "entity")
     graph = Graph.from_edges(
         src,
         dst,
@@ -400,14 +361,7 @@ def _graph_from_table(
     given = tables.integers_or_none(table, "passage")
     for at, passage in enumerate(given):
         if passage is not None and not least <= passage < num_passages:
-            raise InputError(
-                "type",
-                None,
-                "{where} has passage = {passage}; it must be a row 0 .. {num_passages}, or -1",
-                where=table.where(at),
-                passage=passage,
-                num_passages=num_passages - 1,
-            )
+            tables.refuse_value(table.where(at), "passage", passage, f"a row 0 .. {num_passages - 1}, or -1", "range")
     weights = np.ones(src.size) if weight is None else np.asarray(weight, np.float64)
     kept = np.flatnonzero(weights > 0)
     passages = np.array([NO_PASSAGE if one is None else one for one in given], np.int32)
@@ -422,22 +376,22 @@ def _graph_from_table(
 def _check_nodes(nodes: int, num_passages: int, num_entities: int | None) -> None:
     if num_entities is None and nodes < num_passages:
         raise InputError(
-            "UNSORTED",
+            "length",
             "graph",
-            "{field} has {nodes} nodes for {num_passages} passages; nodes 0 .. P-1 are the passages",
-            nodes=nodes,
-            num_passages=num_passages,
+            "{field} has {given} nodes for {passages} passages; nodes 0 .. P-1 are the passages",
+            given=nodes,
+            passages=num_passages,
         )
     if num_entities is not None and nodes != num_passages + num_entities:
         raise InputError(
-            "UNSORTED",
+            "length",
             "graph",
-            "{field} has {nodes} nodes; {num_passages} passages and {num_entities} entities are "
-            "{num_passages_2}: pass {@num_nodes}{num_passages_2} to Graph.from_edges",
-            nodes=nodes,
-            num_passages=num_passages,
-            num_entities=num_entities,
-            num_passages_2=num_passages + num_entities,
+            "{field} has {given} nodes; {passages} passages and {entities} entities are {allowed}: give "
+            "num_nodes={allowed} to Graph.from_edges",
+            given=nodes,
+            passages=num_passages,
+            entities=num_entities,
+            allowed=num_passages + num_entities,
         )
 
 
@@ -445,61 +399,40 @@ def _alias_rows(names: list[str], aliases: Any) -> list[list[str]]:
     rows: list[list[str]] = [[] for _ in names]
     if aliases is None:
         return rows
-    if not isinstance(aliases, Mapping):
-        raise InputError(
-            "type",
-            "aliases",
-            "{field} is a {kind}; it must map an entity's index or name to its aliases",
-            kind=type(aliases).__name__,
-        )
+    check_type(aliases, "aliases", Mapping, "a mapping of an entity's index or name to its aliases")
     index = {name: e for e, name in enumerate(names)}
     repeated = {name for e, name in enumerate(names) if index[name] != e}
     for key, values in aliases.items():
-        if not isinstance(values, (list, tuple)) or not all(isinstance(alias, str) for alias in values):
-            raise InputError(
-                "type",
-                "aliases",
-                "{field}[{key!r}] is {values!r}; it must be a list of strings",
-                key=key,
-                values=values,
-            )
+        own = checked_texts(values, f"aliases[{key!r}]")
         if isinstance(key, str) and key in repeated:
             raise InputError(
-                "UNSORTED",
+                "duplicate",
                 "aliases",
-                "{field} has the name {key!r}, which several entities have; use the entity's index",
-                key=key,
+                "{field} has the name {given!r}, which several entities have; use the entity's index",
+                given=key,
             )
         entity = index.get(key, -1) if isinstance(key, str) else _entity_index(key)
         if not 0 <= entity < len(names):
             raise InputError(
                 "unknown",
                 "aliases",
-                "{field} has the key {key!r}, which is not among the {number} entities; a key is an entity's "
-                "name or its index 0 .. E-1",
-                key=key,
-                number=len(names),
+                "{field} has the key {given!r}, which is none of the {count} entities; a key is an entity's name or "
+                "its index 0 .. E-1",
+                given=key,
+                count=len(names),
             )
-        rows[entity].extend(values)
+        rows[entity].extend(own)
     return rows
 
 
 def _entity_index(key: Any) -> int:
-    return -1 if isinstance(key, bool) or not isinstance(key, (int, np.integer)) else int(key)
+    return int(key) if is_whole(key) else -1
 
 
 def _entities(table: tables.Table, name: str, num_passages: int, num_entities: int) -> list[int]:
     nodes = tables.integers(table, name, num_passages + num_entities).tolist()
     for at, node in enumerate(nodes):
         if node < num_passages:
-            allowed = f"{num_passages} .. {num_passages + num_entities - 1}"
-            raise InputError(
-                "type",
-                None,
-                "{where} has {name} = {node}, a passage; it must be an entity's node {allowed}",
-                where=table.where(at),
-                name=name,
-                node=node,
-                allowed=allowed,
-            )
+            allowed = f"the node of an entity, {num_passages} .. {num_passages + num_entities - 1}"
+            tables.refuse_value(table.where(at), name, node, allowed, "range")
     return [node - num_passages for node in nodes]

@@ -6,21 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_list, check_number, check_type, checked_texts, wrong_array
 from ..errors import InputError
-from ..types import Corpus
-from .additions import ReadPassages, check_read
+from .additions import ReadPassages, check_has, check_read
 from .batch import LEAST_WEIGHT, MOST_WEIGHT
+from .build import checked_corpus
 from .change_batch import BatchBuilder, ChangeRows
-from .change_rows import EDGE_KEYS, End, alias_pairs, end_of, fact_rows, listed, passage_arrays
+from .change_rows import EDGE_KEYS, End, alias_pairs, edge_of, fact_rows, passage_arrays
 from .contents import Contents, PassageId, check_encodable
 from .filters import Where
 from .names import Names
-
-_ENDS = {"src", "dst"}
-_NUMBERS = (int, float, np.number)
 
 
 class Change:
@@ -93,7 +90,7 @@ class Change:
 
         Entities are kept: see :meth:`delete_entities`.
         """
-        self._rows.deleted["passage"] += listed(ids, "ids")
+        self._rows.deleted["passage"] += check_list(ids, "ids")
 
     def replace_passages(self, passages: Any, *, vectors: Any = None) -> None:
         """Replace passages by their ids; edges and facts of the old ones are deleted.
@@ -132,12 +129,10 @@ class Change:
             The user states the entities (:attr:`Index.stated`); False if a reader found them in passages. The ends of
             edges and facts that a change adds, and the entities of its aliases, are stated too.
         """
-        given = listed(names, "names")
-        if not all(isinstance(name, str) for name in given):
-            raise InputError("UNSORTED", "names", "{field} are not all strings")
+        given = checked_texts(names, "names")
         if words and self._base.words is None:
             raise InputError(
-                "UNSORTED", None, "words=True is given, but all entities of the index are names; add them as names"
+                "unsupported", "words", "{field}=True is given, but all entities of the index are names; leave it out"
             )
         if given:
             part: dict[str, Any] = {"names": given, "word": bool(words), "missing": missing, "stated": bool(stated)}
@@ -146,7 +141,7 @@ class Change:
 
     def delete_entities(self, names: Iterable[str]) -> None:
         """Delete entities, with their aliases, edges and facts."""
-        self._rows.deleted["entity"] += listed(names, "names")
+        self._rows.deleted["entity"] += check_list(names, "names")
 
     def add_aliases(self, aliases: Mapping[str, Sequence[str]]) -> None:
         """Add aliases of entities: a list for each entity's name."""
@@ -168,69 +163,26 @@ class Change:
             the index's first), ``weight`` (2⁻⁶⁴ .. 2⁶⁴, by default 1) and, between two entities, ``stated_by``, the id
             of a passage: the edge is deleted with that passage. An edge at a passage belongs to that passage.
         """
-        graph = self._base.graph
-        if graph is None:
-            raise InputError(
-                "unknown", None, "the index has no graph; to add edges, build it with a graph, even one without edges"
-            )
-        first = graph.edge_type_names[0]
+        first = self._first_type()
         for at, edge in enumerate(edges):
-            if not isinstance(edge, Mapping) or not _ENDS <= edge.keys() <= EDGE_KEYS:
-                raise InputError(
-                    "choice",
-                    "edges",
-                    "{field}[{at}] is {edge!r}; it must be a mapping with src and dst; allowed: {allowed}",
-                    at=at,
-                    edge=edge,
-                    allowed=sorted(EDGE_KEYS),
-                )
-            weight, kind, by = edge.get("weight", 1.0), edge.get("type", first), edge.get("stated_by")
-            if (
-                not isinstance(weight, _NUMBERS)
-                or isinstance(weight, bool)
-                or not LEAST_WEIGHT <= weight <= MOST_WEIGHT
-            ):
-                raise InputError(
-                    "range",
-                    "edges",
-                    "{field}[{at}] has the weight {weight!r}; it must be a number from 2^-64 to 2^64",
-                    at=at,
-                    weight=weight,
-                )
-            if not isinstance(kind, str):
-                raise InputError(
-                    "type", "edges", "{field}[{at}] has the type {kind!r}; it must be a string", at=at, kind=kind
-                )
-            ends = end_of(edge["src"], at), end_of(edge["dst"], at)
+            field = f"edges[{at}]"
+            ends, kind = edge_of(edge, field, EDGE_KEYS, first)
+            weight = check_number(edge.get("weight", 1.0), f"{field}.weight", low=LEAST_WEIGHT, high=MOST_WEIGHT)
+            by = edge.get("stated_by")
             if by is not None:
-                _check_owner(at, ends, by)
-            self._rows.edges.append((*ends, kind, float(weight), by))
+                _check_owner(field, ends, by)
+            self._rows.edges.append((*ends, kind, weight, by))
 
     def delete_edges(self, edges: Iterable[Mapping[str, Any]]) -> None:
         """Delete edges by ``src``, ``dst`` and ``type``: all their statements before this change."""
-        graph = self._base.graph
+        first = self._first_type()
         for at, edge in enumerate(edges):
-            if (
-                graph is None
-                or not isinstance(edge, Mapping)
-                or not _ENDS <= edge.keys() <= EDGE_KEYS - {"weight", "stated_by"}
-            ):
-                raise InputError(
-                    "type",
-                    "edges",
-                    "{field}[{at}] is {edge!r}; it must be a mapping with src, dst and type, for an index with a graph",
-                    at=at,
-                    edge=edge,
-                )
-            ends = end_of(edge["src"], at), end_of(edge["dst"], at)
-            self._rows.deleted["edge"].append((*ends, edge.get("type", graph.edge_type_names[0])))
+            ends, kind = edge_of(edge, f"edges[{at}]", EDGE_KEYS - {"weight", "stated_by"}, first)
+            self._rows.deleted["edge"].append((*ends, kind))
 
     def add_facts(self, facts: Iterable[Sequence[Any]]) -> None:
         """Add facts: rows (head, relation, tail, id) with the names of two entities and the id of the passage."""
-        if self._base.facts is None:
-            raise InputError(
-                "empty", None, "the index has no facts; to add some, build it with facts, even an empty table"
-            )
+        check_has(self._base.facts, "facts", "facts")
         self._rows.facts += fact_rows(facts, 4, "(head, relation, tail, id of a passage)")
 
     def delete_facts(self, facts: Iterable[Sequence[str]]) -> None:
@@ -292,13 +244,11 @@ class Change:
         ...     live.refresh().source
         'row 2'
         """
-        if not isinstance(state, str):
-            raise InputError("type", "state", "{field} is a {kind}; it must be a string", kind=type(state).__name__)
         if self._only is not None:
             raise InputError(
-                "UNSORTED", None, "a change with a filter cannot set the source, which concerns all passages"
+                "denied", "state", "a change with a filter cannot set the source, which concerns all passages"
             )
-        self._rows.source = state
+        self._rows.source = check_type(state, "state", str, "a string")
 
     # ---- Commit ----
 
@@ -314,7 +264,7 @@ class Change:
         """
         if self.seq is not None:
             raise InputError(
-                "duplicate", None, "the change is already committed, as seq {seq}; make a new one", seq=self.seq
+                "duplicate", None, "the change is committed already, as seq {seq}; make a new one", seq=self.seq
             )
         self.seq = self._commit(self)
         return self.seq
@@ -331,6 +281,12 @@ class Change:
         tokenizer = terms_of if self._base.lexical is not None else None
         return BatchBuilder(self._rows, names, self._only, self._entity_vectors, tokenizer).arrays()
 
+    def _first_type(self) -> str:
+        """Return the first edge type of the index; refuse an index without a graph."""
+        check_has(self._base.graph, "a graph", "edges")
+        assert self._base.graph is not None
+        return self._base.graph.edge_type_names[0]
+
     def _entity_vectors(self, names: list[str]) -> NDArray[Any] | None:
         return self._vectors(None, "entity.vectors", names, len(names))
 
@@ -340,42 +296,36 @@ class Change:
         if own is None:
             if given is not None:
                 raise InputError(
-                    "unused", None, "vectors= is given, but the index has no {section}; leave it out", section=section
+                    "unused",
+                    "vectors",
+                    "{field} is given, but the index has no {section}; leave it out",
+                    section=section,
                 )
             return None
         if given is None:
             if self._encoder is None:
                 raise InputError(
                     "missing",
-                    None,
-                    "the index has {section}: give {@vectors}, or open it with {@encoder}",
+                    "vectors",
+                    "the index has {section}: give {field}, or open it with {@encoder}",
                     section=section,
                 )
             given = self._encoder.encode_passages(texts)
-        corpus = Corpus.unchecked(given, metric=own.metric, storage=own.precision).checked()
+        corpus = checked_corpus(given, "vectors", own.metric, own.precision)
         if (corpus.num_vectors, corpus.dim) != (count, own.dim):
-            raise InputError(
-                "shape",
-                "vectors",
-                "{field} have shape ({num_vectors}, {dim}); they must have shape ({count}, {dim_2})",
-                num_vectors=corpus.num_vectors,
-                dim=corpus.dim,
-                count=count,
-                dim_2=own.dim,
-            )
+            raise wrong_array(corpus.vectors, "vectors", f"of the shape {(count, own.dim)}")
         return corpus.vectors
 
 
-def _check_owner(at: int, ends: Sequence[End], by: Any) -> None:
+def _check_owner(field: str, ends: Sequence[End], by: Any) -> None:
     """Refuse an edge at a passage that another passage states."""
-    at_passages = [key for what, key in ends if what == "passage"]
-    if at_passages and by not in at_passages:
+    passages = [key for what, key in ends if what == "passage"]
+    if passages and by not in passages:
         raise InputError(
-            "UNSORTED",
-            "edges",
-            "{field}[{at}] is at the passage {at_passages!r} and stated by {by!r}; an edge at a passage "
-            "belongs to that passage: leave stated_by out",
-            at=at,
-            at_passages=at_passages[0],
-            by=by,
+            "conflict",
+            f"{field}.stated_by",
+            "{field} is {given!r}, and the edge is at the passage {passage!r}; an edge at a passage belongs to that "
+            "passage: leave stated_by out",
+            given=by,
+            passage=passages[0],
         )

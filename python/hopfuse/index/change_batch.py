@@ -110,7 +110,7 @@ class BatchBuilder:
             return set()
         if any(rows.deleted[kind] for kind in ("entity", "alias", "edge", "fact")) or rows.aliases:
             raise InputError(
-                "range",
+                "denied",
                 None,
                 "a change with the filter {only} can add passages, entities, edges and facts, and delete "
                 "passages; other changes could affect passages outside the filter: make them without a filter",
@@ -158,7 +158,7 @@ class BatchBuilder:
         if len(set(ids)) != len(ids) or len({type(id) for id in ids}) > 1:
             raise InputError(
                 "duplicate",
-                None,
+                "passages",
                 "the change adds two passages with the same id, or ids of two types; ids are distinct and of one type",
             )
         names.check_new_ids(ids, self._gone_passages, partial(place, parts))
@@ -182,14 +182,14 @@ class BatchBuilder:
                     if part["stated"]:
                         again.append(name)
                     continue
-                if exists:
-                    raise InputError("duplicate", None, "an entity has the name {name!r} already", name=name)
-                if name in added:
+                if exists or name in added:
                     raise InputError(
                         "duplicate",
-                        None,
-                        "the change adds two entities with the name {name!r}; names are distinct",
-                        name=name,
+                        "names",
+                        "{an} entity of {whole} has the name {given!r} already; names are distinct",
+                        an="an" if exists else "another",
+                        whole="the index" if exists else "this change",
+                        given=name,
                     )
                 added[name] = part, at
         first = self._names.slots.entities
@@ -279,10 +279,10 @@ def _kept_slot(added: Mapping[Any, int], key: Any, find: Callable[[Any], int], g
         slot = find(key)
         if slot in gone:
             raise InputError(
-                "UNSORTED",
+                "conflict",
                 None,
-                "the change deletes the {what} {key!r}, and names it elsewhere; leave one out",
+                "the change deletes the {what} {given!r}, and names it elsewhere; leave one out",
                 what=what,
-                key=key,
+                given=key,
             )
     return slot

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from .._validation import check_list, check_type, checked_texts, wrong_value
 from ..io import tables
 from ..io.readers import read_table
 from .build import PASSAGES
@@ -19,6 +19,7 @@ from .metadata_build import metadata_arrays
 
 End = tuple[str, Any]
 _PAIR = (tuple, list)
+_ENDS = {"src", "dst"}
 EDGE_KEYS = {"src", "dst", "type", "weight", "stated_by"}
 
 
@@ -26,9 +27,7 @@ def passage_arrays(passages: Any) -> dict[str, Any]:
     """Return the arrays of a table of passages, with their ids, metadata and texts to index."""
     table = read_table(passages, PASSAGES)
     if table.num_rows and "id" not in table.columns:
-        raise InputError(
-            "unknown", None, "{where} has no id; passages that are added to an index need ids", where=table.where(0)
-        )
+        tables.refuse_value(table.where(0), "id", None, "a string or an integer: passages of a change need ids")
     texts, titles, ids = tables.texts(table, "text"), tables.texts(table, "title", default=""), tables.row_ids(table)
     are_strings = bool(ids) and isinstance(ids[0], str)
     own: Any = string_arrays("passage.id", ids) if are_strings else {"passage.id.number": np.array(ids, np.int64)}  # type: ignore[arg-type]
@@ -80,51 +79,35 @@ def set_rows(made: dict[str, Any], name: str, rows: Sequence[Any], columns: int 
         made[name] = np.array(rows, np.int64).reshape((-1, columns) if columns else -1)
 
 
-def listed(given: Any, what: str) -> list[Any]:
-    """Return an argument as a list."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InputError("type", what, "{field} is a {kind}; give a list", kind=type(given).__name__)
-    return list(given)
-
-
 def alias_pairs(aliases: Any) -> list[tuple[str, str]]:
     """Return the pairs (name of an entity, alias)."""
-    if not isinstance(aliases, Mapping):
-        raise InputError(
-            "type",
-            "aliases",
-            "{field} is a {kind}; it must map an entity's name to a list of aliases",
-            kind=type(aliases).__name__,
-        )
-    pairs = [(name, alias) for name, values in aliases.items() for alias in listed(values, f"aliases[{name!r}]")]
-    if not all(isinstance(alias, str) for _, alias in pairs):
-        raise InputError("UNSORTED", "aliases", "{field} are not all strings")
-    return pairs
+    check_type(aliases, "aliases", Mapping, "a mapping of an entity's name to a list of aliases")
+    return [(name, alias) for name, own in aliases.items() for alias in checked_texts(own, f"aliases[{name!r}]")]
 
 
 def fact_rows(given: Any, width: int, what: str) -> list[tuple[Any, ...]]:
     """Return facts as tuples of ``width`` parts; ``what`` describes them in errors."""
     rows = []
-    for at, row in enumerate(listed(given, "facts")):
+    for at, row in enumerate(check_list(given, "facts")):
         whole = isinstance(row, Sequence) and not isinstance(row, str) and len(row) == width
         if not whole or not all(isinstance(part, str) for part in row[:3]):
-            raise InputError(
-                "UNSORTED", None, "facts[{at}] is {row!r}; it must be {allowed}", at=at, row=row, allowed=what
-            )
+            raise wrong_value(row, f"facts[{at}]", what, "type")
         rows.append(tuple(row))
     return rows
 
 
-def end_of(end: Any, at: int) -> End:
-    """Return the end of edge ``at``: its kind, and its id or name."""
+def edge_of(edge: Any, field: str, keys: Set[str], first: str) -> tuple[tuple[End, End], str]:
+    """Return the ends and the type of an edge, by default the index's first type; it may have these keys."""
+    if not isinstance(edge, Mapping) or not _ENDS <= edge.keys() <= keys:
+        raise wrong_value(edge, field, f"a mapping with src and dst; allowed: {', '.join(sorted(keys))}", "type")
+    kind = check_type(edge.get("type", first), f"{field}.type", str, "a string")
+    return (_end(edge["src"], f"{field}.src"), _end(edge["dst"], f"{field}.dst")), kind
+
+
+def _end(end: Any, field: str) -> End:
+    """Return the end of an edge: its kind, and its id or name."""
     if not isinstance(end, _PAIR) or len(end) != 2 or end[0] not in ("passage", "entity"):
-        raise InputError(
-            "shape",
-            None,
-            "edges[{at}] has the end {end!r}; it must be ('passage', id) or ('entity', name)",
-            at=at,
-            end=end,
-        )
+        raise wrong_value(end, field, "('passage', id) or ('entity', name)", "type")
     return (end[0], end[1])
 
 

@@ -28,7 +28,7 @@ def string_arrays(name: str, strings: Iterable[str]) -> dict[str, NDArray[Any]]:
             blob += string.encode("utf-8")
         except UnicodeEncodeError as error:
             raise InputError(
-                "syntax", name, "{field}[{i}] cannot be written as UTF-8: {error}", i=i, error=error
+                "syntax", f"{name}[{i}]", "{field} cannot be written as UTF-8: {error}", error=error
             ) from None
         offsets.append(len(blob))
     return {f"{name}.offsets": np.array(offsets, np.int64), f"{name}.bytes": np.frombuffer(blob, np.uint8)}
@@ -87,8 +87,8 @@ class StringColumn(Sequence[str]):
             first, last = ascending(self._offsets, i, i + 1, self._bytes.shape[0])
             return str(self._bytes.part(first, last).data, "utf-8")
         except UnicodeDecodeError as error:
-            raise FormatError(
-                "damaged", None, "{label}: string {i} is not UTF-8: {error}", label=self._bytes.label, i=i, error=error
+            raise FormatError("syntax", None, "string {row} is not UTF-8: {error}", row=i, error=error).at(
+                self._bytes.label
             ) from None
 
     def read(self, start: int, stop: int) -> list[str]:
@@ -99,14 +99,13 @@ class StringColumn(Sequence[str]):
             return [data[a - ends[0] : b - ends[0]].decode("utf-8") for a, b in pairwise(ends)]
         except UnicodeDecodeError as error:
             raise FormatError(
-                "damaged",
+                "syntax",
                 None,
-                "{label}: a string in {start} .. {stop} is not UTF-8: {error}",
-                label=self._bytes.label,
-                start=start,
-                stop=stop - 1,
+                "a string in {first} .. {last} is not UTF-8: {error}",
+                first=start,
+                last=stop - 1,
                 error=error,
-            ) from None
+            ).at(self._bytes.label) from None
 
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return the offsets, (n + 1,), and the bytes of all strings."""
@@ -131,14 +130,12 @@ class StringColumn(Sequence[str]):
                 decoder.decode(data[start : start + _DECODE_BYTES].tobytes())
             decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
-            raise FormatError(
-                "damaged", None, "{label}: the bytes are not UTF-8: {error}", label=self._bytes.label, error=error
+            raise FormatError("syntax", None, "the bytes are not UTF-8: {error}", error=error).at(
+                self._bytes.label
             ) from None
         inside = offsets[offsets < data.size]
         if (data[inside] & 0xC0 == 0x80).any():
-            raise FormatError(
-                "damaged", None, "{label}: an offset is inside a UTF-8 character", label=self._offsets.label
-            )
+            raise FormatError("syntax", None, "an offset is inside a UTF-8 character").at(self._offsets.label)
 
 
 class IntegerColumn(Sequence[int]):
@@ -225,14 +222,13 @@ def ascending(offsets: Section, start: int, stop: int, limit: int) -> list[int]:
     found: list[int] = ends.tolist()
     if found[0] < 0 or found[-1] > limit or found[0] > found[-1] or (stop - start > 1 and (ends[1:] < ends[:-1]).any()):
         raise FormatError(
-            "damaged",
+            "order",
             None,
-            "{label}: offsets {start} .. {stop} do not ascend within 0 .. {limit}",
-            label=offsets.label,
-            start=start,
-            stop=stop,
+            "offsets {first} .. {last} do not ascend within 0 .. {limit}",
+            first=start,
+            last=stop,
             limit=limit,
-        )
+        ).at(offsets.label)
     return found
 
 
@@ -240,6 +236,4 @@ def check_offsets(offsets: Section, limit: int) -> None:
     """Check that all offsets ascend from 0 to the limit."""
     ends = offsets.whole()
     if ends[0] != 0 or ends[-1] != limit or (ends[1:] < ends[:-1]).any():
-        raise FormatError(
-            "damaged", None, "{label}: the offsets do not ascend from 0 to {limit}", label=offsets.label, limit=limit
-        )
+        raise FormatError("order", None, "the offsets do not ascend from 0 to {limit}", limit=limit).at(offsets.label)

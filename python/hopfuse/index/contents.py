@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_list, check_whole
 from ..encoders.protocol import first_unencodable
 from ..errors import FormatError, InputError
 from ..types import Corpus, EdgeStatements, Facts, Graph, TermMatrix
@@ -53,11 +54,11 @@ def check_encodable(encoder: Any, texts: Sequence[str], ids: Sequence[Any]) -> N
     at = first_unencodable(encoder.encode_passages, texts)
     if at is not None:
         raise InputError(
-            "unknown",
-            None,
-            "the passage {ids!r} has words in neither its title nor its text, so the encoder has no "
-            "vector for it; give it some, or leave the passage out",
-            ids=ids[at],
+            "empty",
+            "text",
+            "the passage {given!r} has words in neither its title nor its text, so the encoder has no vector for it; "
+            "give it some, or leave the passage out",
+            given=ids[at],
         )
 
 
@@ -252,20 +253,24 @@ class Contents:
         >>> Index.build(passages=[{"id": "b", "text": "one"}, {"id": "a", "text": "two"}]).rows_of(["a", "b", "a"])
         array([1, 0, 1])
         """
-        if isinstance(ids, str) or not isinstance(ids, Iterable):
-            raise InputError("type", "ids", "{field} is a {kind}; give a list of passage ids", kind=type(ids).__name__)
         if isinstance(ids, np.ndarray):
             if ids.ndim == 1 and ids.dtype.kind == "i" and self._are_rows(ids):
                 return ids.astype(np.int64)
             ids = ids.tolist()
+        ids = check_list(ids, "ids", "a list of passage ids")
         rows = self._once("rows", self._rows_by_id)
         kind = str if "passage.id.offsets" in self._sections else int
         found = []
         for id in ids:
             is_kind = isinstance(id, str if kind is str else int | np.integer) and not isinstance(id, bool)
             if not is_kind or id not in rows:
-                why = "" if is_kind else f": the index's ids are of type {kind.__name__}"
-                raise InputError("unknown", None, "there is no passage with the id {id!r}{why}", id=id, why=why)
+                raise InputError(
+                    "unknown" if is_kind else "type",
+                    "ids",
+                    "no passage has the id {given!r}; the ids of this index are of the type {kind}",
+                    given=id,
+                    kind=kind.__name__,
+                )
             found.append(rows[id])
         return np.array(found, np.int64)
 
@@ -419,16 +424,7 @@ class Contents:
         >>> Index.build(passages=[{"text": "one"}], entities=["Ada", "Babbage"]).entity_node(1)
         2
         """
-        if not 0 <= entity < self.num_entities:
-            raise InputError(
-                "length",
-                "entity",
-                "{field} is {entity}; there are {num_entities}: 0 .. {num_entities_2}",
-                entity=entity,
-                num_entities=self.num_entities,
-                num_entities_2=self.num_entities - 1,
-            )
-        return self.num_passages + int(entity)
+        return self.num_passages + check_whole(entity, "entity", self.num_entities - 1, least=0)
 
     def __repr__(self) -> str:
         return (
@@ -448,7 +444,7 @@ class Contents:
         rows: dict[PassageId, int] = {id: row for row, id in enumerate(self.passage_ids)}
         if len(rows) != self.num_passages:
             raise FormatError(
-                "damaged", None, "two passages have the same id; open the index with verify='full' to find them"
+                "duplicate", None, "two passages have the same id; open the index with verify='full' to find them"
             )
         return rows
 

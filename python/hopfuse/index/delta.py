@@ -96,7 +96,7 @@ class Delta:
                 try:
                     self._joined.append(payloads, self._pending[0].seq)
                 except FormatError as error:
-                    raise FormatError("damaged", None, "{label}: {error}", label=self._label, error=error) from None
+                    raise error.at(self._label) from None
                 del self._pending[:new]
             return self._joined.rows(count)
 
@@ -275,7 +275,7 @@ class _Joined:
         for label in LABELS:
             kinds = (f"{label.strings}.offsets", label.numbers)
             if all(any(kind in one for one in (batches.arrays, self._columns, self._base.sections)) for kind in kinds):
-                raise FormatError("damaged", None, "the passages' {what}s are strings and integers", what=label.what)
+                raise FormatError("conflict", None, "the passages' {what}s are strings and integers", what=label.what)
             check_values(label, _labels_of(batches, label), f"the {label.what}s of a batch")
 
     def _number_labels(
@@ -371,13 +371,15 @@ def _check_parts(base: Contents, batches: Batches) -> None:
         right = None if section is None or not rows.any() else (section.dtype, *section.shape[1:])
         if found != right or (right is not None and (batches.rows[f"{name}.vectors"] != rows).any()):
             raise FormatError(
-                "damaged",
+                "dtype",
                 None,
-                "a batch has {name}.vectors {found}; they must be {allowed}",
-                name=name,
-                found=found,
+                "array {array!r} of a batch is {given}; the generation allows {allowed}",
+                array=f"{name}.vectors",
+                given=found,
                 allowed=right,
             )
     for part, name in (("graph", "edge.end"), ("fact", "fact.row"), ("lexical", "lexical.indptr")):
         if f"{part}.indptr" not in base.sections and name in batches.arrays:
-            raise FormatError("damaged", None, "a batch has {name}, but its generation has no such part", name=name)
+            raise FormatError(
+                "missing", None, "array {array!r} of a batch has no such part in its generation", array=name
+            )

@@ -47,12 +47,12 @@ class MetadataDelta:
             for name, values in group.columns.items():
                 if types.setdefault(name, values.type) != values.type:
                     raise FormatError(
-                        "damaged",
+                        "conflict",
                         None,
-                        "metadata {name!r} is of type {type}; it is {types} before",
-                        name=name,
-                        type=values.type,
-                        types=types[name],
+                        "the metadata {column!r} are of the type {given}; before, they are {allowed}",
+                        column=name,
+                        given=values.type,
+                        allowed=types[name],
                     )
         self._types = types
         codes = [

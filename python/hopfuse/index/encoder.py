@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from ..errors import InputError
+from .._validation import check_flag, check_text, check_whole
 
 
 @dataclass(frozen=True)
@@ -38,20 +36,9 @@ class EncoderInfo:
     normalize: bool
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise InputError(
-                "type", None, "the encoder's name is {given!r}; it must be a string that is not empty", given=self.name
-            )
-        if isinstance(self.dim, bool) or not isinstance(self.dim, int | np.integer) or self.dim < 1:
-            raise InputError(
-                "range", None, "the encoder's dim is {given!r}; it must be an integer, at least 1", given=self.dim
-            )
-        if not isinstance(self.normalize, bool | np.bool_):
-            raise InputError(
-                "type", None, "the encoder's normalize is {given!r}; it must be True or False", given=self.normalize
-            )
-        object.__setattr__(self, "dim", int(self.dim))
-        object.__setattr__(self, "normalize", bool(self.normalize))
+        check_text(self.name, "name")
+        object.__setattr__(self, "dim", check_whole(self.dim, "dim"))
+        object.__setattr__(self, "normalize", check_flag(self.normalize, "normalize"))
 
     @classmethod
     def of(cls, encoder: Any) -> EncoderInfo:

@@ -43,13 +43,13 @@ def open_file(path: Path) -> tuple[Head, dict[str, Section]]:
     with open_part(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size == 0:
-            raise FormatError("damaged", None, "{path}: the file is empty; it is torn", path=path)
+            raise FormatError("damaged", None, "the file is empty; it is torn").at(path)
         data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
     try:
         head = parse_head(memoryview(data))
         _check_padding(data, head)
     except FormatError as error:
-        raise FormatError("damaged", None, "{path}: {error}", path=path, error=error) from None
+        raise error.at(path) from None
     return head, _sections(path, data, head)
 
 
@@ -58,7 +58,7 @@ def open_part(path: Path) -> BinaryIO:
     try:
         return open_regular(path)
     except InputError as error:
-        raise FormatError("UNSORTED", None, "{message}", message=str(error)) from None
+        raise error.about(kind=FormatError) from None
 
 
 def write_file(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_flag, check_list
 from ..errors import InputError
 from .membership import is_in
 from .metadata import Metadata, MetadataColumn
-from .metadata_build import as_type
+from .metadata_build import VALUES, as_type
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LISTS = ("any", "all", "none")
@@ -66,14 +67,16 @@ class Where:
         return self._text
 
     def __bool__(self) -> NoReturn:
-        raise InputError("unknown", None, "a filter has no truth value; join filters with & | ~, not with and, or, not")
+        raise InputError(
+            "unsupported", None, "a filter has no truth value; join filters with & | ~, not with and, or, not"
+        )
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise InputError(
-            "UNSORTED",
+            "type",
             None,
-            "{self_value} is a filter by metadata, not an array; give the index's mask: index.mask({self_value})",
-            self_value=self,
+            "{given} is a filter by metadata, not an array; give the index's mask: index.mask({given})",
+            given=self,
         )
 
     def mask(self, metadata: Metadata) -> Mask:
@@ -101,10 +104,10 @@ class Where:
     def _joined(self, other: Any, sign: str) -> Where:
         if not isinstance(other, Where):
             raise InputError(
-                "unknown",
+                "type",
                 None,
-                "{other!r:.80} is not a filter; join filters: where(a=1) {sign} where(b=2)",
-                other=other,
+                "{given!r} is not a filter; join filters: where(a=1) {sign} where(b=2)",
+                given=other,
                 sign=sign,
             )
         return Where((sign, self, other), f"({self} {sign} {other})")
@@ -153,7 +156,7 @@ def where(**conditions: Any) -> Where:
     array([False,  True])
     """
     if not conditions:
-        raise InputError("unknown", None, "where() has no condition; give one: where(year__ge=2020)")
+        raise InputError("empty", None, "where() has no condition; give one: where(year__ge=2020)")
     made = [_condition(name, value) for name, value in conditions.items()]
     found = made[0]
     for one in made[1:]:
@@ -167,43 +170,38 @@ def split_condition(name: str) -> tuple[str, str]:
     return (column, operator) if separator and column and operator in OPERATORS else (name, "eq")
 
 
-def unknown_column(metadata: Metadata, name: str) -> str:
-    """Return the message of an error about a condition's column, which does not exist."""
+def unknown_column(metadata: Metadata, name: str) -> InputError:
+    """Return the error for a condition whose column does not exist."""
     column, _, operator = name.rpartition("__")
     if column in metadata:
-        kind = metadata.types[column]
-        return (
-            f"the column {column!r} is {kind}, and there is no operator {operator!r} for it; allowed: "
-            f"{_conditions(column, kind)}"
-        )
-    return f"there is no column {name!r} to filter by; {metadata.described()}"
+        return _wrong_operator(column, metadata.types[column], operator)
+    return InputError(
+        "unknown",
+        name,
+        "there is no column {given!r} to filter by; {columns}",
+        given=name,
+        columns=metadata.described(),
+    )
 
 
-def _conditions(column: str, kind: str) -> str:
-    return ", ".join(f"{column}__{operator}" for operator in ALLOWED[kind])
+def _wrong_operator(column: str, kind: str, operator: str) -> InputError:
+    return InputError(
+        "choice",
+        column,
+        "the column {column!r} is of the type {kind}, which has no operator {given!r}; allowed: {allowed}",
+        column=column,
+        kind=kind,
+        given=operator,
+        allowed=", ".join(f"{column}__{one}" for one in ALLOWED[kind]),
+    )
 
 
 def _condition(name: str, value: Any) -> Where:
     column, operator = split_condition(name)
     if operator in ("in", *LISTS):
-        if isinstance(value, str) or not isinstance(value, Iterable):
-            raise InputError(
-                "UNSORTED",
-                name,
-                "{field} is {given!r:.80}; {operator} takes a list: {name}=[...]",
-                given=value,
-                operator=operator,
-                name=name,
-            )
-        value = tuple(_plain(one) for one in value)
+        value = tuple(_plain(one) for one in check_list(value, name))
     elif operator == "exists":
-        if not isinstance(value, bool):
-            raise InputError(
-                "missing",
-                name,
-                "{field} is {given!r:.80}; it must be True (there is a value) or False (it is missing)",
-                given=value,
-            )
+        check_flag(value, name)
     elif value is None:
         raise InputError(
             "missing",
@@ -223,18 +221,10 @@ def _plain(value: Any) -> Any:
 
 def _test(metadata: Metadata, name: str, operator: str, value: Any) -> Mask:
     if name not in metadata:
-        raise InputError("UNSORTED", None, "{message}", message=unknown_column(metadata, name))
+        raise unknown_column(metadata, name)
     column = metadata[name]
     if operator not in ALLOWED[column.type]:
-        raise InputError(
-            "choice",
-            None,
-            "the column {name!r} is {type}, and {operator} does not apply to it; allowed: {allowed}",
-            name=name,
-            type=column.type,
-            operator=operator,
-            allowed=_conditions(name, column.type),
-        )
+        raise _wrong_operator(name, column.type, operator)
     if operator == "exists":
         return column.present.copy() if value else np.logical_not(column.present)
     if column.type == "strings":
@@ -245,18 +235,18 @@ def _test(metadata: Metadata, name: str, operator: str, value: Any) -> Mask:
 
 
 def _value(column: MetadataColumn, kind: str, value: Any) -> Any:
-    try:
-        return as_type(value, kind)
-    except ValueError as error:
+    made = as_type(value, kind)
+    if made is None:
         raise InputError(
-            "UNSORTED",
-            None,
-            "the column {name!r} is {type}, and the filter has {value!r:.80}; give {error}",
-            name=column.name,
-            type=column.type,
-            value=value,
-            error=error,
-        ) from None
+            "type",
+            column.name,
+            "the column {column!r} is of the type {kind}, and the filter has {given!r}; it must be {allowed}",
+            column=column.name,
+            kind=column.type,
+            given=value,
+            allowed=VALUES[kind],
+        )
+    return made
 
 
 def _place(column: MetadataColumn, text: str) -> int:

@@ -143,9 +143,9 @@ def parse_head(data: memoryview) -> Head:
         raise FormatError(
             "damaged",
             None,
-            "the file has {number} bytes, fewer than the {header_bytes} of a header; it is torn",
-            number=len(data),
-            header_bytes=HEADER_BYTES,
+            "the file has {given} bytes, fewer than the {least} of a header; it is torn",
+            given=len(data),
+            least=HEADER_BYTES,
         )
     (magic, version, mark, size, generation, sections, blocks, metric, storage, directed, zeros, seq, table_crc) = (
         HEADER.unpack(data[: HEADER.size])
@@ -155,17 +155,17 @@ def parse_head(data: memoryview) -> Head:
         raise FormatError(
             "damaged",
             None,
-            "the file starts with {bytes!r}, not with {magic!r}; it is not a hopfuse index",
-            bytes=bytes(magic),
-            magic=MAGIC,
+            "the file starts with {given!r}, not with {allowed!r}; it is not a hopfuse index",
+            given=bytes(magic),
+            allowed=MAGIC,
         )
     if version != VERSION:
         raise FormatError(
-            "damaged",
+            "version",
             None,
-            "format version {version}; this hopfuse reads version {version_2}: build the index again",
-            version=version,
-            version_2=VERSION,
+            "the file has the format version {given}; this hopfuse reads version {allowed}: build the index again",
+            given=version,
+            allowed=VERSION,
         )
     if zlib.crc32(data[: HEADER.size]) != header_crc:
         raise FormatError("damaged", None, "the header does not match its checksum; the file is damaged")
@@ -175,13 +175,13 @@ def parse_head(data: memoryview) -> Head:
         raise FormatError(
             "damaged",
             None,
-            "the header says {size} bytes, the file has {number}; it is torn or was appended to",
-            size=size,
-            number=len(data),
+            "the header says {stated} bytes, the file has {given}; it is torn or was appended to",
+            stated=size,
+            given=len(data),
         )
     if metric >= len(METRICS) or storage >= len(STORAGES) or directed > 1:
         raise FormatError(
-            "damaged",
+            "choice",
             None,
             "unknown settings in the header: metric {metric}, storage {storage}, directed {directed}",
             metric=metric,
@@ -190,11 +190,11 @@ def parse_head(data: memoryview) -> Head:
         )
     if not 1 <= sections <= MAX_SECTIONS:
         raise FormatError(
-            "damaged",
+            "limit",
             None,
-            "{sections} sections; 1 to {max_sections} are allowed",
-            sections=sections,
-            max_sections=MAX_SECTIONS,
+            "the header says {given} sections; 1 to {allowed} are allowed",
+            given=sections,
+            allowed=MAX_SECTIONS,
         )
     end = head_bytes(sections, blocks)
     if end > size:
@@ -228,26 +228,26 @@ def _parse_entries(table: memoryview, size: int, blocks: int) -> tuple[Entry, ..
         entry, length = parse_entry(row, table[row * ENTRY.size : (row + 1) * ENTRY.size])
         if length != entry.length or length > size:
             raise FormatError(
-                "damaged",
+                "length",
                 None,
-                "section {name!r} says {length} bytes; {dtype}{shape} has {length_2}, the file {size}",
-                name=entry.name,
-                length=length,
+                "section {section!r} says {given} bytes; {dtype}{shape} has {allowed}, the file {size}",
+                section=entry.name,
+                given=length,
                 dtype=entry.dtype,
                 shape=entry.shape,
-                length_2=entry.length,
+                allowed=entry.length,
                 size=size,
             )
         entries.append(entry)
     if len({e.name for e in entries}) != len(entries):
-        raise FormatError("damaged", None, "the section table has a name twice")
+        raise FormatError("duplicate", None, "the section table has a name twice")
     if sum(e.num_blocks for e in entries) != blocks:
         raise FormatError(
             "damaged",
             None,
-            "{blocks} checksums; the sections have {sum} blocks",
-            blocks=blocks,
-            sum=sum(e.num_blocks for e in entries),
+            "the header says {given} checksums; the sections have {allowed} blocks",
+            given=blocks,
+            allowed=sum(e.num_blocks for e in entries),
         )
     expected = place(entries)
     for entry, right in zip(entries, expected, strict=True):
@@ -255,18 +255,18 @@ def _parse_entries(table: memoryview, size: int, blocks: int) -> tuple[Entry, ..
             raise FormatError(
                 "damaged",
                 None,
-                "section {name!r} is at offset {offset}; its place is {offset_2}",
-                name=entry.name,
-                offset=entry.offset,
-                offset_2=right.offset,
+                "section {section!r} is at the offset {given}; its place is {allowed}",
+                section=entry.name,
+                given=entry.offset,
+                allowed=right.offset,
             )
     if file_bytes(expected) != size:
         raise FormatError(
             "damaged",
             None,
-            "the sections end at {file_bytes}, the file at {size}",
-            file_bytes=file_bytes(expected),
-            size=size,
+            "the file ends at {given}, its sections at {allowed}",
+            given=size,
+            allowed=file_bytes(expected),
         )
     return expected
 
@@ -276,22 +276,22 @@ def parse_entry(row: int, data: memoryview) -> tuple[Entry, int]:
     raw, code, ndim, rows, columns, offset, length = ENTRY.unpack(data)
     name = raw.rstrip(b"\0")
     if not _NAME.fullmatch(name):
-        raise FormatError("damaged", "row", "{field} {row} of the section table has the name {raw!r}", row=row, raw=raw)
+        raise FormatError("syntax", None, "row {row} of the section table has the name {given!r}", row=row, given=raw)
     if code >= len(DTYPES):
         raise FormatError(
-            "damaged",
+            "dtype",
             None,
-            "section {decode!r} has dtype code {code_value}; 0 to {number} are known",
-            decode=name.decode(),
-            code_value=code,
-            number=len(DTYPES) - 1,
+            "section {section!r} has the dtype code {given}; 0 to {last} are known",
+            section=name.decode(),
+            given=code,
+            last=len(DTYPES) - 1,
         )
     if ndim not in (1, 2) or (ndim == 1 and columns != 0) or max(rows, columns) > MAX_SIZE:
         raise FormatError(
-            "damaged",
+            "shape",
             None,
-            "section {decode!r} has {ndim} dimensions, sizes {rows} and {columns}",
-            decode=name.decode(),
+            "section {section!r} has {ndim} dimensions, of the sizes {rows} and {columns}",
+            section=name.decode(),
             ndim=ndim,
             rows=rows,
             columns=columns,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from ..io import tables
 from ..io.source import Source
 from ..io.tables import Table
 from ..types import Corpus
-from ..types.corpus import Metric, Storage
+from ..types.corpus import Metric, Storage, refusal
 from .arrow_columns import Rows, arrow, first_repeated, joined, own_copy, string_parts
 from .labels import LABELS, Label, coded_arrays
 from .metadata_build import check_types, metadata_arrays
@@ -56,7 +55,7 @@ def read_source(
         passage_batches = snapshot.passages()
         if passage_batches is None:
             raise InputError(
-                "unknown", None, "the source has no passages; an index needs a table of them, even without rows"
+                "missing", "source", "{field} has no passages; an index needs a table of them, even without rows"
             )
         passages = _Passages(metric, storage, scratch)
         names: list[str] | None = None
@@ -95,9 +94,8 @@ def _rows(batches: Iterable[Any], what: str) -> Iterator[Rows]:
 class _Vectors:
     """Vectors that are checked batch by batch and written to a temporary file."""
 
-    def __init__(self, what: str, metric: Metric, storage: Storage, scratch: Path | None) -> None:
-        self._what, self._metric, self._storage = what, metric, storage
-        self._scratch = scratch
+    def __init__(self, metric: Metric, storage: Storage, scratch: Path | None) -> None:
+        self._metric, self._storage, self._scratch = metric, storage, scratch
         self._spool: Spool | None = None
         self._dim: int | None = None
         self._dtype: np.dtype[Any] | None = None
@@ -107,11 +105,10 @@ class _Vectors:
         """Check the vectors of a batch, round them to the storage type, and write them."""
         if (self._spool is None) != ("vector" not in rows.names) and rows.first:
             raise InputError(
-                "UNSORTED",
-                None,
-                "{where} begins a batch with other columns; all batches of a table must have the same columns",
-                where=rows.where(0),
-            )
+                "conflict",
+                "vector",
+                "a batch with other columns begins here; all batches of a table must have the same",
+            ).at(rows.where(0))
         if "vector" not in rows.names:
             return
         values = rows.vectors("vector", self._dim)
@@ -121,19 +118,10 @@ class _Vectors:
             return
         if self._dtype is not None and self._storage == "int8":
             values = values.astype(self._dtype, copy=False)  # the precision of the first batch
-        try:
-            made = Corpus.unchecked(np.ascontiguousarray(values), metric=self._metric, storage=self._storage).checked()
-        except InputError as error:
-            found = re.match(r"row (\d+) of X (.*)", str(error))
-            where = rows.where(int(found[1])) if found else f"{self._what} from row {rows.first} on"
-            raise InputError(
-                "UNSORTED",
-                None,
-                "{where}: {label} {value}",
-                where=where,
-                label=rows.label("vector"),
-                value=found[2] if found else error,
-            ) from None
+        made = Corpus.unchecked(np.ascontiguousarray(values), metric=self._metric, storage=self._storage)
+        wrong = made.unscorable()
+        if wrong is not None:
+            raise refusal(wrong, rows.label("vector")).at(rows.where(wrong.row))
         self._dim, self._dtype = made.dim, made.vectors.dtype
         self._spool.append(made.vectors)
         self._count += len(rows)
@@ -158,7 +146,7 @@ class _Passages:
     """The columns of passages; texts, titles and vectors go to temporary files."""
 
     def __init__(self, metric: Metric, storage: Storage, scratch: Path | None) -> None:
-        self.vectors = _Vectors("passages", metric, storage, scratch)
+        self.vectors = _Vectors(metric, storage, scratch)
         self._texts, self._titles = Spool(scratch), Spool(scratch)
         self._lengths: dict[str, list[NDArray[Any]]] = {"text": [], "title": [], "words": []}
         self._ids: list[Any] = []
@@ -176,13 +164,12 @@ class _Passages:
             rows.refuse(int(np.flatnonzero(ids.is_null())[0]), "id", None, "a string or an integer of 64 bits")
         if self._ids and ids.type != self._ids[0].type and len(rows):
             raise InputError(
-                "UNSORTED",
-                None,
-                "{where} has the id {as_py!r}, and row 0 has an id of another type; ids must be all strings "
-                "or all integers: convert them",
-                where=rows.where(0),
-                as_py=ids[0].as_py(),
-            )
+                "type",
+                "id",
+                "the id {given!r} and that of row 0 are of two types; ids must be all strings or all integers: convert "
+                "them",
+                given=ids[0].as_py(),
+            ).at(rows.where(0))
         self._ids.append(own_copy(ids))
         texts = rows.strings("text")
         lengths, data = string_parts(texts)
@@ -214,7 +201,9 @@ class _Passages:
     def ids(self) -> Any:
         """Return the ids of all batches as one Arrow column."""
         if not self._ids:
-            raise InputError("unknown", None, "passages has no batch; give one without rows, which states the columns")
+            raise InputError(
+                "missing", "passages", "{field} has no batch; give one without rows, which states the columns"
+            )
         kind = next((ids.type for ids in self._ids if len(ids)), self._ids[0].type)
         self._joined = joined([ids for ids in self._ids if ids.type == kind])
         repeated = first_repeated(self._joined)
@@ -222,13 +211,12 @@ class _Passages:
             row, earlier = repeated
             raise InputError(
                 "duplicate",
-                None,
-                "passages row {row}: id {as_py!r} is also that of passages row {earlier}; ids must be "
-                "distinct: SELECT DISTINCT ON (id), or use another column",
-                row=row,
-                as_py=self._joined[row].as_py(),
+                "id",
+                "the id {given!r} is also that of row {earlier}; ids must be distinct: SELECT DISTINCT ON (id), or use "
+                "another column",
+                given=self._joined[row].as_py(),
                 earlier=earlier,
-            )
+            ).at(f"passages row {row}")
         self._ids = []
         return self._joined
 
@@ -288,10 +276,9 @@ class _Labels:
             raise InputError(
                 "type",
                 name,
-                "{where} begins a batch with {name!r} of another type than before; strings or integers: convert one",
-                where=rows.where(0),
-                name=rows.label(name),
-            )
+                "a batch with {column!r} of another type begins here; all must be strings, or integers: convert one",
+                column=rows.label(name),
+            ).at(rows.where(0))
 
     def arrays(self) -> Arrays:
         """Return the sections."""
@@ -316,7 +303,7 @@ def _kinds_of(kind: Any) -> dict[str, str]:
 def _entities(
     batches: Iterable[Rows], metric: Metric, storage: Storage, scratch: Path | None
 ) -> tuple[list[str], dict[int, list[str]], Corpus | None]:
-    vectors = _Vectors("entities", metric, storage, scratch)
+    vectors = _Vectors(metric, storage, scratch)
     columns: list[Any] = []
     aliases: dict[int, list[str]] = {}
     try:
@@ -337,13 +324,12 @@ def _entities(
             row, earlier = repeated
             raise InputError(
                 "duplicate",
-                "entities",
-                "{field} row {row}: name {as_py!r} is also that of entities row {earlier}; edges and facts "
-                "refer to entities by name, so names must be distinct",
-                row=row,
-                as_py=names[row].as_py(),
+                "name",
+                "the name {given!r} is also that of row {earlier}; edges and facts refer to entities by name, so names "
+                "must be distinct",
+                given=names[row].as_py(),
                 earlier=earlier,
-            )
+            ).at(f"entities row {row}")
         return [] if names is None else names.to_pylist(), aliases, vectors.corpus()
     finally:
         vectors.close()

@@ -53,10 +53,10 @@ def check_directory(directory: Path) -> None:
     """Refuse a path that is not a directory."""
     if not directory.is_dir():
         raise InputError(
-            "unknown",
-            None,
-            "{directory} is not a directory; an index is the directory that Index.save wrote",
-            directory=directory,
+            "missing",
+            "directory",
+            "{given} is not a directory; an index is the directory that Index.save wrote",
+            given=str(directory),
         )
 
 
@@ -91,10 +91,10 @@ def hold_lock(directory: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
-                "UNSORTED",
-                None,
-                "{directory} is open for writing elsewhere; there can be one writer, and any number of readers",
-                directory=directory,
+                "busy",
+                "directory",
+                "{given} is open for writing elsewhere; there can be one writer, and any number of readers",
+                given=str(directory),
             ) from None
         _HELD_LOCKS.add(key)
         try:
@@ -120,30 +120,21 @@ def open_current(directory: Path, read: Callable[[Path, int], T]) -> T:
         name = _pointer(directory)
         if name is None:
             raise FormatError(
-                "damaged",
+                "missing",
                 None,
-                "{directory} holds no index: it has no file {pointer}, which Index.save writes last",
-                directory=directory,
+                "it holds no index: there is no file {pointer}, which Index.save writes last",
                 pointer=POINTER,
-            )
+            ).at(directory)
         if not _FILE.fullmatch(name):
-            raise FormatError(
-                "damaged",
-                None,
-                "{directory} is damaged: {name!r} is not the name of a generation",
-                directory=directory / POINTER,
-                name=name,
+            raise FormatError("syntax", None, "{given!r} is not the name of a generation", given=name).at(
+                directory / POINTER
             )
         try:
             return read(directory / name, _number(name))
         except FileNotFoundError:
             if _pointer(directory) == name:
-                raise FormatError(
-                    "damaged",
-                    None,
-                    "{directory} names {name}, which does not exist",
-                    directory=directory / POINTER,
-                    name=name,
+                raise FormatError("missing", None, "it names {given}, which does not exist", given=name).at(
+                    directory / POINTER
                 ) from None
 
 
@@ -208,10 +199,10 @@ def _writer_lock(directory: Path) -> Iterator[None]:
     try:
         if _identity(descriptor) in _HELD_LOCKS:
             raise InputError(
-                "UNSORTED",
-                None,
-                "{directory} is open for changes in this process; compact() writes a new generation of it",
-                directory=directory,
+                "busy",
+                "directory",
+                "{given} is open for changes in this process; compact() writes a new generation of it",
+                given=str(directory),
             )
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -37,13 +37,14 @@ def check_graph(arrays: Arrays) -> None:
     if not np.array_equal(total, arrays["degree"]):
         row, kind = (int(x) for x in np.argwhere(total != arrays["degree"])[0])
         raise FormatError(
-            "damaged",
+            "conflict",
             None,
-            "degree[{row}, {kind}] is {arrays}; the stored edges sum to {total}",
+            "{array}[{row}, {kind}] is {given}; the stored edges sum to {allowed}",
+            array="degree",
             row=row,
             kind=kind,
-            arrays=arrays["degree"][row, kind],
-            total=total[row, kind],
+            given=float(arrays["degree"][row, kind]),
+            allowed=float(total[row, kind]),
         )
 
 
@@ -57,7 +58,7 @@ def check_symmetry(arrays: Arrays) -> None:
         equal = equal and (name not in arrays or np.array_equal(arrays[name][transposed], arrays[name]))
     if not equal:
         raise FormatError(
-            "damaged", None, "the graph is marked as undirected, but its stored entries are not symmetric"
+            "conflict", None, "the graph is marked as undirected, but its stored entries are not symmetric"
         )
 
 
@@ -69,7 +70,11 @@ def _chunks(size: int) -> Iterator[tuple[int, int]]:
 def _check_indptr(indptr: NDArray[np.int64], nnz: int) -> None:
     if indptr[0] != 0 or indptr[-1] != nnz or (indptr[1:] < indptr[:-1]).any():
         raise FormatError(
-            "damaged", "indptr", "{field} does not ascend from 0 to {nnz}, the number of stored entries", nnz=nnz
+            "order",
+            None,
+            "{array} does not ascend from 0 to {entries}, the number of stored entries",
+            array="indptr",
+            entries=nnz,
         )
 
 
@@ -78,23 +83,27 @@ def _check_permutation(node_of: NDArray[np.int32], internal_of: NDArray[np.int32
     for first, last in _chunks(nodes):
         part = node_of[first:last]
         if part.min() < 0 or part.max() >= nodes:
-            raise FormatError("damaged", "node_of", "{field} has a node outside 0 .. {nodes}", nodes=nodes - 1)
+            raise _outside("node_of", nodes)
         if (internal_of[part] != np.arange(first, last)).any():
-            raise FormatError("damaged", "node_of", "{field} and internal_of are not inverse permutations")
+            raise FormatError("order", None, "{array} and node_of are not inverse permutations", array="internal_of")
+
+
+def _outside(array: str, size: int) -> FormatError:
+    return FormatError("range", None, "{array} has a number outside 0 .. {last}", array=array, last=size - 1)
 
 
 def _check_entries(arrays: Arrays, nodes: int, first: int, last: int) -> None:
     indices = arrays["indices"][first:last]
     if indices.min() < 0 or indices.max() >= nodes:
-        raise FormatError("damaged", None, "indices has a node outside 0 .. {nodes}", nodes=nodes - 1)
+        raise _outside("indices", nodes)
     if "edge_type" in arrays and arrays["edge_type"][first:last].max() >= arrays["degree"].shape[1]:
-        raise FormatError(
-            "damaged", None, "edge_type has a type outside 0 .. {shape}", shape=arrays["degree"].shape[1] - 1
-        )
+        raise _outside("edge_type", arrays["degree"].shape[1])
     if "weight" in arrays:
         weight = arrays["weight"][first:last]
         if not ((weight >= _TINY) & np.isfinite(weight)).all():
-            raise FormatError("damaged", None, "weight has an entry that is not a positive, normal float32 number")
+            raise FormatError(
+                "finite", None, "{array} has an entry that is not a positive, normal float32 number", array="weight"
+            )
     _check_order(arrays, max(first - 1, 0), last)
 
 
@@ -110,7 +119,11 @@ def _check_order(arrays: Arrays, first: int, last: int) -> None:
     if not ascends.all():
         at = first + 1 + int(np.flatnonzero(~ascends)[0])
         raise FormatError(
-            "damaged", None, "indices do not ascend within a row (by node, then type) at stored entry {at}", at=at
+            "order",
+            None,
+            "{array} do not ascend within a row (by node, then type) at the stored entry {entry}",
+            array="indices",
+            entry=at,
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.rows_cache import RowsCache
+from .._validation import check_choice, check_needs, check_type
 from ..errors import FormatError, InputError
 from ..io.source import Source
 from ..types import EdgeStatements, Facts, TermMatrix
@@ -164,24 +165,13 @@ class Index(Contents):
         from .build import build_parts, check_alone  # readers are imported only by those who build
 
         if source is None and passages is None:
-            raise InputError("missing", None, "there is nothing to build from: give {@passages}, or a source")
+            raise InputError("missing", "passages", "there is nothing to build from: give {field} or a source")
         if source is not None:
-            if not isinstance(source, Source):
-                raise InputError(
-                    "choice",
-                    "source",
-                    "{field} is a {kind}; allowed: a source of hopfuse.stores, or {@passages}",
-                    kind=type(source).__name__,
-                )
+            check_type(source, "source", Source, "a source of hopfuse.stores")
             kinds = {"passages": passages, "vectors": vectors, "graph": graph, "statements": statements}
             check_alone(kinds | {"entities": entities, "aliases": aliases, "entity_vectors": entity_vectors})
             check_alone({"facts": facts, "words": words, "fact_ends": None if fact_ends == "name" else fact_ends})
-        elif scratch is not None:
-            raise InputError(
-                "unused",
-                "scratch",
-                "{field} is given without a source, which is what needs temporary files; leave it out",
-            )
+        check_needs("scratch", scratch, "source", source, "which needs temporary files")
         parts = build_parts(
             source=source,
             scratch=scratch,
@@ -339,10 +329,7 @@ class Index(Contents):
         >>> index.texts[1]
         'two'
         """
-        if verify not in VERIFY:
-            raise InputError(
-                "choice", "verify", "{field} is {given!r}; allowed: {allowed}", given=verify, allowed=", ".join(VERIFY)
-            )
+        check_choice(verify, "verify", VERIFY)
         if live or writable:
             from .live import LiveIndex  # only those who change or follow an index need it
 
@@ -350,8 +337,7 @@ class Index(Contents):
             if verify == "full":
                 verify_sections(opened.index.sections, opened.index.settings)
             return opened
-        if encoder is not None:
-            raise InputError("unused", None, "encoder= is given without writable=True; leave it out")
+        check_needs("encoder", encoder, "writable", None, "which it is for")
         state = read_state(cls, Path(directory))
         index = state.snapshot()
         if verify == "full":
@@ -520,8 +506,8 @@ class Index(Contents):
         >>> hf.Index.build(passages=[{"text": "one"}]).with_source("row 1").source
         'row 1'
         """
-        if state is not None and not isinstance(state, str):
-            raise InputError("type", "state", "{field} is a {kind}; it must be a string", kind=type(state).__name__)
+        if state is not None:
+            check_type(state, "state", str, "a string")
         return self._with(("source.",), {} if state is None else string_arrays("source.state", [state]), {})
 
     def part(self, allow: Any) -> IndexPart:

@@ -151,13 +151,12 @@ def load_labels(sections: Mapping[str, Section], label: Label, num_passages: int
     codes = section.whole()
     if not len(values) or (codes < -1).any() or (codes >= len(values)).any():
         raise FormatError(
-            "damaged",
+            "range",
             None,
-            "{label}: a {what} is outside -1 .. {last}, or there is none",
-            label=section.label,
+            "the place of a {what} is outside -1 .. {last}, or there is none",
             what=label.what,
             last=len(values) - 1,
-        )
+        ).at(section.label)
     return LabelColumn(codes, values, num_passages)
 
 
@@ -176,9 +175,9 @@ def check_labels(sections: Mapping[str, Section], label: Label, num_passages: in
         return found
     where, values = sections[label.codes].label, list[Any](found.values)
     if any(a >= b for a, b in pairwise(values)):
-        raise FormatError("damaged", None, "{label}: the {what}s do not ascend", label=where, what=label.what)
+        raise FormatError("order", None, "the {what}s do not ascend", what=label.what).at(where)
     if used(found.codes, np.arange(len(values)))[1].size < len(values):
-        raise FormatError("damaged", None, "{label}: a {what} is that of no passage", label=where, what=label.what)
+        raise FormatError("damaged", None, "a {what} is that of no passage", what=label.what).at(where)
     check_values(label, values, where)
     return found
 
@@ -188,8 +187,8 @@ def check_values(label: Label, values: Iterable[Value], where: str) -> None:
     for value in values:
         if not _is_value(label, value):
             raise FormatError(
-                "damaged", None, "{label}: a passage's {what} is {given!r}", label=where, what=label.what, given=value
-            )
+                "syntax", None, "the {what} {given!r} is blank, or no tag of a language", what=label.what, given=value
+            ).at(where)
 
 
 def _is_value(label: Label, value: Value) -> bool:

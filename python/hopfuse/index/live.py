@@ -227,10 +227,9 @@ class LiveIndex(Generic[Kind]):
     def _open_writer(self) -> IndexWriter[Kind]:
         if self._writer is None:
             raise InputError(
-                "UNSORTED", None, "the index is open for reading; open it with hf.Index.open(directory, writable=True)"
+                "denied", None, "the index is open for reading; open it with hf.Index.open(directory, writable=True)"
             )
-        if self._writer.closed:
-            raise InputError("UNSORTED", None, "the index is closed; open it again to change it")
+        self._writer.check_open()
         return self._writer
 
 

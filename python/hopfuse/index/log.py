@@ -85,32 +85,27 @@ def read_header(path: Path, generation: int, seq: int) -> Header | None:
     if len(data) <= HEADER_BYTES and not _is_whole(data):
         return None  # frames are written after the header is on the disk
     if not _is_whole(data):
-        raise FormatError(
-            "damaged", None, "{path}: the header does not match its checksum; the log is damaged", path=path
-        )
+        raise FormatError("damaged", None, "the header does not match its checksum; the log is damaged").at(path)
     magic, version, mark, of, base, salt, zeros = HEADER.unpack(data[: HEADER.size])
     if magic != MAGIC or mark != ENDIAN_MARK or any(zeros):
-        raise FormatError("damaged", None, "{path}: the header is not that of a hopfuse log", path=path)
+        raise FormatError("damaged", None, "the header is not that of a hopfuse log").at(path)
     if version != VERSION:
         raise FormatError(
-            "damaged",
+            "version",
             None,
-            "{path}: format version {version}; this hopfuse reads version {version_2}",
-            path=path,
-            version=version,
-            version_2=VERSION,
-        )
+            "the log has the format version {given}; this hopfuse reads version {allowed}",
+            given=version,
+            allowed=VERSION,
+        ).at(path)
     if (of, base) != (generation, seq):
         raise FormatError(
-            "damaged",
+            "conflict",
             None,
-            "{path}: it follows generation {of} at seq {base}; the current one is {generation} at seq {seq}",
-            path=path,
-            of=of,
-            base=base,
-            generation=generation,
-            seq=seq,
-        )
+            "the log follows the generation {given[0]} at seq {given[1]}; the current one is {allowed[0]} at seq "
+            "{allowed[1]}",
+            given=(of, base),
+            allowed=(generation, seq),
+        ).at(path)
     return Header(of, base, salt)
 
 
@@ -134,12 +129,11 @@ def read_tail(path: Path, header: Header, start: int | None, seq: int) -> Tail:
     raise FormatError(
         "damaged",
         None,
-        "{path}: the batch of seq {seq} at byte {offset} is damaged, and batches after it are whole; "
-        "restore the file from a copy",
-        path=path,
+        "the batch of seq {seq} at byte {offset} is damaged, and batches after it are whole; restore the file from a "
+        "copy",
         seq=again.seq,
         offset=again.offset,
-    )
+    ).at(path)
 
 
 def frame_bytes(header: Header, seq: int, synced: int, time: int, payload: bytes) -> bytes:

@@ -92,9 +92,7 @@ def merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
     try:
         return _merge(delta)
     except InputError as error:
-        raise FormatError(
-            "damaged", None, "the log's changes do not fit its generation: {error}", error=error
-        ) from None
+        raise error.about(kind=FormatError).at("the log does not fit its generation") from None
 
 
 def _merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
@@ -153,7 +151,7 @@ def _ids(delta: DeltaRows, at: Places) -> Arrays:
     if delta.before.passages:
         kinds.add("passage.id.number" if "passage.id.number" in delta.base.sections else "passage.id.offsets")
     if len(kinds) > 1:
-        raise FormatError("damaged", None, "the log has passages with string ids and passages with integer ids")
+        raise FormatError("conflict", None, "the log has passages with string ids and passages with integer ids")
     if "passage.id.offsets" in kinds and at.passages.size:
         return _taken(delta, "passage.id", at.passages)
     numbers = delta.whole("passage.id.number") if "passage.id.number" in kinds else np.zeros(0, np.int64)

@@ -75,9 +75,7 @@ def _base_rows(base: Contents, facts: Facts) -> NDArray[np.int64]:
         return rows
     rank = base.sections["fact.statement"].whole()
     if not np.array_equal(np.sort(rank), np.arange(rank.size)):
-        raise FormatError(
-            "damaged", None, "{label}: it is not a permutation", label=base.sections["fact.statement"].label
-        )
+        raise FormatError("order", None, "the section is not a permutation").at(base.sections["fact.statement"].label)
     ordered = np.empty_like(rows)
     ordered[rank] = rows
     return ordered

@@ -42,9 +42,7 @@ class MergedTerms(TermMatrix):
     """
 
     def __init__(self, base: TermMatrix, delta: DeltaRows, place: NDArray[np.int64], num_passages: int) -> None:
-        if base.counts is None:
-            raise InputError("unknown", None, "the lexical part has no counts; build it again with BM25.build")
-        self._base, self._base_counts = base, base.counts
+        self._base, self._base_counts = base, base.required_counts()
         row = place[: base.num_passages].astype(np.int32)
         self._row = None if (row >= 0).all() else row  # without deletions, slots of the generation are rows
         lives = place[delta["lexical.passage"]] >= 0

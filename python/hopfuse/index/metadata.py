@@ -188,13 +188,12 @@ class Metadata(Mapping[str, MetadataColumn]):
             item = self._sections["metadata.item"]
             if data[0] < 0 or data[-1] > item.shape[0] or (data[1:] < data[:-1]).any():
                 raise FormatError(
-                    "damaged",
+                    "order",
                     None,
-                    "{label}: the lists of {name!r} do not ascend within 0 .. {shape}",
-                    label=item.label,
-                    name=name,
-                    shape=item.shape[0],
-                )
+                    "the lists of {column!r} do not ascend within 0 .. {limit}",
+                    column=name,
+                    limit=item.shape[0],
+                ).at(item.label)
             items = item.part(int(data[0]), int(data[-1]))
             data = data - data[0]
         check_values(self._sections["metadata.present"].label, name, kind, present, data, items, len(strings))
@@ -206,11 +205,7 @@ def check_metadata(sections: Sections, num_passages: int) -> Metadata:
     """Return the metadata with all columns read and verified."""
     metadata = Metadata(sections, num_passages)
     if metadata:
-        values = list(string_column(sections, "metadata.value"))
-        if any(a >= b for a, b in pairwise(values)):
-            raise FormatError(
-                "damaged", None, "{label}: the strings do not ascend", label=sections["metadata.value.bytes"].label
-            )
+        check_ascending(sections["metadata.value.bytes"].label, list(string_column(sections, "metadata.value")))
         if "strings" in metadata.types.values():
             _check_lists(sections, num_passages)
         for name in metadata:
@@ -219,26 +214,31 @@ def check_metadata(sections: Sections, num_passages: int) -> Metadata:
 
 
 def _types(sections: Sections) -> dict[str, str]:
-    codes, label = sections["metadata.type"].whole(), sections["metadata.type"].label
-    names = list(string_column(sections, "metadata.name"))
+    section = sections["metadata.type"]
+    return types_of(section.label, list(string_column(sections, "metadata.name")), section.whole())
+
+
+def types_of(label: str, names: Sequence[str], codes: NDArray[np.uint8]) -> dict[str, str]:
+    """Return the types of columns by name, after checking both."""
     if codes.size and codes.max() >= len(TYPES):
         raise FormatError(
-            "damaged",
+            "range",
             None,
-            "{label}: a column has type {max}; 0 to {number} are known",
-            label=label,
-            max=codes.max(),
-            number=len(TYPES) - 1,
-        )
+            "a column has the type {given}; 0 to {last} are known",
+            given=int(codes.max()),
+            last=len(TYPES) - 1,
+        ).at(label)
     if len(set(names)) != len(names) or not all(names):
         raise FormatError(
-            "damaged",
-            None,
-            "{label}: the column names {names} are not distinct, or one is empty",
-            label=label,
-            names=names,
-        )
+            "duplicate", None, "the column names {given} are not distinct, or one is empty", given=list(names)
+        ).at(label)
     return {name: TYPES[code] for name, code in zip(names, codes.tolist(), strict=True)}
+
+
+def check_ascending(label: str, strings: Sequence[str]) -> None:
+    """Check that the strings of the metadata ascend."""
+    if any(a >= b for a, b in pairwise(strings)):
+        raise FormatError("order", None, "the strings do not ascend").at(label)
 
 
 def _check_sizes(sections: Sections, types: Sequence[str], passages: int) -> None:
@@ -247,14 +247,13 @@ def _check_sizes(sections: Sections, types: Sequence[str], passages: int) -> Non
     for name, size in ({"metadata.present": len(types) * passages} | sizes).items():
         if sections[name].shape[0] != size:
             raise FormatError(
-                "damaged",
+                "length",
                 None,
-                "{label} has {shape} entries; columns of {types} have {size}",
-                label=sections[name].label,
-                shape=sections[name].shape[0],
+                "the section has {given} entries; columns of {types} have {allowed}",
+                given=sections[name].shape[0],
                 types=types,
-                size=size,
-            )
+                allowed=size,
+            ).at(sections[name].label)
 
 
 def _check_lists(sections: Sections, passages: int) -> None:
@@ -262,12 +261,8 @@ def _check_lists(sections: Sections, passages: int) -> None:
     rows, items = sections["metadata.list"].whole().reshape(-1, passages + 1), sections["metadata.item"]
     if rows[0, 0] != 0 or rows[-1, -1] != items.shape[0] or (rows[1:, 0] != rows[:-1, -1]).any():
         raise FormatError(
-            "damaged",
-            None,
-            "{label}: the columns' lists do not follow one another from 0 to {shape}",
-            label=items.label,
-            shape=items.shape[0],
-        )
+            "damaged", None, "the columns' lists do not follow one another from 0 to {limit}", limit=items.shape[0]
+        ).at(items.label)
 
 
 def check_values(
@@ -300,6 +295,4 @@ def check_values(
     elif (data[missing] != 0).any():
         wrong = "a missing value is not 0"
     if wrong:
-        raise FormatError(
-            "damaged", None, "{label}: in the column {name!r} {wrong}", label=label, name=name, wrong=wrong
-        )
+        raise FormatError("damaged", None, "in the column {column!r} {wrong}", column=name, wrong=wrong).at(label)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_choice, check_type
 from ..errors import InputError
+from ..io.tables import refuse_value
 from .columns import string_arrays
 from .metadata import EPOCH, FIRST, LAST, STORES, TYPES, MetadataColumn
 
@@ -60,28 +62,11 @@ def check_types(types: Any) -> dict[str, str]:
     """Return checked types of columns."""
     if types is None:
         return {}
-    if not isinstance(types, Mapping):
-        raise InputError(
-            "type",
-            None,
-            "metadata_types is a {kind}; it must map a column's name to its type",
-            kind=type(types).__name__,
-        )
-    for name, kind in types.items():
-        if not isinstance(name, str) or not name:
-            raise InputError(
-                "type", None, "metadata_types has the column {name!r}; a name is a string that is not empty", name=name
-            )
-        if kind not in TYPES:
-            raise InputError(
-                "choice",
-                None,
-                "metadata_types has {name!r}: {kind!r}; allowed: {allowed}",
-                name=name,
-                kind=kind,
-                allowed=", ".join(TYPES),
-            )
-    return dict(types)
+    check_type(types, "metadata_types", Mapping, "a mapping of a column's name to its type")
+    return {
+        _checked_name(name, "metadata_types"): check_choice(kind, f"metadata_types[{name!r}]", TYPES)
+        for name, kind in types.items()
+    }
 
 
 def type_of(value: Any) -> str | None:
@@ -101,43 +86,39 @@ def type_of(value: Any) -> str | None:
 
 
 def as_type(value: Any, kind: str) -> Any:
-    """Return a value as a column of a type stores it: bool, int, float, str or tuple of str.
+    """Return a value as a column of a type stores it: bool, int, float, str or tuple of str; None for another value.
 
-    Raises
-    ------
-    ValueError
-        The value does not have that type; the message says what is allowed.
+    :data:`VALUES` describes the values of each type.
     """
     found = type_of(value)
     if kind == "timestamp":
         return _microseconds(value)
     if kind == "float64" and found == "int64" and abs(int(value)) <= _EXACT:
         return float(value)
-    if found != kind:
-        raise ValueError(_ALLOWED[kind])
-    if kind == "int64" and not _INT64.min <= int(value) <= _INT64.max:
-        raise ValueError("an integer of 64 bits")
-    if kind == "float64" and np.isnan(value):
-        raise ValueError("a number that is not NaN (leave out missing values)")
+    if (
+        found != kind
+        or (kind == "int64" and not _INT64.min <= int(value) <= _INT64.max)
+        or (kind == "float64" and np.isnan(value))
+    ):
+        return None
     return tuple(value) if kind == "strings" else _PYTHON[kind](value)
 
 
 _PYTHON: dict[str, Callable[[Any], Any]] = {"bool": bool, "int64": int, "float64": float, "string": str}
-_ALLOWED = {
+#: What the values of each type of column are, for error messages.
+VALUES = {
     "bool": "True or False",
-    "int64": "an integer",
-    "float64": "a number (an integer only up to 2**53)",
+    "int64": "an integer of 64 bits",
+    "float64": "a number that is not NaN (an integer only up to 2**53)",
     "string": "a string",
     "strings": "a list of strings",
+    "timestamp": "a time with a time zone: a datetime with tzinfo, a np.datetime64 (UTC) of whole microseconds, or a "
+    "string such as '2024-05-01T12:00:00Z'",
 }
-_TIME = (
-    "a time with a time zone: a datetime with tzinfo, a np.datetime64 (UTC) of whole microseconds, or a string such as "
-    "'2024-05-01T12:00:00Z'"
-)
 
 
-def _microseconds(value: Any) -> int:
-    """Return a time as microseconds since 1970 in UTC."""
+def _microseconds(value: Any) -> int | None:
+    """Return a time as microseconds since 1970 in UTC, or None if it is not one."""
     if isinstance(value, np.datetime64) and not np.isnat(value):
         whole = value.astype("datetime64[us]")
         if whole == value and FIRST <= int(whole.astype(np.int64)) <= LAST:
@@ -146,9 +127,9 @@ def _microseconds(value: Any) -> int:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise ValueError(_TIME) from None
+            return None
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise ValueError(_TIME)
+        return None
     passed = value - EPOCH
     return (passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds
 
@@ -164,13 +145,7 @@ def _columns(
         if row is None:
             continue
         if not isinstance(row, Mapping):
-            raise InputError(
-                "type",
-                None,
-                "{where} has the metadata {row!r:.80}; it must be an object of columns and values",
-                where=where(i),
-                row=row,
-            )
+            refuse_value(where(i), "metadata", row, "an object of columns and values")
         for name, value in row.items():
             if value is None:
                 absent.add(_checked_name(name, where(i)))
@@ -195,58 +170,37 @@ def _checked_name(name: Any, where: str) -> str:
     if not isinstance(name, str) or not name:
         raise InputError(
             "type",
-            None,
-            "{where} has the metadata {name!r}; a column's name is a string that is not empty",
-            where=where,
-            name=name,
-        )
+            "metadata",
+            "a column of metadata has the name {given!r}; it must be a string, not empty",
+            given=name,
+        ).at(where)
     return name
 
 
 def _first_type(name: str, value: Any, where: str) -> str:
     kind = type_of(value)
     if kind is None:
-        raise InputError(
-            "unused",
-            None,
-            "{where} has metadata[{name!r}] = {value!r:.80}, a {kind}; allowed types: {names} (a list of "
-            "strings): convert it, or leave it out",
-            where=where,
-            name=name,
-            value=value,
-            kind=type(value).__name__,
-            names=", ".join(TYPES),
-        )
+        refuse_value(where, f"metadata.{name}", value, f"{', '.join(TYPES)} (a list of strings): convert it")
     return kind
 
 
 def _converted(name: str, column: _Values, where: Callable[[int], str]) -> _Values:
     kind, values = column.type, []
     for i, value in zip(column.rows, column.values, strict=True):
-        try:
-            values.append(as_type(value, kind))
-        except ValueError as error:
-            _refuse(name, kind, value, where(i), str(error))
+        made = as_type(value, kind)
+        if made is None:
+            raise InputError(
+                "type",
+                f"metadata.{name}",
+                "{column!r} is {given!r}, and the column is of the type {kind}; it must be {allowed}: convert it, "
+                "or give the column another type with {@metadata_types}",
+                column=f"metadata.{name}",
+                given=value,
+                kind=kind,
+                allowed=VALUES[kind],
+            ).at(where(i))
+        values.append(made)
     return _Values(kind, column.rows, values)
-
-
-def _refuse(name: str, kind: str, value: Any, where: str, allowed: str) -> NoReturn:
-    found = type_of(value)
-    other = ""
-    if found is not None and found != kind:
-        other = f", or build the index with metadata_types={{{name!r}: {found!r}}} (--metadata-type {name}={found})"
-    raise InputError(
-        "UNSORTED",
-        None,
-        "{where} has metadata[{name!r}] = {value!r:.80}, and the column is {kind}; it must be "
-        "{allowed}: convert it{other}",
-        where=where,
-        name=name,
-        value=value,
-        kind=kind,
-        allowed=allowed,
-        other=other,
-    )
 
 
 def _arrays(columns: Mapping[str, _Values], passages: int) -> Arrays:

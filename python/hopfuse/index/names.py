@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._validation import counted
 from ..errors import InputError
 from .allowed import meets
 from .batch import Batch, Slots
@@ -122,9 +123,12 @@ class Names:
         """Return the slot of the only entity with a name."""
         slots = self._entities.get(name, []) if isinstance(name, str) else []
         if len(slots) != 1:
-            why = "no entity has it; add it first" if not slots else f"{len(slots)} entities have it"
             raise InputError(
-                "unknown", None, "there is no single entity with the name {name!r}: {why}", name=name, why=why
+                "duplicate" if slots else "unknown",
+                None,
+                "{count} have the name {given!r}; it must be the name of one entity, which exists or is added first",
+                count=counted(len(slots), "entity"),
+                given=name,
             )
         return slots[0]
 
@@ -133,23 +137,20 @@ class Names:
         for at, id in enumerate(ids):
             if self._kind is not None and not isinstance(id, self._kind):
                 raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{where}: the id {id!r} is of another type than the index's, {kind}",
-                    where=where(at),
-                    id=id,
-                    kind=self._kind.__name__,
-                )
+                    "type",
+                    "id",
+                    "the id {given!r} is of another type than the index's ids, {allowed}",
+                    given=id,
+                    allowed=self._kind.__name__,
+                ).at(where(at))
             slot = self._passages.get(id)
             if slot is not None and slot not in gone:
                 raise InputError(
                     "duplicate",
-                    None,
-                    "{where}: a passage has the id {id!r} already; give another id, or replace the passage: "
-                    "replace=True, or --replace if the index has all ids of the file",
-                    where=where(at),
-                    id=id,
-                )
+                    "id",
+                    "a passage has the id {given!r} already; give another id, or replace the passage with {@replace}",
+                    given=id,
+                ).at(where(at))
 
     def check_labels(self, label: Label, values: Sequence[str | int | None]) -> None:
         """Refuse labels of another type than those that the index has."""
@@ -238,7 +239,9 @@ def _dated(delta: DeltaRows, name: str) -> list[tuple[int, tuple[int, str]]]:
 
 def no_passage(id: Any) -> InputError:
     """Return the error for an id that no passage has, or only passages outside the filter of a change."""
-    return InputError("unknown", None, "there is no passage with the id {id!r} in the index or in this change", id=id)
+    return InputError(
+        "unknown", None, "there is no passage with the id {given!r} in the index or in this change", given=id
+    )
 
 
 def _is_id(id: Any) -> bool:

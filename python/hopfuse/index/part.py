@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.rows import entries_of, indptr_of
+from .._validation import counted
 from ..errors import InputError
 from ..types import EdgeStatements, Facts, Graph
 from ..types.edge_statements import NO_PASSAGE, UNKNOWN
@@ -99,12 +100,12 @@ def _edges(whole: Contents, allow: NDArray[np.bool_]) -> EdgeStatements:
     unknown = int((between & (stated.passages == UNKNOWN)).sum())
     if unknown:
         raise InputError(
-            "unknown",
-            None,
-            "it is not known which passages state {unknown} edges of the graph between two entities, so "
-            "an isolated answer cannot leave out those of other passages; build the index with a column "
-            "'passage' of the edges, or with {@statements}, or give allow_scope='results'",
-            unknown=unknown,
+            "missing",
+            "allow",
+            "it is not known which passages state {count} of the graph between two entities, so an isolated answer "
+            "cannot leave out those of other passages; build the index with a column 'passage' of the edges, or "
+            "with {@statements}, or give {@allow_scope}'results'",
+            count=counted(unknown, "edge"),
         )
     own = np.where(passage, allow[np.minimum(stated.ends, first - 1)] if first else False, True).all(axis=1)
     said = np.where(stated.passages >= 0, allow[np.maximum(stated.passages, 0)] if first else False, True)
@@ -216,24 +217,24 @@ def check_statements(statements: EdgeStatements, graph: Graph, num_passages: int
     """Refuse statements that do not sum to the graph's edges."""
     if statements.ends.size and statements.ends.max() >= graph.num_nodes:
         raise InputError(
-            "unknown",
+            "range",
             "statements",
-            "{field} has node {max}; nodes are 0 .. {num_nodes}",
-            max=statements.ends.max(),
-            num_nodes=graph.num_nodes - 1,
+            "{field} has the node {given}; nodes are 0 .. {last}",
+            given=int(statements.ends.max()),
+            last=graph.num_nodes - 1,
         )
     if len(statements) and statements.passages.max() >= num_passages:
         raise InputError(
-            "length",
+            "range",
             "statements",
-            "{field} has passage {max}; there are {num_passages}",
-            max=statements.passages.max(),
-            num_passages=num_passages,
+            "{field} has the passage {given}; passages are 0 .. {last}",
+            given=int(statements.passages.max()),
+            last=num_passages - 1,
         )
     ours, theirs = statements.graph(graph).to_arrays(), graph.to_arrays()
     if set(ours) != set(theirs) or any(not np.array_equal(ours[name], theirs[name]) for name in ours):
         raise InputError(
-            "length",
+            "conflict",
             "statements",
             "{field} does not sum to the graph's edges; give one row for each statement of an edge",
         )
@@ -247,11 +248,11 @@ def check_owners(statements: EdgeStatements, num_passages: int) -> None:
         row = int(strangers[0])
         src, dst = statements.ends[row].tolist()
         raise InputError(
-            "UNSORTED",
-            None,
-            "passage {passages} states the edge from {src} to {dst}, which is at another passage; an "
-            "edge at a passage is stated by that passage",
-            passages=statements.passages[row],
+            "conflict",
+            "passage",
+            "the passage {given} states the edge from {src} to {dst}, which is at another passage; an edge at a "
+            "passage is stated by that passage",
+            given=int(statements.passages[row]),
             src=src,
             dst=dst,
         )

@@ -12,6 +12,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.rows import check_range
+from .._validation import check_needs, check_type, check_whole
 from ..errors import FormatError, InputError
 from ..types import Corpus, EdgeStatements, Facts, Graph, Incidence, TermMatrix
 from ..types.corpus import Metric, Storage
@@ -22,7 +24,7 @@ from .encoder import EncoderInfo
 from .format import Settings
 from .graph_check import check_graph
 from .schema import GRAPH_ARRAYS
-from .sections import Section
+from .sections import Section, damage_of
 from .words import WordInfo, check_stemmer
 
 #: The reading rule of a part that does not say its own.
@@ -40,10 +42,8 @@ def load_corpus(sections: Sections, settings: Settings, name: str) -> Corpus | N
     if name not in sections:
         return None
     metric, storage = cast(Metric, settings.metric), cast(Storage, settings.storage)
-    try:
+    with damage_of(sections[name]):
         return Corpus.from_stored(sections[name].whole(), metric=metric, storage=storage)
-    except InputError as error:
-        raise FormatError("damaged", None, "{label}: {error}", label=sections[name].label, error=error) from None
 
 
 def vector_dim(sections: Sections, name: str) -> int | None:
@@ -66,38 +66,26 @@ def load_encoder(sections: Sections) -> EncoderInfo | None:
     """Return the encoder of the vectors, or None if it is not known."""
     if "encoder.setting" not in sections:
         return None
-    label = sections["encoder.setting"].label
     dim, normalize = sections["encoder.setting"].whole().tolist()
-    if normalize not in (0, 1):
-        raise FormatError(
-            "damaged", None, "{label}: normalize is {normalize}; it is 0 or 1", label=label, normalize=normalize
-        )
-    try:
+    with damage_of(sections["encoder.setting"]):
+        check_whole(normalize, "normalize", 1, least=0)
         encoder = EncoderInfo(string_column(sections, "encoder.name")[0], dim, bool(normalize))
         check_encoder_dim(encoder, *(vector_dim(sections, f"{kind}.vectors") for kind in ("passage", "entity")))
-    except InputError as error:
-        raise FormatError("damaged", None, "{label}: {error}", label=label, error=error) from None
     return encoder
 
 
 def check_encoder_dim(encoder: EncoderInfo, dim: int | None, entity_dim: int | None) -> None:
     """Refuse an encoder of another dimension than the passages' vectors or, without those, the entities'."""
     own = entity_dim if dim is None else dim
-    if own is None:
-        raise InputError(
-            "unused",
-            None,
-            "the encoder {name!r} is given without vectors; give them, or leave it out",
-            name=encoder.name,
-        )
+    check_needs("encoder", encoder, "vectors", own)
     if own != encoder.dim:
         raise InputError(
             "shape",
-            None,
-            "the encoder {name!r} makes vectors of {dim} dimensions, these have {own}",
+            "encoder",
+            "{field} {name!r} makes vectors of {given} dimensions, those of the index have {allowed}",
             name=encoder.name,
-            dim=encoder.dim,
-            own=own,
+            given=encoder.dim,
+            allowed=own,
         )
 
 
@@ -114,14 +102,8 @@ def load_stated(sections: Sections, num_entities: int) -> NDArray[np.bool_]:
     if "entity.stated" not in sections:
         return np.ones(num_entities, np.bool_)
     bits = sections["entity.stated"].whole()
-    if (bits > 1).any():
-        raise FormatError(
-            "damaged",
-            None,
-            "{label}: it holds {given}; each bit is 0 or 1",
-            label=sections["entity.stated"].label,
-            given=int(bits.max()),
-        )
+    with damage_of(sections["entity.stated"]):
+        check_range(bits, "stated", 2)
     return bits.view(np.bool_)
 
 
@@ -138,12 +120,8 @@ def load_name_rule(sections: Sections) -> int:
 def _load_rule(sections: Sections, name: str, what: str) -> int:
     if name not in sections:
         return FIRST_RULE
-    try:
+    with damage_of(sections[name]):
         return check_rule(sections[name].whole().tolist()[0], what)
-    except InputError as error:
-        raise FormatError(
-            "version", "rule", "{label}: {error}", label=sections[name].label, error=error, given=error.given
-        ) from None
 
 
 # ---- Graph ----
@@ -167,14 +145,12 @@ def load_graph(sections: Sections, settings: Settings) -> Graph | None:
     label = sections["graph.indptr"].label
     names = list(string_column(sections, "graph.type_name"))
     if len(set(names)) != len(names):
-        raise FormatError(
-            "damaged", None, "{label}: the edge type names {names} repeat a name", label=label, names=names
-        )
+        raise FormatError("duplicate", None, "the edge type names {given} repeat a name", given=names).at(label)
     arrays = {name.removeprefix("graph."): sections[name].whole() for name in GRAPH_ARRAYS if name in sections}
     try:
         check_graph(arrays)
     except FormatError as error:
-        raise FormatError("damaged", None, "{label}: {error}", label=label, error=error) from None
+        raise error.at(label) from None
     return Graph.from_arrays(arrays, directed=settings.directed, edge_type_names=names)
 
 
@@ -207,15 +183,11 @@ def load_statements(sections: Sections, graph: Graph | None, num_passages: int) 
     if "edge.end" not in sections or graph is None:
         return None
     end, kind, weight, passage = (sections[f"edge.{name}"].whole() for name in ("end", "type", "weight", "passage"))
-    label = sections["edge.end"].label
-    try:
+    with damage_of(sections["edge.end"]):
         stated = EdgeStatements(end, kind, weight, passage)
-        if len(stated) and (end.max() >= graph.num_nodes or kind.max() >= graph.num_edge_types):
-            raise InputError("UNSORTED", None, "a node or a type is not one of the graph's")
-        if len(stated) and passage.max() >= num_passages:
-            raise InputError("range", None, "a passage is outside 0 .. {num_passages}", num_passages=num_passages - 1)
-    except InputError as error:
-        raise FormatError("damaged", None, "{label}: {error}", label=label, error=error) from None
+        check_range(end, "ends", graph.num_nodes)
+        check_range(kind, "types", graph.num_edge_types)
+        check_range(passage[passage >= 0], "passages", num_passages)
     return stated
 
 
@@ -230,21 +202,15 @@ def statements_of(graph: Graph) -> EdgeStatements:
 
 def lexical_arrays(matrix: TermMatrix, num_passages: int) -> Arrays:
     """Return the sections ``lexical.*`` of a matrix over the passages."""
-    if not isinstance(matrix, TermMatrix):
-        raise InputError(
-            "type",
-            "matrix",
-            "{field} is a {kind}; give a TermMatrix: BM25.build(texts).matrix",
-            kind=type(matrix).__name__,
-        )
+    check_type(matrix, "matrix", TermMatrix, "a TermMatrix: BM25.build(texts).matrix")
     if matrix.num_passages != num_passages:
         raise InputError(
-            "UNSORTED",
-            None,
-            "the matrix is over {num_passages} passages, the index has {num_passages_2}; build it from "
-            "the index's own texts, in their order",
-            num_passages=matrix.num_passages,
-            num_passages_2=num_passages,
+            "length",
+            "matrix",
+            "{field} is over {given} passages, the index has {allowed}; build it from the index's own texts, in their "
+            "order",
+            given=matrix.num_passages,
+            allowed=num_passages,
         )
     check_stemmer(matrix.stemmer)
     counts = {} if matrix.counts is None else {"lexical.count": matrix.counts}
@@ -269,7 +235,7 @@ def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
         return None
     method, stemmer = string_column(sections, "lexical.setting")
     k1, b = sections["lexical.parameter"].whole().tolist()
-    try:
+    with damage_of(sections["lexical.indptr"]):
         check_stemmer(stemmer or None)
         return TermMatrix(
             terms=list(string_column(sections, "lexical.term")),
@@ -285,10 +251,6 @@ def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
             counts=sections["lexical.count"].whole() if "lexical.count" in sections else None,
             rule=_load_rule(sections, "lexical.rule", "terms"),
         )
-    except InputError as error:
-        raise FormatError(
-            "damaged", None, "{label}: {error}", label=sections["lexical.indptr"].label, error=error
-        ) from None
 
 
 def lexical_info(sections: Sections) -> dict[str, Any] | None:
@@ -314,8 +276,7 @@ def lexical_info(sections: Sections) -> dict[str, Any] | None:
 
 def word_arrays(words: WordInfo, num_entities: int) -> Arrays:
     """Return the sections ``word.*``."""
-    if not isinstance(words, WordInfo):
-        raise InputError("UNSORTED", "words", "{field} are a {kind}; give a WordInfo", kind=type(words).__name__)
+    check_type(words, "words", WordInfo, "a WordInfo")
     _check_first(words, num_entities)
     return {
         **string_arrays("word.setting", [words.stemmer or "", words.tagger or ""]),
@@ -331,26 +292,15 @@ def load_words(sections: Sections, num_entities: int) -> WordInfo | None:
         return None
     stemmer, tagger = string_column(sections, "word.setting")
     (first,) = sections["word.first"].whole().tolist()
-    rule = _load_rule(sections, "word.rule", "words")
-    try:
+    with damage_of(sections["word.first"]):
+        rule = _load_rule(sections, "word.rule", "words")
         words = WordInfo(first, stemmer or None, tagger or None, tuple(string_column(sections, "word.stopword")), rule)
         _check_first(words, num_entities)
-    except InputError as error:
-        raise FormatError(
-            "damaged", None, "{label}: {error}", label=sections["word.first"].label, error=error
-        ) from None
     return words
 
 
 def _check_first(words: WordInfo, num_entities: int) -> None:
-    if words.first > num_entities:
-        raise InputError(
-            "length",
-            None,
-            "the first word is entity {first}; there are {num_entities} entities",
-            first=words.first,
-            num_entities=num_entities,
-        )
+    check_whole(words.first, "words.first", num_entities, least=0)
 
 
 def words_info(sections: Sections) -> dict[str, Any] | None:
@@ -372,23 +322,15 @@ def words_info(sections: Sections) -> dict[str, Any] | None:
 
 def fact_arrays(facts: Facts, num_passages: int, num_entities: int) -> Arrays:
     """Return the sections ``fact.*``."""
-    if not isinstance(facts, Facts):
-        raise InputError(
-            "UNSORTED",
-            "facts",
-            "{field} are a {kind}; give Facts: Facts.from_names(rows, entities, passages)",
-            kind=type(facts).__name__,
-        )
+    check_type(facts, "facts", Facts, "Facts: Facts.from_names(rows, entities, passages)")
     if (facts.num_passages, facts.num_entities) != (num_passages, num_entities):
         raise InputError(
-            "UNSORTED",
-            None,
-            "the facts are over {num_passages} passages and {num_entities} entities, the index has "
-            "{num_passages_2} and {num_entities_2}; number them as the index does",
-            num_passages=facts.num_passages,
-            num_entities=facts.num_entities,
-            num_passages_2=num_passages,
-            num_entities_2=num_entities,
+            "length",
+            "facts",
+            "{field} are over {given[0]} passages and {given[1]} entities, the index has {allowed[0]} and "
+            "{allowed[1]}; number them as the index does",
+            given=(facts.num_passages, facts.num_entities),
+            allowed=(num_passages, num_entities),
         )
     return {
         **string_arrays("fact.relation", facts.relations),
@@ -402,7 +344,7 @@ def load_facts(sections: Sections, num_passages: int, num_entities: int) -> Fact
     """Return the facts, verified, or None if there are none."""
     if "fact.indptr" not in sections:
         return None
-    try:
+    with damage_of(sections["fact.indptr"]):
         return Facts(
             sections["fact.row"].whole(),
             list(string_column(sections, "fact.relation")),
@@ -411,10 +353,6 @@ def load_facts(sections: Sections, num_passages: int, num_entities: int) -> Fact
             num_entities=num_entities,
             num_passages=num_passages,
         )
-    except InputError as error:
-        raise FormatError(
-            "damaged", None, "{label}: {error}", label=sections["fact.indptr"].label, error=error
-        ) from None
 
 
 def facts_info(sections: Sections) -> dict[str, int] | None:

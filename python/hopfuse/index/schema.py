@@ -114,6 +114,18 @@ _EITHER = {
     "core": ("passage.id", "passage.id.number"),
     DOCUMENT: ("document.name", "document.number"),
 }
+#: Sizes that are fixed, and of what.
+_FIXED = {
+    "S": (2, "settings and parameters of the lexical part"),
+    "K": (1, "names of the encoder"),
+    "G": (2, "settings of the encoder"),
+    "L": (2, "settings of the words"),
+    "O": (1, "first words"),
+    "rules": (1, "reading rules of a part"),
+    "B": (1, "states of the source"),
+    "C": (3, "columns of facts (head, relation, tail)"),
+    "H": (2, "ends of a stated edge"),
+}
 GRAPH_ARRAYS = tuple(
     f"graph.{name}" for name in ("indptr", "indices", "weight", "edge_type", "degree", "node_of", "internal_of")
 )
@@ -141,25 +153,24 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
             dtypes = _VECTOR_DTYPES.get(settings.storage, (settings.storage,))
         if name_of(section.dtype) not in dtypes or len(section.shape) != len(rule.shape):
             raise FormatError(
-                "damaged",
+                "dtype",
                 None,
-                "section {name!r} is {name_of}{shape}; it must be {allowed} with {number} dimensions",
-                name=name,
-                name_of=name_of(section.dtype),
-                shape=section.shape,
+                "section {section!r} is {given}; it must be {allowed} with {dimensions} dimensions",
+                section=name,
+                given=f"{name_of(section.dtype)}{section.shape}",
                 allowed=" or ".join(dtypes),
-                number=len(rule.shape),
+                dimensions=len(rule.shape),
             )
         for (letter, more), size in zip(rule.shape, section.shape, strict=True):
             if letter is not None and sizes.setdefault(letter, size - more) != size - more:
                 raise FormatError(
-                    "damaged",
+                    "shape",
                     None,
-                    "section {name!r} has shape {shape}, but {letter} is {sizes} elsewhere",
-                    name=name,
-                    shape=section.shape,
+                    "section {section!r} has the shape {given}, but {letter} is {size} elsewhere",
+                    section=name,
+                    given=section.shape,
                     letter=letter,
-                    sizes=sizes[letter],
+                    size=sizes[letter],
                 )
     _check_sizes(sizes, sections)
     return sizes
@@ -168,7 +179,7 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
 def _check_names(sections: Mapping[str, Any]) -> None:
     unknown = [name for name in sections if name not in RULES]
     if unknown:
-        raise FormatError("damaged", None, "section {unknown!r} is unknown to this format version", unknown=unknown[0])
+        raise FormatError("unknown", None, "section {section!r} is unknown to this format version", section=unknown[0])
     groups = {RULES[name].group for name in sections} | {"core"}
     for part, whole in _PARTS.items():
         if part in groups:
@@ -176,9 +187,9 @@ def _check_names(sections: Mapping[str, Any]) -> None:
     for whole, kinds in _EITHER.items():
         if groups.issuperset(kinds):
             raise FormatError(
-                "damaged",
+                "duplicate",
                 None,
-                "sections {one!r} and {other!r} are both present; an index has one of them",
+                "sections {one!r} and {other!r} are both there; an index has one of them",
                 one=kinds[0],
                 other=kinds[1],
             )
@@ -187,77 +198,57 @@ def _check_names(sections: Mapping[str, Any]) -> None:
     expected = [name for name, rule in RULES.items() if rule.group in groups]
     missing = [name for name in expected if name not in sections]
     if missing:
-        raise FormatError("damaged", None, "section {missing!r} is missing", missing=missing[0])
+        raise FormatError("missing", None, "section {section!r} is missing", section=missing[0])
     if list(sections) != expected:
-        raise FormatError("damaged", None, "the sections are not in the order of the format")
+        raise FormatError("order", None, "the sections are not in the order of the format")
 
 
 def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
     nodes = sizes["P"] + sizes["E"]
     if min(sizes.values()) < 0 or nodes > MAX_NODES:
         raise FormatError(
-            "damaged",
-            "sizes",
-            "{field} {dict}: each is at least 0, and P + E at most {max_nodes}",
-            dict=dict(sizes),
-            max_nodes=MAX_NODES,
+            "length",
+            None,
+            "the sizes are {given}; each is at least 0, and P + E at most {most}",
+            given=dict(sizes),
+            most=MAX_NODES,
         )
     if sizes.get("d") == 0 or sizes.get("d2") == 0:
-        raise FormatError("damaged", None, "vectors have no components; d is at least 1")
-    if sizes.get("S", 2) != 2:
-        raise FormatError(
-            "damaged",
-            None,
-            "the lexical part has {sizes} settings and as many parameters; there are 2 of each",
-            sizes=sizes["S"],
-        )
-    if (sizes.get("K", 1), sizes.get("G", 2)) != (1, 2):
-        raise FormatError(
-            "damaged",
-            None,
-            "the encoder has {sizes} names and {sizes_2} settings; there are 1 and 2",
-            sizes=sizes["K"],
-            sizes_2=sizes["G"],
-        )
-    if (sizes.get("L", 2), sizes.get("O", 1)) != (2, 1):
-        raise FormatError(
-            "damaged",
-            None,
-            "words have {sizes} settings and {sizes_2} first words; there are 2 and 1",
-            sizes=sizes["L"],
-            sizes_2=sizes["O"],
-        )
-    if sizes.get("rules", 1) != 1:
-        raise FormatError("damaged", None, "a part has {sizes} reading rules; there is 1", sizes=sizes["rules"])
-    if sizes.get("B", 1) != 1:
-        raise FormatError("damaged", None, "the index has {sizes} states of its source; there is 1", sizes=sizes["B"])
-    if sizes.get("C", 3) != 3:
-        raise FormatError(
-            "damaged", None, "facts have {sizes} columns; head, relation and tail are 3", sizes=sizes["C"]
-        )
-    if sizes.get("H", 2) != 2:
-        raise FormatError("damaged", None, "stated edges have {sizes} ends; there are 2", sizes=sizes["H"])
+        raise FormatError("shape", None, "vectors have no components; d is at least 1")
+    for letter, (allowed, what) in _FIXED.items():
+        if sizes.get(letter, allowed) != allowed:
+            raise FormatError(
+                "length",
+                None,
+                "there are {given} {what}; there must be {allowed}",
+                given=sizes[letter],
+                what=what,
+                allowed=allowed,
+            )
     if "N" not in sizes:
         return
     if sizes["N"] != nodes:
         raise FormatError(
-            "damaged",
+            "length",
             None,
-            "the graph has {sizes} nodes; P = {sizes_2} and E = {sizes_3} make {nodes}",
-            sizes=sizes["N"],
-            sizes_2=sizes["P"],
-            sizes_3=sizes["E"],
-            nodes=nodes,
+            "the graph has {given} nodes; P = {passages} and E = {entities} make {allowed}",
+            given=sizes["N"],
+            passages=sizes["P"],
+            entities=sizes["E"],
+            allowed=nodes,
         )
     if not 1 <= sizes["T"] <= MAX_EDGE_TYPES:
         raise FormatError(
-            "damaged",
+            "limit",
             None,
-            "{sizes} edge types; 1 to {max_edge_types} are allowed",
-            sizes=sizes["T"],
-            max_edge_types=MAX_EDGE_TYPES,
+            "there are {given} edge types; 1 to {allowed} are allowed",
+            given=sizes["T"],
+            allowed=MAX_EDGE_TYPES,
         )
     if ("graph.edge_type" in sections) != (sizes["T"] > 1):
         raise FormatError(
-            "damaged", None, "section 'graph.edge_type' must exist if and only if there are at least two edge types"
+            "conflict",
+            None,
+            "section {section!r} must exist if and only if there are at least two edge types",
+            section="graph.edge_type",
         )

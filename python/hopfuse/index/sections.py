@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.mapped import release_pages
-from ..errors import FormatError
+from ..errors import FormatError, InputError
 from .format import BLOCK
 
 
@@ -83,13 +84,21 @@ class Section:
                 raise FormatError(
                     "damaged",
                     None,
-                    "{label}: block {b} (1 MiB) does not match its checksum; the file is damaged: restore it "
-                    "from a copy or build the index again",
-                    label=self.label,
-                    b=b,
-                )
+                    "block {block} (1 MiB) does not match its checksum; the file is damaged: restore it from a copy or "
+                    "build the index again",
+                    block=b,
+                ).at(self.label)
             pending[b] = 0
             b = pending.find(1, b + 1, end)
+
+
+@contextmanager
+def damage_of(section: Section) -> Iterator[None]:
+    """Raise what an InputError says about the data of a section as a FormatError, with the section as its place."""
+    try:
+        yield
+    except InputError as error:
+        raise error.about(kind=FormatError).at(section.label) from None
 
 
 class MadeSection(Section):

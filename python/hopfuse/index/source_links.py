@@ -33,50 +33,33 @@ class Nodes:
             keys = keys.cast(self._ids.type) if not len(keys.drop_null()) else keys
         if keys.type != self._ids.type and len(keys.drop_null()):
             raise InputError(
-                "UNSORTED",
-                None,
-                "{what} has {name!r} of type {type}, and ids of passages are {type_2}; convert one",
-                what=rows.what,
-                name=name,
-                type=keys.type,
-                type_2=self._ids.type,
-            )
-        return self._found(rows, name, keys, self._ids, "the id of no passage")
+                "type",
+                name,
+                "the column {column!r} has the type {given}, and the ids of passages have {allowed}; convert one",
+                column=name,
+                given=keys.type,
+                allowed=self._ids.type,
+            ).at(rows.what)
+        return self._found(rows, name, keys, self._ids, "the id of a passage")
 
     def entities(self, rows: Rows, name: str) -> NDArray[np.int64]:
         """Return the node of each entity in a column; -1 for a null."""
-        found = self._found(rows, name, rows.keys(name), self._names, "the exact name of no entity")
+        found = self._found(rows, name, rows.keys(name), self._names, "the exact name of an entity")
         return np.where(found < 0, found, found + self.num_passages)
 
-    def _found(self, rows: Rows, name: str, keys: Any, known: Any, wrong: str) -> NDArray[np.int64]:
+    def _found(self, rows: Rows, name: str, keys: Any, known: Any, allowed: str) -> NDArray[np.int64]:
         pa = arrow()
         if keys.type != known.type:
             if len(keys.drop_null()):
                 row = int(np.flatnonzero(keys.is_valid())[0])
-                raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{where} has {name} = {as_py!r}, {wrong}",
-                    where=rows.where(row),
-                    name=name,
-                    as_py=keys[row].as_py(),
-                    wrong=wrong,
-                )
+                rows.refuse(row, name, keys[row].as_py(), allowed, "unknown")
             return np.full(len(rows), -1, np.int64)
         place = pa.compute.index_in(keys, value_set=known)
         found = np.asarray(pa.compute.fill_null(place, -1).to_numpy(zero_copy_only=False), np.int64)
         unknown = np.flatnonzero((found < 0) & np.asarray(keys.is_valid()))
         if unknown.size:
             row = int(unknown[0])
-            raise InputError(
-                "UNSORTED",
-                None,
-                "{where} has {name} = {as_py!r}, {wrong}; leave the row out, or add that passage or entity",
-                where=rows.where(row),
-                name=name,
-                as_py=keys[row].as_py(),
-                wrong=wrong,
-            )
+            rows.refuse(row, name, keys[row].as_py(), f"{allowed}: leave the row out, or add it", "unknown")
         return found
 
 
@@ -132,25 +115,25 @@ def _end(rows: Rows, side: str, nodes: Nodes) -> NDArray[np.int64]:
     if not found:
         raise InputError(
             "missing",
-            None,
-            "edges has the columns {names}; each end needs {passage!r} (an id) or {entity!r} (a name): "
-            "rename the column (AS {passage})",
-            names=rows.names,
+            passage,
+            "the columns are {given}; each end needs {passage!r} (an id) or {entity!r} (a name): rename the column (AS "
+            "{passage})",
+            given=rows.names,
             passage=passage,
             entity=entity,
-        )
+        ).at("edges")
     given = np.sum([one >= 0 for one in found], axis=0)
     wrong = np.flatnonzero(given != 1)
     if wrong.size:
         row = int(wrong[0])
-        has = f"both {passage} and {entity}" if given[row] else f"no {passage if passage in rows.names else entity}"
         raise InputError(
-            "UNSORTED",
-            None,
-            "{where} has {has}; each end is a passage or an entity: leave the row out",
-            where=rows.where(row),
-            has=has,
-        )
+            "conflict" if given[row] else "missing",
+            passage if passage in rows.names else entity,
+            "the row has {given} of {passage!r} and {entity!r}; each end is one of them: leave the row out",
+            given="both" if given[row] else "none",
+            passage=passage,
+            entity=entity,
+        ).at(rows.where(row))
     return found[0] if len(found) == 1 else np.maximum(found[0], found[1])
 
 

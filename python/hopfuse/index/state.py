@@ -113,14 +113,13 @@ def reopened(kind: type[Kind], directory: str, generation: int, seq: int) -> Kin
     except FileNotFoundError:
         pass
     raise FormatError(
-        "damaged",
+        "changed",
         None,
-        "{directory} no longer has generation {generation}, which this index was pickled as (at seq "
-        "{seq}); open the directory again: hf.Index.open",
-        directory=directory,
+        "the directory no longer has the generation {generation} at seq {seq}, as which this index was pickled; "
+        "open it again: hf.Index.open",
         generation=generation,
         seq=seq,
-    )
+    ).at(directory)
 
 
 def open_generation(kind: type[Kind], path: Path, generation: int) -> Kind:
@@ -129,14 +128,15 @@ def open_generation(kind: type[Kind], path: Path, generation: int) -> Kind:
     try:
         if head.generation != generation:
             raise FormatError(
-                "damaged",
+                "conflict",
                 None,
-                "the header says generation {generation}; the file was renamed",
-                generation=head.generation,
+                "the header says generation {given}, the name {allowed}; the file was renamed",
+                given=head.generation,
+                allowed=generation,
             )
         check_schema(sections, head.settings)
     except FormatError as error:
-        raise FormatError("damaged", None, "{path}: {error}", path=path, error=error) from None
+        raise error.at(path) from None
     checksum = hashlib.sha256(pack_head(head)).hexdigest()
     return kind(sections, head.settings, path.parent, generation, _seq=head.seq, _checksum=checksum)
 

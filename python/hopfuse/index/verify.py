@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FormatError, InputError
+from ..errors import FormatError
 from ..types import Graph
 from .columns import RaggedStrings, id_column, string_column
 from .format import Settings
@@ -29,7 +29,7 @@ from .parts import (
     load_words,
 )
 from .schema import RULES
-from .sections import Section
+from .sections import Section, damage_of
 
 
 def verify_sections(sections: Mapping[str, Section], settings: Settings) -> dict[str, Any]:
@@ -77,10 +77,8 @@ def _verify_statements(sections: Mapping[str, Section], graph: Graph, num_passag
     statements = load_statements(sections, graph, num_passages)
     if statements is None:
         return
-    try:
+    with damage_of(sections["edge.end"]):
         check_statements(statements, graph, num_passages)
-    except InputError as error:
-        raise FormatError("damaged", None, "{label}: {error}", label=sections["edge.end"].label, error=error) from None
 
 
 def _verify_passages(sections: Mapping[str, Section]) -> None:
@@ -89,11 +87,9 @@ def _verify_passages(sections: Mapping[str, Section]) -> None:
     _check_equal(lengths, sections["passage.length"])
     if len(set(ids)) != len(ids):
         name = "passage.id.number" if "passage.id.number" in sections else "passage.id.bytes"
-        raise FormatError("damaged", None, "{label}: two passages have the same id", label=sections[name].label)
+        raise FormatError("duplicate", None, "two passages have the same id").at(sections[name].label)
 
 
 def _check_equal(derived: NDArray[Any], stored: Section) -> None:
     if not np.array_equal(derived, stored.whole()):
-        raise FormatError(
-            "damaged", None, "{label}: its values do not agree with the index's texts and graph", label=stored.label
-        )
+        raise FormatError("conflict", None, "the values do not agree with the index's texts and graph").at(stored.label)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from ..errors import InputError
+from .._validation import check_choice, check_excludes, check_text, check_whole
 from ..types.reading_rule import RULE, check_rule
+from ..types.term_matrix import check_words
 
 #: The algorithms of all releases of Snowball, by PyStemmer's names.
 STEMMERS = (
@@ -56,44 +54,16 @@ class WordInfo:
     rule: int = RULE
 
     def __post_init__(self) -> None:
-        if isinstance(self.first, bool) or not isinstance(self.first, int | np.integer) or self.first < 0:
-            raise InputError(
-                "range", None, "the first word is entity {first!r}; it must be an integer, at least 0", first=self.first
-            )
+        object.__setattr__(self, "first", check_whole(self.first, "first", least=0))
         check_stemmer(self.stemmer)
-        if self.tagger is not None and (not isinstance(self.tagger, str) or not self.tagger):
-            raise InputError(
-                "UNSORTED",
-                None,
-                "the words' tagger is {given!r}; it must be the name of a model, or None",
-                given=self.tagger,
-            )
-        if self.stemmer is not None and self.tagger is not None:
-            raise InputError(
-                "conflict",
-                None,
-                "words have both the stemmer {stemmer!r} and the tagger {tagger!r}; give one of them",
-                stemmer=self.stemmer,
-                tagger=self.tagger,
-            )
-        if isinstance(self.stopwords, str) or not all(isinstance(word, str) for word in self.stopwords):
-            raise InputError(
-                "type",
-                None,
-                "the words' stopwords are {given!r}; they must be a sequence of strings",
-                given=self.stopwords,
-            )
-        words = tuple(self.stopwords)
-        if any(a >= b for a, b in itertools.pairwise(words)):
-            raise InputError("UNSORTED", None, "the words' stopwords do not ascend strictly; sort them, each once")
-        object.__setattr__(self, "first", int(self.first))
+        if self.tagger is not None:
+            check_text(self.tagger, "tagger")
+        check_excludes("stemmer", self.stemmer, "tagger", self.tagger)
+        object.__setattr__(self, "stopwords", check_words(self.stopwords, "stopwords"))
         object.__setattr__(self, "rule", check_rule(self.rule, "words"))
-        object.__setattr__(self, "stopwords", words)
 
 
 def check_stemmer(name: str | None) -> None:
     """Refuse a name that is not an algorithm of Snowball."""
-    if name is not None and name not in STEMMERS:
-        raise InputError(
-            "UNSORTED", "stemmer", "{field} is {given!r}; Snowball has {names}", given=name, names=", ".join(STEMMERS)
-        )
+    if name is not None:
+        check_choice(name, "stemmer", STEMMERS)

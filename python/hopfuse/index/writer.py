@@ -48,11 +48,15 @@ class IndexWriter(Generic[Kind]):
         """The committed state."""
         return self._durable
 
+    def check_open(self) -> None:
+        """Refuse to change a closed index."""
+        if self.closed:
+            raise InputError("denied", None, "the index is closed; open it again to change it")
+
     def commit(self, change: Change) -> int:
         """Check a change, write it to the disk, and return its seq."""
         with self._checking:
-            if self.closed:
-                raise InputError("UNSORTED", None, "the index is closed; open it again to change it")
+            self.check_open()
             if self._names is None:
                 self._names = Names(self._durable.rows())
             arrays = change.arrays(self._names, self._terms_of)
@@ -62,11 +66,11 @@ class IndexWriter(Generic[Kind]):
             self._check_limits(batch, self._names)
             if sum(batch.after) > MAX_NODES:
                 raise InputError(
-                    "choice",
+                    "limit",
                     None,
-                    "{sum} slots of passages and entities; {max_nodes} are allowed: compact the index",
-                    sum=sum(batch.after),
-                    max_nodes=MAX_NODES,
+                    "the index would have {given} slots of passages and entities; {allowed} are allowed: compact it",
+                    given=sum(batch.after),
+                    allowed=MAX_NODES,
                 )
             self._names.apply(batch)
             mine = _Commit(batch, encode(arrays), time.time_ns() // 1000)
@@ -109,8 +113,7 @@ class IndexWriter(Generic[Kind]):
         ``known`` is the last snapshot; if no batch came after it, it is written and nothing is merged again.
         """
         with self._compacting:
-            if self.closed:
-                raise InputError("UNSORTED", None, "the index is closed; open it again to compact it")
+            self.check_open()
             with self._writing:
                 state, self._since = self._durable, []
             is_last = (known.generation, known.seq) == (state.generation, state.seq)
@@ -216,17 +219,17 @@ class IndexWriter(Generic[Kind]):
         types = added.union(names.edge_types)
         if len(types) > MAX_EDGE_TYPES:
             raise InputError(
-                "UNSORTED",
-                None,
-                "{number} edge types; {max_edge_types} are allowed",
-                number=len(types),
-                max_edge_types=MAX_EDGE_TYPES,
+                "limit",
+                "edges",
+                "the index would have {given} edge types; {allowed} are allowed",
+                given=len(types),
+                allowed=MAX_EDGE_TYPES,
             )
         if added and self._heaviest() > MOST_DEGREE:
             raise InputError(
-                "UNSORTED",
-                None,
-                "a node's edges weigh more than 2^120; to add edges, build the index again with smaller weights",
+                "limit",
+                "edges",
+                "the edges of a node weigh more than 2^120; to add {field}, build the index again with smaller weights",
             )
 
     def _heaviest(self) -> float:
@@ -241,12 +244,7 @@ class IndexWriter(Generic[Kind]):
 
         matrix = self._durable.base.lexical
         assert matrix is not None
-        if matrix.counts is None:
-            raise InputError(
-                "unknown",
-                None,
-                "the index's lexical part has no counts; to add passages, build it again with BM25.build",
-            )
+        matrix.required_counts()
         return Tokenizer(matrix.stopwords, matrix.stemmer).terms_of(texts)
 
 
@@ -280,11 +278,11 @@ def checked_encoder(encoder: Any, base: Contents) -> Any:
     whole, known = as_encoder(encoder), base.encoder
     if known is not None and EncoderInfo.of(whole) != known:
         raise InputError(
-            "UNSORTED",
-            None,
-            "the encoder is {of}; the index's vectors were made by {known}",
-            of=EncoderInfo.of(whole),
-            known=known,
+            "conflict",
+            "encoder",
+            "{field} is {given}; the index's vectors were made by {allowed}",
+            given=EncoderInfo.of(whole),
+            allowed=known,
         )
     return whole
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -59,7 +59,7 @@ def open_regular(path: Path) -> BinaryIO:
     descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise InputError("unknown", None, "{path} is not a regular file", path=path)
+        raise InputError("type", None, "{path} is not a regular file", path=path)
     return os.fdopen(descriptor, "rb")
 
 
@@ -89,7 +89,7 @@ def read_text(path: Path, what: str) -> str:
         raise _no_file(path, what) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            "syntax", None, "{what}: {path} cannot be read as UTF-8 text: {error}", what=what, path=path, error=error
+            "syntax", what, "{field}: {path} cannot be read as UTF-8 text: {error}", path=path, error=error
         ) from None
 
 
@@ -101,4 +101,18 @@ def existing_file(path: Path, what: str) -> Path:
 
 
 def _no_file(path: Path, what: str) -> InputError:
-    return InputError("unknown", None, "{what}: there is no file {path!r}", what=what, path=str(path))
+    return InputError("missing", what, "{field}: there is no file {given!r}", given=str(path))
+
+
+def check_suffix(path: Path, field: str, suffixes: Iterable[str]) -> str:
+    """Return the suffix of a file, in lower case; it must be one of those allowed."""
+    suffix, allowed = path.suffix.lower(), tuple(suffixes)
+    if suffix not in allowed:
+        raise InputError(
+            "choice",
+            field,
+            "{field} is the path {given!r}; its suffix must be one of {allowed}: convert it",
+            given=str(path),
+            allowed=", ".join(allowed),
+        )
+    return suffix

@@ -39,25 +39,30 @@ def json_objects(path: str | PathLike[str], needed: Sequence[str]) -> Iterator[t
     ...     list(json_objects(path, ["id"]))
     [(1, {'id': 'a'})]
     """
-    keys = " and ".join(map(repr, needed))
     for at, line in text_lines(path):
-        try:
-            record = parse_json(line)
-        except (ValueError, RecursionError) as error:
-            raise FormatError(
-                "damaged", None, "{path}, line {at} is not JSON: {error}", path=path, at=at, error=error
-            ) from error
-        check_characters(line, record, f"{path}, line {at}")
+        where = f"{path}, line {at}"
+        record = parse_line(line, where)
+        check_characters(line, record, where)
         if not isinstance(record, dict) or any(key not in record for key in needed):
             raise FormatError(
-                "damaged",
+                "missing",
                 None,
-                "{path}, line {at} is not a JSON object with the keys {keys}",
-                path=path,
-                at=at,
-                keys=keys,
-            )
+                "it is not a JSON object with the keys {allowed}",
+                allowed=" and ".join(map(repr, needed)),
+            ).at(where)
         yield at, record
+
+
+def parse_line(line: str | bytes, where: str, kind: type[HopfuseError] = FormatError) -> Any:
+    """Parse JSON, mostly a line of a file; raise an error of the class ``kind`` with its place."""
+    try:
+        return parse_json(line)
+    except (ValueError, RecursionError) as error:
+        raise (
+            FormatError("syntax", None, "it is not JSON: {reason}", reason=error if line.strip() else "it is blank")
+            .about(kind=kind)
+            .at(where)
+        ) from error
 
 
 def check_characters(text: str, record: Any, where: str) -> None:
@@ -75,12 +80,8 @@ def check_characters(text: str, record: Any, where: str) -> None:
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
         raise FormatError(
-            "damaged",
-            None,
-            "{where} has {half} without its other half: a lone surrogate is no character",
-            where=where,
-            half=half,
-        ) from None
+            "syntax", None, "it has {given} without its other half: a lone surrogate is no character", given=half
+        ).at(where) from None
 
 
 def text_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
@@ -111,9 +112,8 @@ def numbered_lines(path: str | PathLike[str], refusal: type[HopfuseError]) -> It
             try:
                 text = line.decode("utf-8-sig" if at == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                raise refusal(
-                    "syntax", None, "{path}, line {at} is not UTF-8: {error}", path=path, at=at, error=error
-                ) from None
+                wrong = FormatError("syntax", None, "it is not UTF-8: {error}", error=error)
+                raise wrong.about(kind=refusal).at(f"{path}, line {at}") from None
             yield at, text.removesuffix("\n").removesuffix("\r")
 
 

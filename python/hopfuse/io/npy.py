@@ -45,15 +45,13 @@ def read_npy(path: Path, what: str, *, mapped: bool = True) -> NDArray[Any]:
         raise
     except Exception as error:  # np.load passes on any error of its header's parsers
         raise InputError(
-            "syntax", None, "{what}: {path} cannot be read as an .npy array: {error}", what=what, path=path, error=error
+            "syntax", what, "{field}: {path} cannot be read as an .npy array: {error}", path=path, error=error
         ) from None
     if array is None:
         raise InputError(
-            "syntax",
-            None,
-            "{what}: {path} cannot be read as an .npy array: it is a zip archive, as np.savez writes; "
-            "save one array with np.save",
-            what=what,
+            "type",
+            what,
+            "{field}: {path} is a zip archive, as np.savez writes; save one array with np.save",
             path=path,
         )
     return np.asarray(array)

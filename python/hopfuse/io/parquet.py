@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, MissingExtraError
+from ..errors import HopfuseError, InputError, MissingExtraError
 
 #: The largest uncompressed size of the read columns in a row group: 2 GiB.
 MOST_GROUP_BYTES = 2**31
@@ -57,18 +57,16 @@ def check_group(file: Any, path: Path, group: int, columns: Collection[str]) -> 
     size = sum(chunk.total_uncompressed_size for chunk in chunks if _is_of(chunk.path_in_schema, columns))
     if size > MOST_GROUP_BYTES:
         raise InputError(
-            "UNSORTED",
+            "limit",
             None,
-            "{path}: row group {group} has {num_rows:,} rows of {size:,} bytes; a group may have "
-            "{most_group_bytes:,}: write the file again with smaller ones, as "
-            "pyarrow.parquet.write_table(..., {@row_group_size}{fitting})",
-            path=path,
+            "row group {group} has {rows:,} rows of {given:,} bytes; a group may have {allowed:,}: write the file "
+            "again with smaller ones, as pyarrow.parquet.write_table(..., row_group_size={fitting})",
             group=group,
-            num_rows=stated.num_rows,
-            size=size,
-            most_group_bytes=MOST_GROUP_BYTES,
+            rows=stated.num_rows,
+            given=size,
+            allowed=MOST_GROUP_BYTES,
             fitting=_fitting(stated.num_rows, size),
-        )
+        ).at(path)
 
 
 def _fitting(rows: int, size: int) -> int:
@@ -81,5 +79,5 @@ def _is_of(path: str, columns: Collection[str]) -> bool:
     return any(path == name or path.startswith(f"{name}.") for name in columns)
 
 
-def _unreadable(path: Path, error: Exception) -> InputError:
-    return InputError("syntax", None, "{path} cannot be read as Parquet: {error}", path=path, error=error)
+def _unreadable(path: Path, error: Exception) -> HopfuseError:
+    return InputError("syntax", None, "it cannot be read as Parquet: {error}", error=error).at(path)

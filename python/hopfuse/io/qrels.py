@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import FormatError, InputError
+from ..errors import FormatError, HopfuseError, InputError
 from .json_lines import json_objects, text_lines
 
 _BEIR_HEADER = ["query-id", "corpus-id", "score"]
@@ -70,10 +70,10 @@ def trec_name(name: str) -> str:
     """Return a name, unless a TREC file cannot represent it."""
     if not name or any(map(str.isspace, name)):
         raise InputError(
-            "empty",
+            "unsupported",
             None,
-            "{name!r} is empty or holds white space, which TREC files cannot write; write .jsonl instead",
-            name=name,
+            "{given!r} is empty or holds white space, which TREC files cannot write; write .jsonl instead",
+            given=name,
         )
     return name
 
@@ -86,51 +86,42 @@ def _jsonl(path: Path) -> list[tuple[str, dict[str, Any]]]:
         row = dict(record)
         if row["id"] in lines:
             raise FormatError(
-                "damaged",
-                None,
-                "{where}: query id {row!r} was on line {lines} already",
-                where=where,
-                row=row["id"],
-                lines=lines[row["id"]],
-            )
+                "duplicate",
+                "id",
+                "the query id {given!r} was on line {line} already",
+                given=row["id"],
+                line=lines[row["id"]],
+            ).at(where)
         lines[row["id"]] = at
         row["gold"] = _names(row["gold"], "gold", where)
         row["last_hop"] = _names(row.get("last_hop") or [], "last_hop", where)
         hops = row.get("hops") or []
         if not isinstance(hops, list):
-            raise FormatError(
-                "damaged",
-                None,
-                "{where}: hops is {given!r}; it is a list with a list of passages for every hop",
-                where=where,
-                given=hops,
-            )
-        row["hops"] = [_names(hop, f"hop {number}", where) for number, hop in enumerate(hops, 1)]
+            raise _wrong("hops", hops, "a list with a list of passages for every hop", where)
+        row["hops"] = [_names(hop, f"hops[{number}]", where) for number, hop in enumerate(hops)]
         rows.append((where, row))
     return rows
 
 
-def _names(values: Any, field: str, where: str) -> list[str]:
+def _names(values: Any, key: str, where: str) -> list[str]:
     if not isinstance(values, list):
-        raise FormatError(
-            "damaged",
-            None,
-            "{where}: {field_value} is {values!r}; it is a list of passages",
-            where=where,
-            field_value=field,
-            values=values,
-        )
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise FormatError(
-                "damaged",
-                None,
-                "{where}: {field_value} has {value!r}; a passage is a string or an integer",
-                where=where,
-                field_value=field,
-                value=value,
-            )
+        raise _wrong(key, values, "a list of passages", where)
+    for at, value in enumerate(values):
+        if not is_id(value):
+            raise _wrong(f"{key}[{at}]", value, "a string or an integer, the id of a passage", where)
     return [str(value) for value in values]
+
+
+def _wrong(key: str, given: Any, allowed: str, where: str) -> HopfuseError:
+    """Return the error for a value of a file."""
+    return FormatError(
+        "type", key, "{key} is {given!r}; it must be {allowed}", key=key, given=given, allowed=allowed
+    ).at(where)
+
+
+def is_id(value: Any) -> bool:
+    """Return whether a value of a file can be an id: a string or an integer."""
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
 def _judgements(path: Path) -> Iterator[Judgement]:
@@ -143,26 +134,18 @@ def _judgements(path: Path) -> Iterator[Judgement]:
         fields = line.split("\t") if table else line.split()
         expected = "query-id, corpus-id, score, separated by tabs" if table else "query, iteration, passage, grade"
         if len(fields) != (3 if table else 4):
-            raise FormatError(
-                "damaged",
-                None,
-                "{path}, line {at} has {number} fields; a line is: {expected}",
-                path=path,
-                at=at,
-                number=len(fields),
-                expected=expected,
-            )
+            raise wrong_fields(fields, expected, f"{path}, line {at}")
         try:
             yield at, fields[0], fields[-2], int(fields[-1])
         except ValueError:
-            raise FormatError(
-                "damaged",
-                None,
-                "{path}, line {at} has the grade {fields!r}; a grade is an integer",
-                path=path,
-                at=at,
-                fields=fields[-1],
-            ) from None
+            raise _wrong("grade", fields[-1], "an integer", f"{path}, line {at}") from None
+
+
+def wrong_fields(fields: Sequence[str], expected: str, where: str) -> HopfuseError:
+    """Return the error for a line with another number of fields."""
+    return FormatError(
+        "syntax", None, "the line has {given} fields; it must have: {allowed}", given=len(fields), allowed=expected
+    ).at(where)
 
 
 def _by_query(
@@ -172,17 +155,14 @@ def _by_query(
     for at, query, passage, grade in judgements:
         before = grades.setdefault(query, {})
         if passage in before:
-            first = before[passage][0]
             raise FormatError(
-                "damaged",
+                "duplicate",
                 None,
-                "{path}, line {at}: query {query!r} and passage {passage!r} were judged on line {first}",
-                path=path,
-                at=at,
+                "the query {query!r} and the passage {passage!r} were judged on line {line} already",
                 query=query,
                 passage=passage,
-                first=first,
-            )
+                line=before[passage][0],
+            ).at(f"{path}, line {at}")
         before[passage] = (at, grade)
     rows = []
     for query, row in grades.items():
@@ -195,38 +175,27 @@ def _by_query(
 def _beir_folder(folder: Path, split: str) -> QrelsFile:
     table = folder / "qrels" / f"{split}.tsv"
     if not table.is_file():
-        there = ", ".join(sorted(p.stem for p in (folder / "qrels").glob("*.tsv"))) or "none"
         raise InputError(
-            "length",
-            None,
-            "{folder} has no qrels/{split}.tsv; a BEIR folder has one for each split, here: {there}",
+            "missing",
+            "split",
+            "{folder} has no qrels/{given}.tsv; a BEIR folder has one for each split, here: {allowed}",
             folder=folder,
-            split=split,
-            there=there,
+            given=split,
+            allowed=", ".join(sorted(p.stem for p in (folder / "qrels").glob("*.tsv"))) or "none",
         )
     questions = _column(folder / "queries.jsonl", "text")
     titles = _column(folder / "corpus.jsonl", "title")
 
     def known() -> Iterator[Judgement]:
         for at, query, passage, grade in _judgements(table):
-            if query not in questions:
-                raise FormatError(
-                    "damaged",
-                    None,
-                    "{table}, line {at} names the query {query!r}, which queries.jsonl does not have",
-                    table=table,
-                    at=at,
-                    query=query,
-                )
-            if passage not in titles:
-                raise FormatError(
-                    "damaged",
-                    None,
-                    "{table}, line {at} names the passage {passage!r}, which corpus.jsonl does not have",
-                    table=table,
-                    at=at,
-                    passage=passage,
-                )
+            for key, name, ids, file in (
+                ("query-id", query, questions, "queries.jsonl"),
+                ("corpus-id", passage, titles, "corpus.jsonl"),
+            ):
+                if name not in ids:
+                    raise FormatError(
+                        "unknown", key, "{key} is {given!r}, which {file} does not have", key=key, given=name, file=file
+                    ).at(f"{table}, line {at}")
             yield at, query, passage, grade
 
     rows = _by_query(table, known(), questions)
@@ -237,14 +206,7 @@ def _column(path: Path, column: str) -> dict[str, str]:
     """Return a column of one of BEIR's .jsonl files, by ``_id``."""
     found: dict[str, str] = {}
     for at, row in json_objects(path, ("_id",)):
-        if isinstance(row["_id"], bool) or not isinstance(row["_id"], (str, int)):
-            raise FormatError(
-                "damaged",
-                None,
-                "{path}, line {at} has the _id {row!r}; it is a string",
-                path=path,
-                at=at,
-                row=row["_id"],
-            )
+        if not is_id(row["_id"]):
+            raise _wrong("_id", row["_id"], "a string or an integer", f"{path}, line {at}")
         found[str(row["_id"])] = str(row.get(column, ""))
     return found

@@ -12,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .json_lines import parse_json
+from .files import check_suffix
+from .json_lines import parse_line
 from .parquet import check_group, open_parquet
+from .qrels import is_id
+from .tables import refuse_row, refuse_value
 
 BATCH = 1024
 COLUMNS = ("id", "_id", "text", "question", "entities", "vector")
@@ -62,18 +65,7 @@ class JsonlQueries:
             file.seek(offset)
             for number, line in enumerate(file, first):
                 where = f"{self._path}, line {number + 1}"
-                try:
-                    row = parse_json(line)
-                except (ValueError, RecursionError) as error:
-                    found = f"is not JSON: {error}" if line.strip() else "is blank"
-                    raise InputError(
-                        "UNSORTED",
-                        None,
-                        "{where} {found}; a .jsonl file has one JSON object a line",
-                        where=where,
-                        found=found,
-                    ) from None
-                yield where, _query(row, number, where)
+                yield where, _query(parse_line(line, where, InputError), number, where)
 
     def offsets(self, step: int) -> list[int]:
         """Return the offsets in bytes of the rows 0, step, 2 step, ..."""
@@ -176,12 +168,7 @@ def query_file(path: Path) -> JsonlQueries | ParquetQueries:
 
 
 def _kind_of(path: Path) -> type[JsonlQueries] | type[ParquetQueries]:
-    kind = {".jsonl": JsonlQueries, ".parquet": ParquetQueries}.get(path.suffix)
-    if kind is None:
-        raise InputError(
-            "type", None, "--queries is {given!r}; its suffix must be one of .jsonl, .parquet", given=str(path)
-        )
-    return kind  # type: ignore[return-value]
+    return JsonlQueries if check_suffix(path, "queries", (".jsonl", ".parquet")) == ".jsonl" else ParquetQueries
 
 
 def opened(path: Path) -> Any:
@@ -189,61 +176,32 @@ def opened(path: Path) -> Any:
     try:
         return open(path, "rb")
     except OSError as error:
-        raise InputError(
-            "syntax", None, "{path} cannot be read: {strerror}", path=path, strerror=error.strerror
-        ) from None
+        raise InputError("missing", None, "{path} cannot be read: {reason}", path=path, reason=error.strerror) from None
 
 
 def _query(row: Any, number: int, where: str) -> Query:
     if not isinstance(row, dict):
-        raise InputError(
-            "type",
-            None,
-            "{where} is a {kind}; a query is an object with id, text and entities",
-            where=where,
-            kind=type(row).__name__,
-        )
+        refuse_row(where, "queries", row, "an object with id, text and entities")
     id, entities, vector = row.get("id"), row.get("entities"), row.get("vector")
     id = row.get("_id") if id is None else id
     texts = [row[key] for key in TEXT_KEYS if row.get(key) is not None]
-    if id is not None and (isinstance(id, bool) or not isinstance(id, (str, int))):
-        raise InputError("type", None, "{where} has the id {id!r}; an id is a string or an integer", where=where, id=id)
+    if id is not None and not is_id(id):
+        refuse_value(where, "id", id, "a string or an integer")
     if texts and not isinstance(texts[0], str):
-        raise InputError(
-            "type", None, "{where} has the text {texts!r}; a text is a string", where=where, texts=texts[0]
-        )
-    if entities is not None and not (isinstance(entities, list) and all(map(_is_mention, entities))):
-        raise InputError(
-            "type",
-            None,
-            "{where} has the entities {entities!r}; they are a list of names or of entity numbers",
-            where=where,
-            entities=entities,
-        )
+        refuse_value(where, "text", texts[0], "a string")
+    if entities is not None and not (isinstance(entities, list) and all(map(is_id, entities))):
+        refuse_value(where, "entities", entities, "a list of names or of entity numbers")
     own = str(number if id is None else id)
     return Query(own, texts[0] if texts else None, entities, None if vector is None else _vector(vector, where))
 
 
-def _is_mention(value: Any) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool)
-
-
 def _vector(values: Any, where: str) -> NDArray[np.float32]:
-    numbers = isinstance(values, list) and set(map(type, values)) <= {int, float}
-    if not numbers:
-        raise InputError(
-            "type",
-            None,
-            "{where} has the vector {values}; a vector is a list of numbers",
-            where=where,
-            values=str(values)[:80],
-        )
+    if not isinstance(values, list) or not set(map(type, values)) <= {int, float}:
+        refuse_value(where, "vector", values, "a list of numbers")
     try:
         return np.array(values, np.float32)
     except OverflowError:
-        raise InputError(
-            "UNSORTED", None, "{where} has a number in its vector that float32 cannot hold", where=where
-        ) from None
+        refuse_value(where, "vector", values, "a list of numbers that float32 can hold", "finite")
 
 
 def _arrow_vectors(column: Any, places: Sequence[str]) -> list[NDArray[np.float32] | None]:
@@ -253,12 +211,8 @@ def _arrow_vectors(column: Any, places: Sequence[str]) -> list[NDArray[np.float3
     lists = arrow.types.is_list(kind) or arrow.types.is_large_list(kind) or arrow.types.is_fixed_size_list(kind)
     if not lists or not (arrow.types.is_floating(kind.value_type) or arrow.types.is_integer(kind.value_type)):
         raise InputError(
-            "type",
-            None,
-            "{places}: the column 'vector' holds {kind}; a vector is a list of numbers",
-            places=places[0],
-            kind=kind,
-        )
+            "type", "vector", "the column 'vector' holds {given}; it must hold lists of numbers", given=kind
+        ).at(places[0])
     lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
     absent = np.isnan(lengths) if lengths.dtype.kind == "f" else np.zeros(len(lengths), bool)
     ends = np.cumsum(np.where(absent, 0, lengths).astype(np.int64))

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from .._validation import wrong_type
 from ..errors import InputError, MissingExtraError
-from .files import existing_file
-from .json_lines import numbered_lines, parse_json
+from .files import check_suffix, existing_file
+from .json_lines import numbered_lines, parse_line
 from .parquet import open_parquet, read_groups
-from .tables import Spec, Table, from_rows, make_table, refuse_unknown
+from .qrels import wrong_fields
+from .tables import Spec, Table, check_columns, from_rows, make_table
 
 
 def read_table(source: Any, spec: Spec) -> Table:
@@ -36,28 +38,14 @@ def read_table(source: Any, spec: Spec) -> Table:
         return read_arrow(source, spec)
     if isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes, np.ndarray)):
         return from_rows(source, spec, lambda i: f"{spec.what}[{i}]")
-    raise InputError(
-        "choice",
-        None,
-        "{what} is a {kind}; allowed: a path ({names}), an Arrow table, or a list of mappings with {names_2}",
-        what=spec.what,
-        kind=type(source).__name__,
-        names=", ".join(_READERS),
-        names_2=", ".join(map(repr, spec.required)),
+    columns = ", ".join(map(repr, spec.required))
+    raise wrong_type(
+        source, spec.what, f"a path ({', '.join(_READERS)}), an Arrow table, or a list of mappings with {columns}"
     )
 
 
 def _read_path(path: Path, spec: Spec) -> Table:
-    read = _READERS.get(path.suffix.lower())
-    if read is None:
-        raise InputError(
-            "type",
-            None,
-            "{what} is the path {path!r}; its suffix must be one of {names}: convert it",
-            what=spec.what,
-            path=str(path),
-            names=", ".join(_READERS),
-        )
+    read = _READERS[check_suffix(path, spec.what, _READERS)]
     return read(existing_file(path, spec.what), spec)
 
 
@@ -79,15 +67,7 @@ def read_tsv(path: Path, spec: Spec) -> Table:
         if names is None:
             names = _positions(len(fields), spec, where)
         if len(fields) != len(names):
-            raise InputError(
-                "UNSORTED",
-                None,
-                "{where} has {number} fields; {number_2} are expected: {names}",
-                where=where,
-                number=len(fields),
-                number_2=len(names),
-                names=", ".join(names),
-            )
+            raise wrong_fields(fields, ", ".join(names), where).about(kind=InputError)
         row = dict(zip(names, fields, strict=True))
         for name in spec.known:
             columns[name].append(row.get(name))
@@ -99,19 +79,7 @@ def _is_header(fields: Sequence[str], spec: Spec, where: str) -> bool:
     """Return whether the first line is a header, which contains the name of a known column."""
     if not {field.strip().casefold() for field in fields} & set(spec.known):
         return False
-    missing = [name for name in spec.required if name not in fields]
-    if missing or len(set(fields)) != len(fields):
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{where} is a header of {fields}; it must have each of {required} once, and may have {optional}",
-            where=where,
-            fields=fields,
-            required=list(spec.required),
-            optional=list(spec.optional),
-        )
-    if not spec.others and not set(fields) <= set(spec.known):
-        refuse_unknown(fields, spec, where)
+    check_columns(fields, where, spec.required, spec.known, others=spec.others)
     return True
 
 
@@ -119,15 +87,14 @@ def _positions(width: int, spec: Spec, where: str) -> list[str]:
     names = list(spec.positional[:width])
     if width > len(spec.positional) or not set(spec.required) <= set(names):
         raise InputError(
-            "missing",
+            "syntax",
             None,
-            "{where} has {width} fields and is no header; without a header the columns are {names}: add "
-            "a header that names {names_2}",
-            where=where,
-            width=width,
-            names=", ".join(spec.positional),
-            names_2=", ".join(spec.required),
-        )
+            "the line has {given} fields and is no header; without a header the columns are {allowed}: add one that "
+            "names {required}",
+            given=width,
+            allowed=", ".join(spec.positional),
+            required=", ".join(spec.required),
+        ).at(where)
     return names
 
 
@@ -136,14 +103,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _json_rows(path: Path) -> Iterator[Any]:
-    for where, line in _lines(path):
-        try:
-            yield parse_json(line)
-        except (ValueError, RecursionError) as error:
-            found = "is blank" if not line.strip() else f"is not JSON: {error}"
-            raise InputError(
-                "UNSORTED", None, "{where} {found}; a .jsonl file has one JSON object a line", where=where, found=found
-            ) from None
+    return (parse_line(line, where, InputError) for where, line in _lines(path))
 
 
 def read_arrow(source: Any, spec: Spec) -> Table:
@@ -162,7 +122,7 @@ def read_parquet(path: Path, spec: Spec) -> Table:
     """
     file = open_parquet(path, f"reading {spec.what} from a Parquet file")
     names = file.schema_arrow.names
-    _check_names(names, spec)
+    check_columns(names, spec.what, spec.required, spec.known, others=spec.others)
     kept = [name for name in names if name in spec.known]
     groups = [{name: _arrow_values(table.column(name)) for name in kept} for table in read_groups(file, path, kept)]
     columns = {name: _joined([group[name] for group in groups]) for name in kept}
@@ -171,24 +131,9 @@ def read_parquet(path: Path, spec: Spec) -> Table:
 
 def _from_arrow(arrow_table: Any, spec: Spec, where: Callable[[int], str]) -> Table:
     names = list(arrow_table.column_names)
-    _check_names(names, spec)
+    check_columns(names, spec.what, spec.required, spec.known, others=spec.others)
     columns = {name: _arrow_values(arrow_table.column(name)) for name in names if name in spec.known}
     return make_table(spec, columns, int(arrow_table.num_rows), where, names)
-
-
-def _check_names(names: Sequence[str], spec: Spec) -> None:
-    wrong = [name for name in spec.known if names.count(name) != 1 and (name in spec.required or name in names)]
-    if wrong:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{what} has the columns {names}; it must have {wrong!r} once",
-            what=spec.what,
-            names=list(names),
-            wrong=wrong[0],
-        )
-    if not spec.others and not set(names) <= set(spec.known):
-        refuse_unknown(names, spec, spec.what)
 
 
 def _arrow_values(column: Any) -> Any:

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import FormatError, InputError
-from .json_lines import check_characters, json_objects, parse_json, text_lines
+from .._validation import is_real
+from ..errors import FormatError, HopfuseError, InputError
+from .json_lines import check_characters, json_objects, numbered_lines, parse_line, text_lines
 from .parquet import open_parquet, read_groups
-from .qrels import trec_name
+from .qrels import is_id, trec_name, wrong_fields
 
 
 class Ranking(NamedTuple):
@@ -71,29 +72,21 @@ def _from_trec(path: Path) -> dict[str, Ranking]:
     for at, line in text_lines(path):
         where, fields = f"{path}, line {at}", line.split()
         if len(fields) != 6:
-            raise FormatError(
-                "damaged",
-                None,
-                "{where} has {number} fields; a line is: query, Q0, passage, rank, score, tag",
-                where=where,
-                number=len(fields),
-            )
+            raise wrong_fields(fields, "query, Q0, passage, rank, score, tag", where)
         query, _, passage, rank, score, _ = fields
         try:
             order = (-float(score), int(rank))
         except ValueError:
-            message = f"{where} has rank {rank!r} and score {score!r}; they are an integer and a number"
-            raise FormatError("UNSORTED", None, "{message}", message=message) from None
+            raise FormatError(
+                "type",
+                "rank",
+                "the rank is {rank!r} and the score {score!r}; they must be an integer and a number",
+                rank=rank,
+                score=score,
+            ).at(where) from None
         _check_score(-order[0], where)
         if passage in lists.setdefault(query, {}):
-            raise FormatError(
-                "damaged",
-                None,
-                "{where}: passage {passage!r} comes twice for query {query!r}",
-                where=where,
-                passage=passage,
-                query=query,
-            )
+            raise _repeated(passage, query, where)
         lists[query][passage] = order
     return {
         query: Ranking([(p, -row[p][0]) for p in sorted(row, key=lambda p: row[p])]) for query, row in lists.items()
@@ -101,32 +94,25 @@ def _from_trec(path: Path) -> dict[str, Ranking]:
 
 
 def _from_json(path: Path) -> dict[str, Ranking]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        content = parse_json(text)
-    except ValueError as error:
-        raise FormatError("damaged", None, "{path} is not JSON: {error}", path=path, error=error) from error
+    text = "\n".join(line for _, line in numbered_lines(path, FormatError))
+    content = parse_line(text, str(path))
     check_characters(text, content, str(path))
     if isinstance(content, list):
         return _from_objects((f"{path}, entry {at}", row) for at, row in enumerate(content))
     if not isinstance(content, dict):
         raise FormatError(
-            "damaged",
-            None,
-            "{path} is neither a list of runs' rows nor an object {{query: {{passage: score}}}}",
-            path=path,
-        )
+            "type", None, "it is neither a list of a run's rows nor an object {{query: {{passage: score}}}}"
+        ).at(path)
     rows = []
     for query, scored in content.items():
         if not isinstance(scored, dict):
             raise FormatError(
-                "damaged",
+                "type",
                 None,
-                "{path}, query {query!r} has {scored!r}; it is an object {{passage: score}}",
-                path=path,
+                "the query {query!r} has {given!r}; it must have an object {{passage: score}}",
                 query=query,
-                scored=scored,
-            )
+                given=scored,
+            ).at(path)
         hits = [{"id": passage, "score": score} for passage, score in scored.items()]
         rows.append((f"{path}, query {query!r}", {"id": query, "hits": hits}))
     return _from_objects(iter(rows))
@@ -137,62 +123,49 @@ def _parquet(path: Path) -> list[Any]:
         file = open_parquet(path, "reading a run from a Parquet file")
         return [row for table in read_groups(file, path, file.schema_arrow.names) for row in table.to_pylist()]
     except InputError as error:
-        raise FormatError("UNSORTED", None, "{message}", message=str(error)) from None
+        raise error.about(kind=FormatError) from None
 
 
 def _from_objects(rows: Iterator[tuple[str, Any]]) -> dict[str, Ranking]:
     found: dict[str, Ranking] = {}
     for where, row in rows:
-        if not isinstance(row, Mapping) or not _is_name(row.get("id")) or not isinstance(row.get("hits"), list):
-            raise FormatError(
-                "damaged", None, "{where} is not a row of a run: an object with 'id' and a list 'hits'", where=where
-            )
+        if not isinstance(row, Mapping) or not is_id(row.get("id")) or not isinstance(row.get("hits"), list):
+            raise FormatError("type", None, "it is not a row of a run, an object with 'id' and a list 'hits'").at(where)
         query, answer = str(row["id"]), row.get("answer")
         if query in found:
-            raise FormatError("damaged", None, "{where}: query {query!r} comes twice", where=where, query=query)
+            raise FormatError("duplicate", "id", "the query {given!r} is there twice", given=query).at(where)
         if answer is not None and not isinstance(answer, str):
-            raise FormatError(
-                "damaged", None, "{where}: the answer is {given!r}; it is a string", where=where, given=answer
-            )
+            raise FormatError("type", "answer", "the answer is {given!r}; it must be a string", given=answer).at(where)
         scores: dict[str, float] = {}
         for hit in row["hits"]:
             passage, score = _hit(hit, where)
             if passage in scores:
-                raise FormatError(
-                    "damaged",
-                    None,
-                    "{where}: passage {passage!r} comes twice for query {query!r}",
-                    where=where,
-                    passage=passage,
-                    query=query,
-                )
+                raise _repeated(passage, query, where)
             scores[passage] = score
         found[query] = Ranking(sorted(scores.items(), key=lambda hit: -hit[1]), answer)
     return found
 
 
 def _hit(hit: Any, where: str) -> tuple[str, float]:
-    if not isinstance(hit, dict) or not _is_name(hit.get("id")):
-        raise FormatError(
-            "damaged", None, "{where} has the hit {hit!r}; a hit is {{'id': …, 'score': …}}", where=where, hit=hit
+    if not isinstance(hit, dict) or not is_id(hit.get("id")):
+        raise FormatError("type", "hits", "the hit {given!r} is not an object {{'id': …, 'score': …}}", given=hit).at(
+            where
         )
-    score = hit.get("score")
-    if isinstance(score, bool) or not isinstance(score, (int, float)):
-        raise FormatError("damaged", None, "{where} has the score {score!r}; it is a number", where=where, score=score)
-    _check_score(score, where)
-    return str(hit["id"]), float(score)
+    _check_score(hit.get("score"), where)
+    return str(hit["id"]), float(hit["score"])
 
 
-def _is_name(value: Any) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool)
-
-
-def _check_score(value: float, where: str) -> None:
-    if not isfinite(value) or abs(value) > float(np.finfo(np.float32).max):
+def _check_score(score: Any, where: str) -> None:
+    if not is_real(score) or not isfinite(score) or abs(score) > float(np.finfo(np.float32).max):
         raise FormatError(
-            "damaged",
-            None,
-            "{where} has the score {value}; it is a finite number that float32 can hold",
-            where=where,
-            value=value,
-        )
+            "finite" if is_real(score) else "type",
+            "score",
+            "the score is {given!r}; it must be a finite number that float32 can hold",
+            given=score,
+        ).at(where)
+
+
+def _repeated(passage: str, query: str, where: str) -> HopfuseError:
+    return FormatError(
+        "duplicate", "hits", "the passage {given!r} is there twice for the query {query!r}", given=passage, query=query
+    ).at(where)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import is_whole
 from ..errors import InputError
 from .json_lines import parse_json
 from .languages import language_tag
@@ -82,16 +83,9 @@ def from_rows(rows: Iterable[Any], spec: Spec, where: Callable[[int], str]) -> T
     count = 0
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise InputError(
-                "type",
-                None,
-                "{where} is a {kind}; a row is a mapping with {required}",
-                where=where(i),
-                kind=type(row).__name__,
-                required=list(spec.required),
-            )
+            refuse_row(where(i), spec.what, row, f"a mapping with {', '.join(map(repr, spec.required))}")
         if not spec.others and not known.issuperset(row):
-            refuse_unknown(row, spec, where(i))
+            _refuse_unknown(row, names, where(i))
         if not i:
             given = tuple(map(str, row))
         for name in names:
@@ -122,17 +116,40 @@ def make_table(
     return Table(spec.what, columns, num_rows, where, textual, tuple(name for name in given if name in unread))
 
 
-def refuse_unknown(names: Iterable[Any], spec: Spec, where: str) -> NoReturn:
-    """Raise an InputError for an unknown column."""
-    unknown = [name for name in names if name not in spec.known]
+def refuse_row(where: str, field: str, row: Any, allowed: str) -> NoReturn:
+    """Raise an InputError for a row that is not what a table holds."""
     raise InputError(
-        "choice",
-        None,
-        "{where} has the column {unknown!r}; allowed: {allowed}",
-        where=where,
-        unknown=unknown[0],
-        allowed=", ".join(spec.known),
-    )
+        "type", field, "a row is of the type {given}; it must be {allowed}", given=type(row).__name__, allowed=allowed
+    ).at(where)
+
+
+def check_columns(
+    names: Sequence[Any], where: str, required: Sequence[str], known: Sequence[str], *, others: bool
+) -> None:
+    """Refuse missing and repeated columns and, unless there may be others, unknown ones."""
+    for name in known:
+        count = names.count(name)
+        if count > 1 or (not count and name in required):
+            raise InputError(
+                "duplicate" if count else "missing",
+                name,
+                "the columns are {given}; {column!r} must be there once",
+                given=list(names),
+                column=name,
+            ).at(where)
+    if not others and not set(names) <= set(known):
+        _refuse_unknown(names, known, where)
+
+
+def _refuse_unknown(names: Iterable[Any], known: Sequence[str], where: str) -> NoReturn:
+    unknown = next(name for name in names if name not in known)
+    raise InputError(
+        "unknown",
+        str(unknown),
+        "there is no column {given!r} in such a table; allowed: {allowed}",
+        given=unknown,
+        allowed=", ".join(known),
+    ).at(where)
 
 
 def texts(table: Table, name: str, *, default: str | None = None) -> list[str]:
@@ -163,30 +180,20 @@ def row_ids(table: Table) -> list[str] | list[int]:
     kind = str if table.num_rows and isinstance(values[0], str) else int
     first: dict[Any, int] = {}
     for i, value in enumerate(values):
-        is_text, is_whole = isinstance(value, str), isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if not is_text and not (is_whole and _INT64.min <= int(value) <= _INT64.max):
+        is_text = isinstance(value, str)
+        if not is_text and not (is_whole(value) and _INT64.min <= int(value) <= _INT64.max):
             _refuse(table, "id", i, value, "a string or an integer of 64 bits")
         if is_text != (kind is str):
-            raise InputError(
-                "UNSORTED",
-                None,
-                "{where} has the id {value!r}, {where_2} has {values!r}; ids are all strings or all "
-                "integers: convert one kind",
-                where=table.where(i),
-                value=value,
-                where_2=table.where(0),
-                values=values[0],
-            )
+            _refuse_mixed(table, "id", i, value, 0, values[0])
         own = kind(value)
         if first.setdefault(own, i) != i:
             raise InputError(
                 "duplicate",
-                None,
-                "{where}: id {own!r} is also that of {where_2}; ids are distinct",
-                where=table.where(i),
-                own=own,
-                where_2=table.where(first[own]),
-            )
+                "id",
+                "the id {given!r} is also that of {other}; ids must be distinct",
+                given=own,
+                other=table.where(first[own]),
+            ).at(table.where(i))
     return list(first)
 
 
@@ -198,7 +205,7 @@ def integers(table: Table, name: str, limit: int) -> NDArray[np.int64]:
     bad = (out < 0) | (out >= limit)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        _refuse(table, name, at, values[at], allowed)
+        _refuse(table, name, at, values[at], allowed, "range")
     return out
 
 
@@ -211,7 +218,7 @@ def weights(table: Table, name: str) -> NDArray[np.float64] | None:
     bad = ~(np.isfinite(out) & (out >= 0))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        _refuse(table, name, at, table.columns[name][at], allowed)
+        _refuse(table, name, at, table.columns[name][at], allowed, "range")
     return out
 
 
@@ -243,16 +250,7 @@ def names_or_numbers(table: Table, name: str) -> list[str | int | None]:
             _refuse(table, name, i, value, "a string or an integer")
         first = first or (i, value)
         if isinstance(value, str) != isinstance(first[1], str):
-            raise InputError(
-                "UNSORTED",
-                None,
-                "{where} has the {name} {value!r}, {where_2} has {first!r}; give all as strings or all as integers",
-                where=table.where(i),
-                name=name,
-                value=value,
-                where_2=table.where(first[0]),
-                first=first[1],
-            )
+            _refuse_mixed(table, name, i, value, *first)
         out.append(value if isinstance(value, str) else int(value))
     return out
 
@@ -306,7 +304,7 @@ def objects(table: Table, name: str) -> list[Mapping[str, Any] | None]:
             try:
                 found = parse_json(value) if value.strip() else None
             except (ValueError, RecursionError):
-                _refuse(table, name, i, value, "a JSON object")
+                _refuse(table, name, i, value, "a JSON object", "syntax")
         if found is not None and not isinstance(found, Mapping):
             _refuse(table, name, i, value, "an object of names and values")
         out.append(found)
@@ -331,8 +329,7 @@ def _numbers(
 def _as_integer(value: Any, textual: bool) -> int | None:
     if textual:
         return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else None
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return int(value) if whole and abs(int(value)) < 2**62 else None
+    return int(value) if is_whole(value) and abs(int(value)) < 2**62 else None
 
 
 def _as_real(value: Any, textual: bool) -> float | None:
@@ -346,15 +343,37 @@ def _as_real(value: Any, textual: bool) -> float | None:
         return math.inf
 
 
-def _refuse(table: Table, name: str, row: int, value: Any, allowed: str) -> NoReturn:
-    found = f"no {name!r}" if value is None else f"{name} = {str(value)[:80]!r}"
-    unread = f" (not read: {', '.join(table.unread[:8])})" if value is None and table.unread else ""
+def _refuse(table: Table, name: str, row: int, value: Any, allowed: str, code: str = "type") -> NoReturn:
+    refuse_value(table.where(row), name, value, allowed, code, table.unread)
+
+
+def refuse_value(
+    where: str, column: str, value: Any, allowed: str, code: str = "type", unread: Sequence[str] = ()
+) -> NoReturn:
+    """Raise an InputError for a value of a table, or for one that is missing; ``unread`` are columns not read."""
+    if value is None:
+        raise InputError(
+            "missing",
+            column,
+            "{column!r} is missing; it must be {allowed}{others}",
+            column=column,
+            allowed=allowed,
+            others=f" (columns that are not read: {', '.join(unread[:8])})" if unread else "",
+        ).at(where)
+    given = value.item() if isinstance(value, np.generic) else value
     raise InputError(
-        "UNSORTED",
-        None,
-        "{where} has {found}; it must be {allowed}{unread}",
-        where=table.where(row),
-        found=found,
-        allowed=allowed,
-        unread=unread,
-    )
+        code, column, "{column!r} is {given!r}; it must be {allowed}", column=column, given=given, allowed=allowed
+    ).at(where)
+
+
+def _refuse_mixed(table: Table, column: str, row: int, value: Any, first: int, other: Any) -> NoReturn:
+    """Raise an InputError for strings and integers in a column."""
+    raise InputError(
+        "type",
+        column,
+        "{column!r} is {given!r}, and {first} has {other!r}; give all as strings or all as integers",
+        column=column,
+        given=value,
+        first=table.where(first),
+        other=other,
+    ).at(table.where(row))

@@ -15,6 +15,7 @@ from .._arrays.convert import to_numpy
 from .._arrays.mapped import release_pages
 from .._arrays.norms import Unscorable, first_unscorable, unsure_norms
 from .._threads import thread_count
+from .._validation import check_choice, check_type, wrong_array
 from ..errors import InputError
 from .derived import KeepsDerived
 
@@ -110,13 +111,7 @@ class Corpus(KeepsDerived):
         bits = bfloat16_bits(X, "X")
         array = to_numpy(X, "X") if bits is None else bits
         if array.ndim != 2 or array.dtype.kind not in "fiu" or array.shape[1] < 1:
-            raise InputError(
-                "shape",
-                None,
-                "X is {dtype}{shape}; it must be real numbers of shape (N, d), d >= 1",
-                dtype=array.dtype,
-                shape=array.shape,
-            )
+            raise wrong_array(array, "X", "real numbers of shape (N, d), d >= 1")
         vectors = _referenced(array, bits is not None) if storage == "int8" else _rounded(array, bits, storage)
         return cls(vectors, metric, storage)
 
@@ -143,25 +138,14 @@ class Corpus(KeepsDerived):
         array([[ 1., -2.]], dtype=float32)
         """
         _check_options(metric, storage)
-        if not isinstance(vectors, np.ndarray):
-            raise InputError(
-                "type",
-                "vectors",
-                "{field} must be a NumPy array, got {kind}; for other arrays use from_array",
-                kind=type(vectors).__name__,
-            )
+        check_type(vectors, "vectors", np.ndarray, "a NumPy array (use from_array for others)")
         precision = _PRECISIONS.get(vectors.dtype)
         is_right = precision is not None and storage in ("int8", precision)
         is_right = is_right and vectors.flags.c_contiguous
         if not is_right or vectors.ndim != 2 or vectors.shape[1] < 1:
-            raise InputError(
-                "shape",
-                "vectors",
-                "{field} are {dtype}{shape}; storage {storage!r} needs C-contiguous {value} of shape (N, d), d >= 1",
-                dtype=vectors.dtype,
-                shape=vectors.shape,
-                storage=storage,
-                value="float32, float16 or uint16 (bfloat16)" if storage == "int8" else storage,
+            dtypes = "float32, float16 or uint16 (bfloat16)" if storage == "int8" else storage
+            raise wrong_array(
+                vectors, "vectors", f"C-contiguous {dtypes} of shape (N, d), d >= 1, for storage={storage!r}"
             )
         return cls(vectors, metric, storage).checked()
 
@@ -231,12 +215,19 @@ class Corpus(KeepsDerived):
         >>> hf.Corpus.unchecked([[1.0, 2.0]]).checked()
         Corpus(vectors=1, dim=2, metric='ip', storage='float32')
         """
+        wrong = self.unscorable()
+        if wrong is not None:
+            raise refusal(wrong, f"X[{wrong.row}]")
+        return self
+
+    def unscorable(self) -> Unscorable | None:
+        """Return the first row that cannot be scored; None if all can."""
         threads = thread_count(None) if self.num_vectors * self.dim > _ONE_THREAD else 1
         for rows in self.parts():
             wrong = first_unscorable(self.as_float32(rows.start, rows.stop), self.metric == "cosine", threads)
             if wrong is not None:
-                raise _refusal(rows.start + wrong.row, wrong)
-        return self
+                return wrong._replace(row=rows.start + wrong.row)
+        return None
 
     def codes(self, threads: int) -> Codes:
         """Return the 8-bit codes that the CPU searches; the first call computes them and checks the values.
@@ -272,7 +263,7 @@ class Corpus(KeepsDerived):
         some = Corpus(self.vectors[rows][unsure], self.metric, self.storage)
         wrong = first_unscorable(some.as_float32(), cosine)
         if wrong is not None:
-            raise _refusal(rows.start + int(unsure[wrong.row]), wrong)
+            raise refusal(wrong, f"X[{rows.start + int(unsure[wrong.row])}]")
 
 
 def widened(vectors: NDArray[Any]) -> NDArray[np.float32]:
@@ -283,32 +274,20 @@ def widened(vectors: NDArray[Any]) -> NDArray[np.float32]:
         return bfloat16_to_float32(vectors) if vectors.dtype == np.uint16 else vectors.astype(np.float32)
 
 
-def _refusal(row: int, wrong: Unscorable) -> InputError:
+def refusal(wrong: Unscorable, field: str) -> InputError:
+    """Return the error for a vector that cannot be scored."""
     if wrong.is_zero:
         return InputError(
             "zero",
-            "row",
-            "{field} {row} of X is the zero vector (or vanishes in float32), which has no cosine; drop "
-            "it or use metric='ip'",
-            row=row,
+            field,
+            "{field} is the zero vector (or vanishes in float32), which has no cosine; drop it, or use metric='ip'",
         )
-    return InputError(
-        "finite",
-        "row",
-        "{field} {row} of X has a NaN, an infinite entry, or values too large to score in float32",
-        row=row,
-    )
+    return InputError("finite", field, "{field} has a NaN, an infinite entry, or values too large to score in float32")
 
 
 def _check_options(metric: str, storage: str) -> None:
-    if metric not in METRICS:
-        raise InputError(
-            "choice", "metric", "{field} is {given!r}; allowed: {allowed}", given=metric, allowed=", ".join(METRICS)
-        )
-    if storage not in STORAGES:
-        raise InputError(
-            "choice", "storage", "{field} is {given!r}; allowed: {allowed}", given=storage, allowed=", ".join(STORAGES)
-        )
+    check_choice(metric, "metric", METRICS)
+    check_choice(storage, "storage", STORAGES)
 
 
 def _rounded(array: NDArray[Any], bits: NDArray[np.uint16] | None, storage: str) -> NDArray[Any]:
@@ -329,10 +308,9 @@ def _referenced(array: NDArray[Any], is_bfloat16: bool) -> NDArray[Any]:
         dtype = "bfloat16" if is_bfloat16 else array.dtype
         raise InputError(
             "shape",
-            None,
-            "X is {dtype}{shape} and not C-contiguous; storage 'int8' does not copy its vectors: pass "
-            "np.ascontiguousarray(X), or use another storage, which copies",
-            dtype=dtype,
-            shape=array.shape,
+            "X",
+            "{field} is {given} and not C-contiguous, and storage='int8' does not copy its vectors; pass "
+            "np.ascontiguousarray({field}), or use another storage, which copies",
+            given=f"{dtype}{array.shape}",
         )
     return array.view(np.ndarray)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.rows import check_array
+from .._validation import check_as_long, wrong_array
 from ..errors import InputError
 from .graph import Graph
 
@@ -55,25 +56,13 @@ class EdgeStatements:
         check_array(self.passages, "passages", np.int32)
         size = self.types.size
         if self.ends.dtype != np.int32 or self.ends.shape != (size, 2):
-            raise InputError(
-                "shape",
-                "ends",
-                "{field} are {dtype}{shape}; they must be int32({size}, 2)",
-                dtype=self.ends.dtype,
-                shape=self.ends.shape,
-                size=size,
-            )
-        if not size == self.weights.size == self.passages.size:
-            raise InputError(
-                "UNSORTED",
-                None,
-                "{size} types, {size_2} weights and {size_3} passages differ",
-                size=size,
-                size_2=self.weights.size,
-                size_3=self.passages.size,
-            )
-        if size and not (self.passages.min() >= UNKNOWN and (self.weights > 0).all() and self.ends.min() >= 0):
-            raise InputError("range", "passages", "{field} must be at least -2, weights above 0 and ends at least 0")
+            raise wrong_array(self.ends, "ends", f"int32({size}, 2)")
+        check_as_long("weights", self.weights.size, "types", size)
+        check_as_long("passages", self.passages.size, "types", size)
+        limits = {"passages": (self.passages >= UNKNOWN, "at least -2"), "weights": (self.weights > 0, "above 0")}
+        for name, (is_right, allowed) in (limits | {"ends": (self.ends >= 0, "at least 0")}).items():
+            if not is_right.all():
+                raise InputError("range", name, "{field} must be {allowed}", allowed=allowed)
 
     @classmethod
     def of_no_passage(cls, graph: Graph) -> EdgeStatements:

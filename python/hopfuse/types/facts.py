@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
-from .._arrays.rows import ascends, checked_count, indptr_of
+from .._arrays.rows import check_ascending, check_range, indptr_of
+from .._validation import (
+    check_length,
+    check_list,
+    check_type,
+    check_whole,
+    checked_texts,
+    is_whole,
+    wrong_array,
+    wrong_value,
+)
 from ..errors import InputError
 
 MAX_COUNT = int(np.iinfo(np.int32).max)
@@ -74,7 +84,7 @@ class Facts:
 
     def __post_init__(self) -> None:
         for name in ("num_entities", "num_passages"):
-            object.__setattr__(self, name, checked_count(getattr(self, name), name, MAX_COUNT))
+            object.__setattr__(self, name, check_whole(getattr(self, name), name, MAX_COUNT, least=0))
         rows = _integers(self.rows, "rows", (3,))
         indptr, passages = _integers(self.indptr, "indptr", most=MAX_COUNT + 1), _integers(self.passages, "passages")
         relations = _relations(self.relations)
@@ -118,7 +128,8 @@ class Facts:
         >>> facts.relations, facts.rows.tolist(), facts.indptr.tolist(), facts.passages.tolist()
         (('wrote', 'born in'), [[0, 0, 2], [0, 1, 1]], [0, 2, 3], [0, 1, 1])
         """
-        names, limit = _strings(entities, "entities"), checked_count(num_passages, "num_passages", MAX_COUNT)
+        names = checked_texts(entities, "entities")
+        limit = check_whole(num_passages, "num_passages", MAX_COUNT, least=0)
         made = merged(numbered(_checked(rows, limit), names))
         return cls(*made, num_entities=len(names), num_passages=limit)
 
@@ -137,8 +148,8 @@ class Facts:
         >>> hf.Facts.from_numbers([(0, "wrote", 1, 0), (0, "wrote", 1, 2)], num_entities=2, num_passages=3)
         Facts(facts=1, relations=1, statements=2, entities=2, passages=3)
         """
-        entities = checked_count(num_entities, "num_entities", MAX_COUNT)
-        limit = checked_count(num_passages, "num_passages", MAX_COUNT)
+        entities = check_whole(num_entities, "num_entities", MAX_COUNT, least=0)
+        limit = check_whole(num_passages, "num_passages", MAX_COUNT, least=0)
         return cls(*merged(_checked(rows, limit, entities)), num_entities=entities, num_passages=limit)
 
     def texts(self, entities: Sequence[str]) -> list[str]:
@@ -165,15 +176,8 @@ class Facts:
         >>> hf.Facts.from_names([("Ada", "wrote", "Notes", 0), ("Ada", "born in", "London", 1)], names, 2).texts(names)
         ['Ada wrote Notes', 'Ada born in London']
         """
-        names = _strings(entities, "entities")
-        if len(names) != self.num_entities:
-            raise InputError(
-                "UNSORTED",
-                "entities",
-                "{field} has {number} names for {num_entities} entities; give one name per entity",
-                number=len(names),
-                num_entities=self.num_entities,
-            )
+        names = checked_texts(entities, "entities")
+        check_length(len(names), "entities", self.num_entities, "entity")
         return [f"{names[head]} {self.relations[kind]} {names[tail]}" for head, kind, tail in self.rows.tolist()]
 
     def __len__(self) -> int:
@@ -195,57 +199,30 @@ class MergedFacts(NamedTuple):
     passages: NDArray[np.int32]
 
 
-def _strings(given: Any, what: str) -> tuple[str, ...]:
-    """Return a sequence of strings as a tuple; a single string is refused."""
-    names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
-    if not all(isinstance(name, str) for name in names):
-        raise InputError("type", what, "{field} must be a sequence of strings")
-    return names
-
-
 def _checked(rows: Any, num_passages: int, num_entities: int | None = None) -> Iterator[tuple[Any, str, Any, int]]:
     """Check rows of (head, relation, tail, passage); head and tail are names if ``num_entities`` is None."""
-    if isinstance(rows, str) or not isinstance(rows, Iterable):
-        raise InputError(
-            "type",
-            "rows",
-            "{field} must be a sequence of (head, relation, tail, passage), got {kind}",
-            kind=type(rows).__name__,
-        )
+    form = "(head, relation, tail, passage)"
+    if not isinstance(rows, Iterator):
+        rows = check_list(rows, "rows", f"a list of {form}")
     for at, row in enumerate(rows):
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 4:
-            raise InputError(
-                "shape", None, "row {at} is {row!r}; it must be (head, relation, tail, passage)", at=at, row=row
-            )
+            raise wrong_value(row, f"rows[{at}]", form, "shape")
         head, relation, tail, passage = row
+        for place, end in ((0, head), (2, tail)):
+            if num_entities is None:
+                if not isinstance(end, str):
+                    check_type(end, f"rows[{at}][{place}]", str, "a string, the name of an entity")
+            elif not (is_whole(end) and 0 <= end < num_entities):
+                check_whole(end, f"rows[{at}][{place}]", num_entities - 1, least=0)
         if not isinstance(relation, str):
-            raise InputError("type", None, "row {at} is {row!r}; its relation must be a string", at=at, row=row)
-        for end in (head, tail):
-            if num_entities is None and not isinstance(end, str):
-                raise InputError("type", None, "row {at} is {row!r}; head and tail must be strings", at=at, row=row)
-            if num_entities is not None and not _is_below(num_entities, end):
-                raise InputError(
-                    "UNSORTED",
-                    None,
-                    "row {at} is {row!r}; head and tail must be integers 0 .. {num_entities}",
-                    at=at,
-                    row=row,
-                    num_entities=num_entities - 1,
-                )
-        if not _is_below(num_passages, passage):
-            raise InputError(
-                "type",
-                None,
-                "row {at} is {row!r}; its passage must be an integer 0 .. {num_passages}",
-                at=at,
-                row=row,
-                num_passages=num_passages - 1,
-            )
+            check_type(relation, f"rows[{at}][1]", str, "a string, the relation")
+        if not (is_whole(passage) and 0 <= passage < num_passages):
+            check_whole(passage, f"rows[{at}][3]", num_passages - 1, least=0)
         yield head, relation, tail, int(passage)
 
 
 def numbered(
-    rows: Iterable[tuple[str, str, str, int]], entities: Sequence[str], where: Callable[[int], str] = "row {}".format
+    rows: Iterable[tuple[str, str, str, int]], entities: Sequence[str], where: Callable[[int], str] = "rows[{}]".format
 ) -> Iterator[tuple[int, str, int, int]]:
     """Replace names of heads and tails by entity numbers; ``where`` formats a row's number for an error message.
 
@@ -259,16 +236,13 @@ def numbered(
     for at, (head, relation, tail, passage) in enumerate(rows):
         for name in (head, tail):
             if name not in number or name in repeated:
-                wrong = "the name of several entities" if name in repeated else "not the exact name of an entity"
                 raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{name!r} of {where}, {value!r}, is {wrong}",
-                    name=name,
-                    where=where(at),
-                    value=(head, relation, tail, passage),
-                    wrong=wrong,
-                )
+                    "duplicate" if name in repeated else "unknown",
+                    "entities",
+                    "{given!r} is the name of {count} entities; heads and tails are exact names of one",
+                    given=name,
+                    count="several" if name in repeated else "no",
+                ).at(where(at))
         yield number[head], relation, number[tail], passage
 
 
@@ -287,11 +261,6 @@ def merged(rows: Iterable[tuple[int, str, int, int]]) -> MergedFacts:
     )
 
 
-def _is_below(limit: int, value: Any) -> bool:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return whole and 0 <= int(value) < limit
-
-
 def _facts_by_end(rows: NDArray[np.int32], entities: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the facts of each entity as read-only CSR; a fact from an entity to itself is listed once."""
     fact = np.arange(rows.shape[0], dtype=np.int32)
@@ -308,34 +277,26 @@ def _integers(given: Any, name: str, columns: tuple[int, ...] = (), most: int = 
     array = to_numpy(given, name)
     array = np.zeros((0, *columns), np.int64) if array.size == 0 and array.ndim == 1 else array
     if array.dtype.kind not in "iu" or array.shape[1:] != columns or array.ndim == 0:
-        shape = "(F, 3)" if columns else "(n,)"
-        raise InputError(
-            "shape",
-            name,
-            "{field} is {dtype}{shape}; it must be integers of shape {shape_2}",
-            dtype=array.dtype,
-            shape=array.shape,
-            shape_2=shape,
-        )
+        raise wrong_array(array, name, f"integers of shape {'(F, 3)' if columns else '(n,)'}")
     if array.shape[0] > most:
         raise InputError(
-            "shape", name, "{field} has {shape} entries; at most {most} are allowed", shape=array.shape[0], most=most
+            "limit", name, "{field} has {given} entries; at most {allowed} are allowed", given=len(array), allowed=most
         )
     return array
 
 
 def _relations(given: Any) -> tuple[str, ...]:
-    names = _strings(given, "relations")
+    names = tuple(checked_texts(given, "relations"))
     first: dict[str, int] = {}
     for at, name in enumerate(names):
         if first.setdefault(name, at) != at:
             raise InputError(
                 "duplicate",
                 "relations",
-                "{field} {first} and {at} are both {name!r}; names must be distinct",
+                "{field}[{first}] and {field}[{second}] are both {given!r}; names must be distinct",
                 first=first[name],
-                at=at,
-                name=name,
+                second=at,
+                given=name,
             )
     return names
 
@@ -343,47 +304,41 @@ def _relations(given: Any) -> tuple[str, ...]:
 def _check_rows(rows: NDArray[Any], relations: tuple[str, ...], num_entities: int) -> None:
     ends, kinds = rows[:, ::2], rows[:, 1]
     if ends.size and (ends.min() < 0 or ends.max() >= num_entities):
-        raise InputError(
-            "range", "rows", "{field} holds an entity outside 0 .. {num_entities}", num_entities=num_entities - 1
-        )
+        raise InputError("range", "rows", "{field} holds an entity outside 0 .. {last}", last=num_entities - 1)
     if kinds.size and (kinds.min() < 0 or kinds.max() >= len(relations)):
-        raise InputError("range", "rows", "{field} holds a relation outside 0 .. {number}", number=len(relations) - 1)
+        raise InputError("range", "rows", "{field} holds a relation outside 0 .. {last}", last=len(relations) - 1)
     seen = np.maximum.accumulate(np.concatenate([[-1], kinds.astype(np.int64)]))
     if (kinds > seen[:-1] + 1).any() or seen[-1] != len(relations) - 1:
         raise InputError(
-            "UNSORTED", "relations", "{field} must list the facts' relations in order of first use, without unused ones"
+            "order", "relations", "{field} must list the facts' relations in order of first use, without unused ones"
         )
     order = np.lexsort(rows.T)
     same = (rows[order[1:]] == rows[order[:-1]]).all(axis=1)
     if same.any():
         at = int(np.flatnonzero(same)[0])
         raise InputError(
-            "UNSORTED",
-            "facts",
-            "{field} {order} and {order_2} are both {tolist}; give each once",
-            order=order[at],
-            order_2=order[at + 1],
-            tolist=rows[order[at]].tolist(),
+            "duplicate",
+            "rows",
+            "{field}[{first}] and {field}[{second}] are both {given}; give each fact once",
+            first=int(order[at]),
+            second=int(order[at + 1]),
+            given=rows[order[at]].tolist(),
         )
 
 
 def _check_statements(indptr: NDArray[Any], passages: NDArray[Any], facts: int, num_passages: int) -> None:
     if indptr.size != facts + 1 or indptr[0] != 0 or indptr[-1] != passages.size:
         raise InputError(
-            "range",
+            "length",
             "indptr",
-            "{field} has {size} entries; it must be {allowed}, from 0 to {size_2}",
-            size=indptr.size,
+            "{field} has {given} entries; it must have {allowed}, from 0 to {end}",
+            given=indptr.size,
             allowed=facts + 1,
-            size_2=passages.size,
+            end=passages.size,
         )
     if (indptr[1:] <= indptr[:-1]).any():
         raise InputError(
-            "range", "indptr", "{field} does not ascend strictly; each fact is stated by at least one passage"
+            "order", "indptr", "{field} does not ascend strictly; each fact is stated by at least one passage"
         )
-    if passages.size and (passages.min() < 0 or passages.max() >= num_passages):
-        raise InputError(
-            "range", "passages", "{field} holds a row outside 0 .. {num_passages}", num_passages=num_passages - 1
-        )
-    if not ascends(passages, indptr):
-        raise InputError("UNSORTED", "passages", "{field} do not ascend within a fact")
+    check_range(passages, "passages", num_passages)
+    check_ascending(passages, "passages", indptr)

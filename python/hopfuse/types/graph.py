@@ -11,6 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._arrays.convert import to_float64, to_numpy
 from .._arrays.csr import build_csr, out_degrees
+from .._validation import (
+    check_as_long,
+    check_flag,
+    check_list,
+    check_names,
+    check_whole,
+    counted,
+    wrong_array,
+    wrong_type,
+    wrong_value,
+)
 from ..errors import InputError
 from .derived import KeepsDerived
 
@@ -132,16 +143,9 @@ class Graph(KeepsDerived):
         >>> g
         Graph(undirected, nodes=3, stored=4, types=['edge'])
         """
-        _check_directed(directed)
+        check_flag(directed, "directed")
         s, d = _ids(src, "src"), _ids(dst, "dst")
-        if s.shape != d.shape:
-            raise InputError(
-                "length",
-                "src",
-                "{field} has {size} entries and dst {size_2}; both must have one per edge",
-                size=s.size,
-                size_2=d.size,
-            )
+        check_as_long("src", s.size, "dst", d.size)
         n = _num_nodes(s, d, num_nodes)
         w = _weights(weight, s.size)
         types, names = _types(edge_type, edge_type_names, s.size)
@@ -170,17 +174,14 @@ class Graph(KeepsDerived):
         Graph(undirected, nodes=2, stored=2, types=['edge'])
         """
         if not hasattr(A, "tocsr") or len(getattr(A, "shape", ())) != 2:
-            raise InputError(
-                "type",
-                None,
-                "A must be a scipy.sparse matrix, got {kind}; convert it with scipy.sparse.csr_array(A)",
-                kind=type(A).__name__,
-            )
+            raise wrong_type(A, "A", "a sparse matrix of SciPy: scipy.sparse.csr_array(A)")
         if A.shape[0] != A.shape[1]:
-            raise InputError("shape", None, "A has shape {shape}; an adjacency matrix must be square", shape=A.shape)
-        _check_directed(directed)
+            raise InputError(
+                "shape", "A", "{field} has the shape {given}; an adjacency matrix must be square", given=A.shape
+            )
+        check_flag(directed, "directed")
         coo = A.tocoo()
-        weight = _weights(coo.data, coo.data.size)
+        weight = _weights(coo.data, coo.data.size, "A.data")
         src, dst = coo.row.astype(np.int64), coo.col.astype(np.int64)
         if not directed:
             csr = A.astype(np.float64).tocsr()
@@ -192,14 +193,14 @@ class Graph(KeepsDerived):
                 at = int(np.flatnonzero(gap.data != 0)[0])
                 i, j = int(gap.row[at]), int(gap.col[at])
                 raise InputError(
-                    "missing",
-                    None,
-                    "A[{i}, {j}] is {csr} and A[{j}, {i}] is {csr_2}, but directed=False needs a symmetric "
-                    "matrix; pass directed=True, or symmetrise it: A + A.T",
-                    i=i,
-                    j=j,
-                    csr=csr[i, j],
-                    csr_2=csr[j, i],
+                    "conflict",
+                    "directed",
+                    "{field}=False needs a symmetric matrix, but A[{row}, {column}] is {given} and "
+                    "A[{column}, {row}] is {mirrored}; pass {field}=True, or symmetrise it: A + A.T",
+                    row=i,
+                    column=j,
+                    given=float(csr[i, j]),
+                    mirrored=float(csr[j, i]),
                 )
             keep = src <= dst
             src, dst, weight = src[keep], dst[keep], weight[keep]
@@ -270,33 +271,17 @@ class Graph(KeepsDerived):
             "edge_type": (np.uint8, (nnz,)),
         }
         for name, array in arrays.items():
-            if name not in expect:
-                raise InputError(
-                    "choice",
-                    None,
-                    "{name!r} is not an array of a graph; allowed: {allowed}",
-                    name=name,
-                    allowed=sorted(expect),
-                )
+            check_names([name], "arrays", expect)
             dtype, shape = expect[name]
             if array.dtype != dtype or array.shape != shape:
-                raise InputError(
-                    "shape",
-                    None,
-                    "graph array {name!r} is {dtype}{shape}; it must be {allowed}{shape_2}",
-                    name=name,
-                    dtype=array.dtype,
-                    shape=array.shape,
-                    allowed=np.dtype(dtype),
-                    shape_2=shape,
-                )
+                raise wrong_array(array, f"arrays[{name!r}]", f"{np.dtype(dtype)}{shape}")
         if n and int(arrays["indptr"][-1]) != nnz:
             raise InputError(
                 "length",
-                "indptr",
-                "{field} ends at {arrays}, but there are {nnz} stored entries",
-                arrays=int(arrays["indptr"][-1]),
-                nnz=nnz,
+                "arrays['indptr']",
+                "{field} ends at {given}, but there are {allowed} stored entries",
+                given=int(arrays["indptr"][-1]),
+                allowed=nnz,
             )
         return cls(
             n,
@@ -317,48 +302,32 @@ def _ids(values: ArrayLike, name: str) -> NDArray[Any]:
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(
-            "shape",
-            name,
-            "{field} is {dtype}{shape}; it must be a one-dimensional array of integers",
-            dtype=array.dtype,
-            shape=array.shape,
-        )
+        raise wrong_array(array, name, "a one-dimensional array of integers")
     return array if array.dtype == np.int32 else array.astype(np.int64, copy=False)
-
-
-def _check_directed(directed: bool) -> None:
-    if not isinstance(directed, bool | np.bool_):
-        raise InputError("type", "directed", "{field} is {given!r}; it must be True or False", given=directed)
 
 
 def _num_nodes(src: NDArray[Any], dst: NDArray[Any], given: int | None) -> int:
     largest = int(max(src.max(initial=-1), dst.max(initial=-1)))
     smallest = int(min(src.min(initial=0), dst.min(initial=0)))
+    field = "src" if (src.min(initial=0) if smallest < 0 else src.max(initial=-1)) in (smallest, largest) else "dst"
     if smallest < 0:
-        raise InputError("range", None, "node id {smallest} is negative; ids are 0 .. num_nodes - 1", smallest=smallest)
-    if given is not None and (isinstance(given, bool) or not isinstance(given, int | np.integer)):
-        raise InputError("range", "num_nodes", "{field} is {given!r}; it must be a whole number, or None", given=given)
-    n = largest + 1 if given is None else int(given)
+        raise InputError("range", field, "{field} has the node {given}; nodes are at least 0", given=smallest)
     if given is None:
-        check_node_count(n, src.size, f"node id {largest}", "num_nodes=")
-    if n < 0 or n > MAX_NODES:
-        raise InputError(
-            "UNSORTED", "num_nodes", "{field} is {n}; it must be 0 .. {max_nodes}", n=n, max_nodes=MAX_NODES
-        )
+        n = largest + 1
+        check_node_count(n, src.size, field, largest, "num_nodes")
+    n = check_whole(largest + 1 if given is None else given, "num_nodes", MAX_NODES, least=0)
     if largest >= n:
         raise InputError(
-            "range",
-            None,
-            "node id {largest} is outside the graph of {@num_nodes}{n}; ids are 0 .. {n_2}",
-            largest=largest,
-            n=n,
-            n_2=n - 1,
+            "unknown",
+            field,
+            "{field} has the node {given}, which is outside the graph of {@num_nodes}{nodes}",
+            given=largest,
+            nodes=n,
         )
     return n
 
 
-def check_node_count(nodes: int, edges: int, largest: str, option: str, noun: str = "nodes") -> None:
+def check_node_count(nodes: int, edges: int, field: str, largest: int, option: str, noun: str = "node") -> None:
     """Raise if the number of nodes, inferred from the largest id, is implausible for the number of edges.
 
     A million nodes cost only some MiB, and a graph whose nodes mostly have edges has far fewer than 16 per edge. Beyond
@@ -367,18 +336,17 @@ def check_node_count(nodes: int, edges: int, largest: str, option: str, noun: st
     limit = FREE_NODES + NODES_PER_EDGE * edges
     if nodes > limit:
         raise InputError(
-            "range",
-            None,
-            "{largest} implies {nodes} {noun} for {edges} edges; without {option} at most {limit} are "
-            "allowed ({free_nodes} + {nodes_per_edge} per edge): correct the id, or pass {option}",
-            largest=largest,
-            nodes=nodes,
-            noun=noun,
-            edges=edges,
+            "limit",
+            field,
+            "{field} has the node {given}, which implies {implied} for {edges}; without {option:@} at most {allowed:,} "
+            "are allowed ({free:,} and {more} for each edge): correct the node, or give {option:@}",
+            given=largest,
+            implied=counted(nodes, noun),
+            edges=counted(edges, "edge"),
             option=option,
-            limit=limit,
-            free_nodes=FREE_NODES,
-            nodes_per_edge=NODES_PER_EDGE,
+            allowed=limit,
+            free=FREE_NODES,
+            more=NODES_PER_EDGE,
         )
 
 
@@ -386,96 +354,75 @@ def _check_degrees(degree: NDArray[np.float64], node_of: NDArray[np.int32]) -> N
     heavy = np.flatnonzero(degree.sum(axis=1) > MAX_DEGREE)
     if heavy.size:
         raise InputError(
-            "choice",
-            None,
-            "the edges of node {node_of} have total weight {sum}; at most {max_degree:.3g} is allowed: "
-            "scale the weights (only their ratios matter)",
-            node_of=node_of[heavy[0]],
-            sum=degree[heavy[0]].sum(),
-            max_degree=MAX_DEGREE,
+            "limit",
+            "weight",
+            "the edges of node {node} have the total weight {given}; at most {allowed:.3g} is allowed: scale {field} "
+            "(only its ratios matter)",
+            node=int(node_of[heavy[0]]),
+            given=float(degree[heavy[0]].sum()),
+            allowed=MAX_DEGREE,
         )
 
 
-def _weights(weight: ArrayLike | None, size: int) -> NDArray[Any]:
+def _weights(weight: ArrayLike | None, size: int, field: str = "weight") -> NDArray[Any]:
     """Return float32 weights unchanged and others as float64, so that parallel edges are summed before rounding."""
     if weight is None:
         return np.ones(size, np.float32)
-    w = to_numpy(weight, "weight")
+    w = to_numpy(weight, field)
     if w.size == 0 and size == 0:
         return np.zeros(0, np.float32)
     if w.dtype.kind not in "fiub" or w.shape != (size,):
-        raise InputError(
-            "shape",
-            "weight",
-            "{field} is {dtype}{shape}; it must be {allowed} real numbers, one per edge",
-            dtype=w.dtype,
-            shape=w.shape,
-            allowed=size,
-        )
+        raise wrong_array(w, field, f"real numbers of shape ({size},), one for each edge")
     w = w if w.dtype == np.float32 else to_float64(w)
     bad = ~(np.isfinite(w) & (w >= 0))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        raise InputError(
-            "range", "weight", "{field} {w} of edge {at}: weights must be finite and at least 0", w=w[at], at=at
-        )
+        raise wrong_value(float(w[at]), f"{field}[{at}]", "finite and at least 0")
     return w
 
 
 def _types(
     edge_type: ArrayLike | None, names: Sequence[str] | None, size: int
 ) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
-    if names is not None and (isinstance(names, str) or not isinstance(names, Sequence | np.ndarray)):
-        raise InputError(
-            "length",
-            "edge_type_names",
-            "{field} is {given!r}; it must be a sequence of names, one per type",
-            given=names,
-        )
+    if names is not None:
+        names = check_list(names, "edge_type_names", "a list of names, one for each type")
     if edge_type is None:
         if names is not None and len(names) != 1:
             raise InputError(
-                "UNSORTED",
+                "unused",
                 "edge_type_names",
-                "{field} has {number} names, but edge_type is absent; pass edge_type too",
-                number=len(names),
+                "{field} has {count}, but there is no {@edge_type}; give it too",
+                count=counted(len(names), "name"),
             )
         return np.zeros(size, np.uint8), tuple(names) if names is not None else ("edge",)
     t = to_numpy(edge_type, "edge_type")
     if t.shape != (size,) or (size and t.dtype.kind not in "iu"):
-        raise InputError(
-            "shape",
-            "edge_type",
-            "{field} is {dtype}{shape}; it must be {allowed} integers, one per edge",
-            dtype=t.dtype,
-            shape=t.shape,
-            allowed=size,
-        )
+        raise wrong_array(t, "edge_type", f"integers of shape ({size},), one for each edge")
     count = len(names) if names is not None else int(t.max(initial=0)) + 1
     if not 1 <= count <= MAX_EDGE_TYPES:
         raise InputError(
-            "UNSORTED",
-            None,
-            "{count} edge types; 1 to {max_edge_types} are allowed",
-            count=count,
-            max_edge_types=MAX_EDGE_TYPES,
+            "limit",
+            "edge_type",
+            "{field} has {given} types; 1 to {allowed} are allowed",
+            given=count,
+            allowed=MAX_EDGE_TYPES,
         )
     if size and (int(t.min()) < 0 or int(t.max()) >= count):
         raise InputError(
-            "UNSORTED",
-            None,
-            "edge types run from {min} to {max}; with {count} names they are 0 .. {count_2}",
-            min=int(t.min()),
-            max=int(t.max()),
-            count=count,
-            count_2=count - 1,
+            "range",
+            "edge_type",
+            "{field} runs from {first} to {last}; with {names} it is 0 .. {allowed}",
+            first=int(t.min()),
+            last=int(t.max()),
+            names=counted(count, "name"),
+            allowed=count - 1,
         )
     tuple_names = tuple(str(x) for x in names) if names is not None else tuple(f"type{i}" for i in range(count))
     if len(set(tuple_names)) != count:
         raise InputError(
             "duplicate",
             "edge_type_names",
-            "{field} {tuple_names} repeat a name; names must be distinct",
-            tuple_names=list(tuple_names),
+            "{field} {given} repeat a name; names must be distinct",
+            given=list(tuple_names),
         )
     return t.astype(np.uint8), tuple_names

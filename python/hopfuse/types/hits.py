@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays.convert import to_numpy
+from .._validation import check_dtype, check_k, check_real, wrong_value
 from ..errors import InputError
 
 PAD_ID = -1
@@ -93,8 +94,7 @@ class Hits:
 
     def head(self, k: int) -> Hits:
         """Return the first k hits of every row, as a view; shorter rows are unchanged."""
-        if k < 0:
-            raise InputError("range", "k", "{field} is {k}; it must be at least 0", k=k)
+        k = check_k(k)
         return Hits.unchecked(self.ids[:, :k], self.scores[:, :k], np.minimum(self.counts, k))
 
     def __repr__(self) -> str:
@@ -148,21 +148,19 @@ def _checked(
     ids: ArrayLike, scores: ArrayLike, counts: ArrayLike | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
     raw = to_numpy(ids, "ids")
-    if raw.size and raw.dtype.kind not in "iu":
-        raise InputError("dtype", "ids", "{field} have dtype {dtype}; they must be integers", dtype=raw.dtype)
+    check_dtype(raw, "ids", "iu", "integers")
     i = _as_rows(raw.astype(np.int64, copy=False))
     given = to_numpy(scores, "scores")
-    if given.size and given.dtype.kind not in "fiub":
-        raise InputError("dtype", "scores", "{field} have dtype {dtype}; they must be real numbers", dtype=given.dtype)
+    check_real(given, "scores")
     with np.errstate(over="ignore", invalid="ignore"):
         s = _as_rows(given.astype(np.float32, copy=False))
     if i.shape != s.shape or i.ndim != 2:
         raise InputError(
             "shape",
             "ids",
-            "{field} have shape {shape} and scores {shape_2}; both must be (B, k), one row per query",
-            shape=i.shape,
-            shape_2=s.shape,
+            "{field} have the shape {given}, and {@scores} {other}; both must be (B, k), one row per query",
+            given=i.shape,
+            other=s.shape,
         )
     b, k = i.shape
     if counts is None:
@@ -170,21 +168,10 @@ def _checked(
         c = valid.sum(axis=1, dtype=np.int64)
     else:
         lengths = np.atleast_1d(to_numpy(counts, "counts"))
-        if lengths.size and lengths.dtype.kind not in "iu":
-            raise InputError(
-                "dtype", "counts", "{field} have dtype {dtype}; they must be integers", dtype=lengths.dtype
-            )
+        check_dtype(lengths, "counts", "iu", "integers")
         c = lengths.astype(np.int64, copy=False)
         if c.shape != (b,) or (b and (c.min() < 0 or c.max() > k)):
-            raise InputError(
-                "shape",
-                "counts",
-                "{field} must be {allowed} integers from 0 to {k}, one per query; got shape {shape}: {c}",
-                allowed=b,
-                k=k,
-                shape=c.shape,
-                c=c,
-            )
+            raise wrong_value(c.tolist(), "counts", f"{b} numbers from 0 to {k}, one per query", "shape")
         valid = np.arange(k) < c[:, None]
     if np.count_nonzero(valid & ~((i >= 0) & np.isfinite(s))):
         _refuse(i, s, valid)
@@ -198,10 +185,9 @@ def _checked(
         q = int(np.argwhere(twice)[0][0])
         raise InputError(
             "duplicate",
-            None,
-            "row {q} has id {ranked} more than once; ids are unique within a row",
-            q=q,
-            ranked=ranked[q, 1:][twice[q]][0],
+            f"ids[{q}]",
+            "{field} has {given} more than once; ids are unique within a row",
+            given=int(ranked[q, 1:][twice[q]][0]),
         )
     return i, s, c
 
@@ -214,20 +200,6 @@ def _refuse(i: NDArray[np.int64], s: NDArray[np.float32], valid: NDArray[np.bool
     bad = valid & (i < 0)
     if bad.any():
         q, p = map(int, np.argwhere(bad)[0])
-        raise InputError(
-            "range",
-            None,
-            "id {i} in row {q}, position {p}: ids must be at least 0 (-1 is padding, beyond counts)",
-            i=i[q, p],
-            q=q,
-            p=p,
-        )
+        raise wrong_value(int(i[q, p]), f"ids[{q}, {p}]", "at least 0 (-1 is padding, beyond counts)")
     q, p = map(int, np.argwhere(valid & ~np.isfinite(s))[0])
-    raise InputError(
-        "UNSORTED",
-        None,
-        "score {s} in row {q}, position {p}: scores must be finite float32 numbers",
-        s=s[q, p],
-        q=q,
-        p=p,
-    )
+    raise wrong_value(float(s[q, p]), f"scores[{q}, {p}]", "a finite float32 number", "finite")

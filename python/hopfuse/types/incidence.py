@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays.convert import to_numpy
-from .._arrays.rows import ascends, check_array, check_indptr, checked_count, indptr_of
+from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of
+from .._validation import check_as_long, check_type, check_whole, wrong_array, wrong_value
 from ..errors import InputError
 from .derived import KeepsDerived
 from .graph import Graph
@@ -52,9 +53,10 @@ class Incidence(KeepsDerived):
     derived: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num_columns", checked_count(self.num_columns, "num_columns", MAX_SIZE))
+        object.__setattr__(self, "num_columns", check_whole(self.num_columns, "num_columns", MAX_SIZE, least=0))
         _check_arrays(self)
-        _check_entries(self)
+        check_range(self.indices, "indices", self.num_columns)
+        check_ascending(self.indices, "indices", self.indptr)
         if self.weights is not None:
             _check_weights(self.weights)
 
@@ -89,17 +91,10 @@ class Incidence(KeepsDerived):
         >>> hf.Incidence.from_pairs([1, 0], [0, 2], [0.5, 2.0], num_rows=2, num_columns=3).indices
         array([2, 0], dtype=int32)
         """
-        count = checked_count(num_rows, "num_rows", MAX_SIZE)
-        width = checked_count(num_columns, "num_columns", MAX_SIZE)
+        count = check_whole(num_rows, "num_rows", MAX_SIZE, least=0)
+        width = check_whole(num_columns, "num_columns", MAX_SIZE, least=0)
         row, column = _numbers(rows, "rows", count), _numbers(columns, "columns", width)
-        if row.size != column.size:
-            raise InputError(
-                "length",
-                "rows",
-                "{field} has {size} entries and columns {size_2}; both must have one per pair",
-                size=row.size,
-                size_2=column.size,
-            )
+        check_as_long("rows", row.size, "columns", column.size)
         given = None if weights is None else _read_weights(weights, row.size)
         order = np.lexsort((column, row))
         _refuse_twice(row, column, order)
@@ -132,17 +127,8 @@ class Incidence(KeepsDerived):
         >>> hf.Incidence.from_graph(hf.Graph.from_edges([0, 3, 2, 0], [2, 1, 3, 1]), 2).indices
         array([2, 3], dtype=int32)
         """
-        if not isinstance(graph, Graph):
-            raise InputError("type", "graph", "{field} must be a Graph, got {kind}", kind=type(graph).__name__)
-        rows = checked_count(num_rows, "num_rows", MAX_SIZE)
-        if rows > graph.num_nodes:
-            raise InputError(
-                "UNSORTED",
-                "num_rows",
-                "{field} is {rows}, but the graph has {num_nodes} nodes; the rows are its first nodes",
-                rows=rows,
-                num_nodes=graph.num_nodes,
-            )
+        check_type(graph, "graph", Graph, "a Graph")
+        rows = check_whole(num_rows, "num_rows", graph.num_nodes, least=0)
         low, high = _joined_below(graph, rows)
         return cls(indptr_of(low, rows), high.astype(np.int32), num_columns=graph.num_nodes)
 
@@ -224,31 +210,24 @@ def _joined_below(graph: Graph, rows: int) -> tuple[NDArray[np.int64], NDArray[n
 def _numbers(given: ArrayLike, name: str, limit: int) -> NDArray[np.int64]:
     array = to_numpy(given, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(
-            "shape",
-            name,
-            "{field} are {dtype}{shape}; they must be whole numbers of shape (Z,)",
-            dtype=array.dtype,
-            shape=array.shape,
-        )
+        raise wrong_array(array, name, "whole numbers of shape (Z,)")
     if array.size and (array.min() < 0 or array.max() >= limit):
         wrong = array.min() if array.min() < 0 else array.max()
-        allowed = f"they must be 0 .. {limit - 1}" if limit else f"num_{name} is 0"
-        raise InputError("UNSORTED", name, "{field} hold {wrong}; {allowed}", wrong=wrong, allowed=allowed)
+        raise InputError(
+            "range",
+            name,
+            "{field} hold {given}; with {size:@}{allowed} they are below that, and at least 0",
+            given=int(wrong),
+            size=f"num_{name}",
+            allowed=limit,
+        )
     return np.ascontiguousarray(array, np.int64)
 
 
 def _read_weights(weights: ArrayLike, size: int) -> NDArray[np.float32]:
     array = to_numpy(weights, "weights")
     if array.shape != (size,) or array.dtype.kind not in "fiub":
-        raise InputError(
-            "shape",
-            "weights",
-            "{field} are {dtype}{shape}; they must be real numbers of shape ({size},)",
-            dtype=array.dtype,
-            shape=array.shape,
-            size=size,
-        )
+        raise wrong_array(array, "weights", f"real numbers of shape ({size},)")
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = array.astype(np.float32)
     _check_weights(rounded)
@@ -258,13 +237,7 @@ def _read_weights(weights: ArrayLike, size: int) -> NDArray[np.float32]:
 def _check_weights(weights: NDArray[np.float32]) -> None:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
-        raise InputError(
-            "range",
-            "weights",
-            "{field}[{bad}] is {weights}; weights must be finite in float32 and at least 0",
-            bad=bad[0],
-            weights=weights[bad[0]],
-        )
+        raise wrong_value(float(weights[bad[0]]), f"weights[{bad[0]}]", "finite in float32 and at least 0")
 
 
 def _refuse_twice(row: NDArray[np.int64], column: NDArray[np.int64], order: NDArray[np.int64]) -> None:
@@ -274,13 +247,13 @@ def _refuse_twice(row: NDArray[np.int64], column: NDArray[np.int64], order: NDAr
     if again.size:
         first = again[np.argmin(order[again + 1])]
         raise InputError(
-            "UNSORTED",
-            None,
-            "pairs {order} and {order_2} are both row {r}, column {c}; merge them, adding their weights",
-            order=order[first],
-            order_2=order[first + 1],
-            r=r[first],
-            c=c[first],
+            "duplicate",
+            "rows",
+            "pairs {first} and {second} are both row {row}, column {column}; merge them, adding their weights",
+            first=int(order[first]),
+            second=int(order[first + 1]),
+            row=int(r[first]),
+            column=int(c[first]),
         )
 
 
@@ -294,30 +267,11 @@ def _check_arrays(incidence: Incidence) -> None:
     check_indptr(incidence.indptr, entries)
     if incidence.num_rows > MAX_SIZE:
         raise InputError(
-            "length",
-            None,
-            "there are {num_rows} rows; at most {max_size} are allowed",
-            num_rows=incidence.num_rows,
-            max_size=MAX_SIZE,
+            "limit",
+            "indptr",
+            "{field} has {given} rows; at most {allowed} are allowed",
+            given=incidence.num_rows,
+            allowed=MAX_SIZE,
         )
-    if incidence.weights is not None and incidence.weights.size != entries:
-        raise InputError(
-            "length",
-            None,
-            "there are {entries} indices and {size} weights; give one weight per index",
-            entries=entries,
-            size=incidence.weights.size,
-        )
-
-
-def _check_entries(incidence: Incidence) -> None:
-    indices = incidence.indices
-    if indices.size and (indices.min() < 0 or indices.max() >= incidence.num_columns):
-        raise InputError(
-            "range",
-            "indices",
-            "{field} holds a column outside 0 .. {num_columns}",
-            num_columns=incidence.num_columns - 1,
-        )
-    if not ascends(indices, incidence.indptr):
-        raise InputError("UNSORTED", "indices", "{field} do not ascend within a row")
+    if incidence.weights is not None:
+        check_as_long("weights", incidence.weights.size, "indices", entries)

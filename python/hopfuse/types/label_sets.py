@@ -11,9 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.rows import ascends, check_array, check_indptr, indptr_of_counts
-from .._validation import checked_texts
-from ..errors import InputError
+from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of_counts
+from .._validation import check_choice, check_flag, checked_texts
 from .derived import KeepsDerived
 from .term_matrix import check_words
 
@@ -60,9 +59,7 @@ class LabelSets(KeepsDerived):
 
     def __post_init__(self) -> None:
         _check_options(self.unit, self.repeats)
-        vocabulary = tuple(self.vocabulary)
-        check_words(vocabulary, "vocabulary")
-        object.__setattr__(self, "vocabulary", vocabulary)
+        object.__setattr__(self, "vocabulary", check_words(self.vocabulary, "vocabulary"))
         _check_members(self)
         self._number.update({element: number for number, element in enumerate(self.vocabulary)})
 
@@ -167,12 +164,8 @@ def _numbered(rows: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int3
 
 
 def _check_options(unit: Any, repeats: Any) -> None:
-    if unit not in UNITS:
-        raise InputError(
-            "choice", "unit", "{field} is {given!r}; allowed: {allowed}", given=unit, allowed=", ".join(UNITS)
-        )
-    if not isinstance(repeats, bool | np.bool_):
-        raise InputError("type", "repeats", "{field} is {given!r}; it must be True or False", given=repeats)
+    check_choice(unit, "unit", UNITS)
+    check_flag(repeats, "repeats")
 
 
 def _check_members(sets: LabelSets) -> None:
@@ -180,9 +173,5 @@ def _check_members(sets: LabelSets) -> None:
     for name, array, dtype in (("indptr", indptr, np.int64), ("members", members, np.int32)):
         check_array(array, name, dtype)
     check_indptr(indptr, members.size)
-    if members.size and (members.min() < 0 or members.max() >= len(sets.vocabulary)):
-        raise InputError(
-            "range", "members", "{field} holds a number outside 0 .. {number}", number=len(sets.vocabulary) - 1
-        )
-    if not ascends(members, indptr):
-        raise InputError("UNSORTED", "members", "{field} do not ascend within a label")
+    check_range(members, "members", len(sets.vocabulary))
+    check_ascending(members, "members", indptr)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from .._validation import is_whole
 from ..errors import InputError
 
 #: The number of each rule, and the first version of hopfuse that knows it.
@@ -27,7 +26,7 @@ def check_rule(rule: Any, what: str) -> int:
     >>> check_rule(1, "words")
     1
     """
-    if isinstance(rule, bool) or not isinstance(rule, int | np.integer) or rule not in RULES:
+    if not is_whole(rule) or rule not in RULES:
         known = ", ".join(f"{number} (since hopfuse {version})" for number, version in RULES.items())
         raise InputError(
             "version",

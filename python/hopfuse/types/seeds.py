@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, to_float64, to_numpy
-from .._validation import REAL, WHOLE, is_real
+from .._validation import REAL, check_dtype, check_k, check_real, counted, is_real, is_whole, wrong_type, wrong_value
 from ..errors import InputError
 from .hits import PAD_ID
 
@@ -58,9 +58,9 @@ class Seeds:
         if any(on_device):
             if len(on_device) < 2 or not all(on_device):
                 raise InputError(
-                    "UNSORTED",
-                    "nodes",
-                    "{field} and weights of seeds must both be given on the device; move the other array too",
+                    "missing",
+                    "weights",
+                    "{field} and {@nodes} must both be given, and on a device if one of them is; copy the other there",
                 )
             _check_device_types(nodes, weights)
         else:
@@ -79,23 +79,20 @@ class Seeds:
                [-1]])
         """
         given = list(rows)
-        if isinstance(width, bool) or not isinstance(width, WHOLE) or width < 0:
-            raise InputError(
-                "range", "width", "{field} is {given!r}; it must be a whole number, at least 0", given=width
-            )
+        width = check_k(width, "width")
         for row, seeds in enumerate(given):
             _check_row(row, seeds)
         longest = max(map(len, given), default=0)
         if width > longest and width * max(1, len(given)) * SEED_BYTES > MAX_PADDED_BYTES:
             raise InputError(
-                "UNSORTED",
+                "limit",
                 "width",
-                "{field} is {width}: {number} rows of that width take more than {max_padded_bytes} GiB, and "
-                "the longest row has {longest} seeds; pass a smaller width",
-                width=width,
-                number=len(given),
-                max_padded_bytes=MAX_PADDED_BYTES >> 30,
-                longest=longest,
+                "{field} is {given}: {rows} of that width take more than {allowed} GiB, and the longest has {longest}; "
+                "give a smaller width",
+                given=width,
+                rows=counted(len(given), "row"),
+                allowed=MAX_PADDED_BYTES >> 30,
+                longest=counted(longest, "seed"),
             )
         shape = (len(given), max(width, longest))
         nodes, weights = np.full(shape, PAD_ID, np.int64), np.zeros(shape)
@@ -103,7 +100,7 @@ class Seeds:
             for row, seeds in enumerate(given):
                 nodes[row, : len(seeds)] = list(seeds)
                 weights[row, : len(seeds)] = list(seeds.values())
-        _check_weights(nodes, weights)
+        _check_weights(nodes, weights, "rows")
         made = object.__new__(cls)
         vars(made).update(nodes=nodes, weights=weights)
         return made
@@ -117,38 +114,20 @@ class Seeds:
 
 def _check_row(row: int, seeds: Any) -> None:
     if not isinstance(seeds, Mapping):
-        raise InputError(
-            "type",
-            None,
-            "seed row {row} must be a {{node: weight}} mapping, got {kind}",
-            row=row,
-            kind=type(seeds).__name__,
-        )
+        raise wrong_type(seeds, f"rows[{row}]", "a mapping of nodes to weights")
     for node, weight in seeds.items():
-        if isinstance(node, bool) or not isinstance(node, WHOLE) or not 0 <= node < 2**63:
+        if not is_whole(node) or not 0 <= node < 2**63:
             raise InputError(
                 "range",
-                None,
-                "seed row {row} has the node {node!r}; nodes must be whole numbers, at least 0",
-                row=row,
-                node=node,
+                f"rows[{row}]",
+                "{field} has the node {given!r}; nodes must be whole numbers, at least 0",
+                given=node,
             )
         if not isinstance(weight, REAL):
-            raise InputError(
-                "UNSORTED",
-                None,
-                "seed row {row} has the weight {weight!r} at node {node}; weights must be numbers",
-                row=row,
-                weight=weight,
-                node=node,
-            )
+            raise wrong_type(weight, f"rows[{row}][{node}]", "a number")
         if not isinstance(weight, bool) and not is_real(weight):  # an int too large for a float, or even for repr
             raise InputError(
-                "finite",
-                None,
-                "seed row {row} has a weight beyond float64 at node {node}; weights must be finite",
-                row=row,
-                node=node,
+                "finite", f"rows[{row}][{node}]", "{field} is a number beyond float64; weights must be finite"
             )
 
 
@@ -156,78 +135,63 @@ def _check_device_types(nodes: Any, weights: Any) -> None:
     types = tuple(str(array.dtype).rsplit(".", 1)[-1] for array in (nodes, weights))
     if types != ("int64", "float64"):
         raise InputError(
-            "UNSORTED",
-            "seeds",
-            "{field} on a device are {types} and {types_2}; they must be int64 and float64: convert them",
-            types=types[0],
-            types_2=types[1],
+            "dtype",
+            "nodes" if types[0] != "int64" else "weights",
+            "{@nodes} and {@weights} on a device are {given}; they must be {allowed}: convert them",
+            given=" and ".join(types),
+            allowed="int64 and float64",
         )
-    if len(nodes.shape) != 2 or tuple(nodes.shape) != tuple(weights.shape):
+    _check_shapes(tuple(nodes.shape), tuple(weights.shape))
+
+
+def _check_shapes(nodes: tuple[int, ...], weights: tuple[int, ...]) -> None:
+    if len(nodes) != 2 or nodes != weights:
         raise InputError(
             "shape",
             "nodes",
-            "{field} have shape {shape} and weights {shape_2}; both must be (B, S)",
-            shape=nodes.shape,
-            shape_2=weights.shape,
+            "{field} have the shape {given}, and {@weights} {other}; both must be (B, S), one row per query",
+            given=nodes,
+            other=weights,
         )
 
 
 def _checked(nodes: Any, weights: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     ids = to_numpy(nodes, "nodes")
-    if ids.size and ids.dtype.kind not in "iu":
-        raise InputError("dtype", "nodes", "{field} have dtype {dtype}; they must be integers", dtype=ids.dtype)
+    check_dtype(ids, "nodes", "iu", "integers")
     if ids.dtype == np.uint64 and ids.size and ids.max() > np.iinfo(np.int64).max:
-        raise InputError("UNSORTED", "nodes", "{field} go up to {max}; ids must fit int64", max=ids.max())
+        raise InputError("range", "nodes", "{field} go up to {given}; ids must fit int64", given=int(ids.max()))
     ids = np.array(ids, np.int64, order="C")
     values = np.ones(ids.shape) if weights is None else to_numpy(weights, "weights")
-    if values.size and values.dtype.kind not in "fiub":
-        raise InputError(
-            "dtype", "weights", "{field} have dtype {dtype}; they must be real numbers", dtype=values.dtype
-        )
+    check_real(values, "weights")
     values = np.array(to_float64(values), order="C")
-    if ids.ndim != 2 or ids.shape != values.shape:
-        raise InputError(
-            "shape",
-            "nodes",
-            "{field} have shape {shape} and weights {shape_2}; both must be (B, S), one row per query",
-            shape=ids.shape,
-            shape_2=values.shape,
-        )
+    _check_shapes(ids.shape, values.shape)
     if np.count_nonzero(ids < PAD_ID):
         row, at = map(int, np.argwhere(ids < PAD_ID)[0])
-        raise InputError(
-            "range",
-            None,
-            "seed row {row} has the node {ids}; ids must be at least 0 (-1 is padding)",
-            row=row,
-            ids=ids[row, at],
-        )
+        raise wrong_value(int(ids[row, at]), f"nodes[{row}, {at}]", "at least 0 (-1 is padding)")
     valid = ids != PAD_ID
     values[~valid] = 0.0
-    _check_weights(ids, values)
+    _check_weights(ids, values, "weights")
     ranked = np.sort(np.where(valid, ids, np.iinfo(np.int64).max - np.arange(ids.shape[1])), axis=1)
     twice = ranked[:, 1:] == ranked[:, :-1]
     if np.count_nonzero(twice):
         row = int(np.argwhere(twice)[0][0])
         raise InputError(
             "duplicate",
-            None,
-            "seed row {row} has node {ranked} more than once; sum its weights",
-            row=row,
-            ranked=ranked[row, 1:][twice[row]][0],
+            f"nodes[{row}]",
+            "{field} has the node {given} more than once; sum its weights",
+            given=int(ranked[row, 1:][twice[row]][0]),
         )
     return ids, values
 
 
-def _check_weights(ids: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+def _check_weights(ids: NDArray[np.int64], values: NDArray[np.float64], field: str) -> None:
     bad = ~((values >= 0) & (values < np.inf))
     if np.count_nonzero(bad):
         row, at = map(int, np.argwhere(bad)[0])
         raise InputError(
             "range",
-            None,
-            "seed row {row} has weight {values} at node {ids}; weights must be finite and at least 0",
-            row=row,
-            values=values[row, at],
-            ids=ids[row, at],
+            f"{field}[{row}]",
+            "{field} has the weight {given} at the node {node}; weights must be finite and at least 0",
+            given=float(values[row, at]),
+            node=int(ids[row, at]),
         )

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.bm25 import BM25Weights, text_lengths
-from .._arrays.rows import ascends, check_array, check_indptr, indptr_of
-from .._validation import is_real
+from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of
+from .._validation import check_as_long, check_choice, check_number, checked_texts
 from ..errors import InputError
 from .reading_rule import RULE, check_rule
 
@@ -98,9 +98,7 @@ class TermMatrix:
         check_options(self.method, self.k1, self.b)
         object.__setattr__(self, "rule", check_rule(self.rule, "terms"))
         for name in ("terms", "stopwords"):
-            words = tuple(getattr(self, name))
-            check_words(words, name)
-            object.__setattr__(self, name, words)
+            object.__setattr__(self, name, check_words(getattr(self, name), name))
         _check_entries(self)
 
     @classmethod
@@ -160,7 +158,7 @@ class TermMatrix:
         InputError
             A matrix without counts.
         """
-        return text_lengths(self.passages, self._required_counts(), self.num_passages)
+        return text_lengths(self.passages, self.required_counts(), self.num_passages)
 
     def part(self, rows: NDArray[np.int64]) -> TermMatrix:
         """Return the matrix of a subset of passages, numbered from 0, without the terms that none of them has.
@@ -206,17 +204,25 @@ class TermMatrix:
         InputError
             A matrix without counts.
         """
-        counts, found = self._required_counts(), place[self.passages]
+        counts, found = self.required_counts(), place[self.passages]
         kept = np.flatnonzero(found >= 0)
         term = np.repeat(np.arange(len(self.terms), dtype=np.int32), np.diff(self.indptr))
         return term[kept], found[kept], np.ascontiguousarray(counts[kept], np.int32)
 
-    def _required_counts(self) -> NDArray[np.int32]:
+    def required_counts(self) -> NDArray[np.int32]:
+        """Return the counts.
+
+        Raises
+        ------
+        InputError
+            A matrix without counts.
+        """
         if self.counts is None:
             raise InputError(
-                "unknown",
+                "missing",
                 None,
-                "the matrix has no counts, so scores of other passages cannot be computed; build BM25 again",
+                "the matrix of terms has no counts, from which scores of other passages are computed; build it again "
+                "with BM25.build",
             )
         return self.counts
 
@@ -229,31 +235,24 @@ class TermMatrix:
 
 def check_options(method: Any, k1: Any, b: Any) -> None:
     """Raise for an unknown BM25 variant or parameters out of range."""
-    if method not in METHODS:
-        raise InputError(
-            "choice", "method", "{field} is {given!r}; allowed: {allowed}", given=method, allowed=", ".join(METHODS)
-        )
-    for name, value, most in (("k1", k1, np.inf), ("b", b, 1.0)):
-        if not is_real(value) or not (0 <= value <= most and np.isfinite(value)):
-            allowed = "a finite number, at least 0" if most == np.inf else "in [0, 1]"
-            raise InputError(
-                "UNSORTED", name, "{field} is {given!r}; it must be {allowed}", given=value, allowed=allowed
-            )
+    check_choice(method, "method", METHODS)
+    check_number(k1, "k1", low=0.0)
+    check_number(b, "b", low=0.0, high=1.0)
 
 
-def check_words(words: tuple[Any, ...], name: str) -> None:
-    if not all(isinstance(word, str) for word in words):
-        raise InputError("UNSORTED", name, "{field} must all be strings")
+def check_words(given: Any, field: str) -> tuple[str, ...]:
+    """Return strings as a tuple; they must ascend strictly."""
+    words = tuple(checked_texts(given, field))
     for at, (before, word) in enumerate(pairwise(words), 1):
         if before >= word:
             raise InputError(
-                "UNSORTED",
-                name,
-                "{field} must be strictly ascending; at {at} {word!r} follows {before!r}",
-                at=at,
-                word=word,
+                "order",
+                f"{field}[{at}]",
+                "{field} is {given!r}, and {before!r} is before it; strings must ascend strictly",
+                given=word,
                 before=before,
             )
+    return words
 
 
 def _check_entries(matrix: TermMatrix) -> None:
@@ -261,20 +260,19 @@ def _check_entries(matrix: TermMatrix) -> None:
     _check_columns(indptr, passages, scores, "scores", np.float32, matrix.num_passages)
     if indptr.size != len(matrix.terms) + 1:
         raise InputError(
-            "UNSORTED",
+            "length",
             "indptr",
-            "{field} has {size} entries; it must have {number}, one more than terms",
-            size=indptr.size,
-            number=len(matrix.terms) + 1,
+            "{field} has {given} entries; it must have {allowed}, one more than {@terms}",
+            given=indptr.size,
+            allowed=len(matrix.terms) + 1,
         )
-    if not ascends(passages, indptr):
-        raise InputError("UNSORTED", "passages", "{field} do not ascend within a term")
+    check_ascending(passages, "passages", indptr)
     if not (np.isfinite(scores) & (scores >= 0)).all() or (matrix.counts is None and not scores.all()):
         raise InputError(
-            "UNSORTED",
+            "range",
             "scores",
-            "{field} must be finite and {value}",
-            value="above 0" if matrix.counts is None else "at least 0",
+            "{field} must be finite and {allowed}",
+            allowed="above 0" if matrix.counts is None else "at least 0",
         )
     if matrix.counts is not None:
         _check_columns(indptr, passages, matrix.counts, "counts", np.int32, matrix.num_passages)
@@ -285,19 +283,8 @@ def _check_columns(
 ) -> None:
     for what, array, kind in (("indptr", indptr, np.int64), ("passages", passages, np.int32), (name, values, dtype)):
         check_array(array, what, kind)
-    if passages.size != values.size:
-        raise InputError(
-            "length",
-            "passages",
-            "{field} has {size} entries and {name} {size_2}; both must have one per entry",
-            size=passages.size,
-            name=name,
-            size_2=values.size,
-        )
+    check_as_long("passages", passages.size, name, values.size)
     check_indptr(indptr, passages.size)
-    if passages.size and (passages.min() < 0 or passages.max() >= num_passages):
-        raise InputError(
-            "range", "passages", "{field} holds a row outside 0 .. {num_passages}", num_passages=num_passages - 1
-        )
+    check_range(passages, "passages", num_passages)
     if name == "counts" and values.size and values.min() < 1:
-        raise InputError("range", "counts", "{field} has {min}; counts must be at least 1", min=values.min())
+        raise InputError("range", "counts", "{field} has {given}; counts must be at least 1", given=int(values.min()))
