@@ -98,7 +98,7 @@ def test_a_recording_has_the_hosts_bits(runtime: Any) -> None:
         ({"strength": 1e5}, "strength is 100000.0"),
         ({"weights": [0.5, 0.5]}, r"weights have shape \(2,\); they must be .* B = 1 rows"),
         ({"weights": [[0.5], [0.5]]}, r"weights have shape \(2, 1\); they must be .* B = 1 rows"),
-        ({"weights": [["a"]]}, "weights has the dtype"),
+        ({"weights": [["a"]]}, "weights has dtype"),
         ({"weights": [[0.5]]}, r"row 0 of the hits has id 1; weights have the columns 0 \.\. 0"),
     ],
     ids=repr,

@@ -133,7 +133,7 @@ LABELS = hf.LabelSets.from_labels(["Ada", "wrote", "Notes"])
     ("arguments", "message"),
     [
         (("ada", LABELS, [0], [0, 1]), r"is one str; pass a list of strings"),
-        (([b"ada"], LABELS, [0], [0, 1]), r"texts\[0\] is of the type bytes"),
+        (([b"ada"], LABELS, [0], [0, 1]), r"texts\[0\] must be a string, got bytes"),
         ((["ada"], ["Ada"], [0], [0, 1]), r"labels must be LabelSets, got list"),
         ((["ada"], LABELS, [3], [0, 1]), r"label 3; labels are 0 .. 2"),
         ((["ada"], LABELS, [[0, -1]], [0, 1]), r"label -1"),

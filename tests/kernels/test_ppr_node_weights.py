@@ -310,7 +310,7 @@ STAR = hf.Graph.from_edges([0, 0, 0], [1, 2, 3])
         ([[1.0, 1.0]], None, r"node_weights has shape \(1, 2\); it must be \(1, 4\)"),
         ([1.0, 1.0, 1.0, 1.0], None, r"node_weights has shape \(4,\); it must be \(1, 4\)"),
         ([[1.0, 1.0]], [1], r"node_weights has shape \(1, 2\); it must be \(1, 1\)"),
-        ([["a", "b"]], [1, 2], "node_weights has the dtype"),
+        ([["a", "b"]], [1, 2], "node_weights has dtype"),
         ([[1.0, 1.0]], [1, 4], r"weighted_nodes has id 4; ids are 0 \.\. 3"),
         ([[1.0, 1.0]], [1, -1], "weighted_nodes has id -1"),
         ([[1.0, 1.0]], [2, 2], "weighted_nodes has id 2 more than once"),
