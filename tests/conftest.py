@@ -1,7 +1,7 @@
 """Fixtures and settings that all tests share.
 
 There are two tiers. In the quick one, the default, property tests draw 25 examples, the same in every run; tests of
-every variant run one case in eight on the emulator (none if marked ``emulator_full``); and tests marked ``full`` do not
+every variant run one case in seven on the emulator (none if marked ``emulator_full``); and tests marked ``full`` do not
 run. ``HOPFUSE_TESTS=full`` runs every case, with 100 examples, and ``HOPFUSE_TESTS=rest`` of these only what is more
 than in the quick tier. ``HOPFUSE_DRAWS`` is another number of examples; ``.ci/soak`` counts further ones.
 
@@ -10,6 +10,7 @@ Calls run on one thread unless a test sets ``threads=``, so that tests may run i
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,31 +44,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
-_VARIANTS = [variants.CPU, pytest.param(variants.SIMT, marks=pytest.mark.emulator)]
-if variants.missing(variants.CUDA) is None:  # elsewhere test_a_gpu_has_the_cpus_bits is the skip that says why not
-    _VARIANTS.append(pytest.param(variants.CUDA, marks=pytest.mark.gpu))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test with the fixture ``variant`` on each; on the emulator in every order of threads if marked so."""
+    if "variant" in metafunc.fixturenames:
+        in_every_order = metafunc.definition.get_closest_marker("every_order") is not None
+        metafunc.parametrize("variant", variants.params(in_every_order=in_every_order), indirect=True)
 
 
-@pytest.fixture(params=_VARIANTS)
+@pytest.fixture
 def variant(request: pytest.FixtureRequest) -> Iterator[str]:
     """The CPU, the CUDA kernels on the emulator and on a GPU, in turn.
 
-    On the CPU every kernel is called on every instruction set that runs here, and all must leave the same bits.
-    The quick tier takes one case in eight of a test to the emulator.
+    On the CPU every kernel is called on every instruction set that runs here, on a device it is called on the CPU too;
+    all must leave the same bits. On the emulator a test runs in an order of threads that its name chooses, and if
+    marked ``every_order`` in each, and in the full tier in the sanitizers' builds. The quick tier takes one case in
+    seven of other tests to the emulator.
     """
-    reason = variants.missing(request.param)
+    name, _, threads = request.param.partition("-")
+    reason = variants.missing(name)
     if reason is not None:
         pytest.skip(reason)
-    before = _native.isa()
-    try:
-        if request.param == variants.CPU:
-            with variants.every_instruction_set():
-                yield variants.CPU
+    with contextlib.ExitStack() as stack:
+        if name == variants.SIMT:
+            stack.enter_context(variants.emulated(threads or variants.order_of(request.node.nodeid)))
         else:
-            variants.use(request.param)
-            yield request.param
-    finally:
-        variants.use(before)
+            stack.callback(variants.use, _native.isa())
+            on_cpu = name == variants.CPU
+            stack.enter_context(variants.every_instruction_set() if on_cpu else variants.same_bits_as_the_cpu())
+            if not on_cpu:
+                variants.use(name)
+        yield name
 
 
 @pytest.fixture
