@@ -204,7 +204,7 @@ def test_lemmas_of_a_tagger_are_their_own_keys() -> None:
     found = Extraction("a", "", "", words=hf.extract.Words(info, ("sea",), ("sea",)))
     memory = build_memory([found])
     assert memory.keys(["rivers"], words=True) == ["rivers"]
-    with pytest.raises(InputError, match="has no words"):
+    with pytest.raises(InputError):
         build_memory(FACTS).keys(["x"], words=True)
 
 

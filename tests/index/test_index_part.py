@@ -248,7 +248,7 @@ def test_matchers_know_the_names_of_a_part_alone() -> None:
         if not cased:
             assert [match.entity for match in found[0]] == [1, 2, 2]
         assert len(matcher.part(part).match([question])[0]) == 3
-    with pytest.raises(InputError, match="the gazetteer has 1 names, and the index an entity 2"):
+    with pytest.raises(InputError):
         Gazetteer(["Ada"]).part(part)
     words = build_memory(WordReader().read([{"text": text} for text in TEXTS])).index()
     part = words.part(np.array([True, False, False, False]))

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import is_whole
 from ..errors import InputError
 from .json_lines import parse_json
 from .languages import language_tag
@@ -179,8 +180,8 @@ def row_ids(table: Table) -> list[str] | list[int]:
     kind = str if table.num_rows and isinstance(values[0], str) else int
     first: dict[Any, int] = {}
     for i, value in enumerate(values):
-        is_text, is_whole = isinstance(value, str), isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if not is_text and not (is_whole and _INT64.min <= int(value) <= _INT64.max):
+        is_text = isinstance(value, str)
+        if not is_text and not (is_whole(value) and _INT64.min <= int(value) <= _INT64.max):
             _refuse(table, "id", i, value, "a string or an integer of 64 bits")
         if is_text != (kind is str):
             _refuse_mixed(table, "id", i, value, 0, values[0])
@@ -328,8 +329,7 @@ def _numbers(
 def _as_integer(value: Any, textual: bool) -> int | None:
     if textual:
         return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else None
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return int(value) if whole and abs(int(value)) < 2**62 else None
+    return int(value) if is_whole(value) and abs(int(value)) < 2**62 else None
 
 
 def _as_real(value: Any, textual: bool) -> float | None:
