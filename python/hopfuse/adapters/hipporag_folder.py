@@ -97,7 +97,7 @@ def read_folder(
     >>> from hopfuse.adapters.hipporag_folder import read_folder
     >>> read_folder("/nowhere")
     Traceback (most recent call last):
-    hopfuse.errors.InputError: there is no folder '/nowhere'
+    hopfuse.errors.InputError: folder is '/nowhere', which is not a folder
     """
     check_number(synonyms, "synonyms", low=-1, high=1)
     model = _model_folder(Path(folder))
