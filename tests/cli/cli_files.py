@@ -16,9 +16,10 @@ from unittest.mock import patch
 
 import numpy as np
 from hopfuse.cli import main
+from tiers import FULL
 
 #: A process for each command takes most of these tests' time: the full tier has one, the quick tier runs commands here.
-IN_PROCESSES = os.environ.get("HOPFUSE_TESTS") == "full"
+IN_PROCESSES = FULL
 
 TEXTS = [
     "Ada wrote notes on the Engine.",

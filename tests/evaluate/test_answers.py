@@ -54,9 +54,9 @@ def test_f1_is_symmetric_and_one_where_they_match(a, b):
     assert exact_match(a, [b]) <= token_f1(a, [b])
 
 
-@pytest.mark.parametrize("accepted", [[], "yes"])
-def test_no_accepted_answer_is_refused(accepted):
-    with pytest.raises(InputError, match="accepted is"):
+@pytest.mark.parametrize(("accepted", "code"), [([], "empty"), ("yes", "type")])
+def test_no_accepted_answer_is_refused(accepted, code):
+    with refused(InputError, code, "accepted"):
         exact_match("yes", accepted)
 
 

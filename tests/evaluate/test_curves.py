@@ -57,15 +57,15 @@ def test_a_grid_of_a_sweep_has_the_best_trial_at_each_crossing(swept):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (([1, 1], [0], [[0, 0]]), {"code": "order", "field": "x"}),
-        (([1], [], [[0]]), {"code": "order", "field": "y"}),
-        (([1, 2], [0], [[0], [0]]), {"code": "shape", "field": "values"}),
-        (([1], [0], [[np.inf]]), {"code": "finite", "field": "values"}),
-        (([1], [0], [[np.nan]]), {"code": "finite", "field": "values"}),
+        (([1, 1], [0], [[0, 0]]), ("order", "x")),
+        (([1], [], [[0]]), ("order", "y")),
+        (([1, 2], [0], [[0], [0]]), ("shape", "values")),
+        (([1], [0], [[np.inf]]), ("finite", "values")),
+        (([1], [0], [[np.nan]]), ("finite", "values")),
     ],
 )
 def test_bad_grids_are_refused(arguments, error):
-    with refused(InputError, **error):
+    with refused(InputError, *error):
         Grid(*arguments)
 
 

@@ -144,20 +144,20 @@ def test_repr_is_short(result):
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"runs": {}}, {"code": "empty", "field": "runs"}),
-        ({"metrics": ()}, {"code": "empty", "field": "metrics"}),
-        ({"metrics": "mrr"}, {"code": "type", "field": "metrics", "given": "str"}),
-        ({"metrics": ("mrr", "mrr")}, {"code": "duplicate", "field": "metrics", "given": "mrr"}),
-        ({"metrics": ("bpref",)}, {"code": "choice", "field": "metric", "given": "bpref"}),
-        ({"baseline": "bm25"}, {"code": "choice", "field": "baseline", "given": "bm25"}),
+        ({"runs": {}}, ("empty", "runs")),
+        ({"metrics": ()}, ("empty", "metrics")),
+        ({"metrics": "mrr"}, ("type", "metrics", {"given": "str"})),
+        ({"metrics": ("mrr", "mrr")}, ("duplicate", "metrics", {"given": "mrr"})),
+        ({"metrics": ("bpref",)}, ("choice", "metric", {"given": "bpref"})),
+        ({"baseline": "bm25"}, ("choice", "baseline", {"given": "bm25"})),
         (
             {"runs": {"short": DENSE.head(2), "x": hf.Hits([[1, 2]], [[1, 0]])}},
-            {"code": "length", "field": "hits", "given": 1},
+            ("length", "hits", {"given": 1}),
         ),
     ],
 )
 def test_bad_calls_are_refused(change, error):
-    with refused(InputError, **error):
+    with refused(InputError, *error):
         evaluate(**{"runs": RUNS, "qrels": QRELS, "metrics": METRICS, **change})
 
 

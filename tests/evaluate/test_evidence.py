@@ -146,11 +146,11 @@ def test_texts_of_the_passages_that_have_a_number(tmp_path):
     assert read_texts(path, names) == {0: "T\ny"}
     assert len(names) == 1
     for line, error in (
-        ('{"id": "b"}', {"code": "missing"}),
-        ('{"id": "b", "text": 4}', {"code": "type", "field": "text", "given": "int"}),
+        ('{"id": "b"}', ("missing",)),
+        ('{"id": "b", "text": 4}', ("type", "text", {"given": "int"})),
     ):
         path.write_text(line, encoding="utf-8")
-        with refused(FormatError, **error):
+        with refused(FormatError, *error):
             read_texts(path, names)
 
 

@@ -132,38 +132,38 @@ def test_invalid_input_is_refused(tmp_path):
     names = PassageNames()
     twice = [TrecQrel("q", "a", 1), TrecQrel("q", "a", 2)]
     for call, error in (
-        (lambda: qrels_from(3, names), {"code": "type", "field": "judgements", "given": "int"}),
-        (lambda: qrels_from({"q": ["a"]}, names), {"code": "type", "field": "judgements['q']", "given": "list"}),
-        (lambda: qrels_from([("q", "a", 1)], names), {"code": "type", "field": "judgements[0]", "given": "tuple"}),
-        (lambda: qrels_from(twice, names), {"code": "duplicate", "field": "query"}),
+        (lambda: qrels_from(3, names), ("type", "judgements", {"given": "int"})),
+        (lambda: qrels_from({"q": ["a"]}, names), ("type", "judgements['q']", {"given": "list"})),
+        (lambda: qrels_from([("q", "a", 1)], names), ("type", "judgements[0]", {"given": "tuple"})),
+        (lambda: qrels_from(twice, names), ("duplicate", "query")),
         (
             lambda: qrels_from({"q": {"a": 0.5}}, names),
-            {"code": "type", "field": "judgements['q']['a']", "given": "float"},
+            ("type", "judgements['q']['a']", {"given": "float"}),
         ),
         (
             lambda: qrels_from({"q": {"a": True}}, names),
-            {"code": "type", "field": "judgements['q']['a']", "given": "bool"},
+            ("type", "judgements['q']['a']", {"given": "bool"}),
         ),
         (
             lambda: qrels_from({"q": {"a": 1}}, names, queries=[3]),
-            {"code": "type", "field": "queries", "given": "list"},
+            ("type", "queries", {"given": "list"}),
         ),
-        (lambda: run_from({"q": {"a": float("nan")}}, ["q"], names), {"code": "range", "field": "scores['q']['a']"}),
+        (lambda: run_from({"q": {"a": float("nan")}}, ["q"], names), ("range", "scores['q']['a']")),
         (
             lambda: run_from({"q": {"a": 1e39}}, ["q"], names),
-            {"code": "range", "field": "scores['q']['a']", "given": 1e39},
+            ("range", "scores['q']['a']", {"given": 1e39}),
         ),
-        (lambda: run_from({"x": {"a": 1.0}}, ["q"], names), {"code": "missing"}),
+        (lambda: run_from({"x": {"a": 1.0}}, ["q"], names), ("missing",)),
         (
             lambda: run_dict(hf.Hits([[0]], [[1.0]]), ["q", "r"], PassageNames(["a"])),
-            {"code": "length", "field": "ids", "given": 2},
+            ("length", "ids", {"given": 2}),
         ),
         (
             lambda: write_run(tmp_path / "r", hf.Hits([[0]], [[1.0]]), ["q"], PassageNames(["a b"])),
-            {"code": "unsupported", "given": "a b"},
+            ("unsupported", None, {"given": "a b"}),
         ),
     ):
-        with refused(InputError, **error):
+        with refused(InputError, *error):
             call()
     assert list(tmp_path.iterdir()) == []
 

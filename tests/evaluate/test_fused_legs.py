@@ -77,47 +77,35 @@ def test_a_method_that_can_use_none_of_the_calibrations_is_left_out():
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda: FusedLegs({"a": LEGS["dense"]}), {"code": "missing", "field": "legs"}),
-        (lambda: FusedLegs({"a": LEGS["dense"], "b": LEGS["graph"].take([0])}), {"code": "length", "field": "legs"}),
-        (lambda: FusedLegs(LEGS)({"leg": "bm25"}, ROWS), {"code": "choice", "field": "leg", "given": "bm25"}),
-        (lambda: FusedLegs(LEGS)({"method": "rrf", "heat": 1}, ROWS), {"code": "unknown", "field": "heat"}),
-        (lambda: fusion_trials([], {}, ["a"]), {"code": "empty", "field": "methods"}),
-        (lambda: fusion_trials(["rank"], {}, ["a"]), {"code": "choice", "field": "methods", "given": "rank"}),
+        (lambda: FusedLegs({"a": LEGS["dense"]}), ("missing", "legs")),
+        (lambda: FusedLegs({"a": LEGS["dense"], "b": LEGS["graph"].take([0])}), ("length", "legs")),
+        (lambda: FusedLegs(LEGS)({"leg": "bm25"}, ROWS), ("choice", "leg", {"given": "bm25"})),
+        (lambda: FusedLegs(LEGS)({"method": "rrf", "heat": 1}, ROWS), ("unknown", "heat")),
+        (lambda: fusion_trials([], {}, ["a"]), ("empty", "methods")),
+        (lambda: fusion_trials(["rank"], {}, ["a"]), ("choice", "methods", {"given": "rank"})),
         (
             lambda: fusion_trials(["rrf"], {"temperature": [1.0]}, ["a"]),
-            {"code": "unused", "field": "grid", "unused": "temperature", "methods": "rrf", "reason": ""},
+            ("unused", "grid", {"unused": "temperature"}),
         ),
         (
             lambda: fusion_trials(["rrf"], {"pool c": [1]}, ["a"]),
-            {"code": "unused", "field": "grid", "unused": "pool c", "methods": "rrf", "reason": ""},
+            ("unused", "grid", {"unused": "pool c"}),
         ),
-        (lambda: fusion_trials(["rrf"], {"alpha": []}, ["a"]), {"code": "empty", "field": "grid['alpha']"}),
+        (lambda: fusion_trials(["rrf"], {"alpha": []}, ["a"]), ("empty", "grid['alpha']")),
         (
             lambda: fusion_trials(["boltzmann"], {"calibration": ["z_score"]}, ["a"]),
-            {"code": "unsupported", "field": "methods"},
+            ("unsupported", "methods"),
         ),
         (
             lambda: fusion_trials(["boltzmann", "rrf"], {"calibration": ["z_score"]}, ["a"]),
-            {
-                "code": "unused",
-                "field": "grid",
-                "unused": "calibration",
-                "methods": "rrf",
-                "reason": ", and boltzmann can use none of the calibrations ['z_score']",
-            },
+            ("unused", "grid", {"unused": "calibration"}),
         ),
         (
             lambda: fusion_trials(["boltzmann", "linear"], {"calibration": ["z_score"], "temperature": [1]}, ["a"]),
-            {
-                "code": "unused",
-                "field": "grid",
-                "unused": "temperature",
-                "methods": "linear",
-                "reason": ", and boltzmann can use none of the calibrations ['z_score']",
-            },
+            ("unused", "grid", {"unused": "temperature"}),
         ),
     ],
 )
 def test_bad_calls_are_refused(call, error):
-    with refused(InputError, **error):
+    with refused(InputError, *error):
         call()

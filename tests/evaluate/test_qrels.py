@@ -57,28 +57,28 @@ def test_numpy_ids_are_taken():
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
-        ({"gold": [[1]]}, {"code": "length", "field": "gold", "given": 1}),
-        ({"gold": [[1], [2]], "types": ["x"]}, {"code": "length", "field": "types", "given": 1}),
-        ({"gold": [[1], [-2]]}, {"code": "range", "field": "gold[0]", "given": -2}),
-        ({"gold": [[1], [2.0]]}, {"code": "range", "field": "gold[0]", "given": 2.0}),
-        ({"gold": [[1], [True]]}, {"code": "range", "field": "gold[0]", "given": True}),
-        ({"gold": [[1], ["2"]]}, {"code": "range", "field": "gold[0]", "given": "2"}),
-        ({"gold": [[1], 2]}, {"code": "type", "field": "gold", "given": "int"}),
-        ({"gold": [[1], [2, 2]]}, {"code": "duplicate", "field": "gold", "given": 2}),
-        ({"gold": [[1], [2]], "last_hop": [[], [3]]}, {"code": "unknown", "field": "last_hop", "given": 3}),
-        ({"gold": [[1], [2]], "hops": [[], [[2], [7]]]}, {"code": "unknown", "field": "hops[1]", "given": 7}),
-        ({"gold": [[1], [2]], "hops": [[], 4]}, {"code": "type", "field": "hops", "given": "int"}),
-        ({"gold": [[1], [2]], "hops": [[], [2]]}, {"code": "type", "field": "hops[0]", "given": "int"}),
-        ({"gold": [[1], [2]], "grades": [[1], [1, 2]]}, {"code": "length", "field": "grades", "given": 2}),
-        ({"gold": [[1], [2]], "grades": [[1], [0]]}, {"code": "range", "field": "grades[0]", "given": 0}),
-        ({"gold": [[1], [2]], "grades": [[1], [True]]}, {"code": "range", "field": "grades[0]", "given": True}),
-        ({"gold": [[1], [2]], "questions": ["?"]}, {"code": "length", "field": "questions", "given": 1}),
-        ({"gold": [[1], [2]], "answers": [[], "yes"]}, {"code": "type", "field": "answers", "given": "str"}),
-        ({"gold": [[1], [2]], "answers": [[], [4]]}, {"code": "type", "field": "answers[0]", "given": "int"}),
+        ({"gold": [[1]]}, ("length", "gold", {"given": 1})),
+        ({"gold": [[1], [2]], "types": ["x"]}, ("length", "types", {"given": 1})),
+        ({"gold": [[1], [-2]]}, ("range", "gold[0]", {"given": -2})),
+        ({"gold": [[1], [2.0]]}, ("range", "gold[0]", {"given": 2.0})),
+        ({"gold": [[1], [True]]}, ("range", "gold[0]", {"given": True})),
+        ({"gold": [[1], ["2"]]}, ("range", "gold[0]", {"given": "2"})),
+        ({"gold": [[1], 2]}, ("type", "gold", {"given": "int"})),
+        ({"gold": [[1], [2, 2]]}, ("duplicate", "gold", {"given": 2})),
+        ({"gold": [[1], [2]], "last_hop": [[], [3]]}, ("unknown", "last_hop", {"given": 3})),
+        ({"gold": [[1], [2]], "hops": [[], [[2], [7]]]}, ("unknown", "hops[1]", {"given": 7})),
+        ({"gold": [[1], [2]], "hops": [[], 4]}, ("type", "hops", {"given": "int"})),
+        ({"gold": [[1], [2]], "hops": [[], [2]]}, ("type", "hops[0]", {"given": "int"})),
+        ({"gold": [[1], [2]], "grades": [[1], [1, 2]]}, ("length", "grades", {"given": 2})),
+        ({"gold": [[1], [2]], "grades": [[1], [0]]}, ("range", "grades[0]", {"given": 0})),
+        ({"gold": [[1], [2]], "grades": [[1], [True]]}, ("range", "grades[0]", {"given": True})),
+        ({"gold": [[1], [2]], "questions": ["?"]}, ("length", "questions", {"given": 1})),
+        ({"gold": [[1], [2]], "answers": [[], "yes"]}, ("type", "answers", {"given": "str"})),
+        ({"gold": [[1], [2]], "answers": [[], [4]]}, ("type", "answers[0]", {"given": "int"})),
     ],
 )
 def test_bad_judgements_are_named(fields, error):
-    with refused(InputError, **error):
+    with refused(InputError, *error):
         Qrels(["a", "b"], **fields)
 
 
@@ -109,12 +109,12 @@ def test_a_part_of_the_queries():
     assert q.take(np.array([False, True, False])) == Qrels.from_records(RECORDS[1:2])
     assert q.take([]) == Qrels([], [])
     for rows, error in (
-        ([3], {"code": "unknown", "field": "rows", "given": 3}),
-        ([-1], {"code": "unknown", "field": "rows", "given": -1}),
-        (["q1"], {"code": "shape", "field": "rows"}),
-        ([True], {"code": "shape", "field": "rows"}),
+        ([3], ("unknown", "rows", {"given": 3})),
+        ([-1], ("unknown", "rows", {"given": -1})),
+        (["q1"], ("shape", "rows")),
+        ([True], ("shape", "rows")),
     ):
-        with refused(InputError, **error):
+        with refused(InputError, *error):
             q.take(rows)
 
 
@@ -127,18 +127,18 @@ def test_read_jsonl(tmp_path):
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ('{"id": "a", "gold": [1]}\n{"id": ', {"code": "syntax"}),
-        ("[1, 2]", {"code": "missing"}),
-        ('{"id": "a"}', {"code": "missing"}),
-        ('{"id": "a", "gold": [-1]}', {"code": "range", "field": "gold[0]", "given": -1}),
-        ('{"id": "a", "gold": {"1": 2}}', {"code": "type", "field": "gold", "given": "dict"}),
-        ('{"id": "a", "gold": null}', {"code": "type", "field": "gold", "given": "NoneType"}),
+        ('{"id": "a", "gold": [1]}\n{"id": ', ("syntax",)),
+        ("[1, 2]", ("missing",)),
+        ('{"id": "a"}', ("missing",)),
+        ('{"id": "a", "gold": [-1]}', ("range", "gold[0]", {"given": -1})),
+        ('{"id": "a", "gold": {"1": 2}}', ("type", "gold", {"given": "dict"})),
+        ('{"id": "a", "gold": null}', ("type", "gold", {"given": "NoneType"})),
     ],
 )
 def test_a_bad_file_is_a_format_error(tmp_path, text, error):
     path = tmp_path / "queries.jsonl"
     path.write_text(text, encoding="utf-8")
-    with refused(FormatError, **error):
+    with refused(FormatError, *error):
         Qrels.read_jsonl(path)
 
 

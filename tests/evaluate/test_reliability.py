@@ -46,14 +46,14 @@ def test_scores_that_are_the_shares_have_a_small_error() -> None:
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda: reliability(HITS, QRELS, bins=0), {"code": "range", "field": "bins", "given": 0}),
-        (lambda: reliability(hf.Hits([[1], [2]], [[1.5], [0.0]]), QRELS), {"code": "range", "field": "hits"}),
-        (lambda: reliability(hf.Hits([[-1], [-1]], [[0.0], [0.0]]), QRELS), {"code": "empty", "field": "hits"}),
-        (lambda: reliability(hf.Hits([[1]], [[0.5]]), QRELS), {"code": "length", "field": "hits", "given": 1}),
+        (lambda: reliability(HITS, QRELS, bins=0), ("range", "bins", {"given": 0})),
+        (lambda: reliability(hf.Hits([[1], [2]], [[1.5], [0.0]]), QRELS), ("range", "hits")),
+        (lambda: reliability(hf.Hits([[-1], [-1]], [[0.0], [0.0]]), QRELS), ("empty", "hits")),
+        (lambda: reliability(hf.Hits([[1]], [[0.5]]), QRELS), ("length", "hits", {"given": 1})),
     ],
 )
-def test_bad_input_is_refused(call: Any, error: dict[str, Any]) -> None:
-    with refused(InputError, **error):
+def test_bad_input_is_refused(call: Any, error: tuple[Any, ...]) -> None:
+    with refused(InputError, *error):
         call()
 
 
@@ -67,6 +67,6 @@ def test_it_draws_itself(tmp_path: Path) -> None:
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with refused(MissingExtraError, "missing_extra"):
+    with refused(MissingExtraError, "missing_extra", extra="report"):
         reliability_plot(reliability(HITS, QRELS), tmp_path / "none.png")
     assert not list(tmp_path.iterdir())

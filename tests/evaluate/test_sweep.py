@@ -198,15 +198,15 @@ def test_other_metrics_and_runs_with_answers():
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"grid": {}}, {"code": "empty", "field": "grid"}),
-        ({"grid": {"depth": []}}, {"code": "empty", "field": "grid['depth']"}),
-        ({"grid": {"depth": "12"}}, {"code": "type", "field": "grid['depth']", "given": "str"}),
-        ({"metric": "bpref"}, {"code": "choice", "field": "metric", "given": "bpref"}),
-        ({"metric": "last_hop@1"}, {"code": "empty", "field": "metric", "given": "last_hop@1"}),
-        ({"qrels": Qrels(["q1"], [[1]])}, {"code": "empty", "field": "split", "given": "test"}),
+        ({"grid": {}}, ("empty", "grid")),
+        ({"grid": {"depth": []}}, ("empty", "grid['depth']")),
+        ({"grid": {"depth": "12"}}, ("type", "grid['depth']", {"given": "str"})),
+        ({"metric": "bpref"}, ("choice", "metric", {"given": "bpref"})),
+        ({"metric": "last_hop@1"}, ("empty", "metric", {"given": "last_hop@1"})),
+        ({"qrels": Qrels(["q1"], [[1]])}, ("empty", "split", {"given": "test"})),
     ],
 )
 def test_invalid_sweeps_are_refused(change, error):
     arguments = {"qrels": QRELS, "grid": {"depth": [2]}, "metric": "hit@1", **change}
-    with refused(InputError, **error):
+    with refused(InputError, *error):
         sweep(System(), arguments.pop("qrels"), arguments.pop("grid"), baseline={"depth": 1}, **arguments)

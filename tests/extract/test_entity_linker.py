@@ -244,28 +244,28 @@ def test_an_index_without_a_graph_has_nothing_to_doubt_by():
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"min_length": 0}, {"code": "range", "field": "min_length", "given": 0}),
-        ({"function_words": "of"}, {"code": "type", "field": "function_words", "given": "str"}),
-        ({"least": 1.5}, {"code": "range", "field": "least", "given": 1.5}),
-        ({"least": 0}, {"code": "range", "field": "least", "given": 0}),
-        ({"least": True}, {"code": "range", "field": "least", "given": True}),
+        ({"min_length": 0}, ("range", "min_length", {"given": 0})),
+        ({"function_words": "of"}, ("type", "function_words", {"given": "str"})),
+        ({"least": 1.5}, ("range", "least", {"given": 1.5})),
+        ({"least": 0}, ("range", "least", {"given": 0})),
+        ({"least": True}, ("range", "least", {"given": True})),
     ],
 )
 def test_bad_options_are_refused(options, error):
-    with refused(InputError, **error):
+    with refused(InputError, *error):
         EntityLinker(build(), **options)
 
 
 @pytest.mark.parametrize(
     ("texts", "allow", "error"),
     [
-        ("a", None, {"code": "type", "field": "texts", "given": "str"}),
-        ([1], None, {"code": "type", "field": "texts[0]", "given": "int"}),
-        (["a"], [99], {"code": "unknown", "field": "allow", "given": 99}),
+        ("a", None, ("type", "texts", {"given": "str"})),
+        ([1], None, ("type", "texts[0]", {"given": "int"})),
+        (["a"], [99], ("unknown", "allow", {"given": 99})),
     ],
 )
 def test_bad_questions_and_filters_are_refused(linker, texts, allow, error):
-    with refused(InputError, **error):
+    with refused(InputError, *error):
         linker.match(texts, allow=allow)
 
 

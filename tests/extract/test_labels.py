@@ -39,12 +39,12 @@ def test_no_labels_are_blank_ones_and_older_calls_stand() -> None:
 
 def test_labels_are_texts_one_for_each_entity() -> None:
     wrong: list[tuple[Any, str]] = [
-        (("ORG", "ORG"), {"code": "length", "field": "labels", "given": 2}),
-        ((3,), {"code": "type", "field": "labels[0]", "given": "int"}),
-        ("O", {"code": "type", "field": "labels", "given": "str"}),
+        (("ORG", "ORG"), ("length", "labels", {"given": 2})),
+        ((3,), ("type", "labels[0]", {"given": "int"})),
+        ("O", ("type", "labels", {"given": "str"})),
     ]
     for labels, error in wrong:
-        with refused(InputError, **error):
+        with refused(InputError, *error):
             Extraction("a", "", "", ("Ada",), (), labels=labels)
     listed: Any = ["ORG"]
     assert Extraction("a", "", "", ("Ada",), labels=listed).labels == ("ORG",)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.extract import Extraction, WordMatcher, WordReader, build_memory
-from hopfuse.extract._tokens import tokens
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
@@ -44,8 +43,8 @@ def read(texts: list[str], **options: Any) -> list[tuple[str, ...]]:
     ],
 )
 def test_tokens(text: str, words: list[str]) -> None:
-    folded = text.casefold()
-    assert [folded[start:end] for start, end in tokens(folded)] == words
+    (found,) = WordReader(None, stopwords=[]).words([text])
+    assert [one.key for one in found] == [text[one.start : one.end].casefold() for one in found] == words
 
 
 def test_words_of_a_graph() -> None:
@@ -113,27 +112,27 @@ def test_texts_without_a_word_are_nodes_without_edges() -> None:
 @pytest.mark.parametrize(
     ("rows", "error"),
     [
-        ([{"text": 3}], {"code": "type", "field": "text", "given": 3}),
-        ([{"title": "a"}], {"code": "missing", "field": "text"}),
-        ("none.jsonl", {"code": "missing", "field": "passages", "given": "none.jsonl"}),
+        ([{"text": 3}], ("type", "text", {"given": 3})),
+        ([{"title": "a"}], ("missing", "text")),
+        ("none.jsonl", ("missing", "passages", {"given": "none.jsonl"})),
     ],
 )
-def test_an_invalid_table_is_refused(rows: Any, error: dict[str, Any]) -> None:
-    with refused(InputError, **error):
+def test_an_invalid_table_is_refused(rows: Any, error: tuple[Any, ...]) -> None:
+    with refused(InputError, *error):
         WordReader().read(rows)
 
 
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"language": "klingon"}, {"code": "choice", "field": "stopwords", "given": "klingon"}),
-        ({"language": "klingon", "stopwords": []}, {"code": "choice", "field": "stemmer", "given": "klingon"}),
-        ({"stopwords": [3]}, {"code": "UNSORTED", "field": "stopwords"}),
-        ({"batch_size": 0}, {"code": "range", "field": "batch_size", "given": 0}),
+        ({"language": "klingon"}, ("choice", "stopwords", {"given": "klingon"})),
+        ({"language": "klingon", "stopwords": []}, ("choice", "stemmer", {"given": "klingon"})),
+        ({"stopwords": [3]}, ("type", "stopwords", {"given": "int"})),
+        ({"batch_size": 0}, ("range", "batch_size", {"given": 0})),
     ],
 )
-def test_options_that_are_none(options: dict[str, Any], error: dict[str, Any]) -> None:
-    with refused(InputError, **error):
+def test_options_that_are_none(options: dict[str, Any], error: tuple[Any, ...]) -> None:
+    with refused(InputError, *error):
         WordReader(**options)
 
 

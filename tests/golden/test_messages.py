@@ -82,7 +82,7 @@ def test_no_test_matches_a_sentence():
 
 
 #: The text of an exception, and the message of an answer over HTTP.
-SAID = re.compile(r"\bstr\(\w+(\.value)?\)|\['message'\]")
+SAID = re.compile(r"\bstr\((\w+\.value|caught|err|error|exc|excinfo|raised|refused|wrong)\)|\['message'\]")
 
 
 ERRORS = {kind.__name__ for kind in (HopfuseError, *HopfuseError.__subclasses__())}

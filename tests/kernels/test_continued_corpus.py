@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import hopfuse as hf
@@ -13,8 +12,8 @@ from compare import assert_bitwise, assert_hits_equal
 from hopfuse.errors import InputError
 from hopfuse.types import corpus as corpus_module
 from hopfuse.types.continued_corpus import ContinuedCorpus
+from tiers import FULL
 
-FULL = os.environ.get("HOPFUSE_TESTS") == "full"
 STORAGES = ["float32", "float16", "bfloat16", "int8"]
 
 

@@ -42,7 +42,7 @@ def accelerate(storage: Any) -> Any:
     >>> from hopfuse.adapters.fast_graphrag import accelerate
     >>> accelerate(3)
     Traceback (most recent call last):
-    hopfuse.errors.InputError: storage must be fast-graphrag's IGraphStorage; got int
+    hopfuse.errors.InputError: storage is of the type int; it must be fast-graphrag's IGraphStorage
     """
     known = any(kind.__name__ == "IGraphStorage" for kind in type(storage).__mro__)
     if not known or not hasattr(storage, "_graph") or not callable(getattr(storage, "score_nodes", None)):

@@ -86,7 +86,7 @@ def accelerate(rag: Any) -> Any:
     >>> from hopfuse.adapters.hipporag import accelerate
     >>> accelerate(3)
     Traceback (most recent call last):
-    hopfuse.errors.InputError: rag must be a hipporag.HippoRAG; got int
+    hopfuse.errors.InputError: rag is of the type int; it must be a hipporag.HippoRAG
     """
     _check_rag(rag)
     if not isinstance(vars(rag).get("retrieve"), _BatchRetrieve):

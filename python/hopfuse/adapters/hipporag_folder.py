@@ -97,7 +97,7 @@ def read_folder(
     >>> from hopfuse.adapters.hipporag_folder import read_folder
     >>> read_folder("/nowhere")
     Traceback (most recent call last):
-    hopfuse.errors.InputError: there is no folder '/nowhere'
+    hopfuse.errors.InputError: folder is '/nowhere', which is not a folder
     """
     check_number(synonyms, "synonyms", low=-1, high=1)
     model = _model_folder(Path(folder))
@@ -127,7 +127,7 @@ def read_folder(
         passages=rows,
         vectors=passages.vectors,
         graph=stated_edges,
-        entities=entities.texts,
+        entities=[{"name": name, "stated": False} for name in entities.texts],
         entity_vectors=entities.vectors,
         facts=facts,
         metric=metric,

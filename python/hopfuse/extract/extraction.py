@@ -21,23 +21,25 @@ from ..errors import InputError
 from ..index import WordInfo
 from ..index.build import PASSAGES
 from ..index.contents import PassageId
+from ..io.languages import language_tag
 from ..io.readers import read_table
-from ..io.tables import integers_or_none, names_or_numbers, row_ids, texts
+from ..io.tables import integers_or_none, languages, names_or_numbers, row_ids, texts
 from ._sequence import neighbours
 
 Triple = tuple[str, str, str]
 Progress = Callable[[int, int], None]
-ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "document", "position"))
+ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "position"))
 
 
 class Passage(NamedTuple):
-    """A text with its id and title, and its position in a document or conversation."""
+    """A text with its id and title, its position in a document or conversation, and its language."""
 
     id: PassageId
     title: str
     text: str
     document: str | int | None = None
     position: int | None = None
+    language: str | None = None
 
 
 class Words(NamedTuple):
@@ -77,6 +79,8 @@ class Extraction:
         The document or conversation that contains the passage.
     position : int, optional
         The position in the document; consecutive passages are joined. By default passages are in the given order.
+    language : str, optional
+        The BCP 47 tag of the passage's language, such as "en".
 
     Raises
     ------
@@ -101,6 +105,7 @@ class Extraction:
     words: Words | None = None
     document: str | int | None = None
     position: int | None = None
+    language: str | None = None
 
     def __post_init__(self) -> None:
         check_id(self.id, "id")
@@ -128,7 +133,16 @@ class Extraction:
             check_id(self.document, "document")
         if self.position is not None and not is_whole(self.position):
             raise wrong_type(self.position, "position", "an integer")
+        if self.language is not None:
+            object.__setattr__(self, "language", _language(self.language))
         check_whole(self.malformed, "malformed", least=0)
+
+
+def _language(given: Any) -> str | None:
+    try:
+        return language_tag(given)
+    except (TypeError, ValueError, AttributeError):
+        raise wrong_value(given, "language", "a tag such as 'en', or None", "syntax") from None
 
 
 def is_triple(row: Any) -> bool:
@@ -155,7 +169,7 @@ class WordExtractions(list[Extraction]):
 def listed_passages(source: Any) -> list[Passage]:
     """Return passages from a path, an Arrow table or mappings, as for :meth:`hopfuse.Index.build`.
 
-    The columns ``document`` and ``position`` are read too.
+    The column ``position`` is read too.
 
     Raises
     ------
@@ -166,11 +180,12 @@ def listed_passages(source: Any) -> list[Passage]:
     Examples
     --------
     >>> listed_passages([{"text": "Ada wrote notes."}])
-    [Passage(id=0, title='', text='Ada wrote notes.', document=None, position=None)]
+    [Passage(id=0, title='', text='Ada wrote notes.', document=None, position=None, language=None)]
     """
     table = read_table(source, ORDERED)
     ids: Sequence[PassageId] = row_ids(table)
     documents, positions = names_or_numbers(table, "document"), integers_or_none(table, "position")
     neighbours(ids, documents, positions)  # raise errors before texts are read
-    columns = (ids, texts(table, "title", default=""), texts(table, "text"), documents, positions)
+    about = (documents, positions, languages(table, "language"))
+    columns = (ids, texts(table, "title", default=""), texts(table, "text"), *about)
     return [Passage(*row) for row in zip(*columns, strict=True)]

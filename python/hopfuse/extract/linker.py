@@ -112,6 +112,7 @@ class EntityLinker:
         if isinstance(function_words, str):
             raise wrong_type(function_words, "function_words", "a collection of words: [word]")
         check_number(least, "least", above=0, high=1)
+        _ = index.name_rule  # refuses names that another rule folds
         self._min_length = min_length
         self._index, self._least, self._frequencies = index, float(least), index.passage_frequency
         self._function_words = frozenset(function_words)

@@ -9,13 +9,12 @@ from typing import Any
 
 from .._validation import check_distinct, check_excludes, check_list, check_suffix, check_type
 from ..errors import InputError
-from ..index.build import PASSAGES
 from ..index.contents import PassageId
 from ..io.files import existing_file
 from ..io.json_lines import json_objects, parse_json
 from ..io.readers import read_table
-from ..io.tables import Table, row_ids, texts
-from .extraction import Extraction, well_formed
+from ..io.tables import Table, integers_or_none, languages, names_or_numbers, row_ids, texts
+from .extraction import ORDERED, Extraction, well_formed
 
 _KEYS = ("idx", "passage", "extracted_entities", "extracted_triples")
 
@@ -30,8 +29,8 @@ def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extract
         "extracted_triples"}, ...]}; if a passage has several lines, the first one is its title.
         ``.jsonl``: a line {"id", "entities", "triples"} for each passage of the other file.
     passages : path, Arrow table or iterable of mappings, optional
-        For ``.jsonl``: rows of ``text`` and, optionally, ``id`` and ``title``, as for :meth:`hopfuse.Index.build`. A
-        passage without a line in ``path`` has no entities.
+        For ``.jsonl``: rows of ``text`` and, optionally, ``id``, ``title``, ``document``, ``position`` and
+        ``language``, as for other readers. A passage without a line in ``path`` has no entities.
 
     Returns
     -------
@@ -76,7 +75,7 @@ def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extract
         raise InputError(
             "missing", "passages", "{field} is missing; {file} needs rows of id, title and text", file=file.name
         )
-    return _joined(file, read_table(passages, PASSAGES))
+    return _joined(file, read_table(passages, ORDERED))
 
 
 def _documents(file: Path) -> list[Extraction]:
@@ -123,13 +122,21 @@ def _joined(file: Path, passages: Table) -> list[Extraction]:
                 "duplicate", "id", "{field} {given!r} is there already; give each passage one line", given=row["id"]
             ).at(f"{file}, line {line}")
     ids: Sequence[PassageId] = row_ids(passages)
-    columns = zip(ids, texts(passages, "title", default=""), texts(passages, "text"), strict=True)
+    about = zip(
+        names_or_numbers(passages, "document"),
+        integers_or_none(passages, "position"),
+        languages(passages, "language"),
+        strict=True,
+    )
+    columns = zip(ids, texts(passages, "title", default=""), texts(passages, "text"), about, strict=True)
     found = []
-    for at, (id, title, text) in enumerate(columns):
+    for at, (id, title, text, (document, position, language)) in enumerate(columns):
         read = extracted.get(str(id), {"entities": (), "triples": ()})
         try:
             triples, malformed = well_formed(read["triples"])
-            found.append(Extraction(id, title, text, _names(read["entities"]), triples, malformed))
+            names = _names(read["entities"])
+            where: dict[str, Any] = {"document": document, "position": position, "language": language}
+            found.append(Extraction(id, title, text, names, triples, malformed, **where))
         except InputError as error:
             raise error.at(f"{passages.where(at)}, with its entities and triples in {file}") from None
     unknown = sorted(set(extracted) - set(map(str, ids)))

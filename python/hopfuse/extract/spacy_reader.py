@@ -161,6 +161,7 @@ class SpacyReader:
             links=tuple(joined),
             document=passage.document,
             position=passage.position,
+            language=passage.language,
         )
 
 

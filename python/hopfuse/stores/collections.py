@@ -69,7 +69,7 @@ def _check_point(point: Point, kind: type, dim: int) -> None:
         check_type(title, "title", str, "a string")
     if vector is None or np.ndim(vector) != 1:
         raise InputError(
-            "shape", "vector", "{field} is missing, or is several; leave the point out, or give it one vector"
+            "shape", "vector", "{field} is missing, or the point has several; give it one, or leave the point out"
         )
     if not isinstance(id, kind):
         raise wrong_type(id, "id", f"a {kind.__name__}, as that of row 0")
