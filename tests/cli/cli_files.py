@@ -45,6 +45,11 @@ def run(*args, env=None):
     if IN_PROCESSES:
         given = os.environ | (env or {})
         return subprocess.run(command(*args), capture_output=True, text=True, check=False, env=given)
+    return run_here(*args, env=env)
+
+
+def run_here(*args, env=None):
+    """Like :func:`run`, in this process."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with (
         redirect_stdout(out),

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from cli.cli_files import AS_DATA, about, command, said_error
-from hopfuse.cli.about.bench import checkout
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,5 +47,4 @@ def test_outside_a_checkout_the_error_is_one_line(tmp_path: Path) -> None:
 def test_a_folder_named_bench_is_not_a_checkout(tmp_path: Path) -> None:
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench" / "__main__.py").write_text("raise SystemExit('another program')")
-    assert checkout(tmp_path) is None
-    assert checkout(ROOT / "docs") == ROOT
+    assert said_error(bench(tmp_path, "--quick")) == about("missing")

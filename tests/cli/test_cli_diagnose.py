@@ -11,7 +11,7 @@ from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.errors import InputError
 from hopfuse.evaluate import Qrels
 from hopfuse.extract import Gazetteer
-from hopfuse.io.queries import Query
+from hopfuse.io import Query
 from hopfuse.recipes import PhaseGraph
 from refusals import refused as raises_refusal
 

@@ -6,9 +6,7 @@ import shlex
 from importlib import import_module
 from pathlib import Path
 
-import click
 import pytest
-from hopfuse.cli.app import app
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("evaluation", "compare", "sweep", "diagnose", "results/titles")
@@ -23,14 +21,14 @@ CODE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_a_command_is_parsed(line):
+def test_a_command_is_parsed(refused_here, tmp_path, monkeypatch, line):
+    """The command misses its files, and nothing else."""
     program, name, *arguments = shlex.split(line, comments=True)
     assert program == "hopfuse"
-    command = app.commands[name]
-    context = click.Context(command, info_name=name)
-    command.make_parser(context).parse_args(list(arguments))
-    given = {argument for argument in arguments if argument.startswith("--")}
-    assert given <= {option for parameter in command.params for option in parameter.opts}
+    monkeypatch.chdir(tmp_path)
+    refusal = refused_here(name, *arguments)
+    assert refusal.code == "missing", refusal
+    assert "reason" not in refusal.values, "an error of Click's"
 
 
 @pytest.mark.parametrize("block", CODE)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pytest
-from cli.cli_files import about, hopfuse, killed, read_jsonl, refused
+from cli.cli_files import AS_DATA, about, hopfuse, killed, read_jsonl, refused, run
 from cli.recipe_files import QUESTION, by_hand, explaining, rows_of, scoring
-from hopfuse.cli.config_options import option_files, read_config
-from hopfuse.cli.recipes import COMMON
-from hopfuse.errors import InputError
 from hopfuse.fusion import RRF, Tsallis
-from hopfuse.recipes import RECIPES, Policy
-from refusals import refused as raises_refusal
+from hopfuse.recipes import Policy
 
 #: For each recipe: what --option is given, and the fields of its config.
 GIVEN: list[tuple[str, list[str], dict[str, Any]]] = [
@@ -27,9 +22,17 @@ GIVEN: list[tuple[str, list[str], dict[str, Any]]] = [
     ("phase-graph", ["method=condorcet", "alpha=0.4"], {"method": "condorcet", "alpha": 0.4}),
     ("phase-graph", ["method.temperature=0.5", "ties=mean"], {"temperature": 0.5, "ties": "mean"}),
     ("phase-graph", ["temperature=0.5"], {"temperature": 0.5}),
+    (
+        "phase-graph",
+        ["method=tsallis", "method.q=0.5,1.5", "method.temperature=0.5"],
+        {"method": Tsallis(q=(0.5, 1.5), temperature=0.5)},
+    ),
     ("phase-graph", ["method=linear", "calibration=z_score"], {"method": "linear", "calibration": "z_score"}),
     ("phase-graph", ["edge_weights.creation=0"], {"edge_weights": {"creation": 0}}),
 ]
+
+
+LEXICAL = {"triple-hybrid": "none", "hybrid-rrf": "fts5", "guided-walk": "fts5"}
 
 
 def options(given: list[str]) -> list[str]:
@@ -53,26 +56,15 @@ def test_they_change_what_is_found(memory) -> None:
     assert changed >= len(GIVEN) - 3
 
 
-@pytest.mark.parametrize(("recipe", "given", "made"), GIVEN)
-def test_configs_are_equal(recipe, given, made) -> None:
-    kind = RECIPES[recipe].Config  # type: ignore[attr-defined]
-    if "method.temperature=0.5" not in given:
-        assert read_config(kind(), given, recipe) == kind(**made)
-
-
-def test_keys_of_a_policy() -> None:
-    policy = read_config(Policy(), ["walk.damping=0.75", "switches.gate=false", "families.kinship=2"], "policy-rag")
-    assert policy == Policy.from_toml(
-        "version = 1\n[walk]\ndamping = 0.75\n[switches]\ngate = false\n[families]\nkinship = 2.0"
+def test_keys_of_a_policy(memory, output_of, refused_here, tmp_path) -> None:
+    given = options(["walk.damping=0.75", "switches.gate=false", "families.birth=2"])
+    output_of(*scoring(memory, "policy-rag", tmp_path / "out.jsonl", *given))
+    policy = Policy.from_toml("version = 1\n[walk]\ndamping = 0.75\n[switches]\ngate = false\n[families]\nbirth = 2.0")
+    assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == rows_of(
+        *by_hand(memory, "policy-rag", policy)
     )
-    with raises_refusal(InputError, "unknown", "walk.speed"):
-        read_config(Policy(), ["walk.speed=1"], "policy-rag")
-
-
-def test_a_methods_own_options_may_be_several_values() -> None:
-    config = RECIPES["phase-graph"].Config()  # type: ignore[attr-defined]
-    found = read_config(config, ["method=tsallis", "method.q=0.5,1.5", "method.temperature=0.5"], "phase-graph")
-    assert found.method == Tsallis(q=(0.5, 1.5), temperature=0.5)
+    wrong = scoring(memory, "policy-rag", tmp_path / "no.jsonl", *options(["walk.speed=1"]))
+    assert refused_here(*wrong) == about("unknown", "walk.speed")
 
 
 def test_importance_is_read_from_a_file(memory, output_of, tmp_path) -> None:
@@ -81,8 +73,6 @@ def test_importance_is_read_from_a_file(memory, output_of, tmp_path) -> None:
     out, given = tmp_path / "out.jsonl", f"importance={tmp_path / 'a,b.npy'}"
     output_of(*scoring(memory, "hybrid-rrf", out, "--option", given))
     assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", importance=known))
-    files = option_files([given, "graph_k=5"], RECIPES["hybrid-rrf"].Config)  # type: ignore[attr-defined]
-    assert files == {"option importance": tmp_path / "a,b.npy"}
 
 
 def test_a_run_with_another_importance_is_not_taken_up(memory, tmp_path) -> None:
@@ -112,11 +102,6 @@ def test_entities_by_words(memory, output_of, tmp_path) -> None:
     output_of("score", *files, "--recipe", "triple-hybrid", "--option", "mode=lexical", "--lexical", "fts5")
     first = [[hit["id"] for hit in row["hits"]] for row in read_jsonl(out)]
     assert first == [["Alien"], ["Ridley Scott"], ["North Sea"]]
-
-
-def test_options_of_their_own_are_fields_of_configs() -> None:
-    kinds = [RECIPES[recipe].Config for recipe in RECIPES]  # type: ignore[attr-defined]
-    assert set(COMMON) <= {field.name for kind in kinds for field in fields(kind)}
 
 
 @pytest.mark.parametrize(
@@ -167,10 +152,12 @@ def test_values_are_checked_before_the_work(memory, refused_here, tmp_path) -> N
         ("guided-walk", ["word_boost=0", "word_k=10"]),
     ],
 )
-def test_an_option_that_another_leaves_unread_is_refused(recipe: str, given: list[str]) -> None:
-    config = RECIPES[recipe].Config()  # type: ignore[attr-defined]
-    with pytest.raises(InputError) as caught:
-        read_config(config, given, recipe)
-    assert (caught.value.code, caught.value.values["recipe"]) == ("unused", recipe)
+def test_an_option_that_another_leaves_unread_is_refused(memory, refused_here, tmp_path, recipe, given) -> None:
+    out = tmp_path / "out.jsonl"
+    refusal = refused_here(*scoring(memory, recipe, out, *options(given)))
+    assert (refusal.code, refusal.values["recipe"]) == ("unused", recipe)
     for one in given:
-        read_config(config, [one], recipe)
+        done = run(
+            *scoring(memory, recipe, out, *options([one]), "--lexical", LEXICAL[recipe], "--overwrite"), env=AS_DATA
+        )
+        assert '"code": "unused"' not in done.stderr

@@ -21,7 +21,7 @@ from cli.cli_files import (
 from hopfuse import Index
 from hopfuse.cli.run.queries import QueryInputs
 from hopfuse.errors import InputError
-from hopfuse.io.queries import Query, count_queries, read_queries
+from hopfuse.io import Query, count_queries, read_queries
 from hopfuse.recipes import PhaseGraph
 from refusals import refused as raises_refusal
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from cli.cli_files import QUERIES, about, command, hopfuse, read_jsonl, refused, write_jsonl
 from hopfuse import Index
-from hopfuse.io.runs import read_run_file
+from hopfuse.io import read_run_file
 from hopfuse.recipes import PhaseGraph
 
 OPTIONS = ("--k", 3, "--part-rows", 40)

@@ -1,12 +1,11 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
+import hopfuse as hf
 import pytest
-from cli.cli_files import command
-from click.testing import CliRunner
-from hopfuse.cli.about import selftest as module
-from hopfuse.ops.selftest import Check, SelfTest
+from cli.cli_files import command, run_here
 
 
 def run(*arguments):
@@ -41,17 +40,17 @@ def test_a_report_has_what_is_asked_for_with_a_problem(tmp_path):
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_a_difference_is_shown_and_the_exit_code_is_1(monkeypatch, more):
-    checks = (Check("fuse rrf", False, 100, 3, 0.1, 0.2), Check("calibrate max", True, 10, 0, 0.1, 0.2))
-    monkeypatch.setattr(
-        sys.modules[module.__name__], "run_selftest", lambda backend, quick: SelfTest(backend, quick, checks)
-    )
-    done = CliRunner().invoke(module.selftest, more)
-    assert done.exit_code == 1
+    same = hf.selftest("cpu", quick=True)
+    wrong = replace(same.checks[0], equal=False, differing=3)
+    different = replace(same, checks=(wrong, same.checks[1]))
+    monkeypatch.setattr("hopfuse.cli.about.selftest.run_selftest", lambda backend, quick: different)
+    done = run_here("selftest", *more)
+    assert done.returncode == 1
     if more:
-        assert json.loads(done.output)["checks"][0]["differing"] == 3
+        assert json.loads(done.stdout)["checks"][0]["differing"] == 3
     else:
-        assert "DIFFERS" in done.output
-        assert "1 of 2 checks differ" in done.output
+        assert "DIFFERS" in done.stdout
+        assert "1 of 2 checks differ" in done.stdout
 
 
 def test_a_backend_that_cannot_run_ends_with_2_and_the_reason():

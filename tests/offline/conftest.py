@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 from cli.cli_files import write_jsonl
-from hopfuse.io.queries import query_file
+from hopfuse.io import query_file
 from hopfuse.offline import Folder, Output, Plan
 from hopfuse.offline.files import fingerprints
 from hopfuse.offline.plan import versions

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from cli.cli_files import write_jsonl
 from hopfuse.errors import FormatError, HopfuseError, InputError
+from hopfuse.io import Query
 from hopfuse.io import files as io_files
-from hopfuse.io.queries import Query
 from hopfuse.offline import RecipeScorer, check_rows, merge, run, verify
 from offline.conftest import PART, ROWS, parts_of
 from offline.kills import alive, finish_under_kills

@@ -7,16 +7,19 @@ from .files import create_exclusively, read_text, write_whole
 from .json_lines import json_objects, numbered_lines, parse_json, text_lines
 from .npy import read_npy
 from .parquet import MOST_GROUP_BYTES
-from .queries import QueryRows, read_queries
+from .queries import Query, QueryRows, count_queries, query_file, read_queries
 from .runs import read_run_file
 
 __all__ = [
     "MOST_GROUP_BYTES",
+    "Query",
     "QueryRows",
+    "count_queries",
     "create_exclusively",
     "json_objects",
     "numbered_lines",
     "parse_json",
+    "query_file",
     "read_npy",
     "read_queries",
     "read_run_file",
