@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hopfuse.report.paths import NAMED_PASSAGES, arrow, fact_words, path_words
+from hopfuse.report import arrow, fact_words, path_words
 
 
 def entity(name: str, edge: str | None = None, **more: Any) -> dict[str, Any]:
@@ -60,7 +60,6 @@ def test_facts_name_the_passages_that_state_them() -> None:
     titles = ["Ada", "", "London", "Byron", "Lords"]
     facts = [fact(4, False, *titles), fact(9, True, "Notes")]
     path = [entity("Ada"), relation(["birth"], *facts)]
-    assert NAMED_PASSAGES == 3
     assert fact_words(path) == [
         "Ada and London by birth",
         "London —born in→ Ada, fact 4, stated in Ada, p1, London and 2 more",

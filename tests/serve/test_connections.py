@@ -10,8 +10,7 @@ import time
 import httpx
 import pytest
 import uvicorn
-from hopfuse.serve import connections
-from hopfuse.serve.config import Limits
+from hopfuse.serve import Limits, connections
 from hopfuse.serve.connections import PIPELINED, JoinedTransport, protocol
 from serve.served import configured, running
 from uvicorn.server import ServerState

@@ -7,7 +7,7 @@ import json
 import logging
 
 import pytest
-from hopfuse.serve.config import LogConfig
+from hopfuse.serve import LogConfig
 from hopfuse.serve.logs import start_logging
 
 
