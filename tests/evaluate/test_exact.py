@@ -4,7 +4,7 @@ from math import comb
 
 import pytest
 from hopfuse.errors import InputError, MissingExtraError
-from hopfuse.evaluate import discordant_odds_ratio, mcnemar_exact, significance, wilson_interval
+from hopfuse.evaluate import discordant_odds_ratio, mcnemar_exact, wilson_interval
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
@@ -93,7 +93,6 @@ def test_wilson_refuses_a_confidence_outside_its_range(confidence):
 
 
 def test_without_scipy_the_extra_is_named(monkeypatch):
-    significance._stats.cache_clear()
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
     for call in (lambda: mcnemar_exact(3, 1), lambda: wilson_interval(1, 2), lambda: discordant_odds_ratio(3, 1)):
         with refused(MissingExtraError, "missing_extra", extra="eval"):

@@ -49,7 +49,8 @@ def test_the_commands_are_those_of_the_program(config):
     done = subprocess.run(
         [sys.executable, "-m", "hopfuse", "serve", "--help"], capture_output=True, text=True, check=True
     )
-    known = set(re.findall(r"--[a-z-]+", done.stdout))
+    known = set(re.findall(r"^  (--[a-z-]+)", done.stdout, re.M))
+    assert {"--host", "--port"} < known
     for line in (command()[2:], ["--host", "0.0.0.0", "--config", "/etc/hopfuse/serve.toml"]):
         assert {word for word in line if word.startswith("--")} <= known
     dockerfile = (FOLDER / "Dockerfile").read_text()

@@ -224,8 +224,8 @@ def log_files(index: hf.Index, change: Callable[[hf.LiveIndex[hf.Index]], None])
     times = (second * 10**9 for second in count(FIRST_SECOND))
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch("hopfuse.index.log.secrets.token_bytes", return_value=SALT),
-        mock.patch("hopfuse.index.writer.time.time_ns", side_effect=times),
+        mock.patch("secrets.token_bytes", return_value=SALT),
+        mock.patch("time.time_ns", side_effect=times),
     ):
         index.save(folder)
         with hf.Index.open(folder, writable=True) as live:

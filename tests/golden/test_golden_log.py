@@ -1,6 +1,6 @@
 """The log is held to committed files, and their bytes to section 6 of FORMAT.md.
 
-The layout is read from the tables of FORMAT.md; of the modules under test only the names of a batch's arrays are.
+The layout is read from the tables of FORMAT.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from golden.make import FIRST_SECOND, HERE, SALT, log_files, logs
 from golden.test_golden import ANEW, SIZES, SPECIFICATION, codes, fields, opened, read_fields
-from hopfuse.index.batch import RULES
 from index.index_files import assert_same
 
 LOGS = ("strings", "integers")
@@ -204,4 +203,3 @@ def test_every_array_of_the_specification_is_in_a_golden_log_as_it_is_specified(
     assert seen.pop("passage.vectors") | seen.pop("entity.vectors") == vectors
     wanted = {name: {kind} for name, kind in specified().items() if kind != ("vector", 2)}
     assert seen == wanted
-    assert set(specified()) == set(RULES)

@@ -10,6 +10,7 @@ import hopfuse as hf
 import numpy as np
 from golden.make import HERE
 from hopfuse.errors import FormatError
+from index.log_files import read_log, write_log
 
 NAMES = ("generation-000000000001.hopfuse", "log-000000000001.hopfuse", "CURRENT")
 
@@ -60,9 +61,12 @@ def snapshots(folder: Path, whole: dict[str, bytes]) -> set[str]:
     """The digest of each snapshot that was committed."""
     for name, data in whole.items():
         (folder / name).write_bytes(data)
-    last = hf.Index.open(folder, live=True)
-    states = [last._state.at(seq) for seq in range(last.seq + 1)]  # type: ignore[attr-defined]
-    return {digest(state.snapshot()) for state in states}
+    payloads, found = [batch.payload for batch in read_log(folder / NAMES[1])], set[str]()
+    for count in range(len(payloads) + 1):
+        write_log(folder, payloads[:count])
+        found.add(digest(hf.Index.open(folder)))
+    (folder / NAMES[1]).write_bytes(whole[NAMES[1]])
+    return found
 
 
 def damage_files(folder: Path, seed: int, count: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hopfuse import Graph
 from hopfuse.errors import FormatError
 from hopfuse.index import Index
 from hypothesis import given, settings
@@ -439,11 +440,23 @@ def test_forged_type_names_are_refused(tmp_path: Path) -> None:
         Index.open(forged(tmp_path, _poke("graph.type_name.offsets", 0, 1)), verify="full")
 
 
-def test_entries_out_of_order_across_a_chunk_are_found(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hopfuse.index.graph_check._CHUNK", 1)
-    assert Index.open(saved).graph is not None
-    with refused(FormatError, "order", array="indices"):
-        _ = Index.open(forged(saved, _swap_entries)).graph
+def test_entries_out_of_order_are_found_wherever_large_rows_are_split(tmp_path: Path) -> None:
+    count, ends = 1100, 1 << np.arange(21)
+    rows = [np.repeat(np.arange(count), count), np.tile(np.arange(count), count)]
+    graph = Graph.from_edges(*rows, np.ones(count**2), num_nodes=count, directed=True)
+    Index.build(passages=[{"text": ""}] * count, graph=graph).save(tmp_path)
+    assert Index.open(tmp_path).graph is not None
+    whole = generation_file(tmp_path).read_bytes()
+    for end in ends[ends % count > 0].tolist():
+
+        def swap(forge: Forge, end: int = end) -> None:
+            indices = forge.array("graph.indices")
+            indices[[end - 1, end]] = indices[[end, end - 1]]
+
+        generation_file(tmp_path).unlink()
+        (tmp_path / "generation-000000000001.hopfuse").write_bytes(whole)
+        with refused(FormatError, "order", array="indices"):
+            _ = Index.open(forged(tmp_path, swap)).graph
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import hopfuse as hf
 import hopfuse.index
-import hopfuse.index.build as build_module
-from hopfuse.index import Index, format, log
-from hopfuse.types import corpus
+import numpy as np
+import pytest
+from golden.test_golden import SPECIFICATION, codes, number
+from hopfuse.errors import FormatError, InputError
+from hopfuse.index import Index
+from index.index_files import forged, full_index
+from refusals import refused
 
 ROOM = Path(hopfuse.index.__file__).parent
 
@@ -22,7 +29,7 @@ def test_importing_the_room_loads_nothing_large() -> None:
     assert result.stdout.strip() == "[]"
 
 
-def test_public_names_and_codes() -> None:
+def test_public_names() -> None:
     assert hopfuse.index.__all__ == [
         *(
             "Change",
@@ -40,23 +47,40 @@ def test_public_names_and_codes() -> None:
         "where",
     ]
     assert hopfuse.index.Index is Index
-    assert set(format.METRICS) == set(corpus.METRICS)
-    assert set(format.STORAGES) == set(corpus.STORAGES)
-    assert build_module.METRICS is format.METRICS
 
 
-def test_the_specification_names_every_section_and_constant() -> None:
-    text = (ROOM / "FORMAT.md").read_text(encoding="utf-8")
-    from hopfuse.index.batch import RULES as BATCH
-    from hopfuse.index.schema import RULES
+@pytest.mark.parametrize("option", ["metric", "storage"])
+def test_an_index_and_a_corpus_have_the_metrics_and_storages_of_the_specification(option: str) -> None:
+    allowed = ", ".join(codes(option, "Header"))
+    with refused(InputError, "choice", option, allowed=allowed):
+        Index.build(passages=[], **{option: "another"})
+    with refused(InputError, "choice", option, allowed=allowed):
+        hf.Corpus.from_array(np.eye(2), **{option: "another"})
 
-    missing = [name for name in (*RULES, *BATCH) if f"`{name}`" not in text]
-    assert missing == []
-    assert f"format version, {format.VERSION} |" in text
-    assert f"1 … {format.MAX_SECTIONS}" in text
-    assert f"{format.ENTRY.size} bytes × sections" in text
-    assert f"{format.HEADER_BYTES} bytes\n" in text
-    assert f"`{log.MARK:#010x}`" in text.replace("0X", "0x")
-    assert f"| 0 | u32 | CRC-32 of the {log.FRAME.size} bytes" in text
-    for code, dtype in enumerate(format.DTYPES):
-        assert f"{code} `{dtype}`" in text
+
+def test_the_specification_names_every_section_in_the_code() -> None:
+    """The texts in the room's code that look like names of sections, and those of the file of a full index."""
+    specified = set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)`", SPECIFICATION))
+    beginnings = {".".join(name.split(".")[:end]) for name in specified for end in range(1, name.count(".") + 1)}
+    found = set()
+    for path in ROOM.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", str(node.value)):
+                found.add(str(node.value))
+    named = {name for name in found if name.partition(".")[0] in beginnings}
+    assert len(named & specified) > 60
+    assert named <= specified | beginnings
+    assert set(full_index().sections) <= specified
+
+
+def test_the_number_of_sections_is_limited_as_the_specification_says(tmp_path: Path) -> None:
+    most = number(r"sections, 1 … (\d+)")
+    for count in (0, most, most + 1):
+        full_index().save(tmp_path)
+        forged(tmp_path, lambda forge, count=count: forge.header.__setitem__(5, count))  # type: ignore[misc]
+        if count == most:
+            with refused(FormatError, "damaged"):
+                Index.open(tmp_path)
+        else:
+            with refused(FormatError, "limit", given=count, allowed=most):
+                Index.open(tmp_path)

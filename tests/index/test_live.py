@@ -17,12 +17,10 @@ import numpy as np
 import pytest
 from hopfuse.encoders import ArrayEncoder
 from hopfuse.errors import FormatError, InputError
-from hopfuse.index import EncoderInfo, delta, writer
-from hopfuse.index.batch import encode
-from hopfuse.index.generations import log_path
-from hopfuse.index.log import write_log
+from hopfuse.index import EncoderInfo
 from hopfuse.lexical import BM25
 from index.index_files import assert_same_terms, generation_file
+from index.log_files import encode, strings, write_log
 from refusals import refused
 
 GRAPH = [{"src": 0, "dst": 2, "type": "context"}, {"src": 1, "dst": 3, "type": "context"}]
@@ -179,18 +177,26 @@ def test_a_thread_that_is_interrupted_while_it_waits_holds_up_no_other(
 ) -> None:
     """Its batch is written with the next group, by another thread."""
 
+    def interrupted_lock() -> Any:
+        return Interrupted() if threading.current_thread().name == "interrupted" else make_lock()
+
     class Interrupted:
-        def acquire(self) -> None:
-            raise KeyboardInterrupt
+        """A lock for which a thread cannot wait."""
 
-        def release(self) -> None:
-            pass
+        def __init__(self) -> None:
+            self._lock = make_lock()
+            self.release, self.locked = self._lock.release, self._lock.locked
 
-    class Commit(writer._Commit):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            if threading.current_thread().name == "interrupted":
-                self.woken = Interrupted()  # type: ignore[assignment]
+        def acquire(self, *_: Any) -> bool:
+            if not self._lock.acquire(blocking=False):
+                raise KeyboardInterrupt
+            return True
+
+        def __enter__(self) -> bool:
+            return self.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            self.release()
 
     is_syncing, may_sync, left = threading.Event(), threading.Event(), []
 
@@ -204,8 +210,8 @@ def test_a_thread_that_is_interrupted_while_it_waits_holds_up_no_other(
             add(live, "b2")
         left.append("b2")
 
-    original = os.fsync
-    monkeypatch.setattr(writer, "_Commit", Commit)
+    original, make_lock = os.fsync, threading.Lock
+    monkeypatch.setattr(threading, "Lock", interrupted_lock)
     with hf.Index.open(saved(tmp_path), writable=True) as live:
         add(live, "first")
         monkeypatch.setattr(os, "fsync", sync)
@@ -230,22 +236,39 @@ def test_a_thread_that_is_interrupted_while_it_waits_holds_up_no_other(
 def test_a_log_is_decoded_at_once_and_a_refresh_decodes_what_is_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decoded, original = list[int](), delta.read_batches
+    """However many batches a log has, NumPy views their bytes as often, and a refresh those of the new ones alone."""
+    viewed, original = list[int](), np.frombuffer
 
-    def counted(payloads: Any, *rest: Any) -> Any:
-        decoded.append(len(payloads))
-        return original(payloads, *rest)
+    def counted(buffer: Any, *rest: Any, **options: Any) -> Any:
+        viewed.append(memoryview(buffer).nbytes)
+        return original(buffer, *rest, **options)
 
-    monkeypatch.setattr(delta, "read_batches", counted)
+    def views(read: Any) -> tuple[int, list[int]]:
+        viewed.clear()
+        return read().num_passages, [*viewed]
+
+    log = tmp_path / "log-000000000001.hopfuse"
     with hf.Index.open(saved(tmp_path), writable=True) as live:
-        for at in range(20):
+        add(live, "c0")
+        few, size = hf.Index.open(tmp_path, live=True), log.stat().st_size
+        monkeypatch.setattr(np, "frombuffer", counted)
+        rows, of_few = views(lambda: few.index)
+        assert rows == 3
+        viewed.clear()
+        for at in range(1, 20):
             add(live, f"c{at}")
+        assert max(viewed) < 72  # less than a row of a table: a writer reads back no batch of its own
+        viewed.clear()
         reader = hf.Index.open(tmp_path, live=True)
-        assert (reader.seq, decoded) == (20, [])  # the writer had nothing to decode before its first commit
-        assert reader.index.num_passages == 22
+        assert reader.seq == 20
+        assert sum(viewed) < log.stat().st_size // 4  # opening checks frames, and decodes none
+        rows, at_once = views(lambda: reader.index)
+        assert (rows, len(at_once)) == (22, len(of_few))
+        assert sum(at_once) > 10 * sum(of_few) > 0
         add(live, "last")
-        assert reader.refresh().num_passages == 23
-    assert decoded == [20, 1]
+        rows, of_refresh = views(reader.refresh)
+        assert (rows, len(of_refresh)) == (23, len(of_few) + 1)
+        assert 0 < sum(of_refresh) < 2 * size
 
 
 @pytest.mark.parametrize(("readers", "commits"), [(2, 60), pytest.param(8, 2000, marks=pytest.mark.full)])
@@ -544,23 +567,11 @@ def test_a_snapshot_with_deletions_shares_the_vectors_and_texts_of_the_generatio
 
 def test_a_batch_that_counts_a_term_twice_is_refused(tmp_path: Path) -> None:
     saved_with_terms(tmp_path, "Ada wrote.")
-    strings = {
-        name: np.frombuffer(text, np.uint8) if part == "bytes" else np.array([0, len(text)])
-        for name, part, text in (
-            (f"{of}.{part}", part, text)
-            for of, text in (
-                ("passage.id", b"c"),
-                ("passage.title", b""),
-                ("passage.text", b"ada ada"),
-                ("lexical.term", b"ada"),
-            )
-            for part in ("offsets", "bytes")
-        )
-    }
-    one = np.ones(2, np.int32)
-    terms = {"lexical.indptr": np.array([0, 2]), "lexical.passage": np.zeros(2, np.int64), "lexical.count": one}
-    payload = encode({**strings, "passage.length": np.array([2], np.int32), **terms})
-    write_log(log_path(tmp_path, 1), 1, 0, [(0, payload)])
+    texts = {"passage.id": "c", "passage.title": "", "passage.text": "ada ada", "lexical.term": "ada"}
+    arrays = {name: array for of, text in texts.items() for name, array in strings(of, [text]).items()}
+    arrays |= {"passage.length": np.array([2], np.int32), "lexical.indptr": np.array([0, 2])}
+    arrays |= {"lexical.passage": np.zeros(2, np.int64), "lexical.count": np.ones(2, np.int32)}
+    write_log(tmp_path, [encode(arrays)])
     with refused(FormatError, "duplicate"):
         hf.Index.open(tmp_path).load()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,11 @@ import pytest
 from hopfuse.errors import FormatError, InputError
 from hopfuse.extract import EntityLinker, Extraction, build_memory
 from hopfuse.index import WordInfo
-from hopfuse.index.batch import Batch, Slots, encode
-from hopfuse.index.batches import read_batches
 from index.index_files import forged, full_index, term_matrix
 from index.live_model import differences
+from index.log_files import decode, encode, read_log
 from index.test_index_damage import _poke, rewritten
-from index.test_log import ARRAYS, BEFORE
+from index.test_log import ARRAYS, history_of, index_folder
 from refusals import refused
 
 PASSAGES = [{"id": "a", "text": "Ada met Byron."}, {"id": "b", "text": "Byron wrote."}]
@@ -107,10 +108,35 @@ def test_a_part_keeps_the_bits(read: Path) -> None:
     assert stated(part) == {"Ada": True, "Byron": False}
 
 
-def test_batches_after_a_compaction_state_the_moved_entities() -> None:
-    batch = Batch({"stated.entity": np.array([0, 2], np.int64)}, Slots(0, 3))
-    moved = batch.moved(np.zeros(0, np.int64), np.array([5, -1, 4]), Slots(0, 6))
-    assert moved["stated.entity"].tolist() == [5, 4]
+def test_batches_after_a_compaction_state_the_moved_entities(read: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that comes while a compaction writes its generation has the slots of that generation afterwards."""
+    original, states = os.fsync, list[Any]()
+
+    def sync(descriptor: int) -> None:
+        original(descriptor)
+        if states and threading.current_thread() is not threading.main_thread():
+            thread = threading.Thread(target=states.pop())
+            thread.start()
+            thread.join()
+
+    with hf.Index.open(read, writable=True) as live:
+        with live.change() as change:
+            change.add_entities(["Clare", "Dora", "Eve"], stated=False)
+        with live.change() as change:
+            change.delete_entities(["Ada", "Dora"])
+
+        def state() -> None:
+            with live.change() as change:
+                change.add_entities(["Eve", "Byron"], missing=True)
+
+        states.append(state)
+        monkeypatch.setattr(os, "fsync", sync)
+        assert (live.compact(), states) == (2, [])
+        expected = {"Byron": True, "Clare": False, "Eve": True}
+        assert stated(live.refresh()) == expected
+    batches = list(read_log(read / "log-000000000002.hopfuse"))
+    assert [(batch.seq, decode(batch.payload)["stated.entity"].tolist()) for batch in batches] == [(3, [0, 2])]
+    assert stated(hf.Index.open(read, verify="full")) == expected
 
 
 @pytest.mark.parametrize("value", [2, 255])
@@ -143,8 +169,8 @@ ENTITY = {
 
 
 @pytest.mark.parametrize("arrays", [LABELLED, TAGGED, ENTITY | {"entity.stated": np.zeros(1, np.uint8)}])
-def test_a_batch_that_can_be_is_read(arrays: dict[str, Any]) -> None:
-    assert read_batches([encode(ARRAYS | arrays)], BEFORE, 1).size == 1
+def test_a_batch_that_can_be_is_read(tmp_path: Path, arrays: dict[str, Any]) -> None:
+    assert len(history_of(index_folder(tmp_path), encode(ARRAYS | arrays))) == 1
 
 
 @pytest.mark.parametrize(
@@ -161,14 +187,14 @@ def test_a_batch_that_can_be_is_read(arrays: dict[str, Any]) -> None:
         TAGGED | {"language.tag.bytes": np.zeros(1, np.uint8)},
         ENTITY | {"entity.stated": np.array([2], np.uint8)},
         ENTITY | {"entity.stated": np.array([1, 1], np.uint8)},
-        {"stated.entity": np.array([BEFORE.entities], np.int64)},
+        {"stated.entity": np.array([2], np.int64)},
         {"stated.entity": np.array([-1], np.int64)},
     ],
 )
-def test_a_batch_that_cannot_be_is_refused(arrays: dict[str, Any]) -> None:
+def test_a_batch_that_cannot_be_is_refused(tmp_path: Path, arrays: dict[str, Any]) -> None:
     whole = {name: array for name, array in (ARRAYS | arrays).items() if array is not None}
     with pytest.raises(FormatError):
-        read_batches([encode(whole)], BEFORE, 1)
+        history_of(index_folder(tmp_path), encode(whole))
 
 
 # ---- Reading rules ----

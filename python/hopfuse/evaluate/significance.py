@@ -6,7 +6,6 @@ SciPy is imported at the first call; the extra ``eval`` installs it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
 from math import ceil, floor, inf, nan, sqrt
 from typing import Any
@@ -21,7 +20,6 @@ _DEVIATIONS = 8
 _HALVINGS = 17  # to 1e-5 of a difference
 
 
-@cache
 def _stats() -> Any:
     """Return ``scipy.stats``."""
     try:
