@@ -74,8 +74,9 @@ def test_only_a_complete_text_is_an_answer(serve, tmp_path, finish, told):
 
 def test_a_models_refusal_is_in_the_error(serve):
     server = serve(lambda request: Reply(None, refusal="I will not, sk-secret-1."))
-    with refused(EndpointError, "reply"):
+    with refused(EndpointError, "reply", requests=2) as caught:
         endpoint(server, retries=1).ask(["?"], NUMBER)
+    assert "I will not, [key]" in caught.value.values["problem"]
     assert len(server.requests) == 2
 
 

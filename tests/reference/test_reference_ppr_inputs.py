@@ -95,7 +95,7 @@ def test_options_are_refused(options: dict[str, Any], refusal: str) -> None:
 
 
 def test_residual_refuses_scores_of_another_shape() -> None:
-    with refused(InputError, "shape", "x", given="(1, 4)"):
+    with refused(InputError, "shape", "x", given=(1, 4)):
         ppr_residual(G, [1.0, 0, 0, 0], DENSE)
 
 
