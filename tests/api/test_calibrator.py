@@ -76,7 +76,7 @@ def test_a_threshold_is_the_least_score_that_reaches_the_share() -> None:
         (lambda: hf.Calibrator().fit([1.0]).threshold(1.5), ("range", "share")),
     ],
 )
-def test_bad_input_is_refused(call: Any, refusal: str) -> None:
+def test_bad_input_is_refused(call: Any, refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         call()
 
@@ -137,7 +137,7 @@ def resealed(change: Any) -> Any:
         (resealed(lambda c: c["below"].__setitem__(0, 2**70)), ("damaged", None)),
     ],
 )
-def test_a_damaged_file_is_refused(tmp_path: Path, damage: Any, refusal: str) -> None:
+def test_a_damaged_file_is_refused(tmp_path: Path, damage: Any, refusal: tuple[str, str | None]) -> None:
     path = tmp_path / "scale.json"
     hf.Calibrator().fit([1.0, 2.0, 4.0]).save(path)
     damage(path)

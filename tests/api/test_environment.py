@@ -67,13 +67,12 @@ def test_a_wrong_hopfuse_isa_is_an_error_at_the_first_call_and_in_explain(name: 
 try:
     {RUN}
 except hf.errors.BackendError as error:
-    print(json.dumps([str(error), hf.backend_info()["backends"]["cpu"]["error"]]))
+    said = hf.backend_info()["backends"]["cpu"]["error"]
+    print(json.dumps([error.code, error.given, error.allowed, said == str(error)]))
 """
-    message, reported = python(code, HOPFUSE_ISA=name)
-    assert repr(name) in message
-    assert "baseline" in message
-    assert "unset it" in message
-    assert reported == message
+    code, given, allowed, same = python(code, HOPFUSE_ISA=name)
+    assert (code, given, same) == ("unavailable", name, True)
+    assert "baseline" in allowed
 
 
 def test_an_empty_hopfuse_isa_chooses_nothing() -> None:
@@ -92,10 +91,8 @@ def test_hopfuse_num_threads_is_the_default_and_an_argument_beats_it(count: int)
 @pytest.mark.parametrize("value", ["0", "1025", "-1", "two", "2.0", " 2", "²", "1e3"])
 def test_a_wrong_hopfuse_num_threads_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("HOPFUSE_NUM_THREADS", value)
-    with refused(InputError, "range") as caught:
+    with refused(InputError, 'range', 'HOPFUSE_NUM_THREADS'):
         hf.ppr(hf.Graph.from_edges([0], [1]), [{0: 1.0}])
-    assert repr(value) in str(caught.value)
-    assert "1 to 1024" in str(caught.value)
     hf.ppr(hf.Graph.from_edges([0], [1]), [{0: 1.0}], threads=1)
 
 

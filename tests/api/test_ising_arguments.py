@@ -16,7 +16,7 @@ from refusals import refused
 GRAPH = hf.Graph.from_edges([0, 1, 2, 3], [4, 4, 5, 5])
 HITS = hf.Hits([[3, 1, 2], [1, 0, -1]], [[9.0, 7.0, 1.0], [2.0, 1.0, 0.0]])
 
-BAD: list[tuple[dict[str, Any], list[str]]] = [
+BAD: list[tuple[dict[str, Any], tuple[str, str | None]]] = [
     ({"hits": [[1, 2]]}, ("type", "hits")),
     ({"graph": None}, ("type", "graph")),
     ({"graph": hf.Graph.from_edges([0], [5], directed=True)}, ("unsupported", "graph")),
@@ -55,7 +55,7 @@ def test_invalid_input_is_named(change: dict[str, Any], refusal: tuple[str, str 
 
 
 def test_a_document_may_occur_once_in_a_list() -> None:
-    with refused(InputError, "duplicate", q=0):
+    with refused(InputError, "duplicate", "ids[0]"):
         hf.Hits([[1, 2, 1]], [[3.0, 2.0, 1.0]])
 
 

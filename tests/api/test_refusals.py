@@ -8,7 +8,8 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from api.checks import refused
+from hopfuse.errors import InputError
+from refusals import refused
 
 RAGGED = [[1], [1, 2]]
 
@@ -31,27 +32,32 @@ def hits() -> hf.Hits:
     return hf.Hits([[1]], [[1.0]])
 
 
-REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "a ragged corpus": (lambda: hf.Corpus.from_array(RAGGED), "X"),
-    "a corpus on another device": (lambda: hf.Corpus.from_array(Elsewhere()), "X is on a device (Elsewhere)"),
-    "ragged end points": (lambda: hf.Graph.from_edges(RAGGED, [0, 1]), "src"),
-    "ragged weights": (lambda: hf.Graph.from_edges([0, 1], [1, 2], RAGGED), "weight"),
-    "ragged edge types": (lambda: hf.Graph.from_edges([0, 1], [1, 2], edge_type=RAGGED), "edge_type"),
-    "a number of type names": (lambda: hf.Graph.from_edges([0], [1], edge_type_names=5), "edge_type_names is 5"),
-    "one string of type names": (lambda: hf.Graph.from_edges([0], [1], edge_type_names="a"), "edge_type_names is 'a'"),
-    "ragged hits": (lambda: hf.Hits(RAGGED, RAGGED), "ids"),
-    "ragged masks": (lambda: hf.dense_topk(np.eye(2), np.eye(2), 1, allow=[[True], [True, False]]), "allow"),
-    "a number of lists": (lambda: hf.fuse(5), "sequence"),
-    "a word of bias": (lambda: hf.fuse([hits()], method="max", bias="x"), "bias is 'x'"),
-    "a list of backends": (lambda: hf.ppr(graph(), [{0: 1.0}], backend=["cpu"]), "backend is ['cpu']"),
-    "passes beyond an integer": (lambda: hf.ppr(graph(), [{0: 1.0}], max_iter=2**70), "max_iter"),
+REFUSED: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "a ragged corpus": (lambda: hf.Corpus.from_array(RAGGED), "shape", "X"),
+    "a corpus on another device": (lambda: hf.Corpus.from_array(Elsewhere()), "unavailable", "X"),
+    "ragged end points": (lambda: hf.Graph.from_edges(RAGGED, [0, 1]), "shape", "src"),
+    "ragged weights": (lambda: hf.Graph.from_edges([0, 1], [1, 2], RAGGED), "shape", "weight"),
+    "ragged edge types": (lambda: hf.Graph.from_edges([0, 1], [1, 2], edge_type=RAGGED), "shape", "edge_type"),
+    "a number of type names": (lambda: hf.Graph.from_edges([0], [1], edge_type_names=5), "type", "edge_type_names"),
+    "one string of type names": (lambda: hf.Graph.from_edges([0], [1], edge_type_names="a"), "type", "edge_type_names"),
+    "ragged hits": (lambda: hf.Hits(RAGGED, RAGGED), "shape", "ids"),
+    "ragged masks": (
+        lambda: hf.dense_topk(np.eye(2), np.eye(2), 1, allow=[[True], [True, False]]),
+        "shape",
+        "allow[0]",
+    ),
+    "a number of lists": (lambda: hf.fuse(5), "type", "lists"),
+    "a word of bias": (lambda: hf.fuse([hits()], method="max", bias="x"), "range", "bias"),
+    "a list of backends": (lambda: hf.ppr(graph(), [{0: 1.0}], backend=["cpu"]), "choice", "backend"),
+    "passes beyond an integer": (lambda: hf.ppr(graph(), [{0: 1.0}], max_iter=2**70), "range", "max_iter"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    call, says = REFUSED[name]
-    refused(call, [says])
+    call, code, field = REFUSED[name]
+    with refused(InputError, code, field):
+        call()
 
 
 def test_a_mask_in_the_graphs_own_order_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:

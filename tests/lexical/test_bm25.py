@@ -236,7 +236,7 @@ def test_a_missing_library_is_an_extra(monkeypatch: pytest.MonkeyPatch, module: 
         ({"stemmer": 3}, ("choice", "stemmer")),
     ],
 )
-def test_options_that_cannot_be_are_refused(options: dict[str, Any], refusal: str) -> None:
+def test_options_that_cannot_be_are_refused(options: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         BM25.build(["one text"], **options)
 
@@ -255,7 +255,9 @@ def test_options_that_cannot_be_are_refused(options: dict[str, Any], refusal: st
         ((["sea"], 3), {"allow": [np.ones((1, 8), bool)]}, ("shape", "allow[0]")),
     ],
 )
-def test_searches_that_cannot_be_are_refused(arguments: Any, options: dict[str, Any], refusal: str) -> None:
+def test_searches_that_cannot_be_are_refused(
+    arguments: Any, options: dict[str, Any], refusal: tuple[str, str | None]
+) -> None:
     with refused(InputError, *refusal):
         BM25.build(TEXTS).search(*arguments, **options)
 
@@ -306,7 +308,7 @@ GOOD: dict[str, Any] = {
         ({"method": "bm25l"}, ("choice", "method")),
     ],
 )
-def test_a_matrix_that_cannot_be_is_refused(change: dict[str, Any], refusal: str) -> None:
+def test_a_matrix_that_cannot_be_is_refused(change: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     assert TermMatrix(**GOOD).terms == ("ant", "bee")
     with refused(InputError, *refusal):
         TermMatrix(**(GOOD | change))

@@ -189,7 +189,9 @@ def test_any_other_database_is_refused(tmp_path: Path) -> None:
         (["lone \ud800"], {}, ("syntax", "texts[0]")),
     ],
 )
-def test_bad_texts_and_options_are_refused(texts: object, options: dict[str, str], refusal: str) -> None:
+def test_bad_texts_and_options_are_refused(
+    texts: object, options: dict[str, str], refusal: tuple[str, str | None]
+) -> None:
     with refused(InputError, *refusal):
         FTS5.build(texts, **options)  # type: ignore[arg-type]
 

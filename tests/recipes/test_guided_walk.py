@@ -363,7 +363,7 @@ def test_traces_add_up(options: dict[str, Any], allow: Any) -> None:
     ],
     ids=repr,
 )
-def test_bad_options_are_refused(option: dict[str, Any], refusal: str) -> None:
+def test_bad_options_are_refused(option: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         GuidedWalk(random_world(4).index(), **option)
 
@@ -376,7 +376,9 @@ def test_bad_options_are_refused(option: dict[str, Any], refusal: str) -> None:
     ],
     ids=repr,
 )
-def test_the_length_of_a_list_without_a_part_is_refused(option: dict[str, Any], refusal: str) -> None:
+def test_the_length_of_a_list_without_a_part_is_refused(
+    option: dict[str, Any], refusal: tuple[str, str | None]
+) -> None:
     with refused(InputError, *refusal):
         GuidedWalk(random_world(4).index(), lexical=Words(), **option)
 

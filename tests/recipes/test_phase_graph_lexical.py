@@ -184,7 +184,9 @@ def test_bm25_is_a_leg(index: hf.Index, ask: dict[str, Any]) -> None:
         ({"lexical": 3}, ("type", "lexical")),
     ],
 )
-def test_bad_options_are_refused_at_once(index: hf.Index, leg: Lists, options: dict[str, Any], refusal: str) -> None:
+def test_bad_options_are_refused_at_once(
+    index: hf.Index, leg: Lists, options: dict[str, Any], refusal: tuple[str, str | None]
+) -> None:
     with refused(InputError, *refusal):
         hf.recipes.PhaseGraph(index, **({"lexical": leg} | options))
 
@@ -205,5 +207,5 @@ def test_bad_searches_say_what_is_wrong(index: hf.Index, ask: dict[str, Any], le
         def search(self, questions: Sequence[str], k: int, /) -> hf.Hits:
             return super().search(questions[:-1], k)
 
-    with refused(InputError, 'reply', 'lexical'):
+    with refused(InputError, "reply", "lexical"):
         hf.recipes.PhaseGraph(index, lexical=Short(leg.rows)).search(QUESTIONS, **ask)

@@ -465,7 +465,7 @@ def test_candidates_by_the_question_need_no_mentions() -> None:
         ({"seeds": {"threshold": 2.0}}, ("type", "seeds")),
     ],
 )
-def test_refusals(options: dict[str, Any], refusal: str) -> None:
+def test_refusals(options: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         PolicyRAG(PolicyWorld(1).index, **options)
 
