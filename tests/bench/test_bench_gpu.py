@@ -55,7 +55,7 @@ def bench_on_gpu(root: Path, file: Path, *cases: str) -> tuple[list[dict], str]:
 
 def test_a_kernel_that_fails_is_an_error_of_its_case(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
-        raise BackendError("the device has 1 bytes free and 2 were asked for")
+        raise BackendError("memory", None, "the device has 1 bytes free and 2 were asked for")
 
     monkeypatch.setattr(hf, "fuse", fail)
     (row,) = worker.rows("fusion", "numpy-fusion", QUICK)

@@ -16,6 +16,7 @@ from hopfuse.reference import add_passage_seeds as oracle
 from hopfuse_simt.runtime import CUDA
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from variants import SANITIZERS, registered, simt_runtime
 
 MASSES = st.sampled_from([0.0, 0.05, 1.0, 1e6])
@@ -73,14 +74,14 @@ def test_the_sanitizers_find_nothing(build: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "refusal"),
     [
-        ((hf.Seeds([[1]]), hf.Hits([[1], [2]], [[1.0], [1.0]]), 1.0), "1 rows and hits 2"),
-        ((hf.Seeds([[1]]), hf.Hits([[1]], [[1.0]]), -1.0), "mass is -1.0"),
-        ((hf.Seeds([[1]]), hf.Hits([[1]], [[1.0]]), float("nan")), "mass is nan"),
-        (([[1]], hf.Hits([[1]], [[1.0]]), 1.0), "takes Seeds and Hits"),
+        ((hf.Seeds([[1]]), hf.Hits([[1], [2]], [[1.0], [1.0]]), 1.0), ("length", "hits")),
+        ((hf.Seeds([[1]]), hf.Hits([[1]], [[1.0]]), -1.0), ("range", "mass")),
+        ((hf.Seeds([[1]]), hf.Hits([[1]], [[1.0]]), float("nan")), ("range", "mass")),
+        (([[1]], hf.Hits([[1]], [[1.0]]), 1.0), ("type", "seeds")),
     ],
 )
-def test_bad_input_is_refused(arguments: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_input_is_refused(arguments: Any, refusal: str) -> None:
+    with refused(InputError, *refusal):
         hf.add_passage_seeds(*arguments)

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernels.canonical_project import best32, project32
 from numpy.typing import NDArray
+from refusals import refused
 from variants import use
 
 UNIT, LEAST = 2.0**-24, 2.0**-149
@@ -160,11 +161,10 @@ def test_a_sum_beyond_float32_is_refused_by_its_query(variant: str, batch: int) 
     scores = np.ones((batch, 2), np.float32)
     hf.project(scores, incidence)
     scores[batch - 1] = LARGEST
-    message = rf"query {batch - 1} has a sum beyond float32"
     for call in (hf.project, lambda *given, **how: hf.project_topk(*given, 2, **how)):
-        with pytest.raises(InputError, match=message):
+        with refused(InputError, "finite", f"scores[{batch - 1}]"):
             call(scores, incidence)
-        with pytest.raises(InputError, match=message):
+        with refused(InputError, "finite", f"scores[{batch - 1}]"):
             call(-scores, incidence, scale=np.zeros(9))
 
 
