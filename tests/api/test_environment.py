@@ -91,7 +91,8 @@ def test_hopfuse_num_threads_is_the_default_and_an_argument_beats_it(count: int)
 @pytest.mark.parametrize("value", ["0", "1025", "-1", "two", "2.0", " 2", "²", "1e3"])
 def test_a_wrong_hopfuse_num_threads_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("HOPFUSE_NUM_THREADS", value)
-    with refused(InputError, "range", "HOPFUSE_NUM_THREADS"):
+    given = int(value) if value.isascii() and value.isdecimal() else value
+    with refused(InputError, "range", "HOPFUSE_NUM_THREADS", given=given, allowed="a whole number from 1 to 1024"):
         hf.ppr(hf.Graph.from_edges([0], [1]), [{0: 1.0}])
     hf.ppr(hf.Graph.from_edges([0], [1]), [{0: 1.0}], threads=1)
 

@@ -31,10 +31,16 @@ def test_columns_that_are_not_read_are_named(tmp_path):
     assert "not read" not in hopfuse("build", corpus, "--out", tmp_path / "beir").stderr
     built = Index.open(tmp_path / "beir")
     assert (list(built.passage_ids), built.metadata.row(0)) == (["d1"], {"year": 1843})
-    row = {"id": 7, "_id": "d1", "text": "Ada wrote.", "meta": {}, "document": "notes"}
+    row = {"id": 7, "_id": "d1", "text": "Ada wrote.", "meta": {}, "document": "notes", "position": 1, "language": "EN"}
     said = hopfuse("build", write_jsonl(tmp_path / "other.jsonl", [row]), "--out", tmp_path / "other").stderr
-    assert "other.jsonl that are not read: _id, meta, document. Rows have id (or _id), title, text and metadata" in said
-    assert list(Index.open(tmp_path / "other").passage_ids) == [7]
+    assert "other.jsonl that are not read: _id, meta, position. Rows have" in said
+    index = Index.open(tmp_path / "other")
+    assert (list(index.passage_ids), list(index.documents), list(index.languages)) == ([7], ["notes"], ["en"])
+    found = json.loads(hopfuse("info", tmp_path / "other", "--json").stdout)
+    assert (found["documents"], found["languages"], found["num_stated"], found["name_rule"]) == (1, ["en"], 0, 1)
+    said = hopfuse("info", tmp_path / "other").stdout
+    assert re.search(r"documents +│ 1 ", said)
+    assert re.search(r"languages +│ en ", said)
 
 
 def test_an_index_is_replaced_only_with_overwrite(files, index, refused_here, tmp_path):

@@ -31,7 +31,11 @@ PASSAGES = [
     ("empty", "", ""),
     ("東京", "Tōkyō 🗼", "東京 は\u3000日本 の 首都\tです\n🗾"),
 ]
+DOCUMENTS = ["letters", None, "手紙"]
+DOCUMENT_NUMBERS = [2**40, None, -7]
+LANGUAGES = ["zh-Hant", None, "en"]
 ENTITIES = ["Ada Lovelace", "Charles Babbage", "東京", ""]
+STATED = [False, True, False, True]
 ALIASES = {0: ["Ada", "Countess"], "東京": ["Tokyo", "Tōkyō"]}
 NUMBERS = [70, -7, 2**40]
 DAY = datetime(1843, 9, 5, 12, 30, tzinfo=UTC)
@@ -97,21 +101,37 @@ def facts() -> hf.Facts:
     )
 
 
+def described() -> list[dict[str, Any]]:
+    """The passages with documents, languages and metadata."""
+    labels = zip(PASSAGES, DOCUMENTS, LANGUAGES, METADATA, strict=True)
+    return [
+        {"id": id, "title": title, "text": text, "document": document, "language": language, "metadata": values}
+        for (id, title, text), document, language, values in labels
+    ]
+
+
+def stated_entities() -> list[dict[str, Any]]:
+    """The entities, and which of them a user stated."""
+    return [{"name": name, "stated": is_stated} for name, is_stated in zip(ENTITIES, STATED, strict=True)]
+
+
 def indexes() -> dict[str, hf.Index]:
     """The golden indexes by the names of their files: between them every section, storage and kind of id."""
     texts = [{"id": id, "title": title, "text": text} for id, title, text in PASSAGES]
-    described = [{**row, "metadata": values} for row, values in zip(texts, METADATA, strict=True)]
-    numbered = [{**row, "id": number} for row, number in zip(texts, NUMBERS, strict=True)]
+    numbered = [
+        {**row, "id": number, "document": document}
+        for row, number, document in zip(texts, NUMBERS, DOCUMENT_NUMBERS, strict=True)
+    ]
     whole: dict[str, Any] = {"entities": ENTITIES, "aliases": ALIASES, "vectors": vectors(3, 5)}
     whole["entity_vectors"] = vectors(4, 2)
     strings = hf.Index.build(
-        passages=described,
+        passages=described(),
         graph=graph(directed=False, weighted=True),
         statements=statements(),
         encoder=EncoderInfo("golden", 5, False),
         words=WordInfo(3, "english", None, ("a", "the")),
         metric="cosine",
-        **whole,
+        **{**whole, "entities": stated_entities()},
     )
     return {
         "strings": strings.with_lexical(terms()).with_facts(facts()),
@@ -130,9 +150,10 @@ def change(live: hf.LiveIndex[hf.Index]) -> None:
     """Everything that a change can do, in two batches."""
     with live.change() as first:
         row = {"id": "ada", "title": "Ada", "text": "Ada wrote notes .", "metadata": METADATA[0]}
+        row |= {"document": "notes", "language": "en"}
         first.replace_passages([row], vectors=vectors(1, 5))
         first.add_entities(["notes"], vectors=vectors(1, 2))
-        first.add_entities(["wrote"], vectors=vectors(1, 2), words=True)
+        first.add_entities(["wrote"], vectors=vectors(1, 2), words=True, stated=False)
         first.add_aliases({"notes": ["Notes", "memoir"]})
         ends = {"src": ("entity", "notes"), "dst": ("entity", "Ada Lovelace")}
         first.add_edges([{**ends, "type": kind, "weight": 0.1, "stated_by": "ada"} for kind in ("relation", "new")])
@@ -154,12 +175,10 @@ def change(live: hf.LiveIndex[hf.Index]) -> None:
 
 def unchanged() -> hf.Index:
     """The index that :func:`change` changes."""
-    texts = [{"id": id, "title": title, "text": text} for id, title, text in PASSAGES]
-    described = [{**row, "metadata": values} for row, values in zip(texts, METADATA, strict=True)]
     return hf.Index.build(
-        passages=described,
+        passages=described(),
         vectors=vectors(3, 5),
-        entities=ENTITIES,
+        entities=stated_entities(),
         aliases=ALIASES,
         entity_vectors=vectors(4, 2),
         graph=graph(directed=False, weighted=True),
@@ -181,7 +200,7 @@ def changed() -> hf.Index:
 def change_numbered(live: hf.LiveIndex[hf.Index]) -> None:
     """A passage whose id is a number, and two deletions, one of them of it."""
     with live.change() as first:
-        first.add_passages([{"id": 2**53, "title": "", "text": "sea"}], vectors=vectors(1, 5))
+        first.add_passages([{"id": 2**53, "title": "", "text": "sea", "document": 3}], vectors=vectors(1, 5))
         first.delete_passages([-7])
     with live.change() as second:
         second.delete_passages([2**53])

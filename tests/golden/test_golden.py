@@ -17,10 +17,14 @@ import numpy as np
 import pytest
 from golden.make import (
     ALIASES,
+    DOCUMENT_NUMBERS,
+    DOCUMENTS,
     ENTITIES,
     HERE,
+    LANGUAGES,
     NUMBERS,
     PASSAGES,
+    STATED,
     facts,
     graph,
     index_bytes,
@@ -52,7 +56,8 @@ def opened(name: str, directory: Path) -> hf.Index:
 def test_the_files_are_those_of_the_makers_and_small() -> None:
     assert set(indexes()) == set(INDEXES) == {path.stem for path in (HERE / "index").iterdir()}
     assert set(RECIPES) == {path.stem for path in (HERE / "traces").iterdir()}
-    assert sum(path.stat().st_size for path in HERE.rglob("*") if path.is_file()) < 200_000
+    files = [path for folder in ("index", "log", "traces") for path in (HERE / folder).rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 200_000
 
 
 @pytest.mark.parametrize("name", INDEXES)
@@ -71,7 +76,8 @@ def test_the_reader_reads_these_bytes(tmp_path: Path, name: str) -> None:
 def test_the_reader_returns_what_was_written(tmp_path: Path) -> None:
     index = opened("strings", tmp_path)
     assert list(zip(index.passage_ids, index.titles, index.texts, strict=True)) == PASSAGES
-    assert list(index.entity_names) == ENTITIES
+    assert (list(index.documents), list(index.languages)) == (DOCUMENTS, LANGUAGES)
+    assert (list(index.entity_names), index.stated.tolist()) == (ENTITIES, STATED)
     assert index.entity_aliases[:3] == [tuple(ALIASES[0]), (), tuple(ALIASES["東京"])]
     assert index.encoder == EncoderInfo("golden", 5, False)
     assert index.words == WordInfo(3, "english", None, ("a", "the"))
@@ -83,7 +89,8 @@ def test_the_reader_returns_what_was_written(tmp_path: Path) -> None:
     assert index.graph is not None
     expected = graph(directed=False, weighted=True).to_arrays()
     assert all(np.array_equal(array, expected[name]) for name, array in index.graph.to_arrays().items())
-    assert list(opened("integers", tmp_path).passage_ids) == NUMBERS
+    integers = opened("integers", tmp_path)
+    assert (list(integers.passage_ids), list(integers.documents)) == (NUMBERS, DOCUMENT_NUMBERS)
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))

@@ -58,8 +58,24 @@ def test_the_reader_reads_these_bytes(tmp_path: Path) -> None:
     assert index.lexical.terms == ("ada", "notes", "wrote", "首都")
     assert index.lexical.counts is not None
     assert index.lexical.counts.tolist() == [2, 2, 1, 1, 3]
+    assert (list(index.documents), list(index.languages)) == (["手紙", "notes"], ["en", "en"])
+    assert dict(zip(index.entity_names, index.stated.tolist(), strict=True)) == {
+        "Ada Lovelace": True,
+        "Charles Babbage": True,
+        "notes": True,  # the first by the edge that names it
+        "": True,
+        "wrote": False,
+    }
     assert [batch["counts"] for batch in hf.Index.open(tmp_path, live=True).history()] == [
-        {"deleted passages": -1, "passages": 1, "entities": 2, "aliases": 2, "edges": 4, "statements of facts": 2},
+        {
+            "deleted passages": -1,
+            "passages": 1,
+            "entities": 2,
+            "stated entities": 1,
+            "aliases": 2,
+            "edges": 4,
+            "statements of facts": 2,
+        },
         {
             "deleted passages": -1,
             "deleted entities": -1,
@@ -73,7 +89,7 @@ def test_the_reader_reads_these_bytes(tmp_path: Path) -> None:
 
 def test_ids_may_be_numbers(tmp_path: Path) -> None:
     index = hf.Index.open(folder_of("integers", tmp_path), verify="full")
-    assert (list(index.passage_ids), index.seq) == ([70, 2**40], 2)
+    assert (list(index.passage_ids), list(index.documents), index.seq) == ([70, 2**40], [2**40, -7], 2)
     assert index.info()["graph"]["nodes"] == 6
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,24 @@ from typing import Any
 import numpy as np
 from hopfuse import Facts, Graph
 from hopfuse.index import EncoderInfo, Index, WordInfo
-from hopfuse.index.format import BLOCK, ENTRY, HEADER, HEADER_BYTES
 from hopfuse.types import EdgeStatements, TermMatrix
 
 PASSAGES = [
-    {"id": "ada", "title": "Ada Lovelace", "text": "Ada wrote the first program ."},
+    {
+        "id": "ada",
+        "title": "Ada Lovelace",
+        "text": "Ada wrote the first program .",
+        "document": "letters",
+        "language": "zh-Hant",
+    },
     {"id": "empty", "title": "", "text": ""},
-    {"id": "东京", "title": "Tōkyō 🗼", "text": "東京 は\u3000日本 の 首都\tです\n🗾"},
+    {
+        "id": "东京",
+        "title": "Tōkyō 🗼",
+        "text": "東京 は\u3000日本 の 首都\tです\n🗾",
+        "document": "手紙",
+        "language": "en",
+    },
 ]
 METADATA: list[dict[str, Any] | None] = [
     {"year": 1843, "draft": False, "rank": 0.5, "tags": ["engine", "notes"], "東": "東京"},
@@ -93,7 +105,7 @@ def full_index(*, parts: tuple[str, ...] = ("lexical", "facts"), **changes: Any)
         "vectors": vectors(3),
         "graph": typed_graph(),
         "statements": stated_edges(),
-        "entities": ENTITIES,
+        "entities": [{"name": name, "stated": at != 1} for at, name in enumerate(ENTITIES)],
         "aliases": ALIASES,
         "entity_vectors": vectors(4, 2, seed=1),
         "encoder": EncoderInfo("tiny", 5, False),
@@ -111,11 +123,11 @@ def full_index(*, parts: tuple[str, ...] = ("lexical", "facts"), **changes: Any)
 
 def assert_same(a: Index, b: Index) -> None:
     """Two indexes hold the same, bit for bit."""
-    for name in ("passage_ids", "titles", "texts", "entity_names", "entity_aliases"):
+    for name in ("passage_ids", "titles", "texts", "documents", "languages", "entity_names", "entity_aliases"):
         assert list(getattr(a, name)) == list(getattr(b, name)), name
-    for name in ("passage_lengths", "passage_frequency", "vectors", "entity_vectors"):
+    for name in ("passage_lengths", "stated", "passage_frequency", "vectors", "entity_vectors"):
         assert_equal_arrays(getattr(a, name), getattr(b, name), name)
-    for name in ("metric", "storage", "dim", "encoder", "words", "num_passages", "num_entities"):
+    for name in ("metric", "storage", "dim", "encoder", "words", "name_rule", "num_passages", "num_entities"):
         assert getattr(a, name) == getattr(b, name), name
     ours, theirs = ({k: v for k, v in i.info().items() if k not in ("generation", "seq")} for i in (a, b))
     assert ours == theirs
@@ -161,6 +173,29 @@ def assert_equal_arrays(a: np.ndarray | None, b: np.ndarray | None, name: str) -
     assert a.tobytes() == b.tobytes(), name
 
 
+def is_mapped(array: np.ndarray) -> bool:
+    """Return whether an array's data is a file's."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap.mmap)
+
+
+# ---- The format, as FORMAT.md states it ----
+
+MAGIC = b"\x89HOPFUSE"
+HEADER = struct.Struct("<8s2I2Q2I3B5sQI")
+HEADER_BYTES = HEADER.size + 4
+ENTRY = struct.Struct("<32s2I4Q")
+BLOCK, ALIGNMENT = 1 << 20, 64
+DTYPES = ("u1", "<i4", "<i8", "<f2", "<f4", "<f8", "<u2")
+
+
+def head_bytes(sections: int, blocks: int) -> int:
+    """Return the size of the header, the table and the checksums."""
+    return HEADER_BYTES + ENTRY.size * sections + 4 * blocks
+
+
 def generation_file(directory: Path) -> Path:
     return directory / (directory / "CURRENT").read_text().strip()
 
@@ -183,9 +218,23 @@ class Forge:
     def array(self, name: str) -> np.ndarray:
         """A writable view of a section's payload."""
         _, code, ndim, rows, columns, offset, length = self.row(name)
-        dtype = ("u1", "<i4", "<i8", "<f2", "<f4", "<f8", "<u2")[code]
-        flat = np.frombuffer(self.data, dtype, length // np.dtype(dtype).itemsize, offset)
+        flat = np.frombuffer(self.data, DTYPES[code], length // np.dtype(DTYPES[code]).itemsize, offset)
         return flat.reshape((rows, columns)[:ndim])
+
+    def replace(self, changes: Mapping[str, np.ndarray | None]) -> None:
+        """Replace or drop sections, and place all others anew."""
+        kept = {name: self.array(name).copy() for name in self.names} | changes
+        arrays = {name: array for name, array in kept.items() if array is not None}
+        blocks = sum(-(-array.nbytes // BLOCK) for array in arrays.values())
+        self.rows, self.data = [], bytearray(head_bytes(len(arrays), blocks))
+        for name, array in arrays.items():
+            self.data += bytes(-len(self.data) % ALIGNMENT)
+            code = DTYPES.index(array.dtype.newbyteorder("<").str.replace("|", ""))
+            shape = (*array.shape, 0)[:2]
+            self.rows.append([name.encode(), code, array.ndim, *shape, len(self.data), array.nbytes])
+            self.data += array.tobytes()
+        self.data += bytes(-len(self.data) % ALIGNMENT)
+        self.header[3], self.header[5], self.header[6] = len(self.data), len(arrays), blocks
 
     def seal(self) -> bytes:
         """The file with its header and table as they are now, and checksums that fit."""

@@ -25,6 +25,7 @@ class Model:
 
     passages: dict[str, dict[str, Any]] = field(default_factory=dict)
     entities: dict[str, bool] = field(default_factory=dict)  # name: is it a word
+    read: set[str] = field(default_factory=set)  # names of entities that no user stated
     aliases: list[tuple[str, str]] = field(default_factory=list)
     edges: list[dict[str, Any]] = field(default_factory=list)
     types: list[str] = field(default_factory=lambda: ["context"])
@@ -40,6 +41,7 @@ class Model:
     def delete_entities(self, names: list[str]) -> None:
         for name in names:
             del self.entities[name]
+        self.read.difference_update(names)
         self.edges = [e for e in self.edges if not _names(e, "entity") & set(names)]
         self.facts = [fact for fact in self.facts if not {fact[0], fact[2]} & set(names)]
         self.aliases = [(name, alias) for name, alias in self.aliases if name not in names]
@@ -50,6 +52,8 @@ class Model:
 
     def add_edges(self, edges: list[dict[str, Any]]) -> None:
         self.edges += edges
+        for edge in edges:
+            self.read -= _names(edge, "entity")
         self.types += [kind for kind in dict.fromkeys(e["type"] for e in edges) if kind not in self.types]
 
     def names(self) -> list[str]:
@@ -70,7 +74,7 @@ class Model:
             edge_type=[self.types.index(e["type"]) for e in self.edges] if len(self.types) > 1 else None,
             edge_type_names=self.types,
         )
-        kept = ("id", "title", "text", "metadata")
+        kept = ("id", "title", "text", "document", "language", "metadata")
         rows = [{key: row[key] for key in kept} for row in self.passages.values()]
         vectors = np.array([vector(row["seed"]) for row in self.passages.values()], np.float32).reshape(-1, DIM)
         aliases: dict[int, list[str]] = {}
@@ -80,7 +84,7 @@ class Model:
             passages=rows,
             metadata_types=self.columns,
             vectors=vectors,
-            entities=names,
+            entities=[{"name": name, "stated": name not in self.read} for name in names],
             entity_vectors=np.array([name_vector(name) for name in names], np.float32).reshape(-1, DIM),
             aliases=aliases,
             graph=graph,
@@ -157,6 +161,8 @@ def random_change(
     for id in [*replaced, *(f"p{fresh()}" for _ in range(rng.integers(0, 3)))]:
         text = " ".join(rng.choice(WORDS, int(rng.integers(0, 6))))
         row = {"id": id, "title": str(rng.choice(["", "Zoo"])), "text": text, "seed": fresh(), "metadata": None}
+        row["document"] = str(rng.choice(["report", "log", "手紙", f"d{id}"])) if rng.random() < 0.6 else None
+        row["language"] = str(rng.choice(["en", "zh-Hant", "de"])) if rng.random() < 0.5 else None
         if rng.random() < 0.7:
             years, tags = rng.integers(2000, 2004), [str(tag) for tag in rng.choice(WORDS, int(rng.integers(0, 3)))]
             row["metadata"] = {
@@ -174,8 +180,14 @@ def random_change(
             model.columns[name] = {"tags": "strings", "year": "int64"}.get(name, "string")
     for word in (False, True):
         names = [f"{'w' if word else 'E'}{fresh()}" for _ in range(rng.integers(0, 3))]
-        change.add_entities(names, vectors=np.array([name_vector(n) for n in names]).reshape(-1, DIM), words=word)
+        vectors = np.array([name_vector(n) for n in names]).reshape(-1, DIM)
+        stated = bool(rng.random() < 0.5)
+        change.add_entities(names, vectors=vectors, words=word, stated=stated)
         model.entities |= dict.fromkeys(names, word)
+        model.read.update([] if stated else names)
+    again = some(sorted(model.read - set(entities)), 1) if rng.random() < 0.3 else []
+    change.add_entities(again, vectors=np.array([name_vector(n) for n in again]).reshape(-1, DIM), missing=True)
+    model.read.difference_update(again)
     ends = [("passage", id) for id in model.passages] + [("entity", name) for name in model.entities]
     edges = []
     for _ in range(rng.integers(0, 5) if ends else 0):
@@ -198,7 +210,9 @@ def random_change(
     ]
     change.add_facts(facts)
     model.facts += facts
+    model.read.difference_update(end for fact in facts for end in (fact[0], fact[2]))
     aliases = [(str(rng.choice(names)), f"alias {fresh()}") for _ in range(rng.integers(0, 2) if names else 0)]
     for name, alias in aliases:
         change.add_aliases({name: [alias]})
     model.aliases += aliases
+    model.read.difference_update(name for name, _ in aliases)

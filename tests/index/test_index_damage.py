@@ -8,17 +8,16 @@ import tempfile
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import hopfuse.index.format as format_module
 import numpy as np
 import pytest
 from hopfuse.errors import FormatError
 from hopfuse.index import Index
-from hopfuse.index.files import open_file, write_file
-from hopfuse.index.sections import Section
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index.index_files import Forge, assert_same, forged, full_index, generation_file, typed_graph
+from index.index_files import MAGIC, Forge, assert_same, forged, full_index, generation_file, head_bytes, typed_graph
+from refusals import refused
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def open_bytes(directory: Path, data: bytes) -> Index:
 
 def boundaries(data: bytes) -> list[int]:
     forge = Forge(data)
-    points = {0, 8, 60, 64, format_module.head_bytes(forge.header[5], forge.header[6]), len(data)}
+    points = {0, 8, 60, 64, head_bytes(forge.header[5], forge.header[6]), len(data)}
     for *_, offset, length in forge.rows:
         points |= {offset, offset + length}
     return sorted({p + step for p in points for step in (-1, 0, 1) if 0 <= p + step < len(data)})
@@ -60,13 +59,13 @@ def test_a_file_cut_at_any_boundary_is_refused(tmp_path: Path, good_bytes: bytes
     cuts = boundaries(good_bytes)
     assert len(cuts) > 60
     for cut in cuts:
-        with pytest.raises(FormatError, match=r"torn|empty"):
+        with refused(FormatError, "damaged"):
             open_bytes(tmp_path, good_bytes[:cut])
 
 
 @pytest.mark.parametrize("extra", [b"\0", b"x", bytes(64), bytes(4096)])
 def test_trailing_bytes_are_refused(tmp_path: Path, good_bytes: bytes, extra: bytes) -> None:
-    with pytest.raises(FormatError, match="appended"):
+    with refused(FormatError, "damaged", stated=len(good_bytes), given=len(good_bytes + extra)):
         open_bytes(tmp_path, good_bytes + extra)
 
 
@@ -74,7 +73,7 @@ def test_trailing_bytes_are_refused(tmp_path: Path, good_bytes: bytes, extra: by
 def test_a_flipped_bit_in_any_byte_is_found(tmp_path: Path, good_bytes: bytes, every: int) -> None:
     """Head, paddings and payloads: each byte near a boundary, each of the head, one of so many of the rest."""
     forge = Forge(good_bytes)
-    head = format_module.head_bytes(forge.header[5], forge.header[6])
+    head = head_bytes(forge.header[5], forge.header[6])
     positions = {*range(head), *range(head, len(good_bytes), every), *boundaries(good_bytes)}
     survivors = []
     for position in sorted(positions):
@@ -99,9 +98,9 @@ def test_damage_of_a_payload_shows_at_its_first_use(saved: Path) -> None:
     assert index.info()["dim"] == 5
     assert index.graph is not None
     for use in (lambda: index.vectors, lambda: index.corpus, lambda: index.save(saved)):
-        with pytest.raises(FormatError, match=r"passage\.vectors.*does not match its checksum"):
+        with refused(FormatError, "damaged", place="section 'passage.vectors'"):
             use()
-    with pytest.raises(FormatError, match="checksum"):
+    with refused(FormatError, "damaged"):
         Index.open(saved, verify="full")
     assert list(Index.open(saved).passage_ids) == ["ada", "empty", "东京"]
 
@@ -146,7 +145,7 @@ def test_only_the_touched_blocks_of_texts_are_verified(tmp_path: Path) -> None:
     index = Index.open(tmp_path)
     assert index.texts[0] == texts[0]
     assert index.texts[1] == texts[1]
-    with pytest.raises(FormatError, match="block 4"):
+    with refused(FormatError, "damaged", block=4):
         index.texts[2]
 
 
@@ -158,55 +157,55 @@ def _header(field: int, value: object) -> Callable[[Forge], None]:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "expected"),
     [
-        (_header(0, b"\x89HOPFUSf"), "not a hopfuse index"),
-        (_header(1, 2), "format version 2; this hopfuse reads version 1: build the index again"),
-        (_header(1, 0), "format version 0"),
-        (_header(2, 0x04030201), "byte-order"),
-        (_header(3, 2**63), "torn"),
-        (_header(4, 7), "renamed"),
-        (_header(5, 0), "0 sections"),
-        (_header(5, 129), "129 sections"),
-        (_header(5, 2**32 - 1), "sections"),
-        (_header(6, 2**32 - 1), "checksums need"),
-        (_header(6, 0), r"checksum"),
-        (_header(7, 2), "unknown settings"),
-        (_header(8, 4), "unknown settings"),
-        (_header(8, 1), "must be float16"),
-        (_header(8, 2), "must be bfloat16"),
-        (_header(9, 2), "unknown settings"),
-        (_header(10, b"\0" * 4 + b"\1"), "reserved"),
+        (_header(0, b"\x89HOPFUSf"), ("damaged", None, {"given": b"\x89HOPFUSf"})),
+        (_header(1, 2), ("version", None, {"allowed": 1, "given": 2})),
+        (_header(1, 0), ("version", None, {"given": 0})),
+        (_header(2, 0x04030201), ("damaged",)),
+        (_header(3, 2**63), ("damaged", None, {"stated": 2**63})),
+        (_header(4, 7), ("conflict", None, {"given": 7, "allowed": 1})),
+        (_header(5, 0), ("limit", None, {"given": 0})),
+        (_header(5, 129), ("limit", None, {"given": 129})),
+        (_header(5, 2**32 - 1), ("limit", None, {"given": 2**32 - 1})),
+        (_header(6, 2**32 - 1), ("damaged", None, {"blocks": 2**32 - 1})),
+        (_header(6, 0), ("damaged",)),
+        (_header(7, 2), ("choice", None, {"metric": 2})),
+        (_header(8, 4), ("choice", None, {"storage": 4})),
+        (_header(8, 1), ("dtype", None, {"allowed": "float16"})),
+        (_header(8, 2), ("dtype", None, {"allowed": "bfloat16"})),
+        (_header(9, 2), ("choice", None, {"directed": 2})),
+        (_header(10, b"\0" * 4 + b"\1"), ("damaged",)),
     ],
 )
-def test_a_header_that_lies_is_refused(saved: Path, change: Callable[[Forge], None], message: str) -> None:
-    with pytest.raises(FormatError, match=message):
+def test_a_header_that_lies_is_refused(saved: Path, change: Callable[[Forge], None], expected: tuple[Any, ...]) -> None:
+    with refused(FormatError, *expected):
         Index.open(forged(saved, change))
 
 
 @pytest.mark.parametrize(
-    ("storage", "change", "message"),
+    ("storage", "change", "expected"),
     [
         ("bfloat16", _header(8, 3), None),  # any precision may be the originals'
-        ("bfloat16", _header(8, 1), "is bfloat16.*must be float16"),
-        ("int8", _header(8, 2), "must be bfloat16"),
+        ("bfloat16", _header(8, 1), ("dtype", None, {"allowed": "float16"})),
+        ("int8", _header(8, 2), ("dtype", None, {"allowed": "bfloat16"})),
     ],
 )
 def test_storages_that_a_header_does_not_have(
-    tmp_path: Path, storage: str, change: Callable[[Forge], None], message: str | None
+    tmp_path: Path, storage: str, change: Callable[[Forge], None], expected: tuple[Any, ...] | None
 ) -> None:
     full_index(storage=storage, parts=()).save(tmp_path)
-    if message is None:
+    if expected is None:
         assert Index.open(forged(tmp_path, change), verify="full").storage == "int8"
         return
-    with pytest.raises(FormatError, match=message):
+    with refused(FormatError, *expected):
         Index.open(forged(tmp_path, change))
 
 
 def test_originals_of_int8_are_checked_when_a_corpus_is_made_of_them(tmp_path: Path) -> None:
     full_index(storage="int8").save(tmp_path)
     index = Index.open(forged(tmp_path, _poke("passage.vectors", (1, 1), np.nan)))
-    with pytest.raises(FormatError, match=r"passage\.vectors.*row 1"):
+    with refused(FormatError, "finite", "X[1]", place="section 'passage.vectors'"):
         _ = index.corpus
 
 
@@ -280,64 +279,67 @@ def test_sections_out_of_order_missing_or_overlapping_are_refused(saved: Path) -
     def overlap(forge: Forge) -> None:
         forge.row("graph.internal_of")[5] = forge.row("graph.node_of")[5]
 
-    for change, message in ((swap, "order of the format"), (overlap, "its place is")):
+    overlaps = ("damaged", None, {"section": "graph.internal_of"})
+    for change, expected in ((swap, ("order",)), (overlap, overlaps)):
         generation_file(saved).unlink()
         (saved / "generation-000000000001.hopfuse").write_bytes(good)
-        with pytest.raises(FormatError, match=message):
+        with refused(FormatError, *expected):
             Index.open(forged(saved, change))
 
 
 def rewritten(directory: Path, **changes: np.ndarray | None) -> Path:
     """Replace or drop sections of the current generation, in a file that is well formed."""
-    path = generation_file(directory)
-    head, sections = open_file(path)
-    arrays: dict[str, np.ndarray] = {name: s.whole().copy() for name, s in sections.items()}
-    for name, array in changes.items():
-        del arrays[name]
-        if array is not None:
-            arrays[name] = array
-    order = [name for name in sections if name in arrays]
-    path.unlink()
-    write_file(path, head.generation, head.settings, {name: Section(name, arrays[name]) for name in order})
-    return directory
+    return forged(directory, lambda forge: forge.replace(changes))
 
 
 @pytest.mark.parametrize(
-    ("name", "array", "message"),
+    ("name", "array", "expected"),
     [
-        ("passage.text.bytes", None, "'passage.text.bytes' is missing"),
-        ("graph.degree", None, "'graph.degree' is missing"),
-        ("graph.edge_type", None, "'graph.edge_type' must exist"),
-        ("entity.alias.rows", None, "'entity.alias.rows' is missing"),
-        ("passage.length", np.zeros(4, np.int32), r"'passage.length' has shape \(4,\), but P is 3 elsewhere"),
-        ("passage.length", np.zeros(3, np.int64), "must be int32 with 1 dimensions"),
-        ("passage.length", np.zeros((3, 1), np.int32), "must be int32 with 1 dimensions"),
-        ("passage.vectors", np.zeros((3, 0), np.float32), "d is at least 1"),
-        ("entity.vectors", np.zeros((4, 0), np.float32), "d is at least 1"),
-        ("entity.alias.offsets", np.zeros(0, np.int64), "each is at least 0"),
-        ("lexical.term.bytes", None, "'lexical.term.bytes' is missing"),
-        ("lexical.score", np.zeros(5, np.float32), r"'lexical.score' has shape \(5,\), but Z is 4 elsewhere"),
-        ("lexical.indptr", np.zeros(5, np.int64), "but V is 3 elsewhere"),
-        ("lexical.parameter", np.zeros(3), "but S is 2 elsewhere"),
-        ("fact.relation.bytes", None, "'fact.relation.bytes' is missing"),
-        ("fact.row", np.zeros((2, 3), np.int32), r"'fact.indptr' has shape \(4,\), but F is 2 elsewhere"),
-        ("fact.row", np.zeros((3, 4), np.int32), "facts have 4 columns; head, relation and tail are 3"),
-        ("fact.row", np.zeros((3, 0), np.int32), "facts have 0 columns"),
-        ("fact.row", np.zeros(9, np.int32), "must be int32 with 2 dimensions"),
-        ("fact.passage", np.zeros(4, np.int64), "must be int32 with 1 dimensions"),
+        ("passage.text.bytes", None, ("missing", None, {"section": "passage.text.bytes"})),
+        ("graph.degree", None, ("missing", None, {"section": "graph.degree"})),
+        ("graph.edge_type", None, ("conflict", None, {"section": "graph.edge_type"})),
+        ("entity.alias.rows", None, ("missing", None, {"section": "entity.alias.rows"})),
+        (
+            "passage.length",
+            np.zeros(4, np.int32),
+            ("shape", None, {"given": (4,), "letter": "P", "section": "passage.length", "size": 3}),
+        ),
+        ("passage.length", np.zeros(3, np.int64), ("dtype", None, {"allowed": "int32", "dimensions": 1})),
+        ("passage.length", np.zeros((3, 1), np.int32), ("dtype", None, {"allowed": "int32", "dimensions": 1})),
+        ("passage.vectors", np.zeros((3, 0), np.float32), ("shape",)),
+        ("entity.vectors", np.zeros((4, 0), np.float32), ("shape",)),
+        ("entity.alias.offsets", np.zeros(0, np.int64), ("length",)),
+        ("lexical.term.bytes", None, ("missing", None, {"section": "lexical.term.bytes"})),
+        (
+            "lexical.score",
+            np.zeros(5, np.float32),
+            ("shape", None, {"given": (5,), "letter": "Z", "section": "lexical.score", "size": 4}),
+        ),
+        ("lexical.indptr", np.zeros(5, np.int64), ("shape", None, {"letter": "V", "size": 3})),
+        ("lexical.parameter", np.zeros(3), ("shape", None, {"letter": "S", "size": 2})),
+        ("fact.relation.bytes", None, ("missing", None, {"section": "fact.relation.bytes"})),
+        (
+            "fact.row",
+            np.zeros((2, 3), np.int32),
+            ("shape", None, {"given": (4,), "letter": "F", "section": "fact.indptr", "size": 2}),
+        ),
+        ("fact.row", np.zeros((3, 4), np.int32), ("length", None, {"allowed": 3, "given": 4})),
+        ("fact.row", np.zeros((3, 0), np.int32), ("length", None, {"given": 0})),
+        ("fact.row", np.zeros(9, np.int32), ("dtype", None, {"allowed": "int32", "dimensions": 2})),
+        ("fact.passage", np.zeros(4, np.int64), ("dtype", None, {"allowed": "int32", "dimensions": 1})),
     ],
 )
 def test_sections_that_do_not_fit_together_are_refused(
-    saved: Path, name: str, array: np.ndarray | None, message: str
+    saved: Path, name: str, array: np.ndarray | None, expected: tuple[Any, ...]
 ) -> None:
-    with pytest.raises(FormatError, match=message):
+    with refused(FormatError, *expected):
         Index.open(rewritten(saved, **{name: array}))
 
 
 def test_a_graph_of_another_size_is_refused(saved: Path) -> None:
     other = {f"graph.{k}": a for k, a in typed_graph().to_arrays().items() if k in ("indptr", "node_of", "internal_of")}
     more = {name: np.append(array, array[-1]) for name, array in other.items()}
-    with pytest.raises(FormatError, match="the graph has 8 nodes; P = 3 and E = 4 make 7"):
+    with refused(FormatError, "length", allowed=7, entities=4, given=8, passages=3):
         Index.open(rewritten(saved, **more, **{"graph.degree": np.zeros((8, 3))}))
 
 
@@ -348,7 +350,7 @@ def test_a_huge_size_of_an_empty_section_is_refused(tmp_path: Path) -> None:
         def change(forge: Forge, shape: tuple[int, int] = shape) -> None:
             forge.row("passage.vectors")[3:5] = shape
 
-        with pytest.raises(FormatError, match="dimensions, sizes"):
+        with refused(FormatError, "shape"):
             Index.open(forged(tmp_path, change))
 
 
@@ -356,13 +358,14 @@ def test_damage_of_the_head_is_found_at_open(tmp_path: Path, good_bytes: bytes) 
     forge = Forge(good_bytes)
     full_index().save(tmp_path)
     path = generation_file(tmp_path)
-    for position in range(format_module.head_bytes(forge.header[5], forge.header[6])):
+    for position in range(head_bytes(forge.header[5], forge.header[6])):
         data = bytearray(good_bytes)
         data[position] ^= 0x01
         path.unlink()
         path.write_bytes(data)
-        with pytest.raises(FormatError, match=r"checksum|version|not a hopfuse index"):
+        with pytest.raises(FormatError) as caught:
             Index.open(tmp_path)
+        assert caught.value.code == ("version" if 8 <= position < 12 else "damaged")
 
 
 def _poke(section: str, index: object, value: object) -> Callable[[Forge], None]:
@@ -386,43 +389,43 @@ def _swap_entries(forge: Forge) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "expected"),
     [
-        (_poke("graph.indptr", 0, 1), "indptr"),
-        (_poke("graph.indptr", 0, -1), "indptr"),
-        (_poke("graph.indptr", 3, 2**62), "indptr"),
-        (_poke("graph.indptr", 3, -(2**63)), "indptr"),
-        (_poke("graph.indptr", -1, 2**40), "indptr"),
-        (_poke("graph.indices", 0, -1), "indices has a node"),
-        (_poke("graph.indices", -1, 7), "indices has a node"),
-        (_poke("graph.indices", 2, 2**31 - 1), "indices has a node"),
-        (_swap_entries, "do not ascend within a row"),
-        (_poke("graph.edge_type", 1, 3), "edge_type"),
-        (_poke("graph.edge_type", 1, 255), "edge_type"),
-        (_poke("graph.weight", 0, np.nan), "weight"),
-        (_poke("graph.weight", 0, np.inf), "weight"),
-        (_poke("graph.weight", 0, -1.0), "weight"),
-        (_poke("graph.weight", 0, 0.0), "weight"),
-        (_poke("graph.weight", 0, 1e-40), "weight"),
-        (_poke("graph.weight", 0, 123.0), "degree"),
-        (_poke("graph.degree", (0, 0), np.nan), "degree"),
-        (_poke("graph.degree", (0, 0), np.inf), "degree"),
-        (_scale_degree, "degree"),
-        (_poke("graph.node_of", 0, 6), "permutations"),
-        (_poke("graph.node_of", 0, -1), "node_of has a node"),
-        (_poke("graph.node_of", 0, 7), "node_of has a node"),
-        (_poke("graph.internal_of", 0, 6), "permutations"),
-        (_poke("graph.internal_of", 0, 2**31 - 1), "permutations"),
-        (_poke("graph.type_name.offsets", 1, 100), "ascend"),
+        (_poke("graph.indptr", 0, 1), ("order", None, {"array": "indptr"})),
+        (_poke("graph.indptr", 0, -1), ("order", None, {"array": "indptr"})),
+        (_poke("graph.indptr", 3, 2**62), ("order", None, {"array": "indptr"})),
+        (_poke("graph.indptr", 3, -(2**63)), ("order", None, {"array": "indptr"})),
+        (_poke("graph.indptr", -1, 2**40), ("order", None, {"array": "indptr"})),
+        (_poke("graph.indices", 0, -1), ("range", None, {"array": "indices"})),
+        (_poke("graph.indices", -1, 7), ("range", None, {"array": "indices"})),
+        (_poke("graph.indices", 2, 2**31 - 1), ("range", None, {"array": "indices"})),
+        (_swap_entries, ("order", None, {"array": "indices"})),
+        (_poke("graph.edge_type", 1, 3), ("range", None, {"array": "edge_type"})),
+        (_poke("graph.edge_type", 1, 255), ("range", None, {"array": "edge_type"})),
+        (_poke("graph.weight", 0, np.nan), ("finite", None, {"array": "weight"})),
+        (_poke("graph.weight", 0, np.inf), ("finite", None, {"array": "weight"})),
+        (_poke("graph.weight", 0, -1.0), ("finite", None, {"array": "weight"})),
+        (_poke("graph.weight", 0, 0.0), ("finite", None, {"array": "weight"})),
+        (_poke("graph.weight", 0, 1e-40), ("finite", None, {"array": "weight"})),
+        (_poke("graph.weight", 0, 123.0), ("conflict", None, {"array": "degree"})),
+        (_poke("graph.degree", (0, 0), np.nan), ("conflict", None, {"array": "degree"})),
+        (_poke("graph.degree", (0, 0), np.inf), ("conflict", None, {"array": "degree"})),
+        (_scale_degree, ("conflict", None, {"array": "degree"})),
+        (_poke("graph.node_of", 0, 6), ("order", None, {"array": "internal_of"})),
+        (_poke("graph.node_of", 0, -1), ("range", None, {"array": "node_of"})),
+        (_poke("graph.node_of", 0, 7), ("range", None, {"array": "node_of"})),
+        (_poke("graph.internal_of", 0, 6), ("order", None, {"array": "internal_of"})),
+        (_poke("graph.internal_of", 0, 2**31 - 1), ("order", None, {"array": "internal_of"})),
+        (_poke("graph.type_name.offsets", 1, 100), ("order", None, {"place": "section 'graph.type_name.offsets'"})),
     ],
 )
 def test_a_forged_graph_is_refused_before_its_first_use(
-    saved: Path, change: Callable[[Forge], None], message: str
+    saved: Path, change: Callable[[Forge], None], expected: tuple[Any, ...]
 ) -> None:
     index = Index.open(forged(saved, change))
     assert index.texts[0].startswith("Ada")
     for _ in range(2):
-        with pytest.raises(FormatError, match=message):
+        with refused(FormatError, *expected):
             _ = index.graph
 
 
@@ -430,32 +433,34 @@ def test_forged_type_names_are_refused(tmp_path: Path) -> None:
     edges = [{"src": 0, "dst": 1, "type": t} for t in "ab"]
     full_index(graph=edges).save(tmp_path)
     index = Index.open(forged(tmp_path, _poke("graph.type_name.bytes", 1, ord("a"))))
-    with pytest.raises(FormatError, match="repeat a name"):
+    with refused(FormatError, "duplicate"):
         _ = index.graph
-    with pytest.raises(FormatError, match=r"type_name\.offsets"):
+    with refused(FormatError, "order", place="section 'graph.type_name.offsets'"):
         Index.open(forged(tmp_path, _poke("graph.type_name.offsets", 0, 1)), verify="full")
 
 
 def test_entries_out_of_order_across_a_chunk_are_found(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hopfuse.index.graph_check._CHUNK", 1)
     assert Index.open(saved).graph is not None
-    with pytest.raises(FormatError, match="ascend within a row"):
+    with refused(FormatError, "order", array="indices"):
         _ = Index.open(forged(saved, _swap_entries)).graph
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "expected"),
     [
-        (_poke("passage.text.offsets", 0, -1), "ascend"),
-        (_poke("passage.text.offsets", 1, 2**62), "ascend"),
-        (_poke("passage.text.offsets", 1, -(2**63)), "ascend"),
-        (_poke("passage.text.bytes", 0, 0xFF), "UTF-8"),
+        (_poke("passage.text.offsets", 0, -1), ("order",)),
+        (_poke("passage.text.offsets", 1, 2**62), ("order",)),
+        (_poke("passage.text.offsets", 1, -(2**63)), ("order",)),
+        (_poke("passage.text.bytes", 0, 0xFF), ("syntax",)),
     ],
 )
-def test_forged_strings_are_refused_at_use(saved: Path, change: Callable[[Forge], None], message: str) -> None:
+def test_forged_strings_are_refused_at_use(
+    saved: Path, change: Callable[[Forge], None], expected: tuple[Any, ...]
+) -> None:
     index = Index.open(forged(saved, change))
     for use in (lambda: index.texts[0], lambda: index.texts[:], lambda: list(index.texts)):
-        with pytest.raises(FormatError, match=message):
+        with refused(FormatError, *expected):
             use()
 
 
@@ -471,26 +476,32 @@ def _asymmetric(forge: Forge) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "expected"),
     [
-        (_asymmetric, "not symmetric"),
-        (_poke("passage.length", 0, -5), "passage.length"),
-        (_poke("entity.passage_frequency", 0, 9), "passage_frequency"),
-        (_poke("graph.edge_count", 0, 9), "edge_count"),
-        (_poke("passage.vectors", (1, 1), np.nan), "row 1"),
-        (_poke("entity.vectors", (3, 0), np.inf), "row 3"),
-        (_poke("entity.vectors", (2, 0), 3e38), "row 2"),
-        (_poke("entity.alias.rows", 0, 1), "ascend from 0"),
-        (_poke("passage.id.bytes", slice(0, 3), [0x61, 0x80, 0x62]), "UTF-8"),
-        (_poke("passage.title.offsets", 0, 1), "ascend from 0"),
+        (_asymmetric, ("conflict",)),
+        (_poke("passage.length", 0, -5), ("conflict", None, {"place": "section 'passage.length'"})),
+        (
+            _poke("entity.passage_frequency", 0, 9),
+            ("conflict", None, {"place": "section 'entity.passage_frequency'"}),
+        ),
+        (_poke("graph.edge_count", 0, 9), ("conflict", None, {"place": "section 'graph.edge_count'"})),
+        (_poke("passage.vectors", (1, 1), np.nan), ("finite", "X[1]")),
+        (_poke("entity.vectors", (3, 0), np.inf), ("finite", "X[3]")),
+        (_poke("entity.vectors", (2, 0), 3e38), ("finite", "X[2]")),
+        (_poke("entity.alias.rows", 0, 1), ("order", None, {"place": "section 'entity.alias.rows'"})),
+        (
+            _poke("passage.id.bytes", slice(0, 3), [0x61, 0x80, 0x62]),
+            ("syntax", None, {"place": "section 'passage.id.bytes'"}),
+        ),
+        (_poke("passage.title.offsets", 0, 1), ("order", None, {"place": "section 'passage.title.offsets'"})),
     ],
 )
 def test_full_verification_finds_what_lazy_use_need_not(
-    saved: Path, change: Callable[[Forge], None], message: str
+    saved: Path, change: Callable[[Forge], None], expected: tuple[Any, ...]
 ) -> None:
     forged(saved, change)
     assert Index.open(saved).num_passages == 3
-    with pytest.raises(FormatError, match=message):
+    with refused(FormatError, *expected):
         Index.open(saved, verify="full")
 
 
@@ -499,22 +510,22 @@ def test_an_offset_inside_a_character_is_refused(saved: Path) -> None:
         forge.array("entity.name.offsets")[2] += 1
 
     index = Index.open(forged(saved, change))
-    with pytest.raises(FormatError, match="UTF-8"):
+    with refused(FormatError, "syntax"):
         index.entity_names[2]
-    with pytest.raises(FormatError, match="inside a UTF-8 character"):
+    with refused(FormatError, "syntax", place="section 'entity.name.offsets'"):
         Index.open(saved, verify="full")
 
 
 def test_a_repeated_id_is_refused_by_full_verification(tmp_path: Path) -> None:
     full_index(passages=[{"id": c, "text": ""} for c in "abc"]).save(tmp_path)
-    with pytest.raises(FormatError, match="same id"):
+    with refused(FormatError, "duplicate"):
         Index.open(forged(tmp_path, _poke("passage.id.bytes", 2, ord("a"))), verify="full")
 
 
 def test_a_zero_vector_under_cosine_is_refused(tmp_path: Path) -> None:
     full_index(metric="cosine").save(tmp_path)
     index = Index.open(forged(tmp_path, _poke("passage.vectors", 2, 0.0)))
-    with pytest.raises(FormatError, match=r"passage\.vectors.*zero vector"):
+    with refused(FormatError, "zero", "X[2]", place="section 'passage.vectors'"):
         _ = index.corpus
 
 
@@ -551,7 +562,7 @@ def test_any_forged_change_is_refused_or_harmless(data: st.DataObject) -> None:
 @given(data=st.binary(max_size=300))
 def test_any_bytes_are_refused(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        for content in (data, format_module.MAGIC + data):
+        for content in (data, MAGIC + data):
             with pytest.raises(FormatError):
                 open_bytes(Path(directory), content)
 

@@ -9,7 +9,6 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse._arrays.mapped import mapping_of
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
 from index.index_files import (
@@ -20,8 +19,10 @@ from index.index_files import (
     forged,
     full_index,
     generation_file,
+    is_mapped,
     stated,
 )
+from refusals import refused
 
 STATEMENTS: list[dict[str, Any]] = [
     {"head": "Ada Lovelace", "relation": "knows", "tail": "Charles Babbage", "passage": 2},
@@ -50,7 +51,7 @@ def test_facts_come_back_mapped(tmp_path: Path) -> None:
     assert index.facts is opened
     assert_same_facts(opened, stated())
     for array in (opened.rows, opened.indptr, opened.passages):
-        assert mapping_of(array) is not None
+        assert is_mapped(array)
         assert not array.flags.writeable
 
 
@@ -96,33 +97,42 @@ def test_build_takes_facts_and_tables_of_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "expected"),
     [
-        ({"facts": stated(num_passages=4)}, "over 4 passages and 4 entities, the index has 3 and 4"),
-        ({"facts": stated(num_entities=5)}, "over 3 passages and 5 entities"),
-        ({"facts": stated(), "fact_ends": "node"}, "applies to a table of facts only"),
-        ({"facts": None, "fact_ends": "node"}, "applies to a table of facts only"),
-        ({"facts": STATEMENTS, "fact_ends": "id"}, "fact_ends is 'id'; allowed: name, node"),
+        ({"facts": stated(num_passages=4)}, ("length", "facts", {"given": (4, 4), "allowed": (3, 4)})),
+        ({"facts": stated(num_entities=5)}, ("length", "facts", {"given": (3, 5), "allowed": (3, 4)})),
+        ({"facts": stated(), "fact_ends": "node"}, ("unused", "fact_ends")),
+        ({"facts": None, "fact_ends": "node"}, ("unused", "fact_ends")),
+        ({"facts": STATEMENTS, "fact_ends": "id"}, ("choice", "fact_ends", {"allowed": "name, node", "given": "id"})),
         (
             {"facts": [STATEMENTS[0] | {"head": "Ada"}]},
-            r"'Ada' of facts\[0\], \('Ada', 'knows', .* is not the exact name",
+            ("unknown", "entities", {"count": "no", "given": "Ada", "place": "facts[0]"}),
         ),
-        ({"facts": [STATEMENTS[0] | {"passage": 3}]}, r"facts\[0\] has passage = '3'; it must be an integer 0 \.\. 2"),
-        ({"facts": [STATEMENTS[0] | {"relation": 3}]}, r"facts\[0\] has relation = '3'"),
-        ({"facts": [STATEMENTS[0] | {"weight": 3}]}, "has the column 'weight'"),
-        ({"facts": [{"head": "東京"}]}, r"facts\[0\] has no 'passage'"),
-        ({"facts": 3}, "facts is a int"),
-        ({"facts": STATEMENTS, "fact_ends": "node"}, "has head = 'Ada Lovelace'; it must be an integer 0 .. 6"),
-        ({"facts": [by_node(STATEMENTS[0]) | {"tail": 7}], "fact_ends": "node"}, "must be an integer 0 .. 6"),
-        ({"facts": [by_node(STATEMENTS[0]) | {"tail": 2}], "fact_ends": "node"}, "tail = 2, a passage.*node 3 .. 6"),
+        (
+            {"facts": [STATEMENTS[0] | {"passage": 3}]},
+            ("range", "passage", {"allowed": "an integer 0 .. 2", "given": 3, "place": "facts[0]"}),
+        ),
+        ({"facts": [STATEMENTS[0] | {"relation": 3}]}, ("type", "relation", {"given": 3, "place": "facts[0]"})),
+        ({"facts": [STATEMENTS[0] | {"weight": 3}]}, ("unknown", "weight")),
+        ({"facts": [{"head": "東京"}]}, ("missing", "passage", {"place": "facts[0]"})),
+        ({"facts": 3}, ("type", "facts", {"given": "int"})),
+        (
+            {"facts": STATEMENTS, "fact_ends": "node"},
+            ("type", "head", {"allowed": "an integer 0 .. 6", "given": "Ada Lovelace"}),
+        ),
+        (
+            {"facts": [by_node(STATEMENTS[0]) | {"tail": 7}], "fact_ends": "node"},
+            ("range", "tail", {"allowed": "an integer 0 .. 6"}),
+        ),
+        ({"facts": [by_node(STATEMENTS[0]) | {"tail": 2}], "fact_ends": "node"}, ("range", "tail", {"given": 2})),
         (
             {"facts": [STATEMENTS[1]], "entities": ["東京"] * 2 + ["a", "b"], "aliases": None},
-            "'東京' of .* is the name of several entities",
+            ("duplicate", "entities", {"count": "several", "given": "東京"}),
         ),
     ],
 )
-def test_bad_facts_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_facts_are_refused(changes: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    with refused(InputError, *expected):
         full_index(**changes)
 
 
@@ -130,12 +140,12 @@ def test_a_file_s_line_is_named(tmp_path: Path) -> None:
     rows = [STATEMENTS[0], STATEMENTS[1] | {"tail": "Kyoto"}]
     for header in (False, True):
         path = write_tsv(tmp_path / "facts.tsv", rows, header)
-        with pytest.raises(InputError, match=rf"'Kyoto' of .*facts\.tsv, line {2 + header}"):
+        with refused(InputError, "unknown", "entities", given="Kyoto", place=f"facts.tsv, line {2 + header}"):
             full_index(facts=path)
 
 
 def test_with_facts_takes_facts_alone() -> None:
-    with pytest.raises(InputError, match="facts are a list"):
+    with refused(InputError, "type", "facts", given="list"):
         full_index().with_facts(STATEMENTS)  # type: ignore[arg-type]
 
 
@@ -147,7 +157,7 @@ def test_info_counts_without_reading_the_rows(tmp_path: Path) -> None:
     path.write_bytes(bytes(forge.data))
     index = Index.open(tmp_path)
     assert index.info()["facts"] == {"facts": 3, "relations": 2, "statements": 4}
-    with pytest.raises(FormatError, match=r"fact\.row.*does not match its checksum"):
+    with refused(FormatError, "damaged", place="section 'fact.row'"):
         _ = index.facts
 
 
@@ -168,38 +178,38 @@ def _poke(section: str, at: Any, value: Any) -> Callable[[Forge], None]:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "expected"),
     [
-        (_poke("fact.row", (0, 0), -1), r"entity outside 0 \.\. 3"),
-        (_poke("fact.row", (2, 2), 4), r"entity outside 0 \.\. 3"),
-        (_poke("fact.row", (0, 0), 2**31 - 1), r"entity outside 0 \.\. 3"),
-        (_poke("fact.row", (1, 1), 2), r"relation outside 0 \.\. 1"),
-        (_poke("fact.row", (1, 1), -1), r"relation outside 0 \.\. 1"),
-        (_poke("fact.row", (0, 1), 1), "in order of first use"),
-        (_poke("fact.row", (1, 1), 0), "in order of first use"),
-        (_poke("fact.row", 2, [0, 0, 1]), r"facts 0 and 2 are both \[0, 0, 1\]"),
-        (_poke("fact.indptr", 0, 1), "indptr has 4 entries"),
-        (_poke("fact.indptr", -1, 2**62), "indptr has 4 entries"),
-        (_poke("fact.indptr", 1, -1), "at least one passage"),
-        (_poke("fact.indptr", 1, 2**62), "at least one passage"),
-        (_poke("fact.indptr", 1, 3), "at least one passage"),
-        (_poke("fact.passage", 0, -1), r"row outside 0 \.\. 2"),
-        (_poke("fact.passage", 3, 3), r"row outside 0 \.\. 2"),
-        (_poke("fact.passage", 0, 2), "do not ascend within a fact"),
-        (_poke("fact.relation.bytes", -1, 0xFF), "UTF-8"),
-        (_poke("fact.relation.bytes", slice(0, 5), 0x80), "UTF-8"),
-        (_poke("fact.relation.offsets", 1, 2**62), "ascend"),
-        (_poke("fact.relation.offsets", 0, -1), "ascend"),
+        (_poke("fact.row", (0, 0), -1), ("range", "rows", {"last": 3})),
+        (_poke("fact.row", (2, 2), 4), ("range", "rows", {"last": 3})),
+        (_poke("fact.row", (0, 0), 2**31 - 1), ("range", "rows", {"last": 3})),
+        (_poke("fact.row", (1, 1), 2), ("range", "rows", {"last": 1})),
+        (_poke("fact.row", (1, 1), -1), ("range", "rows", {"last": 1})),
+        (_poke("fact.row", (0, 1), 1), ("order", "relations")),
+        (_poke("fact.row", (1, 1), 0), ("order", "relations")),
+        (_poke("fact.row", 2, [0, 0, 1]), ("duplicate", "rows", {"first": 0, "given": [0, 0, 1], "second": 2})),
+        (_poke("fact.indptr", 0, 1), ("length", "indptr", {"allowed": 4, "end": 4, "given": 4})),
+        (_poke("fact.indptr", -1, 2**62), ("length", "indptr", {"allowed": 4, "end": 4, "given": 4})),
+        (_poke("fact.indptr", 1, -1), ("order", "indptr")),
+        (_poke("fact.indptr", 1, 2**62), ("order", "indptr")),
+        (_poke("fact.indptr", 1, 3), ("order", "indptr")),
+        (_poke("fact.passage", 0, -1), ("range", "passages", {"last": 2})),
+        (_poke("fact.passage", 3, 3), ("range", "passages", {"last": 2})),
+        (_poke("fact.passage", 0, 2), ("order", "passages")),
+        (_poke("fact.relation.bytes", -1, 0xFF), ("syntax",)),
+        (_poke("fact.relation.bytes", slice(0, 5), 0x80), ("syntax",)),
+        (_poke("fact.relation.offsets", 1, 2**62), ("order",)),
+        (_poke("fact.relation.offsets", 0, -1), ("order",)),
     ],
 )
 def test_forged_facts_are_refused_before_their_first_use(
-    tmp_path: Path, change: Callable[[Forge], None], message: str
+    tmp_path: Path, change: Callable[[Forge], None], expected: tuple[Any, ...]
 ) -> None:
     full_index().save(tmp_path)
     index = Index.open(forged(tmp_path, change))
     assert index.num_passages == 3
     for _ in range(2):
-        with pytest.raises(FormatError, match=message):
+        with refused(FormatError, *expected):
             _ = index.facts
     with pytest.raises(FormatError):
         Index.open(tmp_path, verify="full")
@@ -208,14 +218,14 @@ def test_forged_facts_are_refused_before_their_first_use(
 def test_a_relation_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     full_index().with_facts(stated(relations=["a", "b"])).save(tmp_path)
     index = Index.open(forged(tmp_path, _poke("fact.relation.bytes", 1, ord("a"))))
-    with pytest.raises(FormatError, match="relations 0 and 1 are both 'a'"):
+    with refused(FormatError, "duplicate", "relations", first=0, given="a", second=1):
         _ = index.facts
 
 
 def test_full_verification_reads_all_offsets(tmp_path: Path) -> None:
     full_index().save(tmp_path)
     forged(tmp_path, _poke("fact.relation.offsets", 0, 1))
-    with pytest.raises(FormatError, match=r"fact\.relation\.offsets"):
+    with refused(FormatError, "order", place="section 'fact.relation.offsets'"):
         Index.open(tmp_path, verify="full")
 
 

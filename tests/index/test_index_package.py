@@ -30,6 +30,7 @@ def test_public_names_and_codes() -> None:
             "Follower",
             "Index",
             "IndexPart",
+            "LabelColumn",
             "LiveIndex",
             "Metadata",
             "MetadataColumn",

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hopfuse import where
 from hopfuse.errors import InputError
-from hopfuse.index.metadata import MASKS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 TIMES = [datetime(2024, 5, day, tzinfo=UTC) for day in (1, 2, 3)]
 POOLS: dict[str, list[Any]] = {
@@ -97,59 +97,71 @@ def two() -> hf.Index:
 
 
 @pytest.mark.parametrize(
-    ("conditions", "message"),
+    ("conditions", "expected"),
     [
-        ({"yr": 1}, r"no column 'yr' to filter by; the columns are year \(int64\), tags \(strings\), name \(string\)"),
-        ({"year": "2019"}, "the column 'year' is int64, and the filter has '2019'; give an integer"),
-        ({"year": True}, "is int64, and the filter has True"),
-        ({"year": 2019.0}, "is int64, and the filter has 2019.0"),
-        ({"year__any": [1]}, "is int64, and any does not apply to it; allowed: year__eq, year__ne, year__lt"),
+        (
+            {"yr": 1},
+            (
+                "unknown",
+                "yr",
+                {
+                    "columns": "the columns are year (int64), tags (strings), name (string), flag (bool), "
+                    "day (timestamp)"
+                },
+            ),
+        ),
+        ({"year": "2019"}, ("type", "year", {"given": "2019"})),
+        ({"year": True}, ("type", "year", {"given": True})),
+        ({"year": 2019.0}, ("type", "year", {"given": 2019.0})),
+        ({"year__any": [1]}, ("choice", "year", {"given": "any"})),
         (
             {"tags": "a"},
-            "is strings, and eq does not apply to it; allowed: tags__any, tags__all, tags__none, tags__exi",
+            ("choice", "tags", {"given": "eq"}),
         ),
-        ({"tags__any": [1]}, "is strings, and the filter has 1; give a string"),
+        ({"tags__any": [1]}, ("type", "tags", {"allowed": "a string", "given": 1})),
         (
             {"flag__lt": True},
-            "is bool, and lt does not apply to it; allowed: flag__eq, flag__ne, flag__in, flag__exists",
+            ("choice", "flag", {"allowed": "flag__eq, flag__ne, flag__in, flag__exists", "given": "lt"}),
         ),
         (
             {"year__gte": 2020},
-            "'year' is int64, and there is no operator 'gte' for it; allowed: year__eq, year__ne, year__lt",
+            ("choice", "year", {"given": "gte"}),
         ),
-        ({"day__ge": "2024"}, "is timestamp, and the filter has '2024'; give a time with a time zone"),
-        ({"name": 3}, "is string, and the filter has 3; give a string"),
+        ({"day__ge": "2024"}, ("type", "day", {"given": "2024"})),
+        ({"name": 3}, ("type", "name", {"allowed": "a string", "given": 3})),
     ],
 )
-def test_a_filter_that_does_not_fit_the_columns_is_refused(conditions: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_a_filter_that_does_not_fit_the_columns_is_refused(
+    conditions: dict[str, Any], expected: tuple[Any, ...]
+) -> None:
+    with refused(InputError, *expected):
         two().mask(where(**conditions))
 
 
 @pytest.mark.parametrize(
-    ("conditions", "message"),
+    ("conditions", "expected"),
     [
-        ({}, r"where\(\) has no condition"),
-        ({"year": None}, "passages without a value are found by year__exists=False"),
-        ({"year__in": 2019}, r"in takes a list: year__in=\[...\]"),
-        ({"tags__any": "ab"}, r"any takes a list"),
-        ({"year__exists": 1}, r"it must be True \(there is a value\) or False"),
+        ({}, ("empty",)),
+        ({"year": None}, ("missing", "year")),
+        ({"year__in": 2019}, ("type", "year__in", {"allowed": "a list"})),
+        ({"tags__any": "ab"}, ("type", "tags__any", {"allowed": "a list"})),
+        ({"year__exists": 1}, ("type", "year__exists")),
     ],
 )
-def test_conditions_that_say_nothing_are_refused(conditions: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_conditions_that_say_nothing_are_refused(conditions: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    with refused(InputError, *expected):
         where(**conditions)
 
 
 def test_filters_are_joined_by_signs_alone() -> None:
     year = where(year=2019)
-    with pytest.raises(InputError, match="no truth value; join filters with"):
+    with refused(InputError, "unsupported"):
         bool(year)
-    with pytest.raises(InputError, match="is not a filter; join filters"):
+    with refused(InputError, "type"):
         _ = year & np.array([True])
-    with pytest.raises(InputError, match=r"give the index's mask: index.mask\(where\(year=2019\)\)"):
+    with refused(InputError, "type", given=hf.where(year=2019)):
         hf.dense_topk(np.ones((1, 2)), hf.Corpus.from_array(np.ones((2, 2))), 1, allow=year)
-    with pytest.raises(InputError, match=r"allow is a dict; give hopfuse.where\(\*\*conditions\), ids or a mask"):
+    with refused(InputError, "type", "allow", given="dict"):
         two().mask({"year": 2019})
     assert repr(~(year | where(name__in=["x"]))) == "~(where(year=2019) | where(name__in=('x',)))"
 
@@ -166,7 +178,7 @@ def test_equal_filters_are_one_and_masks_are_kept_but_not_all() -> None:
     assert hash(where(year=1)) == hash(where(year=np.int32(1)))
     assert index.mask(where(year__ge=2020)) is mask
     assert not mask.flags.writeable
-    for year in range(MASKS):
+    for year in range(64):
         index.mask(where(year=year))
     assert index.mask(where(year__ge=2020)) is not mask
     assert index.mask(where(year__ge=2020)).tolist() == mask.tolist()

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hopfuse import Index
 from hopfuse.errors import InputError
-from hopfuse.io.npy import read_npy
+from hopfuse.io import read_npy
+from refusals import refused
 
 
 def savez(path: Path) -> None:
@@ -31,23 +32,23 @@ def savez(path: Path) -> None:
 def test_junk_is_refused(tmp_path: Path, content: bytes, mapped: bool) -> None:
     path = tmp_path / "v.npy"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"--vectors: .*v\.npy cannot be read as an \.npy array"):
+    with refused(InputError, "type" if content[:2] == b"PK" else "syntax", "--vectors", path=path):
         read_npy(path, "--vectors", mapped=mapped)
 
 
 def test_an_archive_is_refused_and_the_fix_is_named(tmp_path: Path) -> None:
     savez(tmp_path / "v.npy")
-    with pytest.raises(InputError, match=r"v\.npy .*a zip archive, as np\.savez writes; save one array with np\.save"):
+    with refused(InputError, "type", "--vectors"):
         read_npy(tmp_path / "v.npy", "--vectors")
-    with pytest.raises(InputError, match=r"vectors: .*v\.npy .*a zip archive"):
+    with refused(InputError, "type", "vectors"):
         Index.build(passages=[{"text": "a"}], vectors=tmp_path / "v.npy")
 
 
 def test_objects_and_absent_files_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "o.npy", np.array([{"a": 1}], object), allow_pickle=True)
-    with pytest.raises(InputError, match="cannot be read"):
+    with refused(InputError, "syntax", "vectors"):
         read_npy(tmp_path / "o.npy", "vectors")
-    with pytest.raises(InputError, match="vectors: there is no file"):
+    with refused(InputError, "missing", "vectors"):
         read_npy(tmp_path / "none.npy", "vectors")
 
 

@@ -61,6 +61,8 @@ def to_numpy(array: Any, name: str) -> NDArray[Any]:
             ) from error
     try:
         return np.asarray(array)
+    except InputError:
+        raise  # from an object that refuses to be an array
     except ValueError as error:
         raise InputError("shape", name, "{field} is not a rectangular array: {error}", error=error) from error
 

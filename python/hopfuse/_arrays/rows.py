@@ -20,7 +20,7 @@ def check_array(array: Any, name: str, dtype: Any) -> None:
             name,
             "{field} is {given}; it must be a one-dimensional array of {allowed}",
             given=given,
-            allowed=np.dtype(dtype),
+            allowed=str(np.dtype(dtype)),
         )
     if not array.flags.c_contiguous:
         raise InputError("shape", name, "{field} is not contiguous; pass np.ascontiguousarray({field})")

@@ -130,7 +130,7 @@ def read_folder(
         passages=rows,
         vectors=passages.vectors,
         graph=stated_edges,
-        entities=entities.texts,
+        entities=[{"name": name, "stated": False} for name in entities.texts],
         entity_vectors=entities.vectors,
         facts=facts,
         metric=metric,

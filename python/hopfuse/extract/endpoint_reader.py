@@ -123,6 +123,7 @@ def _extraction(passage: Passage, entities: list[str], facts: list[Any]) -> Extr
         malformed,
         document=passage.document,
         position=passage.position,
+        language=passage.language,
     )
 
 

@@ -10,23 +10,25 @@ from ..errors import InputError
 from ..index import WordInfo
 from ..index.build import PASSAGES
 from ..index.contents import PassageId
+from ..io.languages import language_tag
 from ..io.readers import read_table
-from ..io.tables import integers_or_none, names_or_numbers, row_ids, texts
+from ..io.tables import integers_or_none, languages, names_or_numbers, row_ids, texts
 from ._sequence import neighbours
 
 Triple = tuple[str, str, str]
 Progress = Callable[[int, int], None]
-ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "document", "position"))
+ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "position"))
 
 
 class Passage(NamedTuple):
-    """A text with its id and title, and its position in a document or conversation."""
+    """A text with its id and title, its position in a document or conversation, and its language."""
 
     id: PassageId
     title: str
     text: str
     document: str | int | None = None
     position: int | None = None
+    language: str | None = None
 
 
 class Words(NamedTuple):
@@ -66,6 +68,8 @@ class Extraction:
         The document or conversation that contains the passage.
     position : int, optional
         The position in the document; consecutive passages are joined. By default passages are in the given order.
+    language : str, optional
+        The BCP 47 tag of the passage's language, such as "en".
 
     Raises
     ------
@@ -90,6 +94,7 @@ class Extraction:
     words: Words | None = None
     document: str | int | None = None
     position: int | None = None
+    language: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.id, bool) or not isinstance(self.id, str | int):
@@ -171,6 +176,16 @@ class Extraction:
                 id=self.id,
                 position=self.position,
             )
+        try:
+            object.__setattr__(self, "language", None if self.language is None else language_tag(self.language))
+        except (TypeError, ValueError, AttributeError):
+            raise InputError(
+                "syntax",
+                "language",
+                "{field} of passage {id!r} is {given!r}; give a tag such as 'en', or None",
+                id=self.id,
+                given=self.language,
+            ) from None
         if isinstance(self.malformed, bool) or not isinstance(self.malformed, int) or self.malformed < 0:
             raise InputError(
                 "range", "malformed", "{field} is {given!r}; it must be an integer, at least 0", given=self.malformed
@@ -208,7 +223,7 @@ class WordExtractions(list[Extraction]):
 def listed_passages(source: Any) -> list[Passage]:
     """Return passages from a path, an Arrow table or mappings, as for :meth:`hopfuse.Index.build`.
 
-    The columns ``document`` and ``position`` are read too.
+    The column ``position`` is read too.
 
     Raises
     ------
@@ -219,11 +234,12 @@ def listed_passages(source: Any) -> list[Passage]:
     Examples
     --------
     >>> listed_passages([{"text": "Ada wrote notes."}])
-    [Passage(id=0, title='', text='Ada wrote notes.', document=None, position=None)]
+    [Passage(id=0, title='', text='Ada wrote notes.', document=None, position=None, language=None)]
     """
     table = read_table(source, ORDERED)
     ids: Sequence[PassageId] = row_ids(table)
     documents, positions = names_or_numbers(table, "document"), integers_or_none(table, "position")
     neighbours(ids, documents, positions)  # raise errors before texts are read
-    columns = (ids, texts(table, "title", default=""), texts(table, "text"), documents, positions)
+    about = (documents, positions, languages(table, "language"))
+    columns = (ids, texts(table, "title", default=""), texts(table, "text"), *about)
     return [Passage(*row) for row in zip(*columns, strict=True)]

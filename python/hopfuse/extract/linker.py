@@ -121,6 +121,7 @@ class EntityLinker:
             raise InputError(
                 "range", "least", "{field} is {given!r}; it must be a number above 0 and at most 1", given=least
             )
+        _ = index.name_rule  # refuses names that another rule folds
         self._min_length = min_length
         self._index, self._least, self._frequencies = index, float(least), index.passage_frequency
         self._function_words = frozenset(function_words)

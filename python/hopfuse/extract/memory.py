@@ -57,6 +57,10 @@ class Memory:
         Consecutive passages of a document or conversation.
     link_passages : mapping of str to ndarray of int64, shape (., 3)
         By type, the two entities of a link and a passage that states it, one row per passage.
+    documents : tuple of str, int or None, P entries
+        The document or conversation that contains each passage.
+    languages : tuple of str or None, P entries
+        The BCP 47 tag of each passage's language.
     """
 
     ids: tuple[PassageId, ...]
@@ -73,6 +77,8 @@ class Memory:
     links: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     sequence: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     link_passages: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    documents: tuple[str | int | None, ...] = ()
+    languages: tuple[str | None, ...] = ()
 
     @property
     def num_names(self) -> int:
@@ -236,6 +242,8 @@ class Memory:
     def index(self, graph: Graph | None = None, **options: Any) -> Index:
         """Return an index of the passages, entities, aliases, graph and facts.
 
+        A reader made its entities: none is stated (:attr:`hopfuse.Index.stated`).
+
         Parameters
         ----------
         graph : Graph, optional
@@ -247,11 +255,13 @@ class Memory:
         facts = None  # words have no facts
         if self.num_names or self.words is None:
             facts = Facts.from_numbers(stated, len(self.entities), len(self.ids))
-        rows = zip(self.ids, self.titles, self.texts, strict=True)
+        names = ("id", "title", "text", "document", "language")
+        columns: list[Sequence[Any]] = [self.ids, self.titles, self.texts]
+        columns += [given or (None,) * len(self.ids) for given in (self.documents, self.languages)]
         graph = self.graph() if graph is None else graph
         return Index.build(
-            passages=[{"id": id, "title": title, "text": text} for id, title, text in rows],
-            entities=list(self.entities),
+            passages=[dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)],
+            entities=[{"name": name, "stated": False} for name in self.entities],
             aliases={entity: names for entity, names in enumerate(self.aliases) if names},
             graph=graph,
             statements=self.statements(graph),

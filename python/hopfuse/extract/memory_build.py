@@ -122,6 +122,8 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
         {kind: np.array([(*pair, n) for pair, n in pairs.items()], np.int64) for kind, pairs in linked.items()},
         neighbours(ids, [one.document for one in read], [one.position for one in read]),
         {kind: np.array(rows, np.int64) for kind, rows in linking.items()},
+        tuple(one.document for one in read),
+        tuple(one.language for one in read),
     )
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..index.build import PASSAGES
 from ..index.contents import PassageId
 from ..io.files import existing_file
 from ..io.json_lines import json_objects, parse_json
 from ..io.readers import read_table
-from ..io.tables import Table, row_ids, texts
-from .extraction import Extraction, well_formed
+from ..io.tables import Table, integers_or_none, languages, names_or_numbers, row_ids, texts
+from .extraction import ORDERED, Extraction, well_formed
 
 
 def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extraction]:
@@ -27,8 +26,8 @@ def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extract
         "extracted_triples"}, ...]}; if a passage has several lines, the first one is its title.
         ``.jsonl``: a line {"id", "entities", "triples"} for each passage of the other file.
     passages : path, Arrow table or iterable of mappings, optional
-        For ``.jsonl``: rows of ``text`` and, optionally, ``id`` and ``title``, as for :meth:`hopfuse.Index.build`. A
-        passage without a line in ``path`` has no entities.
+        For ``.jsonl``: rows of ``text`` and, optionally, ``id``, ``title``, ``document``, ``position`` and
+        ``language``, as for other readers. A passage without a line in ``path`` has no entities.
 
     Returns
     -------
@@ -84,7 +83,7 @@ def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extract
         )
     if passages is None:
         raise InputError("missing", None, "{name} needs {@passages}, rows of id, title and text", name=file.name)
-    return _joined(file, read_table(passages, PASSAGES))
+    return _joined(file, read_table(passages, ORDERED))
 
 
 def _documents(file: Path) -> list[Extraction]:
@@ -130,13 +129,21 @@ def _joined(file: Path, passages: Table) -> list[Extraction]:
                 row=row["id"],
             )
     ids: Sequence[PassageId] = row_ids(passages)
-    columns = zip(ids, texts(passages, "title", default=""), texts(passages, "text"), strict=True)
+    about = zip(
+        names_or_numbers(passages, "document"),
+        integers_or_none(passages, "position"),
+        languages(passages, "language"),
+        strict=True,
+    )
+    columns = zip(ids, texts(passages, "title", default=""), texts(passages, "text"), about, strict=True)
     found = []
-    for at, (id, title, text) in enumerate(columns):
+    for at, (id, title, text, (document, position, language)) in enumerate(columns):
         read = extracted.get(str(id), {"entities": (), "triples": ()})
         try:
             triples, malformed = well_formed(read["triples"])
-            found.append(Extraction(id, title, text, _names(read["entities"]), triples, malformed))
+            names = _names(read["entities"])
+            where: dict[str, Any] = {"document": document, "position": position, "language": language}
+            found.append(Extraction(id, title, text, names, triples, malformed, **where))
         except (TypeError, InputError) as error:
             raise InputError(
                 "UNSORTED",

@@ -162,6 +162,7 @@ class SpacyReader:
             links=tuple(joined),
             document=passage.document,
             position=passage.position,
+            language=passage.language,
         )
 
 

@@ -119,7 +119,7 @@ class WordReader:
         Parameters
         ----------
         passages : path, Arrow table, or iterable of mappings
-            Rows of ``text`` and, optionally, ``id``, ``title``, ``document`` and ``position``.
+            Rows of ``text`` and, optionally, ``id``, ``title``, ``document``, ``position`` and ``language``.
         progress : callable, optional
             Called with the number of passages that were read and the number of all.
 
@@ -134,7 +134,7 @@ class WordReader:
             The argument is not a table of passages, or a text is longer than the tagger's ``max_length``.
         """
         rows = [
-            Extraction(one.id, one.title, one.text, document=one.document, position=one.position)
+            Extraction(one.id, one.title, one.text, document=one.document, position=one.position, language=one.language)
             for one in listed_passages(passages)
         ]
         return self.add(rows, progress=progress)

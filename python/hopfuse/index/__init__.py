@@ -7,6 +7,7 @@ from .change import Change
 from .encoder import EncoderInfo
 from .filters import Where, where
 from .index import Index, IndexPart
+from .labels import LabelColumn
 from .live import Follower, LiveIndex
 from .metadata import Metadata, MetadataColumn
 from .words import WordInfo
@@ -17,6 +18,7 @@ __all__ = [
     "Follower",
     "Index",
     "IndexPart",
+    "LabelColumn",
     "LiveIndex",
     "Metadata",
     "MetadataColumn",

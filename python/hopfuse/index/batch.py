@@ -54,10 +54,17 @@ RULES: dict[str, tuple[str, Shape]] = {
     **_strings("passage.text", "P"),
     "passage.length": ("int32", (("P", 0),)),
     "passage.vectors": ("", (("P", 0), (None, 0))),
+    "passage.document": ("int32", (("P", 0),)),
+    **_strings("document.name", "D"),
+    "document.number": ("int64", (("D", 0),)),
+    "passage.language": ("int32", (("P", 0),)),
+    **_strings("language.tag", "J"),
     **{name: (rule.dtype, ((None, 0),)) for name, rule in SECTIONS.items() if rule.group == METADATA},
     **_strings("entity.name", "E"),
     "entity.word": ("uint8", (("E", 0),)),
     "entity.vectors": ("", (("E", 0), (None, 0))),
+    "entity.stated": ("uint8", (("E", 0),)),
+    "stated.entity": ("int64", (("Se", 0),)),
     "alias.entity": ("int64", (("A", 0),)),
     **_strings("alias.name", "A"),
     **_strings("edge.type_name", "T"),
@@ -79,6 +86,8 @@ GROUPS = (
     ("delete.alias.entity", "delete.alias.name.offsets", "delete.alias.name.bytes"),
     ("passage.length", "passage.title.offsets", "passage.title.bytes", "passage.text.offsets", "passage.text.bytes"),
     ("passage.id.offsets", "passage.id.bytes"),
+    ("document.name.offsets", "document.name.bytes"),
+    ("passage.language", "language.tag.offsets", "language.tag.bytes"),
     ("entity.word", "entity.name.offsets", "entity.name.bytes"),
     ("alias.entity", "alias.name.offsets", "alias.name.bytes"),
     ("edge.type_name.offsets", "edge.type_name.bytes"),
@@ -87,6 +96,13 @@ GROUPS = (
     ("source.state.offsets", "source.state.bytes"),
     ("lexical.indptr", "lexical.term.offsets", "lexical.term.bytes", "lexical.passage", "lexical.count"),
 )
+
+
+#: Arrays of which a batch has exactly one if it has another array: what are strings or integers.
+EITHER = {
+    "passage.length": ("passage.id.offsets", "passage.id.number"),
+    "passage.document": ("document.name.offsets", "document.number"),
+}
 
 
 #: Kinds of rows: 1 if they are added or -1 if they are deleted, and the array that has one row for each.
@@ -98,6 +114,7 @@ KINDS = {
     "deleted facts": (-1, "delete.fact"),
     "passages": (1, "passage.length"),
     "entities": (1, "entity.word"),
+    "stated entities": (1, "stated.entity"),
     "aliases": (1, "alias.entity"),
     "edges": (1, "edge.end"),
     "statements of facts": (1, "fact.row"),
@@ -159,7 +176,7 @@ class Batch:
         for name, slots in (("delete.passage", passages), ("delete.entity", entities)):
             if name in moved:
                 moved[name] = slots[moved[name]]
-        for name in ("delete.alias.entity", "alias.entity"):
+        for name in ("delete.alias.entity", "alias.entity", "stated.entity"):
             if name in moved:
                 moved[name] = entities[moved[name]]
         if "edge.passage" in moved:

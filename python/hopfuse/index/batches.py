@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError
-from .batch import GROUPS, LEAST_WEIGHT, MOST_WEIGHT, RULES, Slots, empty
+from .batch import EITHER, GROUPS, LEAST_WEIGHT, MOST_WEIGHT, RULES, Slots, empty
 from .batch_metadata import MetadataRows, read_metadata
 from .columns import StringColumn
 from .format import DTYPES, ENTRY, dtype_of
@@ -264,12 +264,19 @@ def _check_groups(table: _Table) -> None:
             raise FormatError(
                 "missing", None, "array {array!r} of a batch is there without {absent!r}", array=there, absent=absent
             )
-    kinds = table.present[:, [NUMBER["passage.id.offsets"], NUMBER["passage.id.number"]]].sum(axis=1)
-    wrong = kinds != table.present[:, NUMBER["passage.length"]]
-    if wrong.any():
-        raise FormatError(
-            "conflict", None, "a batch has {given} kinds of ids for its passages", given=int(kinds[wrong][0])
-        )
+    for name, pair in EITHER.items():
+        kinds = table.present[:, [NUMBER[one] for one in pair]].sum(axis=1)
+        wrong = kinds != table.present[:, NUMBER[name]]
+        if wrong.any():
+            raise FormatError(
+                "conflict",
+                None,
+                "a batch has {given} of the arrays {one!r} and {other!r}; with {array!r} it must have one",
+                given=int(kinds[wrong][0]),
+                one=pair[0],
+                other=pair[1],
+                array=name,
+            )
 
 
 def _join_offsets(batches: Batches, name: str, data: str) -> None:
@@ -298,7 +305,9 @@ def _check_numbers(batches: Batches, sizes: dict[str, Rows]) -> None:
     passages, entities = (batches.count(name) for name in ("passage.length", "entity.word"))
     after = batches.before.passages + np.cumsum(passages), batches.before.entities + np.cumsum(entities)
     before = after[0] - passages, after[1] - entities
-    types, relations = (np.maximum(sizes.get(letter, np.full(batches.size, 0)), 0) for letter in "TR")
+    types, relations, documents, languages = (
+        np.maximum(sizes.get(letter, np.full(batches.size, 0)), 0) for letter in "TRDJ"
+    )
 
     def check(name: str, least: Rows | int, most: Rows | int, columns: Any = None) -> None:
         if name not in batches.arrays:
@@ -320,6 +329,10 @@ def _check_numbers(batches: Batches, sizes: dict[str, Rows]) -> None:
     check("delete.entity", 0, before[1])
     check("delete.alias.entity", 0, before[1])
     check("alias.entity", 0, after[1])
+    check("passage.document", -1, documents)
+    check("passage.language", -1, languages)
+    check("entity.stated", 0, 2)
+    check("stated.entity", 0, before[1])
     check("edge.passage", -1, after[0])
     check("edge.type", 0, types)
     check("lexical.passage", 0, passages)

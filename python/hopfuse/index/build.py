@@ -35,9 +35,19 @@ from .encoder import EncoderInfo
 from .format import METRICS, STORAGES, Settings
 from .from_source import ReadSource, read_source
 from .graph_check import check_graph, check_symmetry
+from .labels import LABELS, label_arrays
 from .metadata_build import check_types, metadata_arrays
 from .part import check_owners, check_statements, joins_entities
-from .parts import check_encoder_dim, encoder_arrays, fact_arrays, graph_arrays, statement_arrays, word_arrays
+from .parts import (
+    check_encoder_dim,
+    encoder_arrays,
+    fact_arrays,
+    graph_arrays,
+    name_rule_arrays,
+    stated_arrays,
+    statement_arrays,
+    word_arrays,
+)
 
 STATEMENTS = Spec(
     "facts", ("head", "relation", "tail", "passage"), (), ("head", "relation", "tail", "passage"), others=False
@@ -46,9 +56,16 @@ STATEMENTS = Spec(
 FACT_ENDS = ("name", "node")
 #: BEIR's name of the column of ids.
 _BEIR = {"_id": "id"}
-PASSAGES = Spec("passages", ("text",), ("title", "id", "metadata"), ("id", "text", "title"), others=True, aliases=_BEIR)
+PASSAGES = Spec(
+    "passages",
+    ("text",),
+    ("title", "id", "document", "language", "metadata"),
+    ("id", "text", "title"),
+    others=True,
+    aliases=_BEIR,
+)
 METADATA = Spec("metadata", ("metadata",), ("id",), ("id", "metadata"), others=True, aliases=_BEIR)
-ENTITIES = Spec("entities", ("name",), (), ("name",), others=True)
+ENTITIES = Spec("entities", ("name",), ("stated",), ("name",), others=True)
 EDGES = Spec(
     "graph", ("src", "dst"), ("type", "weight", "passage"), ("src", "dst", "type", "weight", "passage"), others=False
 )
@@ -100,7 +117,7 @@ def build_parts(
     arrays = _passage_arrays(passages, metadata_types) if read is None else read.arrays
     num_passages = arrays["passage.length"].size
     corpus = load_vectors(vectors, "vectors", num_passages, metric, storage) if read is None else read.corpus
-    names = _entity_names(entities)
+    names, given = _entities_of(entities)
     own_graph, stated = _load_graph(graph, num_passages, None if names is None else len(names), statements)
     stated = None if stated is None or not joins_entities(stated, num_passages) else stated
     if names is None:
@@ -109,7 +126,7 @@ def build_parts(
         entity_corpus = load_vectors(entity_vectors, "entity_vectors", len(names), metric, storage)
     else:
         entity_corpus = read.entity_corpus
-    arrays |= _entity_arrays(names, aliases)
+    arrays |= {**_entity_arrays(names, aliases), **stated_arrays(given), **name_rule_arrays()}
     if corpus is not None:
         arrays["passage.vectors"] = corpus.vectors
     if entity_corpus is not None:
@@ -180,12 +197,16 @@ def _passage_arrays(passages: Any, metadata_types: Any) -> Arrays:
     """Return the sections ``passage.*`` except vectors, and ``metadata.*``."""
     table = read_table(passages, PASSAGES)
     texts, ids = tables.texts(table, "text"), tables.row_ids(table)
+    labels: Arrays = {}
+    for label in LABELS:
+        labels |= label_arrays(label, label.read(table, label.what))
     are_strings = bool(ids) and isinstance(ids[0], str)
     return {
         **(string_arrays("passage.id", ids) if are_strings else {"passage.id.number": np.array(ids, np.int64)}),  # type: ignore[arg-type]
         **string_arrays("passage.title", tables.texts(table, "title", default="")),
         **string_arrays("passage.text", texts),
         "passage.length": np.array([len(text.split()) for text in texts], np.int32),
+        **labels,
         **metadata_arrays(tables.objects(table, "metadata"), metadata_types, table.where),
     }
 
@@ -214,13 +235,14 @@ def metadata_of(
     return metadata_arrays(placed, types, lambda row: table.where(place[row]))
 
 
-def _entity_names(entities: Any) -> list[str] | None:
-    """Return names from a list of str or a table, or None for None."""
+def _entities_of(entities: Any) -> tuple[list[str] | None, NDArray[np.bool_]]:
+    """Return names from a list of str or a table, or None for None, and which of them a user stated."""
     if entities is None:
-        return None
+        return None, np.ones(0, np.bool_)
     if isinstance(entities, (list, tuple)) and all(isinstance(name, str) for name in entities):
-        return list(entities)
-    return tables.texts(read_table(entities, ENTITIES), "name")
+        return list(entities), np.ones(len(entities), np.bool_)
+    table = read_table(entities, ENTITIES)
+    return tables.texts(table, "name"), np.array(tables.flags(table, "stated"), np.bool_)
 
 
 def load_vectors(vectors: Any, what: str, rows: int, metric: Any, storage: Any) -> Corpus | None:

@@ -63,7 +63,8 @@ class Change:
         Parameters
         ----------
         passages : path, Arrow table, or iterable of mappings
-            Rows with ``id`` and ``text``, optionally ``title`` and ``metadata``, as in :meth:`hopfuse.Index.build`.
+            Rows with ``id`` and ``text``, optionally ``title``, ``document``, ``language`` and ``metadata``, as in
+            :meth:`hopfuse.Index.build`.
         vectors : array_like of float, shape (n, d), optional
             If the index has vectors; by default, those of the encoder that the index was opened with.
         replace : bool
@@ -104,7 +105,13 @@ class Change:
     # ---- Entities ----
 
     def add_entities(
-        self, names: Iterable[str], *, vectors: Any = None, words: bool = False, missing: bool = False
+        self,
+        names: Iterable[str],
+        *,
+        vectors: Any = None,
+        words: bool = False,
+        missing: bool = False,
+        stated: bool = True,
     ) -> None:
         """Add entities: names after the existing names, words after the existing words.
 
@@ -117,7 +124,10 @@ class Change:
         words : bool
             The entities are words, as ``index.words`` describes them.
         missing : bool
-            Add only the names that no entity has.
+            Add only the names that no entity has; with ``stated``, those that exist are stated from now on.
+        stated : bool
+            The user states the entities (:attr:`Index.stated`); False if a reader found them in passages. The ends of
+            edges and facts that a change adds, and the entities of its aliases, are stated too.
         """
         given = checked_texts(names, "names")
         if words and self._base.words is None:
@@ -125,7 +135,7 @@ class Change:
                 "unsupported", "words", "{field}=True is given, but all entities of the index are names; leave it out"
             )
         if given:
-            part: dict[str, Any] = {"names": given, "word": bool(words), "missing": missing}
+            part: dict[str, Any] = {"names": given, "word": bool(words), "missing": missing, "stated": bool(stated)}
             own = self._vectors(vectors, "entity.vectors", given, len(given))
             self._rows.entities.append(part if own is None else part | {"entity.vectors": own})
 
@@ -185,9 +195,10 @@ class Change:
         """Add the entities, words, edges and facts that were read in passages which this change adds.
 
         Entities of the index are matched by the keys of :func:`hopfuse.extract.build_memory`, and another spelling of a
-        name becomes an alias. The result equals an index built from all passages, except for what a build derives from
-        all of them together: the spelling of names, words and relations (here the first one), conflicts between facts
-        (here all are kept), and synonyms (here none).
+        name becomes an alias. New ones are not stated, and a stated one stays so (:attr:`Index.stated`). The result
+        equals an index built from all passages, except for what a build derives from all of them together: the spelling
+        of names, words and relations (here the first one), conflicts between facts (here all are kept), and synonyms
+        (here none).
 
         Parameters
         ----------

@@ -17,6 +17,7 @@ from .change_rows import End, joined_arrays, place, set_rows, term_arrays
 from .columns import string_arrays
 from .contents import PassageId
 from .filters import Where
+from .labels import LABELS
 from .names import ID_TYPES, Names, no_passage
 
 
@@ -69,6 +70,7 @@ class BatchBuilder:
         self._gone_entities = set(map(names.entity, rows.deleted["entity"]))
         self._new_passages: dict[PassageId, int] = {}
         self._new_entities: dict[str, int] = {}
+        self._stated: set[int] = set()  # slots of the entities that the change itself names
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the batch; none if nothing changes.
@@ -94,6 +96,7 @@ class BatchBuilder:
         self._add_aliases(read)
         self._add_edges(read)
         self._add_facts(read)
+        self._state_entities([part["stated"] for part, _ in listed.values()], len(fresh))
         if rows.source is not None:
             made |= string_arrays("source.state", [rows.source])
         return made
@@ -135,7 +138,9 @@ class BatchBuilder:
         return _kept_slot(self._new_passages, id, self._old_passage, self._gone_passages, "passage")
 
     def _entity(self, name: Any) -> int:
-        return _kept_slot(self._new_entities, name, self._names.entity, self._gone_entities, "entity")
+        slot = _kept_slot(self._new_entities, name, self._names.entity, self._gone_entities, "entity")
+        self._stated.add(slot)
+        return slot
 
     def _end(self, end: End) -> int:
         kind, key = end
@@ -157,6 +162,8 @@ class BatchBuilder:
                 "the change adds two passages with the same id, or ids of two types; ids are distinct and of one type",
             )
         names.check_new_ids(ids, self._gone_passages, partial(place, parts))
+        for label in LABELS:
+            names.check_labels(label, [value for part in parts for value in part[label.codes]])
         if not parts:
             return
         self._made |= joined_arrays(parts, names.metadata_types)
@@ -167,10 +174,13 @@ class BatchBuilder:
     def _listed_entities(self) -> dict[str, tuple[dict[str, Any], int]]:
         """Return the entities that are added by name: name to (part, position in the part)."""
         added: dict[str, tuple[dict[str, Any], int]] = {}
+        again: list[str] = []
         for part in self._rows.entities:
             for at, name in enumerate(part["names"]):
                 exists = self._names.has_entity(name, self._gone_entities)
                 if part["missing"] and (exists or name in added):
+                    if part["stated"]:
+                        again.append(name)
                     continue
                 if exists or name in added:
                     raise InputError(
@@ -182,6 +192,10 @@ class BatchBuilder:
                         given=name,
                     )
                 added[name] = part, at
+        first = self._names.slots.entities
+        number = {name: first + at for at, name in enumerate(added)}
+        for name in again:
+            self._stated.update([number[name]] if name in number else self._names.entities(name))
         return added
 
     def _add_entities(
@@ -198,6 +212,20 @@ class BatchBuilder:
         vectors += [] if own is None else [*own]
         if vectors:
             self._made["entity.vectors"] = np.stack(vectors)
+
+    def _state_entities(self, listed: Sequence[bool], count: int) -> None:
+        """Say which of the added entities, and which others from now on, a user stated: those that were read are not.
+
+        ``listed`` has a bit for each entity that is added by name, the first ones of the ``count`` that are added.
+        """
+        first = self._names.slots.entities
+        bits = np.zeros(count, np.uint8)
+        bits[: len(listed)] = listed
+        bits[[slot - first for slot in self._stated if slot >= first]] = 1
+        if not bits.all():
+            self._made["entity.stated"] = bits
+        older = (slot for slot in self._stated if slot < first and slot not in self._gone_entities)
+        set_rows(self._made, "stated.entity", sorted(slot for slot in older if not self._names.is_stated(slot)))
 
     def _add_aliases(self, read: Sequence[Additions]) -> None:
         made, rows = self._made, self._rows

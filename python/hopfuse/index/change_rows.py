@@ -14,6 +14,7 @@ from ..io.readers import read_table
 from .build import PASSAGES
 from .columns import string_arrays
 from .contents import text_to_index
+from .labels import LABELS, label_arrays
 from .metadata_build import metadata_arrays
 
 End = tuple[str, Any]
@@ -35,6 +36,7 @@ def passage_arrays(passages: Any) -> dict[str, Any]:
         **string_arrays("passage.title", titles),
         **string_arrays("passage.text", texts),
         "passage.length": np.array([len(text.split()) for text in texts], np.int32),
+        **{label.codes: label.read(table, label.what) for label in LABELS},
         "ids": ids,
         "metadata": tables.objects(table, "metadata"),
         "where": table.where,
@@ -57,6 +59,8 @@ def joined_arrays(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) 
         if name.endswith(".offsets"):
             own = [np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(offsets) for offsets in own]))]
         made[name] = np.concatenate(own)
+    for label in LABELS:
+        made |= label_arrays(label, [value for part in parts for value in part[label.codes]])
     return made | metadata_arrays([row for part in parts for row in part["metadata"]], types, partial(place, parts))
 
 

@@ -20,6 +20,7 @@ from .allow import read_mask
 from .columns import RaggedStrings, StringColumn, id_column, string_column
 from .encoder import EncoderInfo
 from .format import VERSION, Settings, name_of
+from .labels import DOCUMENT, LANGUAGE, Label, LabelColumn, label_values, load_labels
 from .metadata import Metadata
 from .parts import (
     facts_info,
@@ -30,6 +31,8 @@ from .parts import (
     load_facts,
     load_graph,
     load_lexical,
+    load_name_rule,
+    load_stated,
     load_statements,
     load_words,
     vector_dim,
@@ -89,14 +92,15 @@ class Contents:
         -------
         dict
             ``format_version``, ``generation`` (None for an index that was not opened from a directory), ``seq``,
-            ``num_passages``, ``num_entities``, ``num_aliases``, ``dim``, ``entity_dim`` (None without vectors),
-            ``metric``, ``storage``, ``bytes`` (of all sections) and ``sections`` (dtype, shape and bytes of each). The
-            following are None if the part is absent, else a dict: ``encoder`` (``name``, ``dim``, ``normalize``),
-            ``graph`` (``nodes``, ``stored``, ``directed``, ``weighted``, and ``edge_types``: the number of merged edges
-            of each type, undirected ones counted once), ``words`` (numbers of ``words`` and ``stopwords``, ``stemmer``,
-            ``tagger``), ``lexical`` (``method``, ``k1``, ``b``, ``stemmer``, and the numbers of ``stopwords``,
-            ``terms`` and ``entries``), ``facts`` (numbers of ``facts``, ``relations`` and ``statements``) and
-            ``metadata`` (the type of each column).
+            ``num_passages``, ``documents`` (how many there are), ``languages`` (their tags), ``num_entities``,
+            ``num_stated`` (entities that a user stated), ``num_aliases``, ``name_rule``, ``dim``, ``entity_dim`` (None
+            without vectors), ``metric``, ``storage``, ``bytes`` (of all sections) and ``sections`` (dtype, shape and
+            bytes of each). The following are None if the part is absent, else a dict: ``encoder`` (``name``, ``dim``,
+            ``normalize``), ``graph`` (``nodes``, ``stored``, ``directed``, ``weighted``, and ``edge_types``: the number
+            of merged edges of each type, undirected ones counted once), ``words`` (numbers of ``words`` and
+            ``stopwords``, ``stemmer``, ``tagger``, ``rule``), ``lexical`` (``method``, ``k1``, ``b``, ``stemmer``,
+            ``rule``, and the numbers of ``stopwords``, ``terms`` and ``entries``), ``facts`` (numbers of ``facts``,
+            ``relations`` and ``statements``) and ``metadata`` (the type of each column).
 
         Examples
         --------
@@ -110,8 +114,12 @@ class Contents:
             "generation": self._generation,
             "seq": self._seq,
             "num_passages": self.num_passages,
+            "documents": len(label_values(self._sections, DOCUMENT)),
+            "languages": [*label_values(self._sections, LANGUAGE)],
             "num_entities": self.num_entities,
+            "num_stated": int(self.stated.sum()),
             "num_aliases": self._sections["entity.alias.offsets"].shape[0] - 1,
+            "name_rule": self.name_rule,
             "dim": self.dim,
             "entity_dim": vector_dim(self._sections, "entity.vectors"),
             "encoder": None if self.encoder is None else asdict(self.encoder),
@@ -293,6 +301,24 @@ class Contents:
         return self._sections["passage.length"].whole()
 
     @property
+    def documents(self) -> LabelColumn:
+        """The document, or conversation, of each of the P passages, a string or an integer; None where there is none.
+
+        Examples
+        --------
+        >>> from hopfuse import Index
+        >>> rows = [{"text": "one", "document": "report"}, {"text": "two"}]
+        >>> list(Index.build(passages=rows).documents)
+        ['report', None]
+        """
+        return self._once("documents", lambda: load_labels(self._sections, DOCUMENT, self.num_passages))
+
+    @property
+    def languages(self) -> LabelColumn:
+        """The language of each of the P passages, a BCP 47 tag such as ``"en"``; None where it is not known."""
+        return self._once("languages", lambda: load_labels(self._sections, LANGUAGE, self.num_passages))
+
+    @property
     def entity_names(self) -> StringColumn:
         """E names."""
         return string_column(self._sections, "entity.name")
@@ -301,6 +327,16 @@ class Contents:
     def entity_aliases(self) -> RaggedStrings:
         """A tuple of aliases for each of the E entities."""
         return RaggedStrings(self._sections["entity.alias.rows"], string_column(self._sections, "entity.alias"))
+
+    @property
+    def stated(self) -> NDArray[np.bool_]:
+        """Which entities a user stated, shape (E,); the others were made by a reader of the passages alone."""
+        return self._once("stated", lambda: load_stated(self._sections, self.num_entities))
+
+    @property
+    def name_rule(self) -> int:
+        """The number of the rule under which names of entities are folded, compared and found in questions."""
+        return self._once("name_rule", lambda: load_name_rule(self._sections))
 
     @property
     def passage_frequency(self) -> NDArray[np.int32] | None:
@@ -421,3 +457,8 @@ class Contents:
     def _array(self, name: str) -> NDArray[Any] | None:
         section = self._sections.get(name)
         return None if section is None else section.whole()
+
+
+def labels_of(contents: Contents, label: Label) -> LabelColumn:
+    """Return the documents or the languages of the passages."""
+    return contents.documents if label is DOCUMENT else contents.languages

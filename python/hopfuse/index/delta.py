@@ -15,9 +15,10 @@ from ..errors import FormatError
 from .batch import RULES, Slots, empty
 from .batch_metadata import Values
 from .batches import NUMBER, Batches, read_batches
-from .columns import StringColumn, string_column
-from .contents import Contents
+from .columns import StringColumn, string_arrays, string_column
+from .contents import Contents, labels_of
 from .delta_metadata import MetadataDelta
+from .labels import LABELS, Label, LabelNumbers, check_values
 from .log import Frame
 from .rows import GrownRows
 from .sections import Section
@@ -28,8 +29,10 @@ _TYPES, _RELATIONS = len(RULES), len(RULES) + 1
 #: Strings of batches, and the strings of a generation that they follow.
 _STRINGS = {name: name for name in ("passage.id", "passage.title", "passage.text", "entity.name")}
 _STRINGS |= {"alias.name": "entity.alias", "delete.alias.name": ""}
+_STRINGS |= {label.strings: label.strings for label in LABELS}
 #: Arrays of batches, and the sections of a generation that they follow.
 _SECTIONS = {name: name for name in ("passage.id.number", "passage.length", "passage.vectors", "entity.vectors")}
+_SECTIONS |= {name: name for name in ("passage.document", "document.number", "passage.language", "entity.stated")}
 _SECTIONS |= {f"{name}.{part}": f"{of}.{part}" for name, of in _STRINGS.items() for part in ("offsets", "bytes")}
 #: Names that get common numbers, and the sections with those of the generation.
 _NAMES = {"edge.type_name": "graph.type_name", "fact.relation": "fact.relation"}
@@ -40,6 +43,8 @@ _PLACES = {
     "fact.row": ("fact.relation", 1),
     "delete.fact": ("fact.relation", 1),
 }
+#: Columns that batches and generations may lack: the array with the same rows, and the value of a row without one.
+_DEFAULTS = {label.codes: ("passage.length", -1) for label in LABELS} | {"entity.stated": ("entity.word", 1)}
 #: Arrays that no column is made of, by the beginnings of their names.
 _READ = ("edge.type_name", "fact.relation", "lexical.term", "lexical.indptr", "metadata", "source.state")
 
@@ -147,6 +152,10 @@ class DeltaRows:
         column = self.column(name)
         return column.read(len(column) - self.added(f"{name}.offsets"), len(column))
 
+    def knows(self, name: str) -> bool:
+        """Return whether the generation has the section that an array continues, or a batch the array."""
+        return name in self.columns or _SECTIONS.get(name, "") in self.base.sections
+
     def has(self, name: str) -> bool:
         """Return whether a batch has the array."""
         return name in self.columns and bool(self.added(name))
@@ -171,6 +180,7 @@ class _Joined:
         self._terms: dict[str, int] = {}
         self._new_terms: list[str] = []
         self._metadata = MetadataDelta(base.metadata.types)
+        self._labels = {label: LabelNumbers(labels_of(base, label)) for label in LABELS}
         self._sources: list[tuple[int, str]] = []
         self._ends = GrownRows(Section("ends", np.zeros((1, len(RULES) + 2), np.int64)))
         self._size = 0
@@ -200,10 +210,17 @@ class _Joined:
         """Decode batches, check them, and append their rows."""
         batches = read_batches(payloads, self._slots, seq)
         _check_parts(self._base, batches)
+        self._check_labels(batches)
         self._metadata.append(self._size, batches)
         arrays = dict(batches.arrays)
+        counts = dict(batches.rows)
+        for label in LABELS:
+            self._number_labels(label, batches, arrays, counts)
+        for name in _DEFAULTS:
+            self._extend_or_fill(name, batches, arrays.pop(name, None))
+            counts[name] = batches.count(_DEFAULTS[name][0])
         ends = np.zeros((batches.size, len(RULES) + 2), np.int64)
-        for name, rows in batches.rows.items():
+        for name, rows in counts.items():
             ends[:, _NUMBER[name]] = np.cumsum(rows)
         ends += self._ends.prefix(self._size + 1)[-1]
         numbers = {}
@@ -238,6 +255,54 @@ class _Joined:
             array = array[1:] + column.last()
         column.append(array)
 
+    def _extend_or_fill(self, name: str, batches: Batches, array: NDArray[Any] | None) -> None:
+        """Append rows to a column that batches may lack; there is none until the generation or a batch has it."""
+        (of, value), dtype = _DEFAULTS[name], RULES[name][0]
+        if name not in self._columns:
+            if array is None and name not in self._base.sections:
+                return
+            before = self._ends.prefix(self._size + 1)[-1, _NUMBER[of]]
+            self._columns[name] = GrownRows(_base_rows(self._base, name))
+            self._columns[name].append(np.full(before, value, dtype))
+        rows = batches.count(of)
+        filled = np.full(rows.sum(), value, dtype)
+        if array is not None:
+            filled[np.repeat(batches.rows[name] > 0, rows)] = array
+        self._columns[name].append(filled)
+
+    def _check_labels(self, batches: Batches) -> None:
+        """Refuse labels that are not valid, and integers where others are strings."""
+        for label in LABELS:
+            kinds = (f"{label.strings}.offsets", label.numbers)
+            if all(any(kind in one for one in (batches.arrays, self._columns, self._base.sections)) for kind in kinds):
+                raise FormatError("conflict", None, "the passages' {what}s are strings and integers", what=label.what)
+            check_values(label, _labels_of(batches, label), f"the {label.what}s of a batch")
+
+    def _number_labels(
+        self, label: Label, batches: Batches, arrays: dict[str, NDArray[Any]], counts: dict[str, Rows]
+    ) -> None:
+        """Leave the new ones of the labels of batches, and put common numbers in place of the codes."""
+        if label.codes not in arrays:
+            return
+        values, known = _labels_of(batches, label), self._labels[label]
+        name = label.numbers if label.numbers in arrays else f"{label.strings}.offsets"
+        own = batches.count(name)
+        found = [known.number(value) for value in values]
+        is_new = np.array([new for _, new in found], np.bool_)
+        fresh = [value for value, (_, new) in zip(values, found, strict=True) if new]
+        batch = np.repeat(np.arange(batches.size), own)[is_new]
+        counts[name] = np.bincount(batch, minlength=batches.size)
+        if name == label.numbers:
+            arrays[name] = np.array(fresh, np.int64)
+        else:
+            arrays |= string_arrays(label.strings, fresh)
+            sizes = np.bincount(batch, np.diff(arrays[name]), minlength=batches.size)
+            counts[f"{label.strings}.bytes"] = sizes.astype(np.int64)
+        numbers = np.array([number for number, _ in found] + [-1], np.int32)
+        begin = np.repeat(np.cumsum(own) - own, batches.rows[label.codes])
+        codes = arrays[label.codes]
+        arrays[label.codes] = numbers[np.where(codes < 0, -1, begin + codes)]
+
     def _numbered(self, batches: Batches, of: str) -> tuple[Rows, Rows]:
         """Return the common numbers of names, and how many are known after each batch."""
         known = self._known[of]
@@ -260,6 +325,11 @@ class _Joined:
         return self._terms[word]
 
 
+def _labels_of(batches: Batches, label: Label) -> list[Any]:
+    """Return the labels that batches name."""
+    return batches[label.numbers].tolist() if label.numbers in batches.arrays else batches.strings(label.strings)
+
+
 def _numbers(base: Contents, name: str) -> dict[str, int]:
     """Return the numbers of a generation's names."""
     if f"{name}.offsets" not in base.sections:
@@ -272,6 +342,10 @@ def _base_rows(base: Contents, name: str) -> Section:
     section = base.sections.get(_SECTIONS.get(name, ""))
     if section is not None:
         return section
+    if name in _DEFAULTS:
+        of, value = _DEFAULTS[name]
+        count = base.num_passages if of == "passage.length" else base.num_entities
+        return Section(name, np.full(count, value, RULES[name][0]))
     if name in ("lexical.term", "lexical.passage"):  # most of the rows, below 2^31
         return Section(name, np.zeros(0, np.int32))
     return Section(name, np.zeros(1, np.int64) if name.endswith(".offsets") else empty(name))

@@ -16,6 +16,7 @@ from ..io.tables import Table
 from ..types import Corpus
 from ..types.corpus import Metric, Storage, refusal
 from .arrow_columns import Rows, arrow, first_repeated, joined, own_copy, string_parts
+from .labels import LABELS, Label, coded_arrays
 from .metadata_build import check_types, metadata_arrays
 from .source_links import Nodes, read_edges, read_facts
 from .spool import Spool
@@ -149,6 +150,7 @@ class _Passages:
         self._texts, self._titles = Spool(scratch), Spool(scratch)
         self._lengths: dict[str, list[NDArray[Any]]] = {"text": [], "title": [], "words": []}
         self._ids: list[Any] = []
+        self._labels = {label: _Labels(label) for label in LABELS}
         self._metadata: list[Any] | None = None
         self._kinds: dict[str, str] = {}
         self._joined: Any = None
@@ -156,7 +158,7 @@ class _Passages:
 
     def add(self, rows: Rows) -> None:
         """Check a batch and keep it."""
-        rows.check_names(("id", "text"), ("title", "vector", "metadata"))
+        rows.check_names(("id", "text"), ("title", "document", "language", "vector", "metadata"))
         ids = rows.keys("id")
         if ids.null_count:
             rows.refuse(int(np.flatnonzero(ids.is_null())[0]), "id", None, "a string or an integer of 64 bits")
@@ -179,6 +181,8 @@ class _Passages:
             lengths, data = string_parts(rows.strings("title", default=""))
             self._titles.append(data)
         self._lengths["title"].append(lengths)
+        for labels in self._labels.values():
+            labels.add(rows)
         self._add_metadata(rows)
         self.vectors.add(rows)
         self._count += len(rows)
@@ -229,6 +233,8 @@ class _Passages:
             made[f"passage.{name}.offsets"] = offsets
             made[f"passage.{name}.bytes"] = spool.mapped(np.uint8, (int(offsets[-1]),))
         made["passage.length"] = np.concatenate([np.zeros(0, np.int32), *self._lengths["words"]])
+        for labels in self._labels.values():
+            made |= labels.arrays()
         rows = [None] * self._count if self._metadata is None else self._metadata
         return made | metadata_arrays(rows, self._types(metadata_types), lambda row: f"passages row {row}")
 
@@ -242,6 +248,41 @@ class _Passages:
         """Close the files that are not mapped."""
         for one in (self._texts, self._titles, self.vectors):
             one.close()
+
+
+class _Labels:
+    """The documents or the languages of passages, as numbers of distinct ones."""
+
+    def __init__(self, label: Label) -> None:
+        self._label = label
+        self._codes: list[NDArray[np.int32]] = []
+        self._number: dict[str | int, int] = {}
+
+    def add(self, rows: Rows) -> None:
+        """Check the labels of a batch and keep them."""
+        name = self._label.what
+        if name not in rows.names:
+            self._codes.append(np.full(len(rows), -1, np.int32))
+            return
+        coded = rows.keys(name).dictionary_encode()
+        codes = np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+        given = coded.dictionary.to_pylist()
+        first = {code: row for row, code in reversed(list(enumerate(codes.tolist())))} if given else {}
+        known = Table(name, {name: given}, len(given), lambda at: f"{rows.where(first[at])}: {rows.label(name)}")
+        values = self._label.read(known, name)
+        numbers = [-1 if value is None else self._number.setdefault(value, len(self._number)) for value in values]
+        self._codes.append(np.array([*numbers, -1], np.int32)[codes])
+        if len({type(value) for value in self._number}) > 1:
+            raise InputError(
+                "type",
+                name,
+                "a batch with {column!r} of another type begins here; all must be strings, or integers: convert one",
+                column=rows.label(name),
+            ).at(rows.where(0))
+
+    def arrays(self) -> Arrays:
+        """Return the sections."""
+        return coded_arrays(self._label, np.concatenate([np.zeros(0, np.int32), *self._codes]), list(self._number))
 
 
 def _kinds_of(kind: Any) -> dict[str, str]:

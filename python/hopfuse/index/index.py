@@ -43,9 +43,9 @@ class Index(Contents):
     Create one with :meth:`build` or :meth:`from_texts`, write it with :meth:`save`, and map it with :meth:`open`. A
     pickle of an opened index holds its directory, generation and seq; a pickle of any other index holds all of it.
 
-    Row order: row i of every passage column (``passage_ids``, ``titles``, ``texts``, ``vectors``,
-    ``passage_lengths``) is passage i in the order of the input, and node i of the graph; row e of
-    every entity column is entity e, and node ``num_passages + e``.
+    Row order: row i of every passage column (``passage_ids``, ``titles``, ``texts``, ``documents``, ``languages``,
+    ``vectors``, ``passage_lengths``) is passage i in the order of the input, and node i of the graph; row e of every
+    entity column is entity e, and node ``num_passages + e``.
 
     Parts are read and verified at their first use: strings in blocks of 1 MiB, arrays and the graph as a whole.
 
@@ -88,12 +88,13 @@ class Index(Contents):
             and facts. Its texts and vectors go to temporary files, from which :meth:`save` copies them.
         passages : path, Arrow table, or iterable of mappings
             P rows, possibly none, with ``text`` (str) and, optionally, ``title`` (str, by default empty), ``id``, which
-            BEIR names ``_id`` (distinct, all str or all int; by default the row number), and ``metadata`` (a mapping of
-            column names to values: bool, int, float, str, a datetime with a time zone or a list of str; absent or None
-            is missing; in a file a JSON object or a Parquet struct). Other columns are ignored. A path has the suffix
-            ``.jsonl``, ``.tsv`` (no quoting; a first line that contains a column name is a header; without one the
-            columns are id, text, title; ids are str) or ``.parquet``. Parquet and Arrow tables need the extra
-            ``arrow``.
+            BEIR names ``_id`` (distinct, all str or all int; by default the row number), ``document`` (the document or
+            conversation that contains the passage: all str or all int; blank or absent is none), ``language`` (a BCP 47
+            tag such as ``"en"``; absent is not known), and ``metadata`` (a mapping of column names to values: bool,
+            int, float, str, a datetime with a time zone or a list of str; absent or None is missing; in a file a JSON
+            object or a Parquet struct). Other columns are ignored. A path has the suffix ``.jsonl``, ``.tsv`` (no
+            quoting; a first line that contains a column name is a header; without one the columns are id, text, title;
+            ids are str) or ``.parquet``. Parquet and Arrow tables need the extra ``arrow``.
         metadata_types : mapping of str to str, optional
             Types of metadata columns: ``"bool"``, ``"int64"``, ``"float64"``, ``"string"``, ``"timestamp"`` or
             ``"strings"`` (a list of strings). These columns come first, in this order. The type of any other column is
@@ -111,8 +112,9 @@ class Index(Contents):
         statements : EdgeStatements, optional
             For a Graph, its edges as passages state them, like the column ``passage`` of a table.
         entities : list of str, or a table with the column ``name``, optional
-            E names, which may repeat. By default, the graph's nodes after the passages are entities whose names are
-            their numbers 0 .. E-1.
+            E names, which may repeat. A table may have ``stated`` (bool, by default true): false for an entity that a
+            reader found in the passages (:attr:`stated`). By default, the graph's nodes after the passages are entities
+            whose names are their numbers 0 .. E-1.
         aliases : mapping of int or str to list or tuple of str, optional
             Other names of an entity, by its index 0 .. E-1 or its name.
         entity_vectors : array_like of float, shape (E, d2), or path of an .npy file, optional
@@ -206,7 +208,7 @@ class Index(Contents):
 
         Parameters
         ----------
-        texts : iterable of str, or of mappings with ``text`` and optionally ``title``, ``id`` and ``metadata``
+        texts : iterable of str, or of mappings with ``text`` and the optional columns of :meth:`build`
         ids : iterable of str or of int, optional
             Distinct, one for each text; by default the row number.
         titles : iterable of str, optional

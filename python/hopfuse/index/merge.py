@@ -22,9 +22,19 @@ from .columns import string_arrays
 from .delta import DeltaRows
 from .membership import deleted_later, is_in
 from .merge_facts import merge_facts
+from .merge_labels import merge_labels
 from .merge_metadata import merge_metadata
 from .merge_terms import MergedTerms
-from .parts import fact_arrays, graph_arrays, statement_arrays, statements_of, term_arrays, word_arrays
+from .parts import (
+    fact_arrays,
+    graph_arrays,
+    name_rule_arrays,
+    stated_arrays,
+    statement_arrays,
+    statements_of,
+    term_arrays,
+    word_arrays,
+)
 from .rows import TakenRows, is_whole, take_rows, take_strings
 from .schema import in_file_order
 from .sections import Section
@@ -88,6 +98,7 @@ def merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
 def _merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
     base, at = delta.base, places(delta)
     arrays = {**_passage_arrays(delta, at), **_entity_arrays(delta, at)}
+    arrays |= merge_labels(delta, at.passages)
     arrays |= merge_metadata(delta, at.passages)
     made: dict[str, Any] = {}
     for key, name, order in (("corpus", "passage", at.passages), ("entity_corpus", "entity", at.entities)):
@@ -171,10 +182,23 @@ def _entity_arrays(delta: DeltaRows, at: Places) -> Arrays:
     order = kept[np.argsort(row[kept], kind="stable")]
     counts = np.bincount(row[kept], minlength=at.entities.size)
     return {
+        **_stated(delta, at.entities),
+        **name_rule_arrays(delta.base.name_rule),
         **_taken(delta, "entity.name", at.entities),
         "entity.alias.rows": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         **take_strings("entity.alias", offsets, data, order),
     }
+
+
+def _stated(delta: DeltaRows, entities: NDArray[np.int64]) -> Arrays:
+    """Return which entities a user stated, when they were added or later."""
+    if not delta.knows("entity.stated"):
+        return {}
+    bits, later = delta.whole("entity.stated"), delta["stated.entity"]
+    if later.size:
+        bits = bits.copy()
+        bits[later] = 1
+    return stated_arrays(take_rows(bits, entities))
 
 
 def _deleted_aliases(

@@ -68,7 +68,7 @@ class MergedTerms(TermMatrix):
         lengths[row[row >= 0]] += base.lengths[row >= 0]
         indptr = indptr_of_counts((kept + new)[number])
         self._weights = BM25Weights.of(np.diff(indptr), lengths, method=base.method, k1=base.k1, b=base.b)
-        same = {name: getattr(base, name) for name in ("method", "k1", "b", "stopwords", "stemmer")}
+        same = {name: getattr(base, name) for name in ("method", "k1", "b", "stopwords", "stemmer", "rule")}
         # the fields of a frozen class
         self.__dict__.update(terms=tuple(words[t] for t in number.tolist()), indptr=indptr, **same)
         self.__dict__.update(num_passages=num_passages)

@@ -15,6 +15,7 @@ from .batch import Batch, Slots
 from .contents import PassageId
 from .delta import DeltaRows
 from .filters import Where
+from .labels import LABELS, Label
 from .merge_metadata import merge_metadata
 from .metadata import Metadata
 from .sections import Section
@@ -34,10 +35,17 @@ class Names:
     def __init__(self, delta: DeltaRows) -> None:
         base = self._base = delta.base
         self.slots, self._delta = delta.after, delta
+        _ = base.name_rule  # refuses names that another rule folds
         self.relations = dict.fromkeys(delta.relations)
         first = base.num_entities if base.words is None else base.words.first
         self._is_word = bytearray(first) + bytearray(b"\1") * (base.num_entities - first)
         self._is_word += delta["entity.word"].tobytes()
+        self._is_stated = bytearray(b"\1") * delta.after.entities
+        if delta.knows("entity.stated"):
+            self._is_stated = bytearray(delta.whole("entity.stated").tobytes())
+        self._state(delta)
+        self._numbered = {label for label in LABELS if label.numbers and delta.knows(label.numbers)}
+        self._named = {label for label in LABELS if delta.knows(f"{label.strings}.offsets")}
         self._aliases: dict[int, list[str]] = {}
         self._keyed: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}
         self._keyed_to = {False: 0, True: 0}
@@ -65,6 +73,12 @@ class Names:
                 for slot, alias in zip(batch[f"{name}.entity"].tolist(), batch.strings(f"{name}.name"), strict=True):
                     self._follow_alias(kind, slot, alias)
         self._is_word += batch["entity.word"].astype(np.uint8).tobytes()
+        count = batch.after.entities - batch.before.entities
+        added = batch["entity.stated"].tobytes() if "entity.stated" in batch.arrays else b"\1" * count
+        self._is_stated += added
+        self._state(batch)
+        self._numbered |= {label for label in LABELS if label.numbers in batch.arrays}
+        self._named |= {label for label in LABELS if f"{label.strings}.offsets" in batch.arrays}
         self.relations |= dict.fromkeys(batch.strings("fact.relation"))
         ids: Sequence[PassageId] = batch["passage.id.number"].tolist() or batch.strings("passage.id")
         self._add(ids, batch.strings("entity.name"), batch.before)
@@ -138,6 +152,28 @@ class Names:
                     given=id,
                 ).at(where(at))
 
+    def check_labels(self, label: Label, values: Sequence[str | int | None]) -> None:
+        """Refuse labels of another type than those that the index has."""
+        known = int if label in self._numbered else str if label in self._named else None
+        for value in values:
+            if known is not None and value is not None and not isinstance(value, known):
+                raise InputError(
+                    "type",
+                    label.what,
+                    "a passage has the {what} {given!r}, which is of another type than the index's {what}s, {allowed}",
+                    what=label.what,
+                    given=value,
+                    allowed=known.__name__,
+                )
+
+    def is_stated(self, slot: int) -> bool:
+        """Return whether a user stated an entity."""
+        return bool(self._is_stated[slot])
+
+    def entities(self, name: str) -> list[int]:
+        """Return the slots of the entities with a name."""
+        return list(self._entities.get(name, ()))
+
     def has_entity(self, name: str, gone: Collection[int] = ()) -> bool:
         """Return whether an entity with the name exists, apart from the slots ``gone``."""
         return any(slot not in gone for slot in self._entities.get(name, ()))
@@ -173,6 +209,10 @@ class Names:
                 del self._passages[id]
         for slot in rows["delete.entity"].tolist():
             self._entities[self._name_of.pop(slot)].remove(slot)
+
+    def _state(self, rows: Batch | DeltaRows) -> None:
+        for slot in rows["stated.entity"].tolist():
+            self._is_stated[slot] = 1
 
     def _follow_alias(self, kind: int, slot: int, alias: str) -> None:
         if _ALIASES[kind] == "alias":

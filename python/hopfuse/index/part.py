@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,17 +16,19 @@ from ..types.edge_statements import NO_PASSAGE, UNKNOWN
 from .columns import RaggedStrings, StringColumn, string_arrays
 from .contents import Contents
 from .encoder import EncoderInfo
+from .labels import LABELS, label_part
 from .metadata_build import metadata_rows
 from .parts import (
     encoder_arrays,
     fact_arrays,
     graph_arrays,
     lexical_arrays,
+    name_rule_arrays,
+    stated_arrays,
     statement_arrays,
     statements_of,
     word_arrays,
 )
-from .words import WordInfo
 
 Arrays = dict[str, NDArray[Any]]
 Rows = NDArray[np.int64]
@@ -58,12 +61,12 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
         **_entity_arrays(whole, entities),
         **metadata_rows(whole.metadata, passages),
     }
+    for label in LABELS:
+        arrays |= label_part(whole.sections, label, passages)
     if whole.encoder is not None and not whole.sections.keys().isdisjoint(("passage.vectors", "entity.vectors")):
         arrays |= encoder_arrays(EncoderInfo.of(whole.encoder))
     if whole.words is not None:
-        words = whole.words
-        first = int(np.searchsorted(entities, words.first))
-        made["words"] = WordInfo(first, words.stemmer, words.tagger, words.stopwords)
+        made["words"] = replace(whole.words, first=int(np.searchsorted(entities, whole.words.first)))
         arrays |= word_arrays(made["words"], entities.size)
     if edges is not None:
         assert whole.graph is not None
@@ -193,6 +196,8 @@ def _entity_arrays(whole: Contents, rows: Rows) -> Arrays:
         **whole.entity_names.take("entity.name", rows),
         "entity.alias.rows": np.cumsum([0, *map(len, own)], dtype=np.int64),
         **string_arrays("entity.alias", [alias for row in own for alias in row]),
+        **stated_arrays(whole.stated[rows]),
+        **name_rule_arrays(whole.name_rule),
     }
     if "entity.vectors" in whole.sections:
         arrays["entity.vectors"] = whole.sections["entity.vectors"].take(rows)

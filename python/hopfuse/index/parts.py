@@ -18,6 +18,7 @@ from ..errors import FormatError, InputError
 from ..types import Corpus, EdgeStatements, Facts, Graph, Incidence, TermMatrix
 from ..types.corpus import Metric, Storage
 from ..types.edge_statements import UNKNOWN
+from ..types.reading_rule import RULE, check_rule
 from .columns import string_arrays, string_column
 from .encoder import EncoderInfo
 from .format import Settings
@@ -25,6 +26,9 @@ from .graph_check import check_graph
 from .schema import GRAPH_ARRAYS
 from .sections import Section, damage_of
 from .words import WordInfo, check_stemmer
+
+#: The reading rule of a part that does not say its own.
+FIRST_RULE = 1
 
 Sections = Mapping[str, Section]
 Arrays = dict[str, NDArray[Any]]
@@ -83,6 +87,41 @@ def check_encoder_dim(encoder: EncoderInfo, dim: int | None, entity_dim: int | N
             given=encoder.dim,
             allowed=own,
         )
+
+
+# ---- Entities ----
+
+
+def stated_arrays(stated: NDArray[Any]) -> Arrays:
+    """Return the section ``entity.stated``, or none if a user stated all entities."""
+    return {} if stated.all() else {"entity.stated": stated.astype(np.uint8)}
+
+
+def load_stated(sections: Sections, num_entities: int) -> NDArray[np.bool_]:
+    """Return which entities a user stated, verified."""
+    if "entity.stated" not in sections:
+        return np.ones(num_entities, np.bool_)
+    bits = sections["entity.stated"].whole()
+    with damage_of(sections["entity.stated"]):
+        check_range(bits, "stated", 2)
+    return bits.view(np.bool_)
+
+
+def name_rule_arrays(rule: int = RULE) -> Arrays:
+    """Return the section ``entity.rule``."""
+    return {"entity.rule": np.array([rule], np.int64)}
+
+
+def load_name_rule(sections: Sections) -> int:
+    """Return the number of the rule under which names are read."""
+    return _load_rule(sections, "entity.rule", "names")
+
+
+def _load_rule(sections: Sections, name: str, what: str) -> int:
+    if name not in sections:
+        return FIRST_RULE
+    with damage_of(sections[name]):
+        return check_rule(sections[name].whole().tolist()[0], what)
 
 
 # ---- Graph ----
@@ -184,6 +223,7 @@ def term_arrays(matrix: TermMatrix) -> Arrays:
         **string_arrays("lexical.setting", (matrix.method, matrix.stemmer or "")),
         "lexical.parameter": np.array([matrix.k1, matrix.b]),
         **string_arrays("lexical.stopword", matrix.stopwords),
+        "lexical.rule": np.array([matrix.rule], np.int64),
         **string_arrays("lexical.term", matrix.terms),
         "lexical.indptr": matrix.indptr,
     }
@@ -209,6 +249,7 @@ def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
             stopwords=list(string_column(sections, "lexical.stopword")),
             stemmer=stemmer or None,
             counts=sections["lexical.count"].whole() if "lexical.count" in sections else None,
+            rule=_load_rule(sections, "lexical.rule", "terms"),
         )
 
 
@@ -223,6 +264,7 @@ def lexical_info(sections: Sections) -> dict[str, Any] | None:
         "k1": k1,
         "b": b,
         "stemmer": stemmer or None,
+        "rule": _load_rule(sections, "lexical.rule", "terms"),
         "stopwords": len(string_column(sections, "lexical.stopword")),
         "terms": len(string_column(sections, "lexical.term")),
         "entries": sections["lexical.score"].shape[0],
@@ -240,6 +282,7 @@ def word_arrays(words: WordInfo, num_entities: int) -> Arrays:
         **string_arrays("word.setting", [words.stemmer or "", words.tagger or ""]),
         "word.first": np.array([words.first], np.int64),
         **string_arrays("word.stopword", words.stopwords),
+        "word.rule": np.array([words.rule], np.int64),
     }
 
 
@@ -250,7 +293,8 @@ def load_words(sections: Sections, num_entities: int) -> WordInfo | None:
     stemmer, tagger = string_column(sections, "word.setting")
     (first,) = sections["word.first"].whole().tolist()
     with damage_of(sections["word.first"]):
-        words = WordInfo(first, stemmer or None, tagger or None, tuple(string_column(sections, "word.stopword")))
+        rule = _load_rule(sections, "word.rule", "words")
+        words = WordInfo(first, stemmer or None, tagger or None, tuple(string_column(sections, "word.stopword")), rule)
         _check_first(words, num_entities)
     return words
 
@@ -268,6 +312,7 @@ def words_info(sections: Sections) -> dict[str, Any] | None:
         "words": sections["entity.alias.rows"].shape[0] - 1 - sections["word.first"].whole().tolist()[0],
         "stemmer": stemmer or None,
         "tagger": tagger or None,
+        "rule": _load_rule(sections, "word.rule", "words"),
         "stopwords": len(string_column(sections, "word.stopword")),
     }
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 VECTOR = "storage"  # the dtype of the header's storage
 LEXICAL, FACTS, ENCODER, WORDS, METADATA, SOURCE = "lexical", "fact", "encoder", "word", "metadata", "source"
-_ID_GROUPS = ("passage.id", "passage.id.number")  # ids are strings or integers
+DOCUMENT, LANGUAGE = "passage.document", "passage.language"
 _VECTOR_DTYPES = {"int8": ("float32", "float16", "bfloat16")}  # originals, each section in its own precision
 
 
@@ -38,9 +38,16 @@ RULES: dict[str, Rule] = {
     **_strings("passage.title", "P"),
     **_strings("passage.text", "P"),
     "passage.length": Rule("int32", (("P", 0),)),
+    "passage.document": Rule("int32", (("P", 0),), DOCUMENT),
+    **_strings("document.name", "D", "document.name"),
+    "document.number": Rule("int64", (("D", 0),), "document.number"),
+    "passage.language": Rule("int32", (("P", 0),), LANGUAGE),
+    **_strings("language.tag", "J", LANGUAGE),
     **_strings("entity.name", "E"),
     "entity.alias.rows": Rule("int64", (("E", 1),)),
     **_strings("entity.alias", "A"),
+    "entity.stated": Rule("uint8", (("E", 0),), "entity.stated"),
+    "entity.rule": Rule("int64", (("rules", 0),), "entity.rule"),
     "passage.vectors": Rule(VECTOR, (("P", 0), ("d", 0)), "passage.vectors"),
     "entity.vectors": Rule(VECTOR, (("E", 0), ("d2", 0)), "entity.vectors"),
     **_strings("encoder.name", "K", ENCODER),
@@ -48,6 +55,7 @@ RULES: dict[str, Rule] = {
     **_strings("word.setting", "L", WORDS),
     "word.first": Rule("int64", (("O", 0),), WORDS),
     **_strings("word.stopword", "U", WORDS),
+    "word.rule": Rule("int64", (("rules", 0),), "word.rule"),
     "entity.passage_frequency": Rule("int32", (("E", 0),), "graph"),
     **_strings("graph.type_name", "T", "graph"),
     "graph.edge_count": Rule("int64", (("T", 0),), "graph"),
@@ -65,6 +73,7 @@ RULES: dict[str, Rule] = {
     **_strings("lexical.setting", "S", LEXICAL),
     "lexical.parameter": Rule("float64", (("S", 0),), LEXICAL),
     **_strings("lexical.stopword", "W", LEXICAL),
+    "lexical.rule": Rule("int64", (("rules", 0),), "lexical.rule"),
     **_strings("lexical.term", "V", LEXICAL),
     "lexical.indptr": Rule("int64", (("V", 1),), LEXICAL),
     "lexical.passage": Rule("int32", (("Z", 0),), LEXICAL),
@@ -94,7 +103,16 @@ _PARTS = {
     "graph.edge_type": "graph",
     "edge": "graph",
     "lexical.count": LEXICAL,
+    "lexical.rule": LEXICAL,
+    "word.rule": WORDS,
     "fact.statement": FACTS,
+    "document.name": DOCUMENT,
+    "document.number": DOCUMENT,
+}
+#: Groups of which there is exactly one beside another group: what are strings or integers.
+_EITHER = {
+    "core": ("passage.id", "passage.id.number"),
+    DOCUMENT: ("document.name", "document.number"),
 }
 #: Sizes that are fixed, and of what.
 _FIXED = {
@@ -103,6 +121,7 @@ _FIXED = {
     "G": (2, "settings of the encoder"),
     "L": (2, "settings of the words"),
     "O": (1, "first words"),
+    "rules": (1, "reading rules of a part"),
     "B": (1, "states of the source"),
     "C": (3, "columns of facts (head, relation, tail)"),
     "H": (2, "ends of a stated edge"),
@@ -165,10 +184,17 @@ def _check_names(sections: Mapping[str, Any]) -> None:
     for part, whole in _PARTS.items():
         if part in groups:
             groups.add(whole)
-    if groups.issuperset(_ID_GROUPS):
-        raise FormatError("duplicate", None, "the passages have ids twice, as strings and as integers")
-    if groups.isdisjoint(_ID_GROUPS):
-        groups.add(_ID_GROUPS[0])
+    for whole, kinds in _EITHER.items():
+        if groups.issuperset(kinds):
+            raise FormatError(
+                "duplicate",
+                None,
+                "sections {one!r} and {other!r} are both there; an index has one of them",
+                one=kinds[0],
+                other=kinds[1],
+            )
+        if whole in groups and groups.isdisjoint(kinds):
+            groups.add(kinds[0])
     expected = [name for name, rule in RULES.items() if rule.group in groups]
     missing = [name for name in expected if name not in sections]
     if missing:

@@ -13,6 +13,7 @@ from ..types import Graph
 from .columns import RaggedStrings, id_column, string_column
 from .format import Settings
 from .graph_check import check_symmetry
+from .labels import DOCUMENT, LANGUAGE, check_labels
 from .metadata import check_metadata
 from .part import check_statements
 from .parts import (
@@ -22,6 +23,8 @@ from .parts import (
     load_facts,
     load_graph,
     load_lexical,
+    load_name_rule,
+    load_stated,
     load_statements,
     load_words,
 )
@@ -63,6 +66,10 @@ def verify_sections(sections: Mapping[str, Section], settings: Settings) -> dict
         "lexical": load_lexical(sections, num_passages),
         "facts": load_facts(sections, num_passages, num_entities),
         "metadata": check_metadata(sections, num_passages),
+        "documents": check_labels(sections, DOCUMENT, num_passages),
+        "languages": check_labels(sections, LANGUAGE, num_passages),
+        "stated": load_stated(sections, num_entities),
+        "name_rule": load_name_rule(sections),
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._validation import check_choice, check_excludes, check_text, check_whole
+from ..types.reading_rule import RULE, check_rule
 from ..types.term_matrix import check_words
 
 #: The algorithms of all releases of Snowball, by PyStemmer's names.
@@ -31,6 +32,8 @@ class WordInfo:
         The spaCy model that reduces words to lemmas, instead of a stemmer.
     stopwords : sequence of str
         Words that are left out, in strictly ascending order.
+    rule : int
+        The number of the rule by which texts are folded and cut into words.
 
     Raises
     ------
@@ -41,13 +44,14 @@ class WordInfo:
     --------
     >>> from hopfuse.index import WordInfo
     >>> WordInfo(0, "english", None, ("of", "the"))
-    WordInfo(first=0, stemmer='english', tagger=None, stopwords=('of', 'the'))
+    WordInfo(first=0, stemmer='english', tagger=None, stopwords=('of', 'the'), rule=1)
     """
 
     first: int
     stemmer: str | None = None
     tagger: str | None = None
     stopwords: Sequence[str] = ()
+    rule: int = RULE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "first", check_whole(self.first, "first", least=0))
@@ -56,6 +60,7 @@ class WordInfo:
             check_text(self.tagger, "tagger")
         check_excludes("stemmer", self.stemmer, "tagger", self.tagger)
         object.__setattr__(self, "stopwords", check_words(self.stopwords, "stopwords"))
+        object.__setattr__(self, "rule", check_rule(self.rule, "words"))
 
 
 def check_stemmer(name: str | None) -> None:

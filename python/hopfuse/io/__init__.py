@@ -2,3 +2,25 @@
 
 May import ``types``; pyarrow is imported when it is used.
 """
+
+from .files import create_exclusively, read_text, write_whole
+from .json_lines import json_objects, numbered_lines, parse_json, text_lines
+from .npy import read_npy
+from .parquet import MOST_GROUP_BYTES
+from .queries import QueryRows, read_queries
+from .runs import read_run_file
+
+__all__ = [
+    "MOST_GROUP_BYTES",
+    "QueryRows",
+    "create_exclusively",
+    "json_objects",
+    "numbered_lines",
+    "parse_json",
+    "read_npy",
+    "read_queries",
+    "read_run_file",
+    "read_text",
+    "text_lines",
+    "write_whole",
+]

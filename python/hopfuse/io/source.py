@@ -16,8 +16,8 @@ class Snapshot(Protocol):
 
     ============= ======================================================================================================
     passages      ``id`` (string or integer, distinct), ``text`` (string); optionally ``title`` (string or null),
-                  ``vector`` (fixed-size list of float16, float32 or float64) and ``metadata`` (struct, map, a JSON
-                  object as string, or null)
+                  ``document`` (string, integer or null), ``language`` (a BCP 47 tag, or null), ``vector`` (fixed-size
+                  list of float16, float32 or float64) and ``metadata`` (struct, map, a JSON object as string, or null)
     entities      ``name`` (string, distinct); optionally ``vector`` and ``aliases`` (list of string, or null)
     edges         two ends: ``src_passage`` (an id) or ``src_entity`` (a name), ``dst_passage`` or ``dst_entity``;
                   optionally ``type`` (string), ``weight`` (number) and ``passage`` (the id of the passage that states

@@ -11,12 +11,16 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import is_whole
 from ..errors import InputError
 from .json_lines import parse_json
+from .languages import language_tag
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _INT64 = np.iinfo(np.int64)
+#: Bools as text; an empty field is a missing value.
+_FLAGS = {"true": True, "false": False, "": True}
 
 
 @dataclass(frozen=True)
@@ -176,8 +180,8 @@ def row_ids(table: Table) -> list[str] | list[int]:
     kind = str if table.num_rows and isinstance(values[0], str) else int
     first: dict[Any, int] = {}
     for i, value in enumerate(values):
-        is_text, is_whole = isinstance(value, str), isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if not is_text and not (is_whole and _INT64.min <= int(value) <= _INT64.max):
+        is_text = isinstance(value, str)
+        if not is_text and not (is_whole(value) and _INT64.min <= int(value) <= _INT64.max):
             _refuse(table, "id", i, value, "a string or an integer of 64 bits")
         if is_text != (kind is str):
             _refuse_mixed(table, "id", i, value, 0, values[0])
@@ -251,6 +255,34 @@ def names_or_numbers(table: Table, name: str) -> list[str | int | None]:
     return out
 
 
+def languages(table: Table, name: str) -> list[str | None]:
+    """Return a column of language tags in their canonical case; missing and blank ones, and ``und``, become None.
+
+    Raises
+    ------
+    InputError
+        A value that is not a tag.
+    """
+    out: list[str | None] = []
+    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+        try:
+            out.append(language_tag("" if value is None else value))
+        except (TypeError, ValueError, AttributeError):
+            _refuse(table, name, i, value, "the tag of a language, such as 'en' or 'pt-BR'")
+    return out
+
+
+def flags(table: Table, name: str) -> list[bool]:
+    """Return a column of bools, in text ``true`` or ``false``; missing values become True."""
+    out = []
+    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+        found = _FLAGS.get(value.lower()) if table.textual and value is not None else value
+        if value is not None and not isinstance(found, bool | np.bool_):
+            _refuse(table, name, i, value, "true or false")
+        out.append(found is None or bool(found))
+    return out
+
+
 def integers_or_none(table: Table, name: str) -> list[int | None]:
     """Return a column of integers; missing values, and blank text, become None."""
     out: list[int | None] = []
@@ -297,8 +329,7 @@ def _numbers(
 def _as_integer(value: Any, textual: bool) -> int | None:
     if textual:
         return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else None
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return int(value) if whole and abs(int(value)) < 2**62 else None
+    return int(value) if is_whole(value) and abs(int(value)) < 2**62 else None
 
 
 def _as_real(value: Any, textual: bool) -> float | None:
@@ -329,8 +360,9 @@ def refuse_value(
             allowed=allowed,
             others=f" (columns that are not read: {', '.join(unread[:8])})" if unread else "",
         ).at(where)
+    given = value.item() if isinstance(value, np.generic) else value
     raise InputError(
-        code, column, "{column!r} is {given!r}; it must be {allowed}", column=column, given=value, allowed=allowed
+        code, column, "{column!r} is {given!r}; it must be {allowed}", column=column, given=given, allowed=allowed
     ).at(where)
 
 

@@ -108,14 +108,17 @@ class _Passages:
         self._parts: list[tuple[list[dict[str, Any]], Any]] = []
         seen: set[Any] = set()
         for rows in _rows(batches, "passages"):
-            rows.check_names(("id", "text"), ("title", "vector", "metadata"))
+            rows.check_names(("id", "text"), ("title", "document", "language", "vector", "metadata"))
             ids, texts = rows.keys("id").to_pylist(), rows.strings("text").to_pylist()
             for row, id in enumerate(ids):
                 if id is None or id in seen:
                     rows.refuse(row, "id", id, "the id of a single passage: SELECT DISTINCT ON (id)")
                 seen.add(id)
             titles = rows.strings("title", default="").to_pylist() if "title" in rows.names else [""] * len(ids)
-            metadata = rows.column("metadata").to_pylist() if "metadata" in rows.names else [None] * len(ids)
+            others = {
+                name: rows.column(name).to_pylist() if name in rows.names else [None] * len(ids)
+                for name in ("document", "language", "metadata")
+            }
             if "vector" in rows.names and known.dim is None:
                 raise InputError(
                     "UNSORTED", "passages", "{field} have vectors, and the index was built without them; build it anew"
@@ -124,8 +127,8 @@ class _Passages:
             self._parts.append(
                 (
                     [
-                        {"id": id, "title": title, "text": text, "metadata": own}
-                        for id, title, text, own in zip(ids, titles, texts, metadata, strict=True)
+                        {"id": id, "title": title, "text": text, **dict(zip(others, own, strict=True))}
+                        for id, title, text, *own in zip(ids, titles, texts, *others.values(), strict=True)
                     ],
                     vectors,
                 )

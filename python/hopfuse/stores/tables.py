@@ -17,7 +17,7 @@ from ..index.arrow_columns import arrow, empty_batch
 TABLES = ("passages", "entities", "edges", "facts")
 #: Columns of each table besides ``vector``; see :class:`hopfuse.io.source.Snapshot`.
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "passages": ("id", "text", "title", "metadata"),
+    "passages": ("id", "text", "title", "document", "language", "metadata"),
     "entities": ("name", "aliases"),
     "edges": ("src_passage", "src_entity", "dst_passage", "dst_entity", "type", "weight", "passage"),
     "facts": ("head", "relation", "tail", "passage"),

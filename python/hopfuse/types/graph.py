@@ -181,7 +181,7 @@ class Graph(KeepsDerived):
             )
         check_flag(directed, "directed")
         coo = A.tocoo()
-        weight = _weights(coo.data, coo.data.size)
+        weight = _weights(coo.data, coo.data.size, "A.data")
         src, dst = coo.row.astype(np.int64), coo.col.astype(np.int64)
         if not directed:
             csr = A.astype(np.float64).tocsr()
@@ -364,20 +364,20 @@ def _check_degrees(degree: NDArray[np.float64], node_of: NDArray[np.int32]) -> N
         )
 
 
-def _weights(weight: ArrayLike | None, size: int) -> NDArray[Any]:
+def _weights(weight: ArrayLike | None, size: int, field: str = "weight") -> NDArray[Any]:
     """Return float32 weights unchanged and others as float64, so that parallel edges are summed before rounding."""
     if weight is None:
         return np.ones(size, np.float32)
-    w = to_numpy(weight, "weight")
+    w = to_numpy(weight, field)
     if w.size == 0 and size == 0:
         return np.zeros(0, np.float32)
     if w.dtype.kind not in "fiub" or w.shape != (size,):
-        raise wrong_array(w, "weight", f"{size} real numbers, one for each edge")
+        raise wrong_array(w, field, f"real numbers of shape ({size},), one for each edge")
     w = w if w.dtype == np.float32 else to_float64(w)
     bad = ~(np.isfinite(w) & (w >= 0))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        raise wrong_value(float(w[at]), f"weight[{at}]", "finite and at least 0")
+        raise wrong_value(float(w[at]), f"{field}[{at}]", "finite and at least 0")
     return w
 
 
@@ -397,7 +397,7 @@ def _types(
         return np.zeros(size, np.uint8), tuple(names) if names is not None else ("edge",)
     t = to_numpy(edge_type, "edge_type")
     if t.shape != (size,) or (size and t.dtype.kind not in "iu"):
-        raise wrong_array(t, "edge_type", f"{size} integers, one for each edge")
+        raise wrong_array(t, "edge_type", f"integers of shape ({size},), one for each edge")
     count = len(names) if names is not None else int(t.max(initial=0)) + 1
     if not 1 <= count <= MAX_EDGE_TYPES:
         raise InputError(

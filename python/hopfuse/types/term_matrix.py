@@ -15,6 +15,7 @@ from .._arrays.bm25 import BM25Weights, text_lengths
 from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of
 from .._validation import check_as_long, check_choice, check_number, checked_texts
 from ..errors import InputError
+from .reading_rule import RULE, check_rule
 
 Entries = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 METHODS = ("lucene", "robertson", "atire")
@@ -51,6 +52,8 @@ class TermMatrix:
         How often each entry's term occurs in its passage, at least 1. They allow the scores to be recomputed when
         passages are added or removed (:meth:`from_counts`). A score may then be 0, as ``"robertson"`` gives to common
         words.
+    rule : int
+        The number of the rule by which texts are folded and cut into words. Questions must be read under it too.
 
     Raises
     ------
@@ -89,9 +92,11 @@ class TermMatrix:
     stopwords: Sequence[str] = ()
     stemmer: str | None = None
     counts: NDArray[np.int32] | None = None
+    rule: int = RULE
 
     def __post_init__(self) -> None:
         check_options(self.method, self.k1, self.b)
+        object.__setattr__(self, "rule", check_rule(self.rule, "terms"))
         for name in ("terms", "stopwords"):
             object.__setattr__(self, name, check_words(getattr(self, name), name))
         _check_entries(self)
@@ -116,7 +121,7 @@ class TermMatrix:
         indptr, passages, counts, num_passages, method, k1, b
             As in the class.
         **rest
-            ``terms``, ``stopwords`` and ``stemmer``, as in the class.
+            ``terms``, ``stopwords``, ``stemmer`` and ``rule``, as in the class.
 
         Raises
         ------
@@ -183,6 +188,7 @@ class TermMatrix:
             b=self.b,
             stopwords=self.stopwords,
             stemmer=self.stemmer,
+            rule=self.rule,
         )
 
     def entries_of(self, place: NDArray[np.int32]) -> Entries:

@@ -63,7 +63,7 @@ def index_table(found: Mapping[str, Any]) -> Table:
     for key, value in found.items():
         if key not in ("encoder", "graph", "words", "lexical", "facts", "metadata", "sections", "bytes"):
             table.add_row(
-                key.replace("_", " ").removeprefix("num "), _listed(value if type(value) is int else str(value))
+                key.replace("_", " ").removeprefix("num "), _listed(value if type(value) in (int, list) else str(value))
             )
     for part in ("encoder", "graph", "words", "lexical", "facts", "metadata"):
         for key, value in (found[part] or {}).items():

@@ -136,9 +136,10 @@ def build(
 ) -> None:
     """Build an index from files or a store.
 
-    PASSAGES has rows of id (or BEIR's _id), title, text and metadata (an object): .jsonl, .tsv or .parquet. Encoders,
-    BM25 and --reader words read title and text together. If there are only passages, --reader words makes a graph of
-    their words. With --reader, rows may also have document and position: consecutive passages of a document are joined.
+    PASSAGES has rows of id (or BEIR's _id), title, text, document, language (a tag such as en) and metadata (an
+    object): .jsonl, .tsv or .parquet. Encoders, BM25 and --reader words read title and text together. If there are only
+    passages, --reader words makes a graph of their words. With --reader, consecutive passages of a document are joined,
+    in the order of the column position if there is one.
 
     Passages are nodes 0 .. P-1 of the graph, in file order; entities are nodes P .. N-1. --from and --reader make the
     entities, edges, aliases and facts from what was extracted. A HippoRAG folder has its own passages and vectors; its
@@ -173,7 +174,7 @@ def build(
     model = None if encoder is None else make_encoder(encoder)
     options = {name: given[name] for name in ("vectors", "metric", "storage")}
     given["metadata_types"] = read_types(given["metadata_types"])
-    table = None if passages is None else _read_passages(passages, ordered=bool(given["readers"]) and source is None)
+    table = None if passages is None else _read_passages(passages, ordered=extracted)
     if extracted:
         memory = read_memory(source, passages, table, bounds, given, options, encodes=model is not None)
         index = index_of_memory(memory, model, bounds, **options)
@@ -202,10 +203,10 @@ def _read_passages(path: Path, *, ordered: bool) -> Table:
     """Read the file of passages, and say which of its columns are not read."""
     table = read_table(path, ORDERED if ordered else PASSAGES)
     if table.unread:
-        documents = "" if ordered else "; with --reader also document and position"
+        position = "" if ordered else "; with --reader also position"
         note(
-            f"Columns of {path} that are not read: {', '.join(table.unread)}. Rows have id (or _id), title, text and "
-            f"metadata (an object){documents}"
+            f"Columns of {path} that are not read: {', '.join(table.unread)}. Rows have id (or _id), title, text, "
+            f"document, language and metadata (an object){position}"
         )
     return table
 

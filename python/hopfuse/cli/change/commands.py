@@ -50,10 +50,10 @@ def add(
 ) -> None:
     """Add passages to an index, or replace some.
 
-    PASSAGES has rows of id, title, text and metadata: .jsonl, .tsv or .parquet; also document and position, if the
-    index was built with --reader. The index's own encoder makes their vectors, BM25 is updated, and words are read as
-    they were at the build. The index can be searched meanwhile. Each batch is on disk before the next one begins, so an
-    interrupted run keeps its finished batches. To add edges between entities, use Python: Index.open(...,
+    PASSAGES has rows of id, title, text, document, language and metadata: .jsonl, .tsv or .parquet; also position, if
+    the index was built with --reader. The index's own encoder makes their vectors, BM25 is updated, and words are read
+    as they were at the build. The index can be searched meanwhile. Each batch is on disk before the next one begins, so
+    an interrupted run keeps its finished batches. To add edges between entities, use Python: Index.open(...,
     writable=True).
     """
     index = Index.open(directory)
