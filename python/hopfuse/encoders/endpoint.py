@@ -166,8 +166,8 @@ class EndpointEncoder(NamedEncoder):
             raise EndpointError(
                 "shape",
                 "dim",
-                "{url} answered {given} vectors of {lengths} entries for {count} texts, and {field} is {allowed}; check "
-                "the model, and give {field} as it makes vectors",
+                "{url} answered {given} vectors of {lengths} entries for {count} texts, and {field} is {allowed}; "
+                "check the model, and give {field} as it makes vectors",
                 url=self._url,
                 given=len(vectors),
                 lengths=sorted(length for length in lengths if length is not None),
@@ -177,7 +177,10 @@ class EndpointEncoder(NamedEncoder):
         numbers = None if None in lengths else _numbers(vectors)
         if numbers is None:
             raise EndpointError(
-                "type", None, "{url} answered an embedding that is not a list of numbers; check the model", url=self._url
+                "type",
+                None,
+                "{url} answered an embedding that is not a list of numbers; check the model",
+                url=self._url,
             )
         with np.errstate(over="ignore"):
             rows = numbers.astype(np.float32)
