@@ -10,7 +10,6 @@ import pytest
 from compare import assert_hits_equal
 from hopfuse import _native
 from hopfuse.errors import InputError
-from hopfuse.ops.ising import MOST_CANDIDATES
 from refusals import refused
 
 GRAPH = hf.Graph.from_edges([0, 1, 2, 3], [4, 4, 5, 5])
@@ -67,7 +66,11 @@ def test_padding_may_hold_anything_that_hits_allow() -> None:
 
 
 def test_the_limit_is_the_kernels() -> None:
-    assert MOST_CANDIDATES == _native.ISING_CANDIDATES
+    wide = np.arange(_native.ISING_CANDIDATES + 1)[None]
+    graph = hf.Graph.from_edges([0], [1], num_nodes=wide.size)
+    with refused(InputError, "limit", "hits", given=wide.size, allowed=_native.ISING_CANDIDATES):
+        hf.ising_rerank(hf.Hits(wide, -wide.astype(np.float32)), graph)
+    assert hf.ising_rerank(hf.Hits(wide[:, 1:], -wide[:, 1:].astype(np.float32)), graph, k=1).ids.tolist() == [[1]]
 
 
 def test_inputs_are_left_alone_and_numpy_numbers_will_do() -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from compare import assert_bitwise
 from hopfuse.errors import InputError
-from hopfuse.ops import projection
 from refusals import refused
 
 INCIDENCE = hf.Incidence.from_pairs([0, 0, 2], [1, 3, 0], [0.5, 2.0, 1.0], num_rows=3, num_columns=4)
@@ -53,7 +52,7 @@ def test_k_is_a_whole_number(k: Any) -> None:
 
 
 def test_scores_above_the_budget_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projection, "SCORES_BUDGET", 4 * 2 * 3)
+    monkeypatch.setattr("hopfuse.ops.projection.SCORES_BUDGET", 4 * 2 * 3)
     assert hf.project(SCORES, INCIDENCE).shape == (2, 3)
     with refused(InputError, "limit"):
         hf.project(np.ones((3, 4)), INCIDENCE)
@@ -61,7 +60,7 @@ def test_scores_above_the_budget_are_refused_before_they_are_made(monkeypatch: p
 
 def test_lists_above_the_budget_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hf.project_topk(SCORES, INCIDENCE, 2**62).shape == (2, 3)
-    monkeypatch.setattr(projection, "SCORES_BUDGET", 12 * 2 * 2)
+    monkeypatch.setattr("hopfuse.ops.projection.SCORES_BUDGET", 12 * 2 * 2)
     assert hf.project_topk(SCORES, INCIDENCE, 2).shape == (2, 2)
     with refused(InputError, "limit"):
         hf.project_topk(SCORES, INCIDENCE, 3)

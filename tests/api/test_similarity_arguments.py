@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from compare import assert_bitwise
 from hopfuse.errors import InputError
-from hopfuse.ops import similarity
 from refusals import refused
 
 VECTORS = np.eye(4, 3, dtype=np.float32) + 0.5
@@ -51,7 +50,7 @@ def test_invalid_input_is_named(change: dict[str, Any], refusal: tuple[str, str 
 
 
 def test_weights_above_the_budget_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "WEIGHTS_BUDGET", 4 * 2 * 4)
+    monkeypatch.setattr("hopfuse.ops.similarity.WEIGHTS_BUDGET", 4 * 2 * 4)
     assert hf.similarity_weights(QUERIES, VECTORS).shape == (2, 4)
     with refused(InputError, "limit"):
         hf.similarity_weights(np.ones((3, 3)), VECTORS)

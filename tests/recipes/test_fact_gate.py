@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.recipes import Policy
-from hopfuse.recipes.policy_rag.facts import FoundFact
-from hopfuse.recipes.policy_rag.gate import judge, stems
+from hopfuse.recipes.policy_rag import FoundFact, judge, stems
 from hopfuse.recipes.policy_rag.language_model import fill
 from hypothesis import given
 from hypothesis import strategies as st

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.recipes import Policy, PolicyRAG
-from hopfuse.recipes.policy_rag.config import SECTIONS
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-KEYS = [(name, f) for name, kind in SECTIONS.items() for f in fields(kind)]
+SECTIONS = [f.name for f in fields(Policy) if f.name != "families"]
+KEYS = [(name, f) for name in SECTIONS for f in fields(getattr(Policy(), name))]
 
 
 def test_the_defaults_are_a_file_that_reads_back() -> None:

@@ -19,8 +19,7 @@ from hopfuse import reference
 from hopfuse.errors import InputError
 from hopfuse.extract import Gazetteer
 from hopfuse.recipes import Policy, PolicyRAG
-from hopfuse.recipes.policy_rag.facts import FoundFact
-from hopfuse.recipes.policy_rag.gate import judge
+from hopfuse.recipes.policy_rag import FoundFact, judge
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes.policy_world import PASSAGES, PolicyWorld, WordVectors
