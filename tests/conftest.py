@@ -1,25 +1,28 @@
 """Fixtures and settings that all tests share.
 
 There are two tiers. In the quick one, the default, property tests draw 25 examples, the same in every run; tests of
-every variant run one case in eight on the emulator (none if marked ``emulator_full``); and tests marked ``full`` do not
-run. ``HOPFUSE_TESTS=full`` runs every case, with 400 examples.
+every variant run one case in seven on the emulator (none if marked ``emulator_full``); and tests marked ``full`` do not
+run. ``HOPFUSE_TESTS=full`` runs every case, with 100 examples, and ``HOPFUSE_TESTS=rest`` of these only what is more
+than in the quick tier. ``HOPFUSE_DRAWS`` is another number of examples; ``.ci/soak`` counts further ones.
 
 Calls run on one thread unless a test sets ``threads=``, so that tests may run in parallel.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("HOPFUSE_NUM_THREADS", "1")
 
 import pytest
+import tiers
 import variants
 from hopfuse import _native
 from hypothesis import HealthCheck, settings
+from tiers import DRAWS, FULL, REST
 
 os.environ["COLUMNS"] = "80"  # a terminal's width and colours, wherever the tests are started
 for _name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
@@ -27,57 +30,50 @@ for _name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
 
 # The only function-scoped fixture used with @given is the kernel variant, which examples do not change.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
-settings.register_profile("quick", max_examples=25, derandomize=True, **_common)
-settings.register_profile("full", max_examples=400, **_common)
-FULL = os.environ.get("HOPFUSE_TESTS") == "full"
+settings.register_profile("quick", max_examples=int(DRAWS or 25), derandomize=DRAWS is None, **_common)
+settings.register_profile("full", max_examples=int(DRAWS or 100), **_common)
 settings.load_profile("full" if FULL else "quick")
-#: The quick tier runs one in this many cases of a test on the emulator.
-EMULATED = 8
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that the quick tier leaves out."""
-    if FULL:
-        return
-    kept, left_out, cases = [], [], Counter[str]()
-    for item in items:
-        takes = item.get_closest_marker("full") is None
-        call = getattr(item, "callspec", None)
-        if takes and call is not None and call.params.get("variant") == variants.SIMT:
-            name = item.nodeid.partition("[")[0]
-            takes = cases[name] % EMULATED == 0 and item.get_closest_marker("emulator_full") is None
-            cases[name] += 1
-        (kept if takes else left_out).append(item)
+    """Deselect the tests that are not of this tier."""
+    kept = tiers.selected(items, full=FULL, rest=REST)
+    left_out = set(items) - set(kept)
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = kept
 
 
-_VARIANTS = [variants.CPU, pytest.param(variants.SIMT, marks=pytest.mark.emulator)]
-if variants.missing(variants.CUDA) is None:  # elsewhere test_a_gpu_has_the_cpus_bits is the skip that says why not
-    _VARIANTS.append(pytest.param(variants.CUDA, marks=pytest.mark.gpu))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test with the fixture ``variant`` on each; on the emulator in every order of threads if marked so."""
+    if "variant" in metafunc.fixturenames:
+        in_every_order = metafunc.definition.get_closest_marker("every_order") is not None
+        metafunc.parametrize("variant", variants.params(in_every_order=in_every_order), indirect=True)
 
 
-@pytest.fixture(params=_VARIANTS)
+@pytest.fixture
 def variant(request: pytest.FixtureRequest) -> Iterator[str]:
     """The CPU, the CUDA kernels on the emulator and on a GPU, in turn.
 
-    On the CPU every kernel is called on every instruction set that runs here, and all must leave the same bits.
-    The quick tier takes one case in eight of a test to the emulator.
+    On the CPU every kernel is called on every instruction set that runs here, on a device it is called on the CPU too;
+    all must leave the same bits. On the emulator a test runs in an order of threads that its name chooses, and if
+    marked ``every_order`` in each, and in the full tier in the sanitizers' builds. The quick tier takes one case in
+    seven of other tests to the emulator.
     """
-    reason = variants.missing(request.param)
+    name, _, threads = request.param.partition("-")
+    reason = variants.missing(name)
     if reason is not None:
         pytest.skip(reason)
-    before = _native.isa()
-    try:
-        if request.param == variants.CPU:
-            with variants.every_instruction_set():
-                yield variants.CPU
+    with contextlib.ExitStack() as stack:
+        if name == variants.SIMT:
+            stack.enter_context(variants.emulated(threads or variants.order_of(request.node.nodeid)))
         else:
-            variants.use(request.param)
-            yield request.param
-    finally:
-        variants.use(before)
+            stack.callback(variants.use, _native.isa())
+            on_cpu = name == variants.CPU
+            stack.enter_context(variants.every_instruction_set() if on_cpu else variants.same_bits_as_the_cpu())
+            if not on_cpu:
+                variants.use(name)
+        yield name
 
 
 @pytest.fixture

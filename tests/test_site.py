@@ -87,6 +87,27 @@ def test_every_page_is_on_the_site() -> None:
     assert sorted(listed) == sorted(pages | {"api/index"})
 
 
+def test_the_glossary_is_in_order_and_defines_each_word_once() -> None:
+    terms = re.findall(r"^- \*\*([\w ]+)\*\*: \S", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert terms == sorted(set(terms))
+    asked = {
+        "leg",
+        "seed",
+        "restart",
+        "walk",
+        "lane",
+        "pass",
+        "recipe",
+        "reader",
+        "state",
+        "pool",
+        "hit",
+        "trace",
+        "variant",
+    }
+    assert asked | {"isolated", "allow", "snapshot", "generation", "seq", "slot", "part", "node weights"} <= set(terms)
+
+
 def test_contributing_names_files_that_exist() -> None:
     root = DOCS.parent
     named = re.findall(r"`([\w.-]+/[\w./-]+)`", (root / "CONTRIBUTING.md").read_text(encoding="utf-8"))

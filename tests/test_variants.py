@@ -1,15 +1,18 @@
-"""The comparison of instruction sets in every test on the CPU finds different bits."""
+"""What every test of a kernel compares, instruction sets on the CPU and a device with the CPU, finds different bits."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
+import hopfuse as hf
 import numpy as np
 import pytest
 import variants
-from hopfuse import _native
+from devices import on_device
+from hopfuse import _native, backends
 from hopfuse.backends import cpu
+from hopfuse.backends.calls import Backend
 
 
 def kernel_of(different: str | None) -> Any:
@@ -57,3 +60,51 @@ def test_every_kernel_of_the_native_module_is_compared() -> None:
 def test_the_fixture_compares_what_the_ops_call(variant: str) -> None:
     compares = isinstance(cpu._native, variants.EveryInstructionSet)
     assert compares == (variant == variants.CPU)
+
+
+# ---- A device --------------------------------------------------------------------------------------------------------
+
+
+def test_every_op_of_a_device_is_compared() -> None:
+    ops = {name for name in vars(Backend) if not name.startswith("_")}
+    assert ops - {"add_entity_seeds", "device", "explain", "unusable_reason"} == set(variants.OPS)
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(variants.missing(variants.SIMT) is not None, reason=str(variants.missing(variants.SIMT)))
+@pytest.mark.parametrize("op", ["boost_weights", "calibrate", "fuse", "ppr"])
+def test_a_device_with_other_bits_is_caught(monkeypatch: pytest.MonkeyPatch, op: str) -> None:
+    """In what a call returns and in what it writes; on the host and on the device."""
+    right = getattr(cpu, op)
+
+    def other(*inputs: Any) -> Any:
+        found = right(*inputs)
+        scores = inputs[2] if op == "ppr" else found["scores"] if op == "fuse" else found
+        scores[0, 0] = np.nextafter(scores[0, 0], np.float32(np.inf))
+        return found
+
+    monkeypatch.setattr(cpu, op, other)
+    hits = hf.Hits([[3, 1]], [[2.0, 1.0]])
+    weights = np.ones((1, 4), np.float32)
+    call = {
+        "boost_weights": lambda: hf.boost_weights(on_device(weights), on_device(hits), 2.0),
+        "calibrate": lambda: hf.calibrate(hits, "max"),
+        "fuse": lambda: hf.fuse([hits], k=2),
+        "ppr": lambda: hf.ppr(hf.Graph.from_edges([0, 1], [1, 2]), [{0: 1.0}]),
+    }[op]
+    with variants.emulated("forward"), pytest.raises(AssertionError, match=f"{op} on simt"):
+        call()
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(variants.missing(variants.SIMT) is not None, reason=str(variants.missing(variants.SIMT)))
+def test_the_emulator_is_left_as_it_was() -> None:
+    runtime, chosen = variants.simt_runtime(), backends.automatic()
+    with variants.emulated("shuffle") as emulator:
+        assert (emulator, emulator.order, backends.automatic()) == (runtime, "shuffle", variants.SIMT)
+    assert (runtime.order, runtime.seed, backends.automatic()) == ("forward", 0, chosen)
+
+
+def test_orders_are_shared_out_among_tests() -> None:
+    orders = [variants.order_of(f"tests/kernels/test_fuse.py::test_{number}") for number in range(90)]
+    assert all(20 <= orders.count(order) <= 40 for order in variants.ORDERS)

@@ -1,11 +1,17 @@
-"""Kernel variants: the CPU's instruction sets, and the CUDA kernels on the SIMT emulator and on a GPU."""
+"""Kernel variants: the CPU's instruction sets, and the CUDA kernels on the SIMT emulator and on a GPU.
+
+A test on the CPU calls each kernel on every instruction set; one on a device calls it on the CPU too. A difference in a
+single bit fails the test, so that a test compares with the oracle once and knows all variants.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +23,7 @@ from compare import assert_bitwise
 from hopfuse import _native, backends
 from hopfuse._arrays import codes
 from hopfuse.backends import cpu
+from hopfuse.backends.calls import PprQueries
 from hopfuse.backends.cuda import DeviceOps
 from hopfuse.errors import BackendError
 
@@ -28,8 +35,26 @@ from hopfuse_simt.runtime import SimtRuntime
 CPU = "cpu"
 SIMT = "simt"
 CUDA = "cuda"
+#: The orders of threads and blocks on the emulator, with the seed of those that are shuffled.
+ORDERS = {"forward": 0, "reverse": 0, "shuffle": 1}
 #: Builds of the emulator that find more than the plain one; they are slow, and only in the full tier.
-SANITIZERS = [pytest.param(build, marks=pytest.mark.full) for build in ("asan", "tsan")]
+SANITIZERS = ("asan", "tsan")
+SANITIZED = [pytest.param(build, marks=pytest.mark.full) for build in SANITIZERS]
+#: The ops that a device is to answer with the CPU's bits; ``add_entity_seeds`` may have more empty places there.
+OPS = (
+    "add_passage_seeds",
+    "boost_weights",
+    "calibrate",
+    "dense_topk",
+    "dice",
+    "fuse",
+    "ising",
+    "ppr",
+    "ppr_topk",
+    "project",
+    "project_topk",
+    "similarity_weights",
+)
 #: The native functions that are compiled once per instruction set.
 KERNELS = (
     "calibrate",
@@ -98,6 +123,30 @@ def every_instruction_set() -> Iterator[None]:
         cpu._native, codes.native = _native, native
 
 
+def every_order() -> list[Any]:
+    """Return the orders of threads and the sanitizers' builds as parameters of tests."""
+    return [*ORDERS, *SANITIZED]
+
+
+def params(*, in_every_order: bool) -> list[Any]:
+    """Return the parameters of the fixture ``variant``: the CPU, the emulator in one order or in every one, a GPU."""
+    found: list[Any] = [CPU]
+    if in_every_order:
+        found += [pytest.param(f"{SIMT}-{order}", marks=pytest.mark.emulator) for order in ORDERS]
+        full = [pytest.mark.emulator, pytest.mark.full]
+        found += [pytest.param(f"{SIMT}-{build}", marks=full) for build in SANITIZERS]
+    else:
+        found.append(pytest.param(SIMT, marks=pytest.mark.emulator))
+    if missing(CUDA) is None:  # elsewhere test_a_gpu_has_the_cpus_bits is the skip that says why not
+        found.append(pytest.param(CUDA, marks=pytest.mark.gpu))
+    return found
+
+
+def order_of(test: str) -> str:
+    """Return the order of threads in which the emulator runs a test that has no order of its own."""
+    return [*ORDERS][zlib.crc32(test.encode()) % len(ORDERS)]
+
+
 @functools.cache
 def simt_runtime() -> Any:
     """Return the emulator as a runtime of the device backend, and register ``backend="simt"`` at the first call."""
@@ -109,13 +158,90 @@ def simt_runtime() -> Any:
 @contextmanager
 def registered(name: str, build: str, **options: Any) -> Iterator[Any]:
     """Register ``backend=name`` with its own runtime, in another build of the emulator."""
-    runtime = SimtRuntime(build, **options)
+    runtime, before = SimtRuntime(build, **options), backends._backends.get(name)
     backends.register(name, DeviceOps(runtime))
     try:
         yield runtime
     finally:
-        backends._backends.pop(name)
+        if before is None:
+            backends._backends.pop(name)
+        else:
+            backends.register(name, before)
         runtime.module.close()
+
+
+@contextmanager
+def emulated(threads: str) -> Iterator[Any]:
+    """Run calls on the emulator in an order of threads, or in a sanitizer's build; yield its runtime, as new."""
+    runtime = simt_runtime()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(same_bits_as_the_cpu())
+        if threads in SANITIZERS:
+            runtime = stack.enter_context(registered(SIMT, threads, order="shuffle", seed=ORDERS["shuffle"]))
+        else:
+            runtime.order, runtime.seed = threads, ORDERS[threads]
+            stack.callback(vars(runtime).update, order="forward", seed=0, mma="h100", cooperative=True)
+        runtime.mma, runtime.cooperative = "h100", True
+        for log in (runtime.launches, runtime.counters, runtime.events):
+            log.clear()
+        stack.callback(use, _native.isa())
+        use(SIMT)
+        yield runtime
+
+
+@contextmanager
+def same_bits_as_the_cpu() -> Iterator[None]:
+    """Make every call of a device on the CPU too, and check that both leave the same bits."""
+    with pytest.MonkeyPatch.context() as patch:
+        for op in OPS:
+            patch.setattr(DeviceOps, op, _compared(op))
+        yield
+
+
+def _compared(op: str) -> Callable[..., Any]:
+    on_device, on_host = getattr(DeviceOps, op), getattr(cpu, op)
+
+    @functools.wraps(on_device)
+    def called(self: DeviceOps, *inputs: Any) -> Any:
+        found = on_device(self, *inputs)
+        if self.runtime.fixed or not all(_is_on_host(one, self.runtime) for one in inputs):
+            return found
+        given = [_given_to_the_cpu(one) for one in inputs]
+        expected = on_host(*given)
+        written = [number for number, one in enumerate(inputs) if isinstance(one, np.ndarray)]
+        left, right = (
+            [found, *(inputs[number] for number in written)],
+            [expected, *(given[number] for number in written)],
+        )
+        for mine, theirs in zip(_arrays(left), _arrays(right), strict=True):
+            if mine.dtype != theirs.dtype or mine.tobytes() != theirs.tobytes():
+                assert_bitwise(mine, theirs, f"{op} on {self.runtime.name} ({getattr(self.runtime, 'order', '')})")
+        return found
+
+    return called
+
+
+def _is_on_host(one: Any, runtime: Any) -> bool:
+    """Return whether the CPU can read a call: the emulator's arrays it can, but for restarts, which it is not given."""
+    if not getattr(one, "on_device", False):
+        return True
+    return runtime.name == SIMT and not isinstance(one, PprQueries)
+
+
+def _given_to_the_cpu(one: Any) -> Any:
+    """Return a call with its arrays on the host, and for an array that results are written to another one."""
+    if isinstance(one, np.ndarray):
+        return np.empty_like(one)
+    return one._replace(on_device=False) if "on_device" in getattr(one, "_fields", ()) else one
+
+
+def _arrays(value: Any) -> list[Any]:
+    """Return the arrays of results, in their order."""
+    if isinstance(value, dict):
+        value = [value[name] for name in sorted(value)]
+    if isinstance(value, list | tuple):
+        return [array for part in value for array in _arrays(part)]
+    return [] if value is None else [np.asarray(value)]
 
 
 def missing(variant: str) -> str | None:

@@ -577,6 +577,7 @@ extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_try(const Tr
     const DeviceList list(a.outside.list, candidates.per_lane, own.lane);
     double shortfall;
     if (!look_outside(a.outside, list, candidates, own, &shared, &shortfall)) return;
+    __syncthreads();  // all have read whose turn it is, which the end of a try changes
     if (threadIdx.x == 0) end_try(a, own.lane, shortfall);
 }
 

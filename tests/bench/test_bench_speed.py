@@ -44,7 +44,7 @@ def test_a_regression_run_proves_and_times_and_is_not_run_unasked(root: Path) ->
     tests = "tests/bench/test_bench_speed.py"
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", tests, "-k")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    environment["HOPFUSE_BENCH_QUICK"] = "1"
+    environment |= {"HOPFUSE_BENCH_QUICK": "1", "HOPFUSE_TESTS": "full"}
     asked, unasked = (
         subprocess.run((*command, *more), cwd=root, env=environment, capture_output=True, text=True, check=False)
         for more in (("fusion-rrf", "-m", "speed"), ("fusion-rrf",))

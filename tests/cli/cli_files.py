@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 from hopfuse.cli import main
+from tiers import FULL
 
 #: A process for each command takes most of these tests' time: the full tier has one, the quick tier runs commands here.
-IN_PROCESSES = os.environ.get("HOPFUSE_TESTS") == "full"
+IN_PROCESSES = FULL
 
 TEXTS = [
     "Ada wrote notes on the Engine.",

@@ -5,7 +5,6 @@ The helpers are imported by their own names: a package called ``cuda`` would hid
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -14,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import nvrtc
 import pytest
+from tiers import FULL
 
-FULL = os.environ.get("HOPFUSE_TESTS") == "full"
 #: The architectures of this run.
 ARCHITECTURES = nvrtc.ARCHITECTURES if FULL else (90,)
 

@@ -13,7 +13,7 @@ CUDA = Path(__file__).resolve().parents[2] / "kernels" / "cuda"
 
 @dataclass(frozen=True)
 class Mutant:
-    """``old`` stands once in the file, and becomes ``new``; ``case`` is a function of test_simt_mutants.py."""
+    """``old`` stands once in the file, and becomes ``new``; ``case`` is a case of test_mutants.py."""
 
     name: str
     file: str
@@ -38,6 +38,15 @@ MUTANTS = [
         "if (atomicSub(a.left, 1) == 1) *a.last_pass = number;",
         "if (--*a.left == 0) *a.last_pass = number;",
         "proofs",
+        "tsan",
+        "race",
+    ),
+    Mutant(
+        "a try ends before all threads have read whose turn it is",
+        "ppr_topk_f32.cu",
+        "    __syncthreads();  // all have read whose turn it is, which the end of a try changes\n",
+        "",
+        "tries",
         "tsan",
         "race",
     ),

@@ -10,15 +10,12 @@ import pytest
 from compare import assert_bitwise
 from devices import on_device
 from hopfuse import reference
-from hopfuse.backends.calls import BoostCall
-from hopfuse.backends.cuda import DeviceOps
 from hopfuse.errors import InputError
-from hopfuse_simt.runtime import CUDA
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from refusals import refused
-from variants import SANITIZERS, SIMT, missing, registered, simt_runtime
+from variants import SIMT
 
 COLUMNS = 12
 SCORES = st.one_of(st.just(0.0), st.floats(2.0**-140, 2.0**120, width=32), st.floats(-8, 8, width=32))
@@ -63,23 +60,17 @@ def drawn(batch: int, columns: int, k: int) -> tuple[NDArray[np.float32], hf.Hit
     return rng.random((batch, columns), np.float32), hf.Hits.unchecked(ids, scores, counts)
 
 
-@pytest.mark.emulator
-@pytest.mark.parametrize("order", ["forward", "reverse", "shuffle"])
-@pytest.mark.parametrize(("columns", "k"), [(1, 1), (40, 0), (700, 600)])
-def test_the_device_has_the_hosts_bits(order: str, columns: int, k: int) -> None:
-    runtime = simt_runtime()
-    runtime.order = order
+@pytest.mark.every_order
+@pytest.mark.parametrize(("columns", "k"), [(1, 1), (40, 0), (400, 300), (700, 600)])
+def test_a_device_boosts_them_too(runtime: Any, columns: int, k: int) -> None:
     weights, hits = drawn(3, columns, k)
     there = on_device(weights)
     found = hf.boost_weights(there, on_device(hits), 2.5)
     assert_bitwise(found.get(), hf.boost_weights(weights, hits, 2.5))
     assert_bitwise(there.get(), weights, "what was given")
-    runtime.order = "forward"
 
 
-@pytest.mark.emulator
-def test_a_recording_has_the_hosts_bits() -> None:
-    simt_runtime()
+def test_a_recording_has_the_hosts_bits(runtime: Any) -> None:
     weights, hits = drawn(5, 90, 30)
     given = [weights, hits.ids, hits.scores, hits.counts]
 
@@ -92,17 +83,6 @@ def test_a_recording_has_the_hosts_bits() -> None:
     given[1] = np.where(given[1] == hits.ids[2, 0], 90, given[1])
     with refused(InputError, "unknown", "hits[2]"):
         captured(*given)
-
-
-@pytest.mark.emulator
-@pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt")))
-@pytest.mark.parametrize("build", SANITIZERS)
-def test_the_sanitizers_find_nothing(build: str) -> None:
-    weights, hits = drawn(3, 400, 300)
-    call = BoostCall(weights, hits.ids, hits.scores, hits.counts, 2.0)
-    with registered(build, build, order="shuffle", sources=[CUDA / "boost_weights_f32.cu"]) as runtime:
-        found = DeviceOps(runtime).boost_weights(call)
-    assert_bitwise(found, hf.boost_weights(weights, hits, 2.0))
 
 
 # ---- Refusals --------------------------------------------------------------------------------------------------------

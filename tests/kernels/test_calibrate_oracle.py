@@ -52,7 +52,7 @@ def check(hits: hf.Hits, method: Any, *, atol: float = 0.0, **options: Any) -> h
 
 @pytest.mark.parametrize("method", METHODS)
 def test_random_lists(variant: str, method: str) -> None:
-    (hits,) = random_lists(np.random.default_rng(1), 150, 1, width=40, ids=60, grid=(None, 2, 5))
+    (hits,) = random_lists(np.random.default_rng(1), 84, 1, width=70, ids=90, grid=(None, 1, 2, 5))
     check(hits, method, atol=1e-5 if method == "z_score" else 4e-7)
 
 
@@ -95,10 +95,24 @@ def test_scores_at_the_ends_of_float32(variant: str, method: str) -> None:
             [2e38, 1e-38, 0.0, -1e-45],
             [1e20, 1e10, 1.0, -1e15],
             [-1e-30, -2e-30, -3e30],
+            [0.0, -0.0, 0.0, -0.0],
         ]
     )
     done = check(lists, method, atol=1e-5 if method in SPREAD else 4e-7 if method == "gaussian" else 1e-44)
     assert all(np.isfinite(valid(done, b)).all() for b in range(len(lists)))
+
+
+@pytest.mark.every_order
+@pytest.mark.parametrize("method", METHODS)
+def test_orders_of_threads(variant: str, method: str) -> None:
+    (hits,) = random_lists(np.random.default_rng(9), 3, 1, width=35, ids=50, grid=20)
+    check(hits, method, atol=1e-5)
+
+
+def test_nothing_to_calibrate_launches_nothing(runtime: Any) -> None:
+    for shape in ((0, 3), (2, 0)):
+        hf.calibrate(hf.Hits(np.zeros(shape, int), np.zeros(shape)), "pit")
+    assert not runtime.launches
 
 
 @given(
@@ -128,12 +142,13 @@ def test_calibration_never_reverses_an_order(variant: str, scores: list[float], 
 
 
 def test_long_lists_use_the_blocked_tree(variant: str) -> None:
-    """More than one block of 1024 values, and more than 32 blocks."""
+    """More than one block of 1024 values, more than 32 blocks, and more than two levels."""
     rng = np.random.default_rng(4)
     for size in (31, 32, 33, 1023, 1024, 1025, 40_000):
         hits = one_list(rng.random(size))
         for method in ("z_score", "l2"):
             check(hits, method, atol=2e-6)
+    check(one_list(rng.random(1024 * 1024 + 1030)), "l2", atol=2e-6)
 
 
 def test_a_sequence_of_lists_is_calibrated_list_by_list(variant: str) -> None:

@@ -298,7 +298,7 @@ def test_a_limit_of_passes_beyond_the_theorys_costs_nothing(runtime: Any) -> Non
 @pytest.mark.parametrize("backend", ["cpu", "recorder"])
 def test_results_without_a_batch_are_refused_on_every_backend(runtime: Any, backend: str) -> None:
     constant = np.arange(7) if backend == "cpu" else on_device(np.arange(7))
-    with refused(InputError, 'shape', 'core', shape=(7,)):
+    with refused(InputError, "shape", "core", shape=(7,)):
         hf.capture(lambda *arrays: constant, SHAPES, backend=backend)(*questions(4))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import hopfuse as hf
@@ -14,8 +13,8 @@ from hopfuse.errors import InputError
 from hopfuse.types import corpus as corpus_module
 from hopfuse.types.continued_corpus import ContinuedCorpus
 from refusals import refused
+from tiers import FULL
 
-FULL = os.environ.get("HOPFUSE_TESTS") == "full"
 STORAGES = ["float32", "float16", "bfloat16", "int8"]
 
 

@@ -14,7 +14,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 import variants
-from cases import ADVERSARIAL_ROWS, adversarial_rows, filters_of
+from cases import filters_of
 from compare import assert_bitwise, assert_hits_close, assert_hits_equal
 from hopfuse import reference
 from hopfuse._arrays.bfloat16 import bfloat16_to_float32, round_to_bfloat16
@@ -101,7 +101,6 @@ def test_scores_are_defined_on_the_rounded_values() -> None:
 # ---- int8: the originals decide --------------------------------------------------------------------------------------
 
 
-@pytest.mark.emulator_full  # see test_simt_dense.py
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("metric", ["ip", "cosine"])
 def test_int8_hits_are_those_of_the_originals_precision(variant: str, precision: str, metric: Any) -> None:
@@ -121,28 +120,6 @@ def test_int8_hits_are_those_of_the_originals_precision(variant: str, precision:
                 expected = hf.dense_topk(q, plain, k, allow=allow)
                 assert_hits_equal(hf.dense_topk(q, coded, k, allow=allow), expected)
         assert_hits_equal(hf.dense_topk(q, coded, 5), reference.dense_topk_canonical(q, coded, 5))
-
-
-@pytest.mark.parametrize("name", ADVERSARIAL_ROWS)
-def test_int8_on_adversarial_rows(variant: str, name: str) -> None:
-    rng = np.random.default_rng(4)
-    x, q = adversarial_rows(name, rng, 300, 24), normal(rng, 4, 24)
-    for k in (1, 6, 100):
-        hits = hf.dense_topk(q, hf.Corpus.from_array(x, storage="int8"), k)
-        assert_hits_equal(hits, reference.dense_topk_canonical(q, x, k))
-
-
-def test_int8_hits_do_not_depend_on_variant_threads_or_batch(every_isa: list[str]) -> None:
-    rng = np.random.default_rng(5)
-    x, q = normal(rng, 900, 33).astype(np.float16), normal(rng, 14, 33)
-    expected = hf.dense_topk(q, hf.Corpus.from_array(x, storage="float16"), 8)
-    for name in every_isa:
-        variants.use(name)
-        for threads in (1, 2, 3):
-            corpus = hf.Corpus.from_array(x, storage="int8")
-            assert_hits_equal(hf.dense_topk(q, corpus, 8, threads=threads), expected)
-            for b in (0, 13):
-                assert hf.dense_topk(q[b], corpus, 8, threads=threads).row(0) == expected.row(b)
 
 
 def test_originals_of_int8_are_referenced_in_their_own_precision(tmp_path: Path) -> None:

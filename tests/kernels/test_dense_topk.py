@@ -7,21 +7,34 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from cases import ADVERSARIAL_ROWS, BFLOAT16_TINY, adversarial_rows, bfloat16_extremes, drawn_vectors
+from cases import ADVERSARIAL_ROWS, BFLOAT16_TINY, adversarial_rows, bfloat16_extremes, drawn_vectors, filters_of
 from compare import assert_hits_close, assert_hits_equal
 from hopfuse import reference
+from hopfuse.backends.cuda import dense
+from hopfuse.backends.cuda.selection import Sizes
+from hopfuse_simt import MATRIX_UNITS
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from variants import SIMT, use
+from variants import SIMT, simt_runtime, use
 
 DIMS = [1, 3, 4, 15, 16, 17, 64, 384]
 COUNTS = [1, 15, 16, 17, 191, 192, 193, 2000]  # around a tile of 16 rows and a step of 12 tiles
-
-
 PRECISIONS = ["float32", "float16", "bfloat16"]
 #: Of all numbers of 16 bits, the emulator reads every so many: it sorts them for seconds. tests/simt converts all.
 STRIDE = {SIMT: 13}
+#: On a device few rows fill several tiles, splits, batches and lists, and few queries are multiplied.
+SMALL = Sizes(
+    tile_scores=1, tile_rows=100, batch=3, scored_at_once=2, split_rows=40, split_blocks=8, widest=96, sort_chunk=64,
+    sort_keys=600,
+)  # fmt: skip
+#: Matrix units that are as exact as is assumed.
+UNITS = [unit for unit in MATRIX_UNITS if unit != "narrow"]
+
+
+@pytest.fixture(autouse=True)
+def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dense, "Sizes", lambda: SMALL)
 
 
 def check(
@@ -38,10 +51,11 @@ def normal(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
     return rng.standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.emulator_full  # see test_simt_dense.py
 @pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize("count", COUNTS)
 def test_random_rows_of_every_shape(variant: str, dim: int, count: int) -> None:
+    if variant == SIMT:
+        dim, count = min(dim, 100), min(count, 350)
     rng = np.random.default_rng([dim, count])
     q = normal(rng, 3, dim)
     for metric in ("ip", "cosine"):
@@ -55,24 +69,17 @@ def test_every_grouping_of_queries(variant: str, batch: int) -> None:
     check(normal(rng, 400, 20), normal(rng, batch, 20), 3)
 
 
-@pytest.mark.parametrize("k", [0, 1, 2, 49, 50, 51, 199, 399, 400, 401, 1000])
-def test_every_k_on_both_sides_of_the_switch_to_an_exhaustive_scan(variant: str, k: int) -> None:
+@pytest.mark.parametrize(
+    "ks", [[0, 1, 2], [49, 50, 51], [54, 55, 56, 57], [95, 96, 97], [199, 249, 250, 251], [399, 400, 401, 1000]]
+)
+def test_every_k_around_the_widths_of_lists_and_the_switch_to_an_exhaustive_scan(variant: str, ks: list[int]) -> None:
     rng = np.random.default_rng(1)
     x, q = normal(rng, 400, 12), normal(rng, 5, 12)
-    check(x, q, k)
-    check(x, q, k, "cosine", allow=rng.random(400) < 0.5)
+    for k in ks:
+        check(x, q, k)
+        check(x[:250], q, k, "cosine", allow=rng.random(250) < 0.5)
 
 
-def test_hits_of_a_smaller_k_are_a_prefix_scores_included(variant: str) -> None:
-    rng = np.random.default_rng(2)
-    corpus = hf.Corpus.from_array(normal(rng, 700, 10).round(1))
-    q = normal(rng, 4, 10).round(1)
-    widest = hf.dense_topk(q, corpus, 700)
-    for k in (1, 3, 20, 86, 87, 88, 300):
-        assert_hits_equal(hf.dense_topk(q, corpus, k), widest.head(k))
-
-
-@pytest.mark.emulator_full  # see test_simt_dense.py
 @pytest.mark.parametrize("name", ADVERSARIAL_ROWS)
 def test_adversarial_rows(variant: str, name: str) -> None:
     rng = np.random.default_rng(3)
@@ -84,8 +91,8 @@ def test_adversarial_rows(variant: str, name: str) -> None:
             rows = x[np.square(x, dtype=np.float64).sum(axis=1) > 1e-37]
             queries = q[np.square(q, dtype=np.float64).sum(axis=1) > 1e-37]
         for k in (1, 4, 30):
-            check(rows, queries, k, metric)
-            check(rows, queries, k, metric, "bfloat16")
+            for storage in ("float32", "bfloat16", "int8"):
+                check(rows, queries, k, metric, storage)
 
 
 def test_zero_rows_score_zero_under_inner_product(variant: str) -> None:
@@ -100,6 +107,15 @@ def test_zero_rows_score_zero_under_inner_product(variant: str) -> None:
 def test_a_zero_query_ranks_by_id_under_inner_product(variant: str) -> None:
     rng = np.random.default_rng(5)
     assert check(normal(rng, 300, 8), np.zeros((2, 8), np.float32), 3).ids.tolist() == [[0, 1, 2]] * 2
+
+
+def test_scores_of_either_sign_of_zero(variant: str) -> None:
+    """A product that underflows from below is -0, ranks as 0, and keeps its sign."""
+    x = np.where(np.arange(200) % 3 == 1, -1e-30, 1e-30).astype(np.float32)[:, None] * np.ones(16, np.float32)
+    for k in (3, 70, 150):
+        hits = check(x, np.full((1, 16), 1e-30, np.float32), k)
+        assert hits.ids[0].tolist() == list(range(k))
+        assert np.signbit(hits.scores[0]).tolist() == [i % 3 == 1 for i in range(k)]
 
 
 @pytest.mark.parametrize("dim", [16, 384])
@@ -183,7 +199,6 @@ def test_every_float16_value_is_read_exactly(variant: str) -> None:
     assert (hits.scores[0] == values[order].astype(np.float32)).all()
 
 
-@pytest.mark.emulator_full  # see test_simt_dense.py
 @pytest.mark.parametrize("metric", ["ip", "cosine"])
 def test_allow_as_masks_and_ids_shared_and_per_query(variant: str, metric: str) -> None:
     rng = np.random.default_rng(8)
@@ -225,15 +240,19 @@ def test_an_empty_corpus_and_an_empty_batch(variant: str) -> None:
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    count=st.sampled_from([1, 16, 17, 40, 200, 385]),
+    count=st.sampled_from([1, 16, 17, 40, 64, 200, 385]),
     dim=st.integers(1, 40),
     batch=st.integers(1, 8),
-    k=st.sampled_from([1, 2, 5, 24, 25, 26, 400]),
+    k=st.sampled_from([1, 2, 5, 24, 25, 26, 60, 100, 400]),
     metric=st.sampled_from(["ip", "cosine"]),
     storage=st.sampled_from(PRECISIONS),
     grid=st.sampled_from([0, 1, 3]),
     spread=st.sampled_from([0.0, 2.0, 12.0]),
-    some=st.booleans(),
+    allow=st.sampled_from(["nothing", "mask", "masks", "ids", "lists"]),
+    share=st.sampled_from([0.05, 0.5, 0.95]),
+    tile_rows=st.sampled_from([1, 33, 64, 1000]),
+    mma=st.sampled_from(UNITS),
+    at_once=st.sampled_from([0, 4]),
 )
 def test_drawn_corpora(
     variant: str,
@@ -246,14 +265,42 @@ def test_drawn_corpora(
     storage: str,
     grid: int,
     spread: float,
-    some: bool,
+    allow: str,
+    share: float,
+    tile_rows: int,
+    mma: str,
+    at_once: int,
 ) -> None:
-    """Rows and queries on a grid (ties), with outliers, with norms that spread."""
+    """Rows and queries on a grid (ties), with outliers, with norms that spread, with every kind of filter."""
     rng = np.random.default_rng(seed)
     x, q = drawn_vectors(rng, count, dim, batch, metric, storage, grid, spread)
     x[rng.random(x.shape) < 0.02] *= 50.0
-    allow = rng.random((batch, count)) < 0.5 if some else None
-    check(x, q.astype(np.float32), k, metric, storage, allow=allow)
+    masks = rng.random((batch, count)) < share
+    sizes = Sizes(
+        tile_rows=max(tile_rows, count // 8), batch=3, split_rows=16, split_blocks=8, widest=64, sort_chunk=64,
+        scored_at_once=at_once,
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dense, "Sizes", lambda: sizes)
+        if variant == SIMT:
+            patch.setattr(simt_runtime(), "mma", mma)
+        check(x, q.astype(np.float32), k, metric, storage, allow=filters_of(masks)[allow])
+
+
+@pytest.mark.every_order
+def test_orders_of_threads(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kernel once, on the fewest threads: a sanitizer takes a millisecond for each."""
+    tiny = Sizes(tile_scores=1, tile_rows=32, split_rows=12, split_blocks=2, scored_at_once=0)
+    monkeypatch.setattr(dense, "Sizes", lambda: tiny)
+    rng = np.random.default_rng(17)
+    x, q = normal(rng, 38, 33), normal(rng, 1, 33)  # two steps of a product
+    for storage in ("float16", "bfloat16"):
+        check(x, q, 1, "cosine", storage, allow=np.arange(1, 38))  # by the bound
+    check(x[:, :24], q[:, :24], 1, storage="float16")  # eight numbers of a row at once
+    check(x[:30], q, 2)  # every row, past lists
+    few = Sizes(tile_scores=1, tile_rows=4, widest=4, sort_chunk=8)
+    monkeypatch.setattr(dense, "Sizes", lambda: few)
+    check(x[:10], q, 5, allow=rng.random(10) < 0.8)  # sorted
 
 
 @pytest.mark.parametrize("metric", ["ip", "cosine"])

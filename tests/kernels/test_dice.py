@@ -11,11 +11,7 @@ import pytest
 import variants
 from compare import assert_bitwise
 from hopfuse import reference
-from hopfuse.backends import cpu
-from hopfuse.backends.calls import DiceCall
-from hopfuse.backends.cuda import dice as device_dice
 from hopfuse.errors import InputError
-from hopfuse_simt.runtime import CUDA, SimtRuntime
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -96,33 +92,20 @@ def test_every_variant_thread_count_and_batch_has_the_same_bits(every_isa: list[
         assert_bitwise(alone, expected[own], f"text {b} alone")
 
 
-@pytest.mark.emulator
-@pytest.mark.parametrize("build", ["plain", *variants.SANITIZERS])
-@pytest.mark.parametrize("order", ["forward", "reverse", "shuffle"])
-def test_the_device_has_the_cpus_bits(build: str, order: str) -> None:
-    if variants.missing(variants.SIMT) is not None:
-        pytest.skip(str(variants.missing(variants.SIMT)))
-    if build != "plain" and order != "shuffle":
-        pytest.skip("the sanitizers see one order")
-    texts, labels, candidates, indptr = many(2, 40 if build == "plain" else 6)
-    call = DiceCall(labels, *labels.sets_of(texts), candidates.astype(np.int32), indptr, threads=1)
-    runtime = SimtRuntime(build, sources=[CUDA / "dice_f32.cu"], order=order)
-    try:
-        made = runtime.download(device_dice.dice(runtime, call))
-    finally:
-        runtime.module.close()
-    assert_bitwise(made, cpu.dice(call), order)
+@pytest.mark.every_order
+def test_orders_of_threads(runtime: Any) -> None:
+    texts, labels, candidates, indptr = many(2, 6)
+    hf.dice_scores(texts, labels, candidates, indptr=indptr)
+    assert {kernel for kernel, _, _ in runtime.launches} == {"dice_f32"}
 
 
-@pytest.mark.emulator
-def test_labels_stay_on_a_device_until_they_are_released() -> None:
-    runtime = variants.simt_runtime()
+def test_labels_stay_on_a_device_until_they_are_released(runtime: Any) -> None:
     texts, labels, candidates, indptr = many(3)
-    once = hf.dice_scores(texts, labels, candidates, indptr=indptr, backend=variants.SIMT)
+    once = hf.dice_scores(texts, labels, candidates, indptr=indptr)
     assert len(labels.derived) == 1
     (kept,) = labels.derived.values()
     assert kept.runtime is runtime
-    again = hf.dice_scores(texts, labels, candidates, indptr=indptr, backend=variants.SIMT)
+    again = hf.dice_scores(texts, labels, candidates, indptr=indptr)
     assert list(labels.derived.values()) == [kept]
     assert_bitwise(again, once)
     hf.free_device_memory(labels, backend=variants.SIMT)

@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 from compare import assert_bitwise
 from devices import on_device
-from hopfuse.backends.calls import EntitySeedCall
-from hopfuse.backends.cuda import DeviceOps
 from hopfuse.errors import InputError
 from hopfuse.reference import add_entity_seeds as oracle
-from hopfuse_simt.runtime import CUDA
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
-from variants import SANITIZERS, registered, simt_runtime
+from variants import registered
 
 PASSAGES, NODES = 6, 14
 ENTITIES = st.integers(PASSAGES, NODES - 1)
@@ -105,19 +102,15 @@ def assert_same_restarts(made: hf.Seeds, expected: hf.Seeds) -> None:
     assert_bitwise(np.ascontiguousarray(made.weights[:, :width]), expected.weights, "weights")
 
 
-@pytest.mark.emulator
-@pytest.mark.parametrize("order", ["forward", "reverse", "shuffle"])
+@pytest.mark.every_order
 @pytest.mark.parametrize(("held", "k", "mass"), [(0, 1, 0.5), (3, 0, 0.5), (200, 3, 0.25), (20, 7, 1.0)])
-def test_the_device_has_the_hosts_bits(order: str, held: int, k: int, mass: float) -> None:
-    runtime = simt_runtime()
-    runtime.order = order
+def test_a_device_adds_them_too(runtime: Any, held: int, k: int, mass: float) -> None:
     seeds, hits, mentions = drawn(held, 5, held, k)
     often = np.random.default_rng(k).integers(0, 6, (5, 300))
     for frequency in (None, often[0], often):
         expected = hf.add_entity_seeds(seeds, hits, mentions, mass, frequency=frequency)
         made = hf.add_entity_seeds(on_device(seeds), on_device(hits), mentions, mass, frequency=frequency)
         assert_same_restarts(hf.Seeds(made.nodes.get(), made.weights.get()), expected)
-    runtime.order = "forward"
 
 
 @pytest.mark.emulator
@@ -141,17 +134,6 @@ def test_a_query_with_more_nodes_than_a_recording_has_places_is_asked_again(monk
     for name in ("ids", "scores", "counts"):
         assert_bitwise(getattr(found, name), getattr(expected, name), name)
     assert calls["capture"]["queries_rerun"] >= 1
-
-
-@pytest.mark.emulator
-@pytest.mark.parametrize("build", SANITIZERS)
-def test_the_sanitizers_find_nothing(build: str) -> None:
-    seeds, hits, mentions = drawn(1, 3, 12, 2)
-    often = np.bincount(mentions.indices, minlength=300)
-    with registered(build, build, order="shuffle", sources=[CUDA / "add_entity_seeds.cu"]) as runtime:
-        call = EntitySeedCall(seeds.nodes, seeds.weights, hits.ids, hits.counts, mentions, often, 0.5)
-        made = hf.Seeds(*DeviceOps(runtime).add_entity_seeds(call))
-    assert_same_restarts(made, hf.add_entity_seeds(seeds, hits, mentions, 0.5))
 
 
 # ---- Refusals --------------------------------------------------------------------------------------------------------

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from cases import random_lists
 from compare import assert_bitwise, assert_hits_close, assert_hits_wellformed
+from devices import on_device
 from hopfuse import reference
+from hopfuse.backends.cuda import fusion
+from hopfuse.backends.cuda.runtime import blocks
 from hopfuse.fusion import METHODS
 from hopfuse.fusion.calibration import CALIBRATIONS
 from hypothesis import given
@@ -241,12 +244,104 @@ def test_ids_up_to_the_largest_int64_survive(variant: str) -> None:
     grid=st.sampled_from([None, 1, 2, 6]),
     k=st.sampled_from([1, 3, 10, 100]),
     consensus=st.sampled_from([0.0, 0.5]),
+    shared_entries=st.sampled_from([0, 16, 2048]),
 )
 def test_drawn_lists(
-    variant: str, seed: int, count: int, choice: tuple[str, str | None], grid: int | None, k: int, consensus: float
+    variant: str,
+    seed: int,
+    count: int,
+    choice: tuple[str, str | None],
+    grid: int | None,
+    k: int,
+    consensus: float,
+    shared_entries: int,
 ) -> None:
     rng = np.random.default_rng(seed)
     method, calibration = choice
     weights = rng.random((8, count)) if METHODS[method].weighted else None
     lists = random_lists(rng, 8, count, width=20, ids=25, grid=grid)
-    check(lists, k, method=method, calibration=calibration, weights=weights, consensus=consensus, atol=3e-5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fusion, "SHARED_ENTRIES", shared_entries)  # of a device
+        check(lists, k, method=method, calibration=calibration, weights=weights, consensus=consensus, atol=3e-5)
+
+
+@pytest.mark.every_order
+@pytest.mark.parametrize("method", METHODS)
+def test_orders_of_threads(variant: str, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    """128 entries: two warps, steps across them and within; in the workspace one block has both queries."""
+    monkeypatch.setattr(fusion, "WORKSPACE_BYTES", 0)
+    rng = np.random.default_rng(10)
+    ids = np.stack([rng.permutation(60)[:50] for _ in range(2)])
+    long = hf.Hits(ids, -np.sort(-rng.integers(0, 9, (2, 50)), axis=1), [50, 41])
+    lists = [long, *random_lists(rng, 2, 1, width=40, ids=60)]
+    given: dict[str, Any] = {"prior": np.linspace(0.0, 1.0, 50), "pool": (45, 40), "consensus": 0.5}
+    for entries in (2048, 0):
+        monkeypatch.setattr(fusion, "SHARED_ENTRIES", entries)
+        check(lists, 70, method=method, rtol=1e-4, atol=1e-5, **given)
+
+
+# ---- On a device ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.every_order
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_lists_on_the_host_are_joined_there(runtime: Any, count: int) -> None:
+    lists = [random_lists(np.random.default_rng(count), 3, 1, width=width)[0] for width in range(count)]
+    lists += random_lists(np.random.default_rng(9), 3, 1)
+    hf.fuse(lists, k=10)
+    assert [name for name, _, _ in runtime.launches] == ["fuse_f32"]
+    runtime.launches.clear()
+    hf.fuse([on_device(one) for one in lists], k=10)
+    assert [name for name, _, _ in runtime.launches] == [*len(lists) * ["fuse_list"], "fuse_f32"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_workspace_that_blocks_share(runtime: Any, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    """Of lists that do not fit in shared memory; two blocks sort 64 entries each. One list is empty in a query."""
+    monkeypatch.setattr(fusion, "SHARED_ENTRIES", 0)
+    monkeypatch.setattr(fusion, "WORKSPACE_BYTES", 2 * 32 * 16)
+    short = random_lists(np.random.default_rng(2), 5, 2, grid=5)
+    for calibration in [one for name, one in COMBINATIONS if name == method]:
+        hf.fuse(short, method=method, k=30, **_scale(calibration))
+        assert runtime.launches[-1][:2] == ("fuse_f32", 2)
+    rng = np.random.default_rng(14)
+    long = [hf.Hits(np.stack([rng.permutation(150)[:90]] * 2), rng.integers(0, 12, (2, 90))) for _ in range(3)]
+    long[1] = hf.Hits(long[1].ids, long[1].scores, [90, 0])
+    more = {"wasserstein": 3.0, "calibration": "max"} if method == "boltzmann" else {}
+    hf.fuse(long, method=method, k=150, **more)
+    largest = np.iinfo(np.int64).max
+    lists = [hf.Hits([[largest, 0, 5]], [[2.0, 1.0, 0.5]], [2]), hf.Hits([[largest - 1, largest]], [[2.0, 1.0]])]
+    hf.fuse(lists, method=method, k=9)
+
+
+def _scale(calibration: str | None) -> dict[str, Any]:
+    if calibration is None:
+        return {}
+    return {"calibration": hf.fusion.Calibration(calibration, **NEEDS.get(calibration, {}))}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [1, 2, 63, 64, 65, 129, 2048, 2049])
+def test_powers_of_two_and_their_neighbours(runtime: Any, width: int) -> None:
+    rng = np.random.default_rng(width)
+    scores = -np.sort(-rng.integers(0, max(2, width // 2), width))
+    hits = hf.Hits(rng.permutation(2 * width)[None, :width], scores[None])
+    hf.fuse([hits], method="linear", calibration="none", k=20)
+    workspace = [event for event in runtime.events if event == ("allocate", 16 * 4096)]
+    assert len(workspace) == (width > 2048)
+
+
+@pytest.mark.full
+def test_more_blocks_than_16_bits_count(runtime: Any) -> None:
+    batch = (1 << 16) + 3
+    ids = np.arange(batch)[:, None] % 977
+    hf.fuse([hf.Hits(ids, np.ones((batch, 1), np.float32))], k=1, method="linear", calibration="none")
+    assert runtime.launches[-1] == ("fuse_f32", batch, 32)
+    assert [blocks(items, 256) for items in (0, 1, 256, 257, batch * 256, 1 << 40)] == [1, 1, 1, 2, batch, 1 << 32]
+
+
+def test_nothing_to_fuse_launches_nothing(runtime: Any) -> None:
+    none, empty = hf.Hits(np.zeros((0, 4), int), np.zeros((0, 4))), hf.Hits(np.zeros((2, 0), int), np.zeros((2, 0)))
+    hf.fuse([none], k=3)
+    hf.fuse([empty, empty], k=3)
+    hf.fuse(random_lists(np.random.default_rng(8), 2, 2), k=0)
+    assert not runtime.launches

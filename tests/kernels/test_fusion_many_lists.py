@@ -6,7 +6,6 @@ documents, some with ties, all tied, or beyond a pool.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,12 +13,11 @@ import hopfuse as hf
 import numpy as np
 import pytest
 import variants
-from compare import assert_bitwise
 from hopfuse import reference
 from hopfuse.fusion import METHODS
 from numpy.typing import NDArray
+from tiers import FULL
 
-FULL = os.environ.get("HOPFUSE_TESTS") == "full"
 LISTS = 100_000 if FULL else 1_600
 #: Of these the emulator fuses the first: a thread at a time.
 EMULATED = 20_000 if FULL else 160
@@ -73,29 +71,10 @@ def check_order(hits: hf.Hits) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_kernels_are_the_oracle_and_each_other(every_isa: list[str], method: str) -> None:
+def test_the_kernels_are_the_oracle_and_each_other(variant: str, method: str) -> None:
     rtol = RTOL.get(method, 5e-6)
-    for lists, options in calls(method, LISTS):
-        variants.use(every_isa[0])
-        found = hf.fuse(lists, method=method, k=DOCUMENTS, **options)
+    for lists, options in calls(method, EMULATED if variant == variants.SIMT else LISTS):
+        found = hf.fuse(lists, method=method, k=DOCUMENTS, threads=2, **options)
         check_order(found)
         exact = by_document(reference.fuse(lists, method=method, k=DOCUMENTS, **options))
         np.testing.assert_allclose(by_document(found), exact, rtol=rtol, atol=1e-5)
-        for isa in every_isa[1:]:
-            variants.use(isa)
-            other = hf.fuse(lists, method=method, k=DOCUMENTS, threads=2, **options)
-            for part in ("ids", "scores", "counts"):
-                assert_bitwise(getattr(other, part), getattr(found, part), f"{part} of {isa}")
-
-
-@pytest.mark.emulator
-@pytest.mark.skipif(variants.missing("simt") is not None, reason=str(variants.missing("simt")))
-@pytest.mark.parametrize("method", METHODS)
-def test_the_device_has_the_bits_of_the_cpu(method: str) -> None:
-    variants.simt_runtime()
-    for lists, options in calls(method, EMULATED):
-        host, device = (
-            hf.fuse(lists, method=method, k=DOCUMENTS, backend=backend, **options) for backend in ("cpu", variants.SIMT)
-        )
-        for part in ("ids", "scores", "counts"):
-            assert_bitwise(getattr(device, part), getattr(host, part), part)

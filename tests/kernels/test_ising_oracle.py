@@ -1,4 +1,4 @@
-"""ising_rerank on every kernel variant: the float64 oracle's answers, and the contract's bits."""
+"""ising_rerank on every kernel variant: the float64 oracle's answers, the contract's bits, recordings."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from cases import random_graph, random_lists
 from compare import assert_bitwise, assert_hits_close, assert_hits_equal
+from devices import on_device, on_host
 from hopfuse import reference
+from hopfuse.backends.cuda import ising
+from hopfuse.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 from kernels.canonical_ising import scores32, tanh32
-from variants import use
+from variants import SIMT, use
 
 DEFAULTS = {"coupling": 1.0, "temperature": 2.0, "relaxation": 0.5, "steps": 20, "blend": 0.25}
 NODES = 60
@@ -199,3 +202,65 @@ def test_drawn_calls(
     stretched = max(1.0, options["coupling"] / options["temperature"]) ** options["steps"]
     atol = min(2.0, (1e-6 + 5e-7 * options["steps"]) * stretched)
     check(lists(rng, 4, width=40, grid=grid), graph, k, atol=atol, **options)
+
+
+@pytest.mark.every_order
+def test_orders_of_threads(variant: str) -> None:
+    """Blocks that go on with another query, of more candidates than a warp has threads."""
+    rng = np.random.default_rng(7)
+    graph = random_graph(rng, NODES, 300, hub=4, weights="random", types=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ising, "WORKSPACE_BYTES", 0)
+        check(lists(rng, 2, width=45), graph, 50, steps=3)
+
+
+# ---- On a device ----------------------------------------------------------------------------------------------------
+
+
+def case(seed: int, batch: int, width: int) -> tuple[hf.Hits, hf.Graph]:
+    rng = np.random.default_rng(seed)
+    return lists(rng, batch, width=width), random_graph(rng, NODES, 300, hub=4)
+
+
+def test_blocks_go_on_with_other_queries(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ising, "WORKSPACE_BYTES", 0)
+    hf.ising_rerank(*case(5, 5, 40), steps=3)
+    assert [grid for _, grid, _ in runtime.launches] == [1]
+
+
+def test_nothing_to_rerank_launches_nothing(runtime: Any) -> None:
+    graph = case(6, 1, 3)[1]
+    for shape in ((0, 4), (3, 0)):
+        hf.ising_rerank(hf.Hits(np.zeros(shape, int), np.zeros(shape)), graph, k=2)
+    assert not runtime.launches
+
+
+def test_device_arrays_give_device_arrays(runtime: Any) -> None:
+    hits, graph = case(8, 4, 30)
+    made = hf.ising_rerank(on_device(hits), graph, k=7)
+    assert_hits_equal(on_host(made), hf.ising_rerank(hits, graph, k=7, backend="cpu"))
+
+
+def test_a_document_outside_the_graph_is_named_by_its_row(runtime: Any) -> None:
+    hits, graph = case(9, 4, 30)
+    ids = hits.ids.copy()
+    ids[2, 0] = NODES
+    outside = hf.Hits.unchecked(ids, hits.scores, np.maximum(hits.counts, 1))
+    with pytest.raises(InputError, match="row 2 has a document that is not a node of the graph"):
+        hf.ising_rerank(on_device(outside), graph)
+    with pytest.raises(InputError, match=f"row 2 has document {NODES}, which is outside the graph"):
+        hf.ising_rerank(outside, graph, backend="cpu")
+
+
+def test_a_captured_core_has_the_plain_calls_answers(runtime: Any) -> None:
+    rng = np.random.default_rng(10)
+    graph = random_graph(rng, NODES, 300, hub=4)
+    corpus = hf.Corpus.from_array(rng.standard_normal((NODES - 10, 12)).astype(np.float32))
+
+    def core(vectors: Any) -> hf.Hits:
+        return hf.ising_rerank(hf.dense_topk(vectors, corpus, 20), graph, k=5)
+
+    captured = hf.capture(core, [((12,), "float32")], backend=SIMT)
+    for batch in (1, 3, 3):
+        vectors = rng.standard_normal((batch, 12)).astype(np.float32)
+        assert_hits_equal(captured(vectors), core(vectors))

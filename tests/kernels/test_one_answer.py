@@ -13,7 +13,6 @@ import pytest
 from cases import PprCase, awkward_graph, grid_graph, ppr_cases, random_graph, random_lists, random_restart
 from compare import assert_bitwise, assert_hits_equal
 from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from variants import use
 
@@ -74,28 +73,6 @@ def test_ppr_is_the_same_on_every_variant_and_thread_count(every_isa: list[str],
         result = hf.ppr(graph, restart, damping=damping, edge_type_norm=norm, threads=threads)
         expected = expected or result
         assert_same(result, expected, ("scores", *EVIDENCE), where)
-
-
-@given(case=ppr_cases())
-def test_ppr_of_drawn_inputs_is_the_same_on_every_variant_and_thread_count(every_isa: list[str], case: PprCase) -> None:
-    expected = None
-    for name, threads in zip(every_isa, (2, 1, 3), strict=False):
-        use(name)
-        result = hf.ppr(case.graph, case.restart, threads=threads, **case.options)
-        expected = expected or result
-        assert_same(result, expected, ("scores", *EVIDENCE), name)
-
-
-@given(case=ppr_cases(), k=st.sampled_from([1, 3, 10]), stop=st.sampled_from(["proven", "tol"]))
-def test_topk_of_drawn_inputs_is_the_same_on_every_variant_and_thread_count(
-    every_isa: list[str], case: PprCase, k: int, stop: str
-) -> None:
-    expected = None
-    for name, threads in zip(every_isa, (2, 1, 3), strict=False):
-        use(name)
-        hits = hf.ppr_topk(case.graph, case.restart, k, stop=stop, threads=threads, **case.options)
-        expected = expected or hits
-        assert_same(hits, expected, ("ids", "scores", "counts", "score_bounds", "proven", *EVIDENCE), name)
 
 
 class Batch:
@@ -204,18 +181,6 @@ def test_drawn_queries_get_the_same_scores_alone(every_isa: list[str], case: Ppr
         alone = hf.ppr(case.graph, [case.restart[b]], **shared, **options)
         picked = rows_of(together, slice(b, b + 1), ("scores", *EVIDENCE))
         assert_same(picked, alone, ("scores", *EVIDENCE), f"query {b}")
-
-
-@pytest.mark.parametrize("stop", ["proven", "tol"])
-def test_the_order_of_hits_does_not_depend_on_k_on_any_variant(every_isa: list[str], stop: str) -> None:
-    for name in ("torus of ties", "undirected, weighted", "directed, typed"):
-        graph = make(name)
-        restart = random_restart(np.random.default_rng(5), graph.num_nodes, 6)
-        widest = hf.ppr_topk(graph, restart, 81, stop=stop)
-        for where, threads in each(every_isa):
-            for k in (1, 2, 7, 30):
-                hits = hf.ppr_topk(graph, restart, k, stop=stop, threads=threads)
-                assert_bitwise(hits.ids, widest.ids[:, :k], f"{name}, {where}, k = {k}")
 
 
 # ---- Dense top-k ----------------------------------------------------------------------------------------------------

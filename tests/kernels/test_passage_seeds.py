@@ -9,15 +9,11 @@ import numpy as np
 import pytest
 from compare import assert_bitwise
 from devices import on_device
-from hopfuse.backends.calls import SeedCall
-from hopfuse.backends.cuda import DeviceOps
 from hopfuse.errors import InputError
 from hopfuse.reference import add_passage_seeds as oracle
-from hopfuse_simt.runtime import CUDA
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
-from variants import SANITIZERS, registered, simt_runtime
 
 MASSES = st.sampled_from([0.0, 0.05, 1.0, 1e6])
 NODES = st.integers(0, 12)
@@ -39,12 +35,10 @@ def test_weights_are_the_oracles(rows: list[tuple[dict[int, float], list[tuple[i
         assert mine == pytest.approx(theirs, rel=1e-12)
 
 
-@pytest.mark.emulator
-@pytest.mark.parametrize("order", ["forward", "reverse", "shuffle"])
+@pytest.mark.every_order
 @pytest.mark.parametrize(("width", "k"), [(1, 1), (3, 0), (7, 130), (200, 40)])
-def test_the_device_has_the_hosts_bits(order: str, width: int, k: int) -> None:
-    rng, runtime = np.random.default_rng(width), simt_runtime()
-    runtime.order = order
+def test_a_device_adds_them_too(runtime: Any, width: int, k: int) -> None:
+    rng = np.random.default_rng(width)
     nodes = np.stack([rng.permutation(300)[:width] for _ in range(5)])
     nodes[rng.random(nodes.shape) < 0.3] = -1
     seeds = hf.Seeds(nodes, rng.random(nodes.shape))
@@ -52,25 +46,8 @@ def test_the_device_has_the_hosts_bits(order: str, width: int, k: int) -> None:
     hits = hf.Hits(ids, rng.integers(-1, 4, ids.shape) / 3, rng.integers(0, k + 1, 5))
     expected = hf.add_passage_seeds(seeds, hits, 0.3)
     made = hf.add_passage_seeds(on_device(seeds), on_device(hits), 0.3)
-    runtime.order = "forward"
     assert_bitwise(made.nodes.get(), expected.nodes, "nodes")
     assert_bitwise(made.weights.get(), expected.weights, "weights")
-
-
-@pytest.mark.emulator
-@pytest.mark.parametrize("build", SANITIZERS)
-def test_the_sanitizers_find_nothing(build: str) -> None:
-    seeds, hits = (
-        hf.Seeds([[3, -1], [1, 2]], [[1.0, 0.0], [0.5, 0.5]]),
-        hf.Hits([[3, 9], [4, 2]], [[0.5, 0.2], [1.0, 0.0]]),
-    )
-    with registered(build, build, order="shuffle", sources=[CUDA / "add_passage_seeds.cu"]) as runtime:
-        device = DeviceOps(runtime)
-        arrays = [np.ascontiguousarray(a) for a in (seeds.nodes, seeds.weights, hits.ids, hits.scores, hits.counts)]
-        nodes, weights = device.add_passage_seeds(SeedCall(*arrays, 0.5))
-    expected = hf.add_passage_seeds(seeds, hits, 0.5)
-    assert_bitwise(nodes, expected.nodes, "nodes")
-    assert_bitwise(weights, expected.weights, "weights")
 
 
 @pytest.mark.parametrize(

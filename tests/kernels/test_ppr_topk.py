@@ -185,6 +185,28 @@ def test_bounds_hold_when_max_iter_cuts_the_walk_short(variant: str, max_iter: i
             assert_ppr_hits(hits, exact)
 
 
+def test_more_hits_than_a_device_selects_at_once(variant: str) -> None:
+    rng = np.random.default_rng(5)
+    graph = random_graph(rng, 1500, 4000, hub=3)
+    restart = random_restart(rng, 1500, 2)
+    exact = reference.ppr(graph, restart)
+    among = rng.random(1500) < 0.8
+    assert_ppr_hits(hf.ppr_topk(graph, restart, 600), exact)
+    hits = hf.ppr_topk(graph, restart, 2000, candidates=np.flatnonzero(among), stop="tol")
+    assert_ppr_hits(hits, np.where(among, exact, -np.inf))
+
+
+def test_weak_certificates(variant: str) -> None:
+    """Walks of tiny graphs cut short: whether a list is proven hangs on the errors of what is outside it."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        graph = hf.Graph.from_edges(*rng.integers(0, 12, (2, 20)), num_nodes=12)
+        restart = [{int(v): 1.0} for v in range(12)]
+        exact = reference.ppr(graph, restart)
+        for max_iter in (1, 2, 3, 4, 6):
+            assert_ppr_hits(hf.ppr_topk(graph, restart, 2, max_iter=max_iter), exact)
+
+
 def test_a_near_tie_is_never_proven_in_the_wrong_order(variant: str) -> None:
     """Weights that differ by one part in 2^22 decide the order; float32 scores cannot always show it."""
     step = 2.0**-22

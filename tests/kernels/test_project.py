@@ -1,4 +1,4 @@
-"""project and project_topk on every kernel variant: the float64 oracle's answers, and the contract's bits."""
+"""project and project_topk on every kernel variant: the float64 oracle's answers, the contract's bits, recordings."""
 
 from __future__ import annotations
 
@@ -8,19 +8,32 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from cases import random_incidence
+from cases import random_graph, random_incidence
 from compare import assert_bitwise, assert_hits_equal
+from devices import on_device, on_host
 from hopfuse import reference
+from hopfuse.backends.cuda import projection
+from hopfuse.backends.cuda.selection import Sizes
 from hopfuse.errors import InputError
+from hopfuse_simt.runtime import SimtArray
 from hypothesis import given
 from hypothesis import strategies as st
 from kernels.canonical_project import best32, project32
 from numpy.typing import NDArray
 from refusals import refused
-from variants import use
+from variants import SIMT, use
 
 UNIT, LEAST = 2.0**-24, 2.0**-149
 LARGEST = np.finfo(np.float32).max
+#: On a device, several tiles, splits and batches where the usual sizes have one; lists of more than 16 are sorted.
+SMALL = Sizes(
+    tile_scores=1, tile_rows=64, batch=3, split_rows=16, split_blocks=8, widest=16, sort_chunk=64, sort_keys=512
+)
+
+
+@pytest.fixture(autouse=True)
+def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projection, "Sizes", lambda: SMALL)
 
 
 def drawn_scores(rng: np.random.Generator, batch: int, columns: int, *, grid: int = 0) -> NDArray[np.float32]:
@@ -86,6 +99,15 @@ def test_drawn_calls(
     incidence = random_incidence(rng, rows, columns, entries, weighted=weighted)
     scale = rng.integers(0, 3, rows).astype(np.float32) if scaled else None
     check(drawn_scores(rng, batch, columns, grid=grid), incidence, k, scale=scale)
+
+
+@pytest.mark.every_order
+def test_orders_of_threads(variant: str) -> None:
+    """Few threads: a sanitizer takes a millisecond for each."""
+    rng = np.random.default_rng(9)
+    incidence = random_incidence(rng, 70, 40, 200, weighted=True, hub=5)
+    for k in (4, 70):
+        check(drawn_scores(rng, 4, 40, grid=8), incidence, k, scale=np.linspace(0.5, 2, 70))
 
 
 # ---- Adversarial input ----------------------------------------------------------------------------------------------
@@ -205,3 +227,116 @@ def test_explain_says_what_ran() -> None:
     call = hf.backend_info()["backends"]["cpu"]["last_calls"]["project_f32"]
     assert (call["queries"], call["rows"]) == (1, 4)
     assert call["kernel"].startswith("project_f32_")
+
+
+# ---- Arrays on the device -------------------------------------------------------------------------------------------
+
+ROWS, COLUMNS = 300, 130
+
+
+def case(seed: int, batch: int) -> tuple[NDArray[np.float32], hf.Incidence]:
+    rng = np.random.default_rng(seed)
+    return drawn_scores(rng, batch, COLUMNS, grid=8), random_incidence(rng, ROWS, COLUMNS, 900, weighted=True, hub=5)
+
+
+def test_device_arrays_give_device_arrays(runtime: Any) -> None:
+    scores, incidence = case(10, 6)
+    made, best = hf.project(on_device(scores), incidence), hf.project_topk(on_device(scores), incidence, 9)
+    assert isinstance(made, SimtArray)
+    assert_bitwise(made.get(), hf.project(scores, incidence, backend="cpu"))
+    assert_hits_equal(on_host(best), hf.project_topk(scores, incidence, 9, backend="cpu"))
+
+
+def test_an_invalid_query_is_named_by_its_row(runtime: Any) -> None:
+    scores, incidence = case(11, 4)
+    scores[2, 1] = np.nan
+    for k in (None, 0, 3):
+        with pytest.raises(InputError, match="row 2 has a score that is NaN or infinite"):
+            hf.project(on_device(scores), incidence) if k is None else hf.project_topk(on_device(scores), incidence, k)
+    scores[2] = np.finfo(np.float32).max
+    with pytest.raises(InputError, match="query 2 has a sum beyond float32"):
+        hf.project(on_device(scores), incidence)
+    with pytest.raises(InputError, match="query 2 has a sum beyond float32"):
+        hf.project_topk(on_device(scores), incidence, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.ones((2, COLUMNS)), "scores are float64"),
+        (np.ones((2, 3), np.float32), r"\(B, 130\)"),
+        (np.ones(COLUMNS, np.float32), r"float32\(130,\)"),
+    ],
+)
+def test_other_device_arrays_are_refused(runtime: Any, values: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        hf.project(on_device(values), case(12, 1)[1])
+    with pytest.raises(InputError, match="backend='cpu' reads arrays on the host"):
+        hf.project(on_device(values), case(12, 1)[1], backend="cpu")
+
+
+def test_an_incidence_stays_on_a_device_until_it_is_released(runtime: Any) -> None:
+    scores, incidence = case(13, 2)
+    hf.project(scores, incidence, backend=SIMT)
+    (kept,) = incidence.derived.values()
+    assert kept.runtime is runtime
+    runtime.events.clear()
+    hf.project(on_device(scores), incidence, backend=SIMT)
+    assert [event for event in runtime.events if event.kind == "upload"] == []
+    hf.free_device_memory(incidence, backend=SIMT)
+    assert not incidence.derived
+
+
+# ---- Recordings -----------------------------------------------------------------------------------------------------
+
+
+class System:
+    """A walk, its projection on passages, and the best of them: the core of a recipe."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(14)
+        self.graph = random_graph(rng, COLUMNS, 500, hub=3)
+        self.incidence = random_incidence(rng, ROWS, COLUMNS, 900, weighted=True)
+        self.scale = np.linspace(0.5, 1.0, ROWS)
+
+    def core(self, nodes: Any, weights: Any) -> dict[str, Any]:
+        walked = hf.ppr(self.graph, hf.Seeds(nodes, weights))
+        best = hf.project_topk(walked.scores, self.incidence, 6, scale=self.scale)
+        return {"scores": hf.project(walked.scores, self.incidence), "hits": best}
+
+
+def questions(batch: int) -> list[NDArray[Any]]:
+    rng = np.random.default_rng(batch)
+    nodes = np.stack([rng.permutation(COLUMNS)[:4] for _ in range(batch)])
+    return [nodes, rng.random(nodes.shape) + 0.1]
+
+
+def test_a_captured_core_has_the_plain_calls_answers(runtime: Any) -> None:
+    system = System()
+    captured = hf.capture(system.core, [((4,), "int64"), ((4,), "float64")], backend=SIMT)
+    for batch in (1, 3, 3, 8):
+        given = questions(batch)
+        expected = system.core(*given)
+        made = captured(*given)
+        assert_bitwise(made["scores"], expected["scores"])
+        assert_hits_equal(made["hits"], expected["hits"])
+        there = captured(*(on_device(array) for array in given))
+        assert_hits_equal(on_host(there["hits"]), expected["hits"])
+
+
+def test_a_captured_core_says_what_the_first_op_found_wrong(runtime: Any) -> None:
+    """The walk's fault, not what its scores, which then mean nothing, are to the projection."""
+    captured = hf.capture(System().core, [((4,), "int64"), ((4,), "float64")], backend=SIMT)
+    nodes, weights = questions(3)
+    nodes[1, 0] = COLUMNS
+    with pytest.raises(InputError, match="row 1 has a node outside"):
+        captured(nodes, weights)
+
+
+def test_a_captured_core_says_which_scores_are_not_finite(runtime: Any) -> None:
+    scores, incidence = case(15, 5)
+    captured = hf.capture(lambda x: hf.project(x, incidence), [((COLUMNS,), "float32")], backend=SIMT)
+    assert_bitwise(captured(scores), hf.project(scores, incidence, backend="cpu"))
+    scores[4, 0] = np.inf
+    with pytest.raises(InputError, match="row 4 has a score that is NaN or infinite"):
+        captured(scores)

@@ -42,17 +42,6 @@ def test_the_cpu_agrees_with_itself(quick: bool) -> None:
         assert any(name.startswith(op) for name in names)
 
 
-@pytest.mark.full
-@pytest.mark.emulator
-@pytest.mark.skipif(without is not None, reason=str(without))
-def test_every_kernel_is_launched_and_has_the_cpus_bits() -> None:
-    runtime = simt_runtime()
-    runtime.launches.clear()
-    checks = selftest.run(backends.untested(SIMT), rounds=1)
-    assert [check for check in checks if not check.equal] == []
-    assert {kernel for kernel, _, _ in runtime.launches} == set(runtime.module.kernels)
-
-
 @pytest.mark.emulator
 @pytest.mark.skipif(without is not None, reason=str(without))
 def test_the_quick_form_reaches_every_op() -> None:

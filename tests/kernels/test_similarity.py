@@ -1,7 +1,8 @@
-"""similarity_weights on every kernel variant: the float64 oracle's answers, and the contract's bits."""
+"""similarity_weights on every kernel variant: the float64 oracle's answers, the contract's bits, recordings."""
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
@@ -9,14 +10,25 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_bitwise
+from devices import on_device
 from hopfuse import reference
+from hopfuse.backends.cuda import similarity
+from hopfuse.errors import InputError
+from hopfuse_simt.runtime import SimtArray
 from hypothesis import given
 from hypothesis import strategies as st
 from kernels.canonical_similarity import weights32
 from numpy.typing import NDArray
-from variants import use
+from variants import SIMT, use
 
 STORAGES = ["float32", "float16", "bfloat16", "int8"]
+whole = similarity.similarity_weights
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a device, several blocks share a query."""
+    monkeypatch.setattr(similarity, "similarity_weights", functools.partial(whole, part=50))
 
 
 def normal(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
@@ -108,6 +120,25 @@ def test_drawn_calls(
         "lists": lambda: [np.flatnonzero(rng.random(rows) < 0.3) for _ in range(batch)] or None,
     }[filtered]()
     check(normal(rng, batch, dim), corpus, tau=tau, floor=floor, allow=allow)
+
+
+@pytest.mark.every_order
+def test_orders_of_threads(variant: str) -> None:
+    """Few threads: a sanitizer takes a millisecond for each."""
+    rng = np.random.default_rng(9)
+    for storage in ("float32", "float16", "bfloat16"):
+        check(normal(rng, 3, 20), hf.Corpus.from_array(normal(rng, 60, 20), storage=storage))
+    corpus = hf.Corpus.from_array(normal(rng, 60, 20))
+    check(normal(rng, 3, 20), corpus, allow=rng.random((3, 60)) < 0.5)
+    check(normal(rng, 3, 20), corpus, allow=[np.arange(0, 60, 7)] * 3)
+
+
+@pytest.mark.parametrize("part", [1, 7, 75, 1000])
+def test_parts_of_a_device_change_nothing(runtime: Any, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+    monkeypatch.setattr(similarity, "similarity_weights", functools.partial(whole, part=part))
+    rng = np.random.default_rng(part)
+    hf.similarity_weights(normal(rng, 3, 20), hf.Corpus.from_array(normal(rng, 75, 20)))
+    assert {"similarity_sums_f32", "similarity_weights_f32"} <= {name for name, _, _ in runtime.launches}
 
 
 # ---- Adversarial input ----------------------------------------------------------------------------------------------
@@ -221,3 +252,72 @@ def test_explain_says_what_ran() -> None:
     call = hf.backend_info()["backends"]["cpu"]["last_calls"]["similarity_f32"]
     assert (call["queries"], call["passages"]) == (1, 3)
     assert call["kernel"].startswith("similarity_f32_")
+
+
+# ---- Arrays on the device, and recordings ---------------------------------------------------------------------------
+
+ROWS, DIM = 130, 20
+
+
+def case(seed: int, batch: int) -> tuple[NDArray[np.float32], hf.Corpus]:
+    rng = np.random.default_rng(seed)
+    return normal(rng, batch, DIM), hf.Corpus.from_array(normal(rng, ROWS, DIM))
+
+
+def test_device_arrays_give_device_arrays(runtime: Any) -> None:
+    queries, corpus = case(10, 6)
+    made = hf.similarity_weights(on_device(queries), corpus)
+    assert isinstance(made, SimtArray)
+    assert_bitwise(made.get(), hf.similarity_weights(queries, corpus, backend="cpu"))
+
+
+def test_an_invalid_query_is_named_by_its_row(runtime: Any) -> None:
+    queries, corpus = case(11, 4)
+    queries[2, 1] = np.nan
+    with pytest.raises(InputError, match="query 2 has a NaN"):
+        hf.similarity_weights(on_device(queries), corpus)
+    queries[2] = 0
+    with pytest.raises(InputError, match="query 2 is the zero vector"):
+        hf.similarity_weights(on_device(queries), corpus)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.ones((2, DIM)), "queries are float64"),
+        (np.ones((2, 3), np.float32), r"\(B, 20\)"),
+        (np.ones(DIM, np.float32), r"float32\(20,\)"),
+    ],
+)
+def test_other_device_arrays_are_refused(runtime: Any, values: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        hf.similarity_weights(on_device(values), case(12, 1)[1])
+
+
+def test_dense_search_and_weights_share_the_corpus_on_a_device(runtime: Any) -> None:
+    queries, corpus = case(13, 2)
+    hf.dense_topk(queries, corpus, 3, backend=SIMT)
+    kept = [value for value in corpus.derived.values() if hasattr(value, "runtime")]
+    hf.similarity_weights(queries, corpus, backend=SIMT)
+    assert [value for value in corpus.derived.values() if hasattr(value, "runtime")] == kept
+
+
+def test_a_captured_core_has_the_plain_calls_answers(runtime: Any) -> None:
+    _, corpus = case(14, 1)
+    allow = np.arange(0, ROWS, 3)
+
+    def core(vectors: Any) -> dict[str, Any]:
+        return {
+            "all": hf.similarity_weights(vectors, corpus),
+            "some": hf.similarity_weights(vectors, corpus, tau=0.5, allow=allow),
+        }
+
+    captured = hf.capture(core, [((DIM,), "float32")], backend=SIMT)
+    for batch in (1, 3, 3, 8):
+        queries, _ = case(batch, batch)
+        expected, made = core(queries), captured(queries)
+        for name in expected:
+            assert_bitwise(made[name], expected[name], name)
+    queries[1] = 0
+    with pytest.raises(InputError, match="query 1 is the zero vector"):
+        captured(queries)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import re
 import shutil
 import signal
@@ -21,6 +22,7 @@ from hopfuse.io import files as io_files
 from hopfuse.io.queries import Query
 from hopfuse.offline import RecipeScorer, check_rows, merge, run, verify
 from offline.conftest import PART, ROWS, parts_of
+from offline.kills import alive, finish_under_kills
 from offline.scorers import HashScorer, open_broken, open_dying, open_hash, open_refusing, open_slow
 
 
@@ -143,50 +145,28 @@ def killed_after(folder, parts: int) -> int:
     return parent.pid
 
 
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and that nobody has asked after does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
-
-
 @pytest.mark.full
 def test_a_hundred_kills_leave_the_same_bytes(whole, planned, tmp_path) -> None:
     """Of workers and of the parent, at random moments, until a hundred were killed."""
-    import random
-
     draw, kills, rounds = random.Random(0), 0, 0
-    expected: dict[int, bytes] = {}
-    paths = os.pathsep.join(path for path in sys.path if path)
-    while kills < 100:
-        rounds += 1
-        pids = tmp_path / f"pids{rounds}"
-        pids.mkdir()
-        folder = planned(f"killed{rounds}", part_rows=2, pids=str(pids))
-        program = tmp_path / "program.py"
-        program.write_text(PARENT, encoding="utf-8")
-        while folder.missing():
-            parent = subprocess.Popen([sys.executable, program, folder.path], env={**os.environ, "PYTHONPATH": paths})
-            while parent.poll() is None:
-                time.sleep(draw.uniform(0, 0.3))
-                workers = [int(path.name) for path in pids.iterdir()]
-                victims = [pid for pid in workers if alive(pid)] + [parent.pid] * (draw.random() < 0.3)
-                if victims and kills < 100:
-                    kills += 1
-                    victim = draw.choice(victims)
-                    try:
-                        os.kill(victim, signal.SIGKILL)
-                    except ProcessLookupError:
-                        kills -= 1
-            parent.wait()
-        out = tmp_path / f"{rounds}.jsonl"
-        merge(folder.path, out)
-        expected[rounds] = out.read_bytes()
-        assert not list((folder.path / "drafts").iterdir())
     merge(whole.path, tmp_path / "whole.jsonl")
-    assert set(expected.values()) == {(tmp_path / "whole.jsonl").read_bytes()}
+    paths = os.pathsep.join(path for path in sys.path if path)
+    program = tmp_path / "program.py"
+    program.write_text(PARENT, encoding="utf-8")
+    while kills < 100:
+        folder = planned(f"killed{(rounds := rounds + 1)}", part_rows=2, seconds=0.02)
+        command = [sys.executable, program, folder.path]
+        kills += finish_under_kills(
+            command,
+            lambda folder=folder: not folder.missing(),
+            draw,
+            100 - kills,
+            seconds=0.3,
+            environment={"PYTHONPATH": paths},
+        )
+        merge(folder.path, tmp_path / "out.jsonl")
+        assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+        assert not list((folder.path / "drafts").iterdir())
     assert kills == 100
 
 

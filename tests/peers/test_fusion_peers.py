@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import hopfuse as hf
 import numpy as np
 import pytest
 from cases import random_lists
+from tiers import FULL
 
 pytestmark = pytest.mark.full
 
@@ -38,7 +38,7 @@ PAIRS: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
 
 
 slow = pytest.mark.skipif(
-    os.environ.get("HOPFUSE_TESTS") != "full",
+    not FULL,
     reason="numba compiles each of ranx's methods for a quarter of a minute; run with HOPFUSE_TESTS=full",
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 import re
 import socket
@@ -11,14 +12,22 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from serve.served import DIM
+from serve.served import DIM, configured, running, save
 
 JSON, ARROW, BINARY = "application/json", "application/vnd.apache.arrow.stream", "application/octet-stream"
 HEADER = "Inference-Header-Content-Length"
 NAN, INFINITY = float("nan"), float("inf")
+#: MiB that the process may grow by, after a tenth of the cases: an index that changes is in memory twice at times.
+GROWTH = 64
+#: Small limits of a server, which requests exceed.
+LIMITS = (
+    "[limits]\nbody_bytes = 100000\nqueries = 40\nk = 50\nentities = 4\nallow = 20\ntext_chars = 200\nbatch = 8\n"
+    "passages = 5\n"
+)
 #: Values that may stand where another is expected.
 ODD: list[Any] = [
     None, True, False, -1, 0, 1, 2, 7, 2**31, 2**53 + 1, 2**63, 2**64, 10**40, -(10**40), 0.5, 1e308, -1e-320, NAN,
@@ -397,3 +406,32 @@ def fault(request: Request, answered: Answered) -> str:
     if named and named.partition("[")[0].partition(".")[0] not in message:
         return f"the message does not name {named}: {message!r}"
     return ""
+
+
+def resident() -> float:
+    """Resident memory of this process, in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def ask_forged(wire: Wire, count: int, seed: int = 0) -> set[int]:
+    """Send forged requests to a server of this process; none is answered by a fault, and memory does not grow.
+
+    Return the statuses of the answers.
+    """
+    seen, before = set(), 0.0
+    for number, request in enumerate(requests(count, seed)):
+        answered = wire.send(request.wire(), method=request.method, ends=request.ends)
+        wrong = fault(request, answered)
+        assert not wrong, f"case {number} of seed {seed}, {request}: {wrong}"
+        seen.add(answered.status)
+        if number == count // 10:
+            before = resident()
+    assert resident() - before < GROWTH
+    return seen
+
+
+def served(folder: Path, limits: str = LIMITS) -> Any:
+    """Serve an index that may be changed."""
+    path = save(folder / "index")
+    return running(configured(path, limits, indexes={"cities": {"path": path, "writable": True}}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from hopfuse_simt import Counters, SimtModule
+from tiers import FULL
 
-FULL = os.environ.get("HOPFUSE_TESTS") == "full"
 FOLDER = Path(__file__).parent / "cuda"
 CUDA = Path(__file__).parents[2] / "kernels" / "cuda"
 NAMES = ["bitonic", "block_reduce", "grains", "grid_join", "histogram", "intrinsics", "saxpy", "transpose", "warp_scan"]

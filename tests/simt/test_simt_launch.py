@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hopfuse_simt import Pointer, SimtError, SimtModule, Struct
-from variants import SANITIZERS
+from variants import SANITIZED
 
 SOURCE = Path(__file__).parent / "cuda" / "launches.cu"
 
@@ -19,7 +19,7 @@ def module() -> SimtModule:
     return SimtModule(SOURCE)
 
 
-@pytest.fixture(scope="module", params=["isolated", *SANITIZERS])
+@pytest.fixture(scope="module", params=["isolated", *SANITIZED])
 def program(request: pytest.FixtureRequest) -> Iterator[SimtModule]:
     """The kernels as a program: the plain build on request, the sanitizers always."""
     isolated = request.param == "isolated"

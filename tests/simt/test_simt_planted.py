@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hopfuse_simt import ORDERS, SimtError, SimtModule
 from simt.planted import FOLDER, PLANTED, Array, Planted
+from tiers import FULL
 
-FULL = os.environ.get("HOPFUSE_TESTS") == "full"
 SEEDS = range(5 if FULL else 2)
 
 

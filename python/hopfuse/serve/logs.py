@@ -43,14 +43,26 @@ class JsonLines(logging.Formatter):
 
 
 def start_logging(config: LogConfig, worker: int | None = None) -> None:
-    """Log to standard error as configured, unless the program has configured logging itself."""
+    """Log to standard error as configured.
+
+    A program that calls :func:`run` and has configured logging itself keeps its handlers. A worker is a process that
+    :func:`run` started, so its logging is replaced, whatever the modules that it imports have configured: its lines
+    must carry its number.
+
+    Parameters
+    ----------
+    config : LogConfig
+    worker : int, optional
+        The number of the worker, if this process is one.
+    """
     handler = logging.StreamHandler(sys.stderr)
     if config.format == "json":
         handler.setFormatter(JsonLines(worker))
     else:
         name = "" if worker is None else f" worker {worker}"
         handler.setFormatter(logging.Formatter(f"%(asctime)s %(levelname)s{name} %(name)s %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=worker is not None)
+    is_ours = worker is not None
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=is_ours)
     logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs every call
 
 

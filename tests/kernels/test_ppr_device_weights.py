@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import hopfuse as hf
@@ -18,23 +17,9 @@ from hopfuse.backends.node_weights import order_weights as order_on_host
 from hopfuse.backends.restarts import Restart
 from hopfuse.errors import InputError
 from numpy.typing import NDArray
-from variants import SANITIZERS, SIMT, missing, registered, simt_runtime
+from variants import SIMT
 
-pytestmark = [
-    pytest.mark.emulator,
-    pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),
-]
 NODES, WIDTH = 130, 3
-
-
-@pytest.fixture
-def runtime() -> Iterator[Any]:
-    """The session's emulator, its order and its log as new."""
-    runtime = simt_runtime()
-    runtime.order, runtime.seed = "forward", 0
-    runtime.launches.clear(), runtime.events.clear()
-    yield runtime
-    runtime.order, runtime.seed = "forward", 0
 
 
 def draw_weights(rng: np.random.Generator, batch: int, columns: int) -> NDArray[np.float32]:
@@ -50,11 +35,9 @@ def seeds_of(rows: list[dict[int, float]]) -> hf.Seeds:
     return hf.Seeds.from_rows(rows, 4)
 
 
-@pytest.mark.parametrize("order", ["forward", "shuffle"])
 @pytest.mark.parametrize("directed", [False, True])
-def test_a_device_reads_them_as_the_cpu_does(runtime: Any, directed: bool, order: str) -> None:
+def test_a_device_reads_them_as_the_cpu_does(runtime: Any, directed: bool) -> None:
     """Nodes without a column, without entries or excluded; parts of nodes and columns that blocks share."""
-    runtime.order = order
     rng = np.random.default_rng(1)
     graph = random_graph(rng, NODES, 300, directed=directed)
     nobody = Restart(np.zeros(10, np.int64), np.zeros(0, np.int32), np.zeros(0))
@@ -174,16 +157,27 @@ def test_shapes_types_and_places_that_do_not_fit_are_refused(runtime: Any) -> No
         captured(np.zeros((1, 1), np.int64), np.ones((1, 1)))
 
 
-@pytest.mark.parametrize("build", SANITIZERS)
-def test_the_sanitizers_find_nothing(build: str) -> None:
+@pytest.mark.every_order
+def test_orders_of_threads(runtime: Any) -> None:
     """Few threads, in blocks that share a query."""
     rng = np.random.default_rng(9)
     graph = random_graph(rng, NODES, 300, directed=True)
     node = rng.permutation(NODES)[:50].astype(np.int32)
     given = draw_weights(rng, 1, 50)
     nobody = Restart(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0))
-    expected = order_on_host(graph, given, node, nobody, None)
-    with registered(build, build, order="shuffle", seed=1) as runtime:
-        call = NodeWeightCall(graph, runtime.upload(given), node, per_type=False, allow=None, lightest=np.ones(1))
-        made, _ = order_weights(runtime, call, 32)
-        assert_bitwise(runtime.download(made.weight), expected.weight, "weights")
+    call = NodeWeightCall(graph, runtime.upload(given), node, per_type=False, allow=None, lightest=np.ones(1))
+    made, _ = order_weights(runtime, call, 32)
+    assert_bitwise(runtime.download(made.weight), order_on_host(graph, given, node, nobody, None).weight, "weights")
+
+
+def test_seeds_on_the_device_may_not_be_absent(runtime: Any) -> None:
+    rng = np.random.default_rng(7)
+    graph = random_graph(rng, 100, 400, hub=3)
+    seeds = hf.Seeds([[9, -1, 4], [-1, 7, 3]], [[1.0, 0.0, 0.5], [0.0, 2.0, 1.0]])
+    z = 10.0 ** rng.uniform(-3, 0, (2, 100))
+    found = on_host(hf.ppr_topk(graph, on_device(seeds), 5, node_weights=z))
+    for name, array in vars(hf.ppr_topk(graph, seeds, 5, node_weights=z, backend="cpu")).items():
+        assert_bitwise(getattr(found, name), array, name)
+    z[1, 7] = 0.0
+    with pytest.raises(InputError, match=r"seed row 1 has a node .* that allow or a node weight of 0 excludes"):
+        hf.ppr_topk(graph, on_device(seeds), 5, node_weights=z)

@@ -1,0 +1,165 @@
+"""The full tier: no test runs twice or never, two lanes, budgets, and outcomes that a later run goes on from."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import tiers
+
+sys.path.insert(0, str(Path(__file__).parents[2] / ".ci"))
+
+import full_checks
+import workplace
+from full_checks import ELSEWHERE, PARTS, SUITE, Outcome
+from workplace import ROOT
+
+
+def is_inside(name: str, paths: Sequence[str]) -> bool:
+    return any(name == path or name.startswith(f"{path}/") for path in paths)
+
+
+def test_every_test_is_in_one_part() -> None:
+    """Of the suite; a file that another part runs whole is in none."""
+    owners: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        inside = [part for part, paths in SUITE.items() if is_inside(name, paths)]
+        owners[name] = ["elsewhere"] if is_inside(name, ELSEWHERE) else inside or ["library"]
+    assert {name: parts for name, parts in owners.items() if len(parts) != 1} == {}
+    assert {part for parts in owners.values() for part in parts} == {*SUITE, "elsewhere", "library"}
+    assert [path for paths in (*SUITE.values(), ELSEWHERE) for path in paths if not (ROOT / path).exists()] == []
+
+
+class Item:
+    """What the tiers look at of a test."""
+
+    def __init__(self, nodeid: str, *marks: str, drawn: bool = False, variant: str = "", more: bool = False) -> None:
+        self.nodeid, self.marks, self.obj = nodeid, marks, SimpleNamespace(is_hypothesis_test=drawn)
+        self.module = SimpleNamespace(FULL=True) if more else SimpleNamespace()
+        self.callspec = SimpleNamespace(params={"variant": variant})
+
+    def get_closest_marker(self, mark: str) -> str | None:
+        return mark if mark in self.marks else None
+
+
+def test_both_tiers_together_run_every_test_and_the_rest_repeats_none() -> None:
+    emulated = [Item(f"tests/kernels/test_a.py::test_x[simt-{at}]", variant="simt") for at in range(9)]
+    marked, drawn = Item("tests/io/test_b.py::test_y", "full"), Item("tests/io/test_b.py::test_z", drawn=True)
+    plain, module = Item("tests/io/test_b.py::test_p"), Item("tests/io/test_c.py::test_q", more=True)
+    folder = Item("tests/cli/test_d.py::test_r")
+    every: list[Any] = [*emulated, marked, drawn, plain, module, folder]
+    assert tiers.selected(every, full=True, rest=False) == every
+    assert tiers.selected(every, full=False, rest=False) == [emulated[0], emulated[8], drawn, plain, module, folder]
+    assert tiers.selected(every, full=True, rest=True) == [*emulated[1:8], marked, drawn, module, folder]
+
+
+def test_a_file_that_reads_the_tier_is_one_whose_tests_do_more() -> None:
+    reads = re.compile(r'environ(\.get\(|\[)"HOPFUSE_TESTS"')
+    assert [path.name for path in (ROOT / "tests").rglob("*.py") if reads.search(path.read_text("utf-8"))] == [
+        "tiers.py"
+    ]
+    helpers = [
+        path.relative_to(ROOT / "tests").parts[0]
+        for path in (ROOT / "tests").rglob("*.py")
+        if re.search(r"^from tiers import .*FULL", path.read_text(encoding="utf-8"), re.MULTILINE)
+        and not path.name.startswith("test_")
+    ]
+    assert set(helpers) <= {*tiers.MORE_IN_FULL, "conftest.py"}
+
+
+def test_the_part_torch_has_the_files_that_skip_without_torch_or_its_kind() -> None:
+    found = {path.name for path in (ROOT / "tests").rglob("test_*.py") if full_checks.uses_torch(path)}
+    assert {"test_tensors.py", "test_fastembed.py", "test_forked_workers.py", "test_pages.py"} <= found
+    assert "test_full_tier.py" not in found
+    assert len(found) < 20
+
+
+def test_the_budgets_fill_two_lanes_for_a_hundred_minutes() -> None:
+    first = PARTS[full_checks.FIRST][1]
+    others = sum(budget for name, (_, budget) in PARTS.items() if name != full_checks.FIRST)
+    assert first + others / full_checks.LANES <= full_checks.BUDGET == 100 * 60
+
+
+def test_the_first_part_runs_alone_and_the_longest_ones_start_first() -> None:
+    names = ["site", "quick", "gcc", "cuda", "arm"]
+    expected = {"site": 1.0, "quick": 9.0, "gcc": 5.0, "cuda": 4.0, "arm": 2.0}
+    started, together = list[str](), threading.Barrier(2, timeout=600)
+
+    def run(name: str) -> Outcome:
+        started.append(name)
+        if name != "quick":
+            together.wait()  # two at a time
+        return Outcome(name, True, "", 1.0)
+
+    done = full_checks.run_lanes(names, expected, run)
+    assert [one.name for one in done] == names
+    assert started[0] == "quick"
+    assert set(started[1:3]) == {"gcc", "cuda"}
+    assert set(started[3:]) == {"arm", "site"}
+
+
+def test_outcomes_are_recorded_for_the_next_run_and_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Any) -> str:
+        raise RuntimeError("pytest ended with 1:\nall of its output")
+
+    report = tmp_path / "checks.md"
+    report.write_text("before\n<!-- results -->\nold\n<!-- end of results -->\nafter\n")
+    monkeypatch.setattr(full_checks, "RECORDS", tmp_path / "full")
+    monkeypatch.setattr(full_checks, "REPORT", report)
+    monkeypatch.setattr(full_checks, "commit", lambda: "abc1234")
+    monkeypatch.setattr(full_checks, "compilers", lambda: ["- a machine"])
+    passes = lambda _: "12 passed in 3.4s"  # noqa: E731 - a part
+    monkeypatch.setattr(full_checks, "PARTS", {"quick": (broken, 60), "site": (passes, 120), "arm": (passes, 9)})
+    place: Any = SimpleNamespace()
+    assert not full_checks.run_part("quick", place).passed
+    assert full_checks.missing_parts() == ["quick", "site", "arm"]
+    monkeypatch.setitem(full_checks.PARTS, "quick", (passes, 60))
+    assert full_checks.run_part("quick", place).passed
+    full_checks.run_part("site", place)
+    assert list(full_checks.outcomes_of(full_checks.record())) == ["quick", "site"]
+    assert full_checks.missing_parts() == ["arm"]
+    assert full_checks.expected_seconds()["arm"] == 9
+    assert full_checks.expected_seconds()["site"] < 9
+    full_checks.write_report()
+    text = report.read_text()
+    assert text.startswith("before\n<!-- results -->\nRun of ")
+    assert text.endswith("<!-- end of results -->\nafter\n")
+    assert "at commit abc1234" in text
+    assert "| quick | None | passed | 12 passed | 0 | 60 |" in text
+    assert "| arm | None | not run |  |  | 9 |" in text
+
+
+def test_what_several_parts_use_is_made_once_and_again_after_a_failure(tmp_path: Path) -> None:
+    place, made = workplace.Workplace(tmp_path, tmp_path / "log"), list[Path]()
+
+    def fail(target: Path) -> None:
+        target.mkdir()
+        raise RuntimeError("no network")
+
+    with pytest.raises(RuntimeError, match="no network"):
+        place.once("venv", fail)
+
+    def make(target: Path) -> None:
+        made.append(target)
+        target.mkdir()
+
+    threads = [threading.Thread(target=place.once, args=("venv", make)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [tmp_path / "venv"]
+    with pytest.raises(RuntimeError, match="ended with 3"):
+        place.run(sys.executable, "-c", "print('said'); raise SystemExit(3)")
+    assert "said" in (tmp_path / "log").read_text()
+    environment = json.loads(place.run(sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"))
+    assert environment["CCACHE_BASEDIR"] == str(tmp_path)
+    assert environment["CCACHE_DIR"] == str(ROOT / "build" / "cache" / "ccache")

@@ -1,0 +1,126 @@
+"""Drawn histories of a live index, compared with an index that is built anew of the same rows."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from hopfuse.lexical import BM25
+from hopfuse.recipes import RECIPES
+from hypothesis import seed as seeded
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from index.live_model import DIM, WORDS, Model, differences, random_change, vector
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+class History(RuleBasedStateMachine):
+    """One writer, a reader of another process's kind, and the rows in plain Python."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.mkdtemp()
+        self.model, self.serial, self.seq = Model(), [0], 0
+        self.model.rebuilt().save(self.folder)
+        self.live = hf.Index.open(self.folder, writable=True)
+        self.reader = hf.Index.open(self.folder, live=True)
+
+    @initialize(seed=SEEDS)
+    def first(self, seed: int) -> None:
+        for step in range(3):
+            self.change(seed + step)
+
+    @rule(seed=SEEDS)
+    def change(self, seed: int) -> None:
+        before = self.seq
+        with self.live.change() as change:
+            random_change(self.model, np.random.default_rng(seed), change, self.serial)
+        assert change.seq in (before, before + 1)  # a change of nothing is no batch
+        self.seq = change.seq
+
+    @rule(seed=SEEDS)
+    def abandon(self, seed: int) -> None:
+        change = self.live.change()
+        random_change(Model(passages=dict(self.model.passages)), np.random.default_rng(seed), change, [10**6])
+        change.__exit__(RuntimeError, RuntimeError(), None)
+        assert change.seq is None
+
+    @rule()
+    def compact(self) -> None:
+        self.live.compact()
+
+    @rule()
+    def reopen(self) -> None:
+        self.live.close()
+        self.live = hf.Index.open(self.folder, writable=True)
+
+    @invariant()
+    def the_reader_sees_the_rows(self) -> None:
+        index = self.reader.refresh()
+        assert index.seq == self.seq
+        assert differences(index, self.model.rebuilt()) == []
+
+    def teardown(self) -> None:
+        rebuilt = self.model.rebuilt()
+        assert differences(self.live.refresh(), rebuilt) == []
+        assert differences(hf.Index.open(self.folder, verify="full"), rebuilt) == []
+        self.live.close()
+        shutil.rmtree(self.folder)
+
+
+def run_histories(examples: int, steps: int, seed: int | None = None) -> None:
+    """Draw so many histories of so many steps; a seed draws the same ones each time, and new ones are drawn without."""
+    machine = type("Drawn", (History,), {})
+    chosen = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    if seed is not None:
+        machine, chosen = seeded(seed)(machine), settings(chosen, database=None)
+    run_state_machine_as_test(machine, settings=chosen)
+
+
+def compare_recipe(name: str, seed: int) -> None:
+    """Search by a recipe that followed twelve changes, and by one over an index that is built anew."""
+    rng, model, serial = np.random.default_rng(seed), Model(), [0]
+    with tempfile.TemporaryDirectory() as folder:
+        model.rebuilt().save(folder)
+        with hf.Index.open(folder, writable=True) as live:
+            recipe = live.follow(lambda index: searcher(name, index))
+            for step in range(12):
+                with live.change() as change:
+                    random_change(model, rng, change, serial, joined=name != "policy-rag")
+                if step == 6:
+                    live.compact()
+            asked = questions(model)
+            if name == "triple-hybrid":
+                del asked["entities"]  # it finds entities by their vectors
+            found = recipe.search(**asked, at_least=change.seq)
+            expected = searcher(name, model.rebuilt()).search(**asked)
+    assert found.seq == change.seq
+    assert answers_of(found) == answers_of(expected)
+    assert sum(map(len, found)) > 0
+
+
+def answers_of(found: Any) -> Any:
+    """Everything that a search says of its hits, and its traces."""
+    hits = [[(hit.id, hit.row, hit.score, hit.title, hit.text) for hit in one] for one in found]
+    return hits, found.traces
+
+
+def searcher(name: str, index: hf.Index) -> Any:
+    lexical = {"lexical": BM25(index.lexical)} if name in ("hybrid-rrf", "triple-hybrid") else {}
+    return RECIPES[name](index, **lexical)
+
+
+def questions(model: Model) -> dict[str, Any]:
+    names = [name for name, is_word in model.entities.items() if not is_word]
+    return {
+        "queries": [" ".join(WORDS[:3]), WORDS[4], f"{WORDS[5]} {WORDS[5]}"],
+        "vectors": np.stack([vector(seed) for seed in (3, 8, 12)]).reshape(3, DIM),
+        "entities": [names[:1], names[1:3], names[:3]],
+        "k": 5,
+        "trace": True,
+    }

@@ -1,0 +1,260 @@
+"""How a device walks: what it launches, in which blocks and lanes, and the bytes that a pass moves.
+
+The answers are the CPU's, which the fixture ``runtime`` checks in every call.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import grid_graph, random_graph, random_restart
+from compare import assert_bitwise
+from devices import on_device, on_host
+from hopfuse.backends.cuda import ppr, ppr_topk
+from hopfuse.backends.cuda.ppr import most_lanes
+from variants import SIMT, missing, registered
+
+
+def launched(runtime: Any) -> Counter[str]:
+    return Counter(kernel.rsplit("_l", 1)[0] for kernel, _, _ in runtime.launches)
+
+
+def lanes(runtime: Any) -> set[str]:
+    return {kernel.rsplit("_l", 1)[1] for kernel, _, _ in runtime.launches if "ppr_pass" in kernel}
+
+
+@pytest.mark.parametrize("norm", ["joint", "per_type"])
+def test_long_rows_of_masked_lanes_go_by_segments(runtime: Any, norm: str) -> None:
+    """Of hubs lanes may use all entries, most, few, one, as many as one segment or two have, and one more or less."""
+    rng = np.random.default_rng(12)
+    n = 300
+    ends = [(hub, v) for hub, spokes in ((0, 299), (1, 129), (2, 128), (3, 65)) for v in range(4, 4 + spokes) if v < n]
+    ends += rng.integers(4, n, (400, 2)).tolist()
+    src, dst = np.array(ends).T
+    kind, names = rng.integers(0, 2, src.size), ["a", "b"]
+    weights = rng.random(src.size) + 0.01
+    graph = hf.Graph.from_edges(src, dst, weights, num_nodes=n, edge_type=kind, edge_type_names=names)
+    counts = [296, 250, 129, 128, 127, 65, 64, 63, 20, 1]
+    allowed = np.zeros((len(counts), n), np.bool_)
+    for row, count in zip(allowed, counts, strict=True):
+        row[:4] = True
+        row[4 + rng.permutation(296)[:count]] = True
+    restart = random_restart(rng, n, len(counts), allowed)
+    hf.ppr(graph, restart, allow=allowed, edge_type_norm=norm, damping=0.85, edge_type_weights=[0.4, 0.5])
+    kernels = {kernel for kernel, _, _ in runtime.launches}
+    assert {"ppr_allowed_l16", "ppr_before_l16", "ppr_residual_segments_l16"} <= kernels
+
+
+def test_a_query_that_float32_cannot_meet_is_polished(runtime: Any) -> None:
+    rng = np.random.default_rng(4)
+    graph = random_graph(rng, 190, 600, hub=3)
+    hf.ppr(graph, random_restart(rng, 190, 6), damping=0.95, tol=1e-7)
+    assert any(kind.startswith("ppr_keep") for kind in launched(runtime))
+
+
+@pytest.mark.parametrize("stop", ["proven", "tol"])
+def test_candidates_that_blocks_share(runtime: Any, monkeypatch: pytest.MonkeyPatch, stop: Any) -> None:
+    """Splits with fewer hits than a list holds, equal scores across splits, candidates in no order, and k by rounds."""
+    monkeypatch.setattr(ppr_topk, "SPLIT_CANDIDATES", 40)
+    rng = np.random.default_rng(11)
+    graph = random_graph(rng, 700, 1500, hub=3)
+    restart = random_restart(rng, 700, 5)
+    for k, among in ((1, None), (31, None), (32, rng.permutation(700)[:300]), (600, None)):
+        hf.ppr_topk(graph, restart, k, candidates=among, stop=stop)
+    shares = {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_rank"}
+    assert shares == {8 * 4, 8 * 2, 8}
+    assert {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_finish"} == shares
+
+
+@pytest.mark.parametrize("decades", [None, 1.0, 9.0])
+@pytest.mark.parametrize("prove", ["order", "set"])
+def test_lists_that_need_more_passes(runtime: Any, prove: Any, decades: float | None) -> None:
+    """Local bounds, one step and two, and refinements, of weighted nodes with Chebyshev's recurrence and without."""
+    rng = np.random.default_rng(9)
+    src = np.repeat(np.arange(300), rng.integers(1, 9, 300))
+    graph = hf.Graph.from_edges(src, 300 + rng.integers(0, 200, src.size), rng.integers(1, 4, src.size), num_nodes=500)
+    restart = [{300 + int(v): 1.0 for v in rng.choice(200, 4, False)} for _ in range(20)]
+    options: dict[str, Any] = {}
+    if decades is not None:
+        options["node_weights"] = 10.0 ** -(decades * rng.integers(0, 5, (20, 300)) / 4)
+        options["weighted_nodes"] = np.arange(300)
+    for k in (10, 60):
+        hf.ppr_topk(graph, restart, k, candidates=np.arange(300), prove=prove, **options)
+    kinds = launched(runtime).keys()
+    assert decades is not None or {"ppr_local_start", "ppr_local_largest"} <= kinds
+    assert prove == "set" or {"ppr_refine_measure", "ppr_refine_end", "ppr_local_largest"} <= kinds
+
+
+def test_a_graph_without_nodes(runtime: Any) -> None:
+    graph, seeds = hf.Graph.from_edges([], [], num_nodes=0), hf.Seeds(np.full((2, 3), -1))
+    expected = hf.ppr_topk(graph, seeds, 3, empty="skip")
+    found = on_host(hf.ppr_topk(graph, on_device(seeds), 3, empty="skip"))
+    for name, array in vars(expected).items():
+        assert_bitwise(getattr(found, name), array, name)
+
+
+def test_lanes_are_those_that_take_the_least_time_by_bytes() -> None:
+    million, mib = (10**6, 10**7), 2**20
+    assert [most_lanes(*million, l2 * mib, 5.0) for l2 in (0, 4, 36, 72)] == [32, 32, 4, 8]
+    assert [most_lanes(72_000, 1_050_000, l2 * mib, 5.0) for l2 in (0, 4, 36, 72)] == [32] * 4
+    assert most_lanes(10**7, 10**8, 72 * mib, 5.0) == most_lanes(5, 4, 72 * mib, 5.0) == 32
+    assert most_lanes(*million, 60 * mib, 1.0) == 32  # as fast a memory as the cache: an H200
+
+
+def test_lanes_change_no_answer(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(8)
+    graph = random_graph(rng, 90, 400, hub=3)
+    restart = random_restart(rng, 90, 11)
+    hf.ppr_topk(graph, restart, 5)
+    assert lanes(runtime) == {"16"}
+    monkeypatch.setattr(ppr, "PASS_BYTES", 0)
+    monkeypatch.setattr(runtime, "l2_bytes", 2 * 4 * 4 * 90)
+    monkeypatch.setattr(runtime, "l2_speedup", 1e9)
+    runtime.launches.clear()
+    hf.ppr_topk(graph, restart, 5)
+    assert lanes(runtime) == {"4"}
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_walk_ends_in_one_launch(runtime: Any, masked: bool) -> None:
+    rng = np.random.default_rng(6)
+    graph, restart = random_graph(rng, 190, 700, hub=3), random_restart(rng, 190, 4)
+    allowed = rng.random(190) < 0.9
+    allowed[[node for row in restart for node in row]] = True
+    hf.ppr(graph, restart, allow=allowed if masked else None)
+    kinds = launched(runtime)
+    assert (kinds["ppr_start"], kinds["ppr_early"], kinds["ppr_walk"]) == (1, 2, 1)
+    assert not kinds.keys() & {"ppr_pass_weighted", "ppr_segments_weighted"}
+
+
+def test_a_thread_of_a_walk_in_one_launch_sums_many_rows(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many that their grains do not fit in 32 bits; the sums of a pass are those of one launched by itself."""
+    rng = np.random.default_rng(13)
+    graph = random_graph(rng, 2400, 6000)
+    restart = [{int(v): 1.0 for v in rng.permutation(2400)[:1200]} for _ in range(17)]
+    measured, launch = [], runtime.launch
+
+    def noted(kernel: str, *call: Any, **options: Any) -> None:
+        launch(kernel, *call, **options)
+        if kernel.startswith(("ppr_walk", "ppr_pass")):
+            passes = call[2][0].values
+            measured.append(passes.get("passes", call[2][0]).values["step"].values["measured"].copy())
+
+    monkeypatch.setattr(runtime, "launch", noted)
+    monkeypatch.setattr(runtime, "blocks_at_once", 1)  # 8 rows at a time
+    for runtime.cooperative in (True, False):
+        hf.ppr(graph, restart, tol=0.05, max_iter=1)
+    assert_bitwise(*measured, "measurements")
+    assert (measured[0][0, :17] > 0).all()
+
+
+@pytest.mark.parametrize("why", ["proof", "types", "L2", "device"])
+def test_a_walk_that_cannot_be_one_launch(runtime: Any, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    rng = np.random.default_rng(6)
+    graph = random_graph(rng, 190, 700, hub=3, types=2)
+    if why == "L2":
+        monkeypatch.setattr(runtime, "l2_bytes", 2 * 4 * 4 * 190 - 1)
+    if why == "device":
+        monkeypatch.setattr(runtime, "blocks_at_once", 0)
+    eta = [1.0, 0.5] if why == "types" else None
+    stop: Any = "proven" if why == "proof" else "tol"
+    hf.ppr_topk(graph, random_restart(rng, 190, 4), 5, stop=stop, edge_type_weights=eta)
+    kinds = launched(runtime)
+    assert kinds["ppr_walk"] == 0
+    assert kinds["ppr_start"] >= 1
+
+
+def test_a_pass_takes_at_most_two_launches(runtime: Any) -> None:
+    runtime.cooperative = False
+    rng = np.random.default_rng(6)
+    graph = random_graph(rng, 190, 700, hub=3)
+    result = hf.ppr(graph, random_restart(rng, 190, 4))
+    kinds = launched(runtime)
+    walking = {kind: count for kind, count in kinds.items() if kind.startswith(("ppr_pass", "ppr_seg", "ppr_early"))}
+    assert kinds["ppr_residual"] == kinds["ppr_residual_segments"] == 1
+    assert set(walking) == {"ppr_pass_weighted", "ppr_segments_weighted", "ppr_early", "ppr_early_segments"}
+    assert walking["ppr_early_segments"] == walking["ppr_early"] == 2
+    assert walking["ppr_segments_weighted"] == walking["ppr_pass_weighted"] >= result.iterations.max() - 3
+    assert sum(kinds.values()) - sum(walking.values()) <= 8
+
+
+@pytest.mark.parametrize(
+    ("directed", "seeds", "early"), [(False, 1, 4), (True, 20, 3), (False, 20, 2), (False, 900, 0)]
+)
+def test_first_passes_read_few_rows(runtime: Any, directed: bool, seeds: int, early: int) -> None:
+    """As long as few can be nonzero, from rows that have 4 entries each or, with directions, 2."""
+    runtime.cooperative = False
+    grid, rng = grid_graph(40), np.random.default_rng(seeds)
+    src, dst, *_ = grid.edges()
+    graph = hf.Graph.from_edges(src, dst, num_nodes=grid.num_nodes, directed=True) if directed else grid
+    hf.ppr(graph, [{int(v): 1.0 for v in rng.choice(1600, seeds, False)} for _ in range(3)], damping=[0.85, 0.3, 0.5])
+    assert launched(runtime)["ppr_early"] == early
+
+
+@pytest.mark.every_order
+def test_orders_of_threads(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kernel once, on the fewest threads: a sanitizer takes a millisecond for each."""
+    monkeypatch.setattr(ppr_topk, "SPLIT_CANDIDATES", 50)
+    rng = np.random.default_rng(7)
+    graph, untyped = random_graph(rng, 100, 200, types=2, hub=3), random_graph(rng, 150, 300, hub=3)
+    restart = random_restart(rng, 100, 2)
+    options: dict[str, Any] = {"damping": 0.5, "max_iter": 3}
+    hf.ppr(graph, restart, **options)
+    hf.ppr(untyped, restart, **options)
+    weights = 10.0 ** rng.uniform(-2, 0, (2, 100)) * (rng.random((2, 100)) > 0.2)
+    for row, seeds in zip(weights, restart, strict=True):
+        row[list(seeds)] = 1.0
+    hf.ppr(graph, restart, node_weights=weights, **options)
+    hf.ppr_topk(graph, restart, 40, tol=1e-3, node_weights=weights, damping=0.5)
+    seeds = hf.Seeds([[9, -1, 4], [-1, 7, 3]], [[1.0, 0.0, 0.5], [0.0, 2.0, 1.0]])
+    expected = hf.ppr_topk(graph, seeds, 5, backend="cpu", **options)
+    found = on_host(hf.ppr_topk(graph, on_device(seeds), 5, **options))
+    for name, array in vars(expected).items():
+        assert_bitwise(getattr(found, name), array, name)
+    options |= {"edge_type_weights": [0.5, 1.0], "allow": np.ones(100, np.bool_)}
+    hf.ppr_topk(graph, restart, 5, **options)
+    kernels = {kernel for kernel, _, _ in runtime.launches}
+    assert {"ppr_walk_l4", "ppr_rank", "ppr_try", "ppr_finish", "ppr_degrees_l4"} <= kernels
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_walks_pass_by_pass(runtime: Any, directed: bool) -> None:
+    """In every width of lanes, by launches of their own."""
+    runtime.cooperative = False
+    for batch in (1, 5, 12, 33):
+        rng = np.random.default_rng(batch)
+        graph = random_graph(rng, 110, 300, directed=directed, hub=3)
+        hf.ppr(graph, random_restart(rng, 110, batch), damping=rng.choice([0.0, 0.3, 0.5, 0.85], batch))
+    assert launched(runtime)["ppr_walk"] == 0
+
+
+@pytest.mark.full
+@pytest.mark.emulator
+@pytest.mark.skipif(missing(SIMT) is not None, reason=str(missing(SIMT)))
+def test_a_pass_moves_the_bytes_that_its_comment_states() -> None:
+    """A pass of 32 lanes asks for at most 1.15 times nnz (4 + w) + 4 nnz B (gathers) + 4 n B a stream.
+
+    There are two: the iterate before and the next one. Lanes that share an address ask once, as on a device.
+    """
+    lanes = 32
+    with registered("count", "count") as counting:
+        graph = random_graph(np.random.default_rng(8), 700, 5000)
+        linked = np.flatnonzero(np.diff(graph.indptr))
+        counting.cooperative = False
+        hf.ppr(graph, [{int(v): 1.0} for v in linked[:lanes]], backend="count")
+    passes = [
+        counters
+        for (kernel, _, _), counters in zip(counting.launches, counting.counters, strict=True)
+        if kernel == f"ppr_pass_weighted_l{lanes}"
+    ]
+    counters = passes[3]  # no residual is measured yet, and no lane has ended
+    n, nnz = graph.num_nodes, graph.num_stored
+    # What all lanes of a row read: each entry's node and weight; the row's ends, its degree and the restarts' word.
+    alike = nnz * (4 + 4) + n * (16 + 4 + 8)
+    asked = counters.global_loaded + counters.global_stored - (lanes - 1) * alike
+    gathers = nnz * (4 + 4) + 4 * nnz * lanes
+    assert gathers < asked <= 1.15 * (gathers + 2 * 4 * n * lanes)
