@@ -104,7 +104,7 @@ def test_a_recording_has_the_hosts_bits(runtime: Any) -> None:
     ],
     ids=repr,
 )
-def test_bad_arguments_are_refused(change: dict[str, Any], refusal: str) -> None:
+def test_bad_arguments_are_refused(change: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     arguments: dict[str, Any] = {"weights": [[0.5, 0.25]], "hits": hf.Hits([[1]], [[2.0]]), "strength": 2.0}
     with refused(InputError, *refusal):
         hf.boost_weights(**arguments | change)

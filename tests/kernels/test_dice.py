@@ -146,7 +146,7 @@ LABELS = hf.LabelSets.from_labels(["Ada", "wrote", "Notes"])
         ((["ada"], LABELS, [0], [0.0, 1.0]), ("dtype", "indptr")),
     ],
 )
-def test_bad_input_is_refused(arguments: Any, refusal: str) -> None:
+def test_bad_input_is_refused(arguments: Any, refusal: tuple[str, str | None]) -> None:
     *first, indptr = arguments
     with refused(InputError, *refusal):
         hf.dice_scores(*first, indptr=indptr)

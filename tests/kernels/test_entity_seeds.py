@@ -154,7 +154,7 @@ def test_a_query_with_more_nodes_than_a_recording_has_places_is_asked_again(monk
     ],
     ids=repr,
 )
-def test_bad_input_is_refused(change: dict[str, Any], refusal: str) -> None:
+def test_bad_input_is_refused(change: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     arguments: dict[str, Any] = {"seeds": hf.Seeds([[6]]), "hits": listed([[0]]), "mentions": incidence([(0, 6)])}
     with refused(InputError, *refusal):
         hf.add_entity_seeds(**{**arguments, "mass": 0.5, **change})

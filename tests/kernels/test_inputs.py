@@ -75,7 +75,9 @@ def test_restarts_are_sorted_by_internal_node_without_what_weighs_nothing(
         ([[(1, 1.5e308), (2, 1.5e308)], []], ("zero", "restart[1]")),
     ],
 )
-def test_wrong_restarts_are_told_by_their_row(rows: list[list[tuple[int, float]]], refusal: str) -> None:
+def test_wrong_restarts_are_told_by_their_row(
+    rows: list[list[tuple[int, float]]], refusal: tuple[str, str | None]
+) -> None:
     with refused(InputError, *refusal):
         order_restart(graph(list(range(NODES))), as_arrays(rows), may_be_empty=False)
 

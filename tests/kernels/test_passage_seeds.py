@@ -59,6 +59,6 @@ def test_a_device_adds_them_too(runtime: Any, width: int, k: int) -> None:
         (([[1]], hf.Hits([[1]], [[1.0]]), 1.0), ("type", "seeds")),
     ],
 )
-def test_bad_input_is_refused(arguments: Any, refusal: str) -> None:
+def test_bad_input_is_refused(arguments: Any, refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         hf.add_passage_seeds(*arguments)

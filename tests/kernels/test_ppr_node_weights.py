@@ -320,7 +320,7 @@ STAR = hf.Graph.from_edges([0, 0, 0], [1, 2, 3])
         (None, [1], ("unused", "weighted_nodes")),
     ],
 )
-def test_weights_that_no_walk_has_are_refused(weights: Any, nodes: Any, refusal: str) -> None:
+def test_weights_that_no_walk_has_are_refused(weights: Any, nodes: Any, refusal: tuple[str, str | None]) -> None:
     for walk in (hf.ppr, lambda *given, **options: hf.ppr_topk(*given, 2, **options)):
         with refused(InputError, *refusal):
             walk(STAR, [{0: 1.0}], node_weights=weights, weighted_nodes=nodes)
