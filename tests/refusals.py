@@ -27,7 +27,13 @@ def refused(
 
 
 def check_error(
-    error: BaseException, kind: type[HopfuseError], code: str, field: str | None = None, place: str = "", **values: Any
+    error: BaseException,
+    kind: type[HopfuseError],
+    code: str,
+    field: str | None = None,
+    /,
+    place: str = "",
+    **values: Any,
 ) -> None:
     """Check an error's class, code, field and these of its values, and that its sentence can be made.
 

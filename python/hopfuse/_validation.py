@@ -7,7 +7,8 @@ A check takes the value and the name of its argument, returns the value in its o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,11 +33,14 @@ def counted(number: int, noun: str) -> str:
 
     Examples
     --------
-    >>> counted(1, "passage"), counted(1200, "query")
-    ('1 passage', '1,200 queries')
+    >>> counted(1, "passage"), counted(1200, "query"), counted(2, "vertex")
+    ('1 passage', '1,200 queries', '2 vertices')
     """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
+    return f"{number:,} {noun if number == 1 else _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun[:-2]}ices" if noun.endswith("ex") else f"{noun}s"
 
 
 # ---- One value -------------------------------------------------------------------------------------------------------
@@ -129,11 +133,30 @@ def check_choice(value: Any, field: str, choices: Iterable[str]) -> str:
     return value
 
 
+def check_suffix(path: Path, field: str, *allowed: str) -> None:
+    """Raise unless a file's name ends with one of the suffixes, in small or capital letters."""
+    if path.suffix.lower() not in allowed:
+        raise InputError(
+            "choice",
+            field,
+            "{field} is {given!r}; its suffix must be one of {allowed}",
+            given=str(path),
+            allowed=", ".join(allowed),
+        )
+
+
 def check_flag(value: Any, field: str) -> bool:
     """Return True or False."""
     if not isinstance(value, bool | np.bool_):
         raise wrong_value(value, field, "True or False", "type")
     return bool(value)
+
+
+def check_id(value: Any, field: str) -> str | int:
+    """Return a name or a number that stands for something; neither a bool nor a NumPy number."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise wrong_type(value, field, "a string or an integer")
+    return value
 
 
 def check_text(value: Any, field: str) -> str:
@@ -175,6 +198,22 @@ def checked_texts(texts: Iterable[str], field: str = "texts") -> list[str]:
         if not isinstance(text, str):
             check_type(text, f"{field}[{at}]", str, "a string")
     return listed
+
+
+def check_some(values: Any, field: str, noun: str) -> Any:
+    """Return a collection that is not empty; ``noun`` is what it holds."""
+    if not len(values):
+        raise InputError("empty", field, "{field} is empty; give at least one {allowed}", allowed=noun)
+    return values
+
+
+def check_distinct(values: Iterable[Any], field: str) -> None:
+    """Raise if a value occurs twice."""
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise InputError("duplicate", field, "{field} has {given!r} twice; give it once", given=value)
+        seen.add(value)
 
 
 def check_threads(threads: Any) -> int | None:
@@ -221,7 +260,11 @@ def check_ids(ids: NDArray[Any], field: str, size: int) -> None:
     if ids.size and (ids.min() < 0 or ids.max() >= size):
         wrong = ids[(ids < 0) | (ids >= size)].flat[0]
         raise InputError(
-            "unknown", field, "{field} has the id {given}; allowed: {allowed}", given=wrong, allowed=f"0 .. {size - 1}"
+            "unknown",
+            field,
+            "{field} has the id {given}; allowed: {allowed}",
+            given=wrong.item(),
+            allowed=f"0 .. {size - 1}",
         )
 
 
@@ -290,8 +333,11 @@ def check_as_long(field: str, number: int, other: str, expected: int) -> None:
         )
 
 
-def check_needs(field: str, given: Any, other: str, there: Any, reason: str = "") -> None:
-    """Raise if an argument is given (not None) without the one that it needs; ``reason`` says what for."""
+def check_needs(field: str, given: Any, other: str | Sequence[str], there: Any, reason: str = "") -> None:
+    """Raise if an argument is given (not None) without the one that it needs, or one of several.
+
+    ``there`` is the value of the other, or of one of the others; ``reason`` says what it is needed for.
+    """
     if given is not None and there is None:
         raise InputError(
             "unused",
@@ -302,7 +348,7 @@ def check_needs(field: str, given: Any, other: str, there: Any, reason: str = ""
         )
 
 
-def check_excludes(field: str, given: Any, other: str, there: Any, reason: str = "") -> None:
+def check_excludes(field: str, given: Any, other: str | Sequence[str], there: Any, reason: str = "") -> None:
     """Raise if two arguments that exclude each other are both given (not None); ``reason`` says why."""
     if given is not None and there is not None:
         raise InputError(

@@ -8,6 +8,7 @@ allowed. Its sentence is made from them where it is shown, so that each interfac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from string import Formatter
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "StoreError",
+    "error_of",
 ]
 
 #: What the code of an error means.
@@ -33,23 +35,33 @@ CODES: Mapping[str, str] = {
     "damaged": "bytes of a file are missing, left over, or do not match their checksum",
     "denied": "what a filter, a mode or a lock does not allow, such as changing an index that is open for reading",
     "dtype": "an array has a dtype that is not allowed",
+    "disk": "the disk accepts no change",
     "duplicate": "something that must be given once is given twice",
     "empty": "a text is blank, or a collection has no entries",
     "exists": "the output exists already",
     "failed": "an operation began and failed",
     "finite": "a number is NaN or infinite, or too large for the arithmetic",
+    "forbidden": "a key or a service does not allow the call",
+    "gone": "the caller has left",
     "length": "two arguments must have the same number of entries",
     "limit": "a stated limit is exceeded",
     "memory": "there is too little free memory",
+    "method": "the route has no such method",
     "missing": "an argument, a part or a file that is needed is absent",
     "missing_extra": "an optional dependency is not installed",
     "order": "entries are not in the order that is needed",
+    "overloaded": "too much is waiting; the call may be repeated later",
     "range": "a number is outside the allowed range",
+    "read_only": "changes are not accepted here",
     "reply": "a service gave an unusable answer",
     "shape": "an array has a shape or a memory layout that is not allowed",
+    "slow": "a request did not arrive in time",
     "syntax": "a text or a file cannot be parsed",
+    "timeout": "the time of a call has passed",
+    "too_large": "a request has more bytes than are allowed",
     "type": "a value has a type that is not allowed",
-    "unavailable": "a backend, a device or a kernel variant cannot run here",
+    "unauthorized": "a key is missing or unknown",
+    "unavailable": "a backend, a device, a kernel variant or a server cannot run here, or not yet",
     "unknown": "a name or an id that does not exist",
     "unsupported": "the combination is valid, but not supported",
     "unused": "an argument is given that would not be used",
@@ -58,6 +70,8 @@ CODES: Mapping[str, str] = {
 }
 #: The longest representation of a value in a sentence, in characters.
 _LONGEST = 300
+#: The most entries of a list that is a value of an error's data.
+_MOST = 30
 
 
 class _Sentence(Formatter):
@@ -79,7 +93,8 @@ class _Sentence(Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> Any:
         if format_spec == "@":
-            return self._other(value) if isinstance(value, str) else ", ".join(map(self._other, value))
+            *first, last = map(self._other, (value,) if isinstance(value, str) else value)
+            return f"{', '.join(first)} or {last}" if first else last
         return super().format_field(value, format_spec)
 
 
@@ -103,8 +118,8 @@ class HopfuseError(Exception):
         The argument, option or field that the error is about, with the place in it: ``"k"``, ``"restart[3]"``.
     sentence : str
         What was given, what is allowed, and the fix, as a template of :meth:`str.format`. ``{field}`` is the field and
-        ``{@reader}`` another argument, both as the interface names them; ``{other:@}`` names the argument or arguments
-        that a value names. Other names are in ``values``.
+        ``{@reader}`` another argument, both as the interface names them; ``{other:@}`` names the argument that a value
+        names, or one of several: ``a, b or c``. Other names are in ``values``.
     **values : object
         What the sentence shows. ``given`` and ``allowed``, if present, are the value given and the values allowed.
 
@@ -159,11 +174,32 @@ class HopfuseError(Exception):
     def __str__(self) -> str:
         return self.sentence()
 
-    def at(self, place: object, field: str | None = None) -> HopfuseError:
-        """Return this error with the place where it happened before its sentence, and optionally another field."""
-        copy = _restored(type(self), self.code, field or self.field, self.template, self.values, self.places)
-        copy.places = (str(place), *self.places)
-        return copy
+    def data(self, name: Callable[[str], str] | None = None) -> dict[str, Any]:
+        """Return the error as plain values, as the command line prints it for programs and the server sends it.
+
+        Parameters
+        ----------
+        name : callable, optional
+            As for :meth:`sentence`, which the message is.
+
+        Returns
+        -------
+        dict
+            ``class``, ``code``, ``field``, ``message``, ``values`` and ``places``.
+        """
+        return {
+            "class": type(self).__name__,
+            "code": self.code,
+            "field": self.field,
+            "message": self.sentence(name),
+            "values": {key: _plain(value) for key, value in self.values.items()},
+            "places": list(self.places),
+        }
+
+    def at(self, place: object = None, field: str | None = None) -> HopfuseError:
+        """Return this error with the place where it happened before its sentence, or with another field, or both."""
+        places = self.places if place is None else (str(place), *self.places)
+        return _restored(type(self), self.code, field or self.field, self.template, self.values, places)
 
     def about(self, field: str | None = None, *, kind: type[HopfuseError] | None = None) -> HopfuseError:
         """Return this error with another field or class, such as a FormatError for what a file holds.
@@ -183,6 +219,18 @@ class HopfuseError(Exception):
         return _restored, (type(self), self.code, self.field, self.template, kept, self.places)
 
 
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; one that JSON does not know, or that is long, as text."""
+    if getattr(value, "ndim", None) == 0:  # a NumPy scalar
+        value = value.item()
+    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value)):
+        return value
+    if isinstance(value, (list, tuple)) and len(value) <= _MOST:
+        return [_plain(one) for one in value]
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
 #: The values that a pickled error keeps as they are.
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -199,6 +247,22 @@ def _restored(
     HopfuseError.__init__(error, code, field, template, **values)
     error.places = places
     return error
+
+
+def error_of(data: Mapping[str, Any]) -> HopfuseError:
+    """Return the error that :meth:`HopfuseError.data` describes; an unknown class becomes a :class:`HopfuseError`.
+
+    Examples
+    --------
+    >>> said = InputError("range", "k", "{field} is {given}; it must be at least 0", given=-1).data()
+    >>> error = error_of(said)
+    >>> type(error).__name__, error.code, error.field, error.given, str(error)
+    ('InputError', 'range', 'k', -1, 'k is -1; it must be at least 0')
+    """
+    kind = globals().get(str(data["class"]))
+    known = kind if isinstance(kind, type) and issubclass(kind, HopfuseError) else HopfuseError
+    values = {**data.get("values", {}), "message": str(data["message"])}
+    return _restored(known, str(data["code"]), data.get("field"), "{message}", values, ())
 
 
 class InputError(HopfuseError, ValueError):
@@ -252,5 +316,13 @@ class MissingExtraError(HopfuseError, ImportError):
             extra=extra,
             purpose=purpose,
         )
-        self.package = package
-        self.extra = extra
+
+    @property
+    def package(self) -> str:
+        """The package that is missing."""
+        return str(self.values["package"])
+
+    @property
+    def extra(self) -> str:
+        """The extra of hopfuse that installs it."""
+        return str(self.values["extra"])

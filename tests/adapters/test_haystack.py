@@ -18,6 +18,7 @@ from haystack.components.builders import PromptBuilder
 from haystack.utils import Secret
 from haystack.utils.filters import document_matches_filter
 from hopfuse.adapters.haystack import HopfuseRetriever
+from refusals import refused
 
 
 def seen(documents):
@@ -79,17 +80,17 @@ def test_what_is_in_memory_runs_and_is_not_saved(folder):
     for given in (index, Searcher(index), Searcher(folder)):
         component = HopfuseRetriever(given, top_k=1)
         assert len(component.run(QUESTIONS[0])["documents"]) == 1
-        with pytest.raises(InputError, match=rf"source is an object in memory \({type(given).__name__}\)"):
+        with refused(InputError, "unsupported", "source"):
             component.to_dict()
     assert HopfuseRetriever(folder).to_dict()["init_parameters"]["source"] == str(folder)
-    with pytest.raises(InputError, match=r"encoder is an object in memory \(int\)"):
+    with refused(InputError, "unsupported", "encoder"):
         HopfuseRetriever(str(folder), encoder=3).to_dict()
 
 
 def test_what_a_searcher_has_already_is_not_given_again(folder):
     searcher = Searcher(folder)
     for name, value in (("recipe", "hybrid-rrf"), ("options", {"graph_k": 4}), ("encoder", 3), ("timeout", 1.0)):
-        with pytest.raises(InputError, match=f"{name} is given, and source is a Searcher"):
+        with refused(InputError, "conflict", name, other="source"):
             HopfuseRetriever(searcher, **{name: value})
 
 
@@ -122,18 +123,18 @@ def test_filters_mean_what_they_mean_to_haystack(filters):
 
 
 def test_filters_that_are_none_or_too_much_for_a_server(url, folder):
-    with pytest.raises(InputError, match="a condition has field, operator"):
+    with refused(InputError, "syntax", "filters"):
         HopfuseRetriever(folder, filters={"field": "meta.number", "operator": "like", "value": 3})
-    with pytest.raises(InputError, match="a server accepts only ids or conditions"):
+    with refused(InputError, "unsupported", "allow"):
         HopfuseRetriever(url).run(QUESTIONS[0], filters=one("meta.number", "!=", 2))
     for wrong, error in (
-        ("meta.number > 3", "filters must be dictionaries; got 'meta.number > 3'"),
-        ([LATE], r"filters must be dictionaries; got \["),
-        ({"operator": "OR", "conditions": [{}]}, r"filters has \{\}"),
-        ({"operator": "AND", "conditions": []}, "filters has .*'AND'"),
+        ("meta.number > 3", ("type", "filters", {"given": "str"})),
+        ([LATE], ("type", "filters", {"given": "list"})),
+        ({"operator": "OR", "conditions": [{}]}, ("syntax", "filters")),
+        ({"operator": "AND", "conditions": []}, ("syntax", "filters")),
     ):
-        with pytest.raises(InputError, match=error):
+        with refused(InputError, *error):
             HopfuseRetriever(folder, filters=wrong)
     component = HopfuseRetriever(3)
-    with pytest.raises(InputError, match="source must be a server's URL"):
+    with refused(InputError, "type", "source", given="int"):
         component.warm_up()

@@ -18,6 +18,7 @@ from hopfuse.adapters.igraph import accelerate, from_igraph, personalized_pagera
 from hopfuse.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 pytestmark = pytest.mark.full
 
@@ -245,7 +246,7 @@ def test_many_vertices_are_not_looked_at_one_by_one(many: Any, monkeypatch: pyte
     assert personalized_pagerank(graph, vertices=many(4), reset_vertices=many(1)) == whole
     assert personalized_pagerank(graph, vertices=many(2), reset=[1.0, 0, 0, 0]) == whole[:2]
     assert len(looked) <= 3  # whether each is one vertex
-    with pytest.raises(InputError, match=r"vertices has .*4"):
+    with refused(InputError, "unknown", "vertices"):
         personalized_pagerank(graph, vertices=many(5))
     assert personalized_pagerank(graph, vertices=many(0), reset_vertices=[0]) == []
 
@@ -258,7 +259,7 @@ def test_vertices_may_be_objects_among_numbers() -> None:
     selected = graph.vs.select([3, 1])
     assert personalized_pagerank(graph, vertices=selected, reset_vertices=graph.vs.select([0])) == [whole[3], whole[1]]
     for wrong in ([0, 2**70], np.array([0, 2**64 - 1], np.uint64), [0, None], [0.0], np.array([0.5]), [[0]]):
-        with pytest.raises(InputError, match="vertices has"):
+        with refused(InputError, "unknown", "vertices"):
             personalized_pagerank(graph, vertices=wrong)
 
 
@@ -268,11 +269,11 @@ def test_a_range_of_vertices_is_any_range() -> None:
     assert personalized_pagerank(graph, vertices=range(4), reset_vertices=[0]) == whole
     assert personalized_pagerank(graph, vertices=range(1, 3), reset_vertices=[0]) == whole[1:3]
     assert personalized_pagerank(graph, vertices=range(3, -1, -2), reset_vertices=[0]) == whole[3::-2]
-    with pytest.raises(InputError, match="vertices has 4"):
+    with refused(InputError, "unknown", "vertices", given=4):
         personalized_pagerank(graph, vertices=range(5))
-    with pytest.raises(InputError, match="vertices has 10000000"):
+    with refused(InputError, "unknown", "vertices", given=10000000):
         personalized_pagerank(graph, vertices=range(10_000_000, 10_000_001))
-    with pytest.raises(InputError, match="vertices has 4;"):
+    with refused(InputError, "unknown", "vertices", given=4):
         personalized_pagerank(graph, vertices=range(10**15))
     assert personalized_pagerank(graph, reset_vertices=range(1)) == whole
 
@@ -294,11 +295,11 @@ def test_vertices_may_be_given_by_name() -> None:
         assert personalized_pagerank(graph, damping=0.5, **options) == pytest.approx(expected, abs=1e-6)
     numbered = personalized_pagerank_batch(graph, [{0: 1.0, 2: 0.5}, {4: 1.0}])
     assert np.array_equal(personalized_pagerank_batch(graph, [{"a": 1.0, "c": 0.5}, {4: 1.0}]), numbered)
-    with pytest.raises(InputError, match="reset_vertices is 'z'; give numbers or names"):
+    with refused(InputError, "type", "reset_vertices", given="z"):
         personalized_pagerank(graph, reset_vertices="z")
-    with pytest.raises(InputError, match="reset_vertices has 'z'"):
+    with refused(InputError, "unknown", "reset_vertices", given="z"):
         personalized_pagerank(graph, reset_vertices=["a", "z"])
-    with pytest.raises(InputError, match=r"resets\[1\] has 'z'"):
+    with refused(InputError, "unknown", "resets[1]", given="z"):
         personalized_pagerank_batch(graph, [{"a": 1.0}, {"z": 1.0}])
 
 
@@ -318,7 +319,7 @@ def test_batches_of_an_accelerated_graph_read_it_once(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("resets", [[[0, 1], [2]], [[0, 1], [2, 3]]])
 def test_a_batch_refuses_lists_of_vertices(resets: list[list[int]]) -> None:
     graph = igraph.Graph.Ring(5)
-    with pytest.raises(InputError, match=r"resets\[0\] has 2 entries for 5 vertices.* {vertex: weight}"):
+    with refused(InputError, "length", "resets[0]", given=2):
         personalized_pagerank_batch(graph, resets)
 
 
@@ -333,36 +334,36 @@ def test_an_accelerated_graph_keeps_pagerank() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "error"),
     [
-        ({"vertices": 9}, "vertices has 9; vertices are 0 .. 2"),
-        ({"vertices": "all"}, "vertices is 'all'"),
-        ({"vertices": [0, True]}, "vertices has True"),
-        ({"reset_vertices": [-1]}, "reset_vertices has -1"),
-        ({"reset_vertices": []}, "reset_vertices is empty"),
-        ({"reset": "x"}, r"reset is 'x'; the vertices have the attributes \[\]"),
-        ({"reset": [0.0] * 3}, "reset is 0 at every vertex"),
-        ({"reset": [1.0]}, "reset has 1 numbers for 3 vertices"),
-        ({"reset": ["a", "b", "c"]}, "reset must be numbers"),
-        ({"reset": [-1.0, 0, 1]}, "reset is -1.0 at vertex 0"),
-        ({"reset": [1.0] * 3, "reset_vertices": [0]}, "give one of them"),
-        ({"weights": "weight"}, "have the attributes"),
-        ({"weights": [1.0]}, "weights has 1 numbers for 2 edges"),
-        ({"weights": [1.0, -1.0]}, "at least 0"),
-        ({"damping": 1.0}, "damping is 1.0"),
-        ({"implementation": "power"}, "allowed: 'prpack', 'arpack'"),
-        ({"arpack_options": 3}, "leave them out"),
+        ({"vertices": 9}, ("unknown", "vertices", {"given": 9})),
+        ({"vertices": "all"}, ("type", "vertices", {"given": "all"})),
+        ({"vertices": [0, True]}, ("unknown", "vertices", {"given": True})),
+        ({"reset_vertices": [-1]}, ("unknown", "reset_vertices", {"given": -1})),
+        ({"reset_vertices": []}, ("empty", "reset_vertices")),
+        ({"reset": "x"}, ("unknown", "reset", {"given": "x"})),
+        ({"reset": [0.0] * 3}, ("zero", "reset")),
+        ({"reset": [1.0]}, ("length", "reset", {"given": 1})),
+        ({"reset": ["a", "b", "c"]}, ("type", "reset")),
+        ({"reset": [-1.0, 0, 1]}, ("range", "reset[0]", {"given": -1.0})),
+        ({"reset": [1.0] * 3, "reset_vertices": [0]}, ("conflict", "reset")),
+        ({"weights": "weight"}, ("unknown", "weights", {"given": "weight"})),
+        ({"weights": [1.0]}, ("length", "weights", {"given": 1})),
+        ({"weights": [1.0, -1.0]}, ("range", "weights[1]", {"given": -1.0})),
+        ({"damping": 1.0}, ("range", "damping", {"given": 1.0})),
+        ({"implementation": "power"}, ("choice", "implementation", {"given": "power"})),
+        ({"arpack_options": 3}, ("unused", "arpack_options")),
     ],
 )
-def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
+def test_bad_arguments_are_refused(arguments: dict[str, Any], error: tuple[Any, ...]) -> None:
     graph = igraph.Graph([(0, 1), (1, 2)])
     for call in (lambda **given: personalized_pagerank(graph, **given), accelerate(graph).personalized_pagerank):
-        with pytest.raises(InputError, match=message):
+        with refused(InputError, *error):
             call(**arguments)
 
 
 def test_other_graphs_are_refused() -> None:
-    with pytest.raises(InputError, match=r"graph must be an igraph\.Graph; got int"):
+    with refused(InputError, "type", "graph", given="int"):
         personalized_pagerank(3)
-    with pytest.raises(InputError, match="leave weights and directed out"):
+    with refused(InputError, "conflict", "directed"):
         personalized_pagerank_batch(hf.Graph.from_edges([0], [1]), [{0: 1.0}], directed=False)

@@ -19,6 +19,8 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.runnables import RunnableLambda
+from pydantic import ValidationError
+from refusals import check_error, refused
 
 
 class Runs(BaseCallbackHandler):
@@ -107,8 +109,9 @@ def test_callbacks_get_one_run_per_question(source):
         assert sorted(runs.begun) == sorted((one, "roads") for one in QUESTIONS)
         assert runs.ended == [2, 2, 2]
         runs = Runs()
-        with pytest.raises(InputError, match="there is no passage with the id 'no'"):
+        with pytest.raises(InputError) as caught:
             called(refusing, name, QUESTIONS[:1], {"callbacks": [runs]})
+        assert (caught.value.code, caught.value.given) == ("unknown", "no")
         assert runs.failed == [InputError]
 
 
@@ -128,12 +131,13 @@ def test_only_the_refused_question_of_a_batch_gets_the_error(name, source, searc
     first, error, last = called(retriever, name, QUESTIONS, return_exceptions=True, allow=allow)
     assert (first[0].id, last[0].metadata["tenant"]) == ("p0", "b")
     assert isinstance(error, InputError)
-    assert "no passage with the id 'no'" in str(error)
+    assert (error.code, error.given) == ("unknown", "no")
     assert {asked for _, asked in searches} == {tuple(QUESTIONS), *((one,) for one in QUESTIONS)}
     first, error, last = called(retriever, name, [QUESTIONS[0], 3, QUESTIONS[2]], return_exceptions=True)
     assert [type(error), len(first), len(last)] == [InputError, 1, 1]
-    with pytest.raises(InputError, match="'no'"):
+    with pytest.raises(InputError) as caught:
         called(retriever, name, QUESTIONS, allow=allow)
+    assert (caught.value.code, caught.value.given) == ("unknown", "no")
 
 
 @pytest.mark.parametrize("name", ["batch", "abatch"])
@@ -142,13 +146,14 @@ def test_errors_are_returned_with_return_exceptions(name, searches):
     errors = called(retriever, name, QUESTIONS, return_exceptions=True)
     assert [type(one) for one in errors] == [EndpointError] * 3
     assert len(searches) == 1
-    with pytest.raises(EndpointError, match="did not answer"):
+    with refused(EndpointError, "connection"):
         called(retriever, name, QUESTIONS)
 
 
 def test_an_invalid_source_is_refused():
-    with pytest.raises(ValueError, match=r"source must be a server's URL, .*; got int"):  # pydantic's ValidationError
+    with pytest.raises(ValidationError) as caught:
         HopfuseRetriever(source=3)
+    check_error(caught.value.errors()[0]["ctx"]["error"], InputError, "type", "source", given="int")
 
 
 def test_a_searcher_is_used_unchanged(folder):
@@ -158,12 +163,13 @@ def test_a_searcher_is_used_unchanged(folder):
 
 
 def test_unknown_options_are_refused(folder):
-    with pytest.raises(ValueError, match=r"HopfuseRetriever has no recipe=; its fields are .*Searcher"):
+    with pytest.raises(ValidationError) as caught:
         HopfuseRetriever(source=str(folder), recipe="phase-graph")
+    check_error(caught.value.errors()[0]["ctx"]["error"], InputError, "unknown", "recipe")
     retriever = HopfuseRetriever(source=str(folder))
     for name in ("invoke", "batch"):
         question = QUESTIONS[0] if name == "invoke" else QUESTIONS
-        with pytest.raises(InputError, match=r"takes k= and allow=.*; got filter="):
+        with refused(InputError, "unknown", "filter"):
             getattr(retriever, name)(question, filter={"tenant": "a"})
 
 
@@ -187,7 +193,7 @@ def test_an_embedding_model_is_an_encoder():
     assert encoder.encode_queries([]).shape == encoder.encode_passages([]).shape == (0, 3)
     assert np.allclose(LangChainEncoder(Letters()).encode_passages(["aab"]), np.array([[2, 1, 0]]) / 5**0.5)
     assert LangChainEncoder(DeterministicFakeEmbedding(size=2)).name == "langchain/DeterministicFakeEmbedding"
-    with pytest.raises(InputError, match="4"):
+    with refused(InputError, "shape", "vectors"):
         LangChainEncoder(Letters(), dim=4).encode_queries(["a"])
 
 

@@ -29,6 +29,7 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode, TransformComponent
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters, utils
+from refusals import refused
 
 
 def seen(nodes):
@@ -102,7 +103,7 @@ def test_nested_filters_and_lists_of_strings():
     assert ids(where(("tags", "any", ["x", "y"]))) == {"0", "1", "2"}
     assert ids(where(("tags", "all", ["x", "y"]))) == {"1"}
     assert ids(where(where(("tags", "contains", "x")), where(("tags", "contains", "y"), how="not"))) == {"0"}
-    with pytest.raises(InputError, match="the operator text_match; allowed: =="):
+    with refused(InputError, "choice", "filters['tags']", given="text_match"):
         HopfuseRetriever(index, filters=where(("tags", "text_match", "x")))
 
 
@@ -112,9 +113,9 @@ def test_filters_of_a_server(source, url):
     expected = Searcher(source).search(QUESTIONS[:1], allow={"tenant": "a", "number__ge": 2})[0]
     assert [one.node.node_id for one in found] == [hit.id for hit in expected]
     assert expected
-    with pytest.raises(InputError, match="a server accepts only ids or conditions that must all hold"):
+    with refused(InputError, "unsupported", "allow"):
         HopfuseRetriever(url, filters=where(("number", "!=", 2))).retrieve(QUESTIONS[0])
-    with pytest.raises(InputError, match="filters and allow are both given"):
+    with refused(InputError, "conflict", "filters"):
         HopfuseRetriever(source, filters=both, allow=["p1"])
 
 
@@ -145,9 +146,9 @@ def test_fusion_of_the_given_nodes_alone_and_its_refusals(source):
     fusion = HopfuseFusion(source=source, extend=False, k=8)
     made = fusion.postprocess_nodes(nodes(("p5", 0.2), ("p0", 0.1), ("p5", 0.9)), query_str=QUESTIONS[0])
     assert sorted(one.node.node_id for one in made) == ["p0", "p5"]
-    with pytest.raises(InputError, match="there is no question"):
+    with refused(InputError, "missing", "query_bundle"):
         fusion.postprocess_nodes(nodes(("p5", 0.2)))
-    with pytest.raises(InputError, match="the node 'p5' has no score"):
+    with refused(InputError, "missing", "nodes", node="p5"):
         fusion.postprocess_nodes(nodes(("p5", None)), query_str=QUESTIONS[0])
     assert "source" not in fusion.model_dump()
 
@@ -190,7 +191,7 @@ def test_a_property_graph_is_an_index(graph_index):
     np.testing.assert_allclose(np.linalg.norm(np.asarray(index.vectors, np.float32), axis=1), 1, rtol=1e-6)
     again = index_from_property_graph(graph_index.property_graph_store, encoder=encoder)
     assert index.checksum == again.checksum
-    with pytest.raises(InputError, match="no chunk of text"):
+    with refused(InputError, "empty", "graph_store"):
         index_from_property_graph(SimplePropertyGraphStore())
 
 
@@ -220,7 +221,7 @@ def test_a_served_index_walks_the_property_graph(graph_index, tmp_path):
         found = HopfusePGRetriever(store, url, include_text=False).retrieve(question)
     assert [(one.node.text, one.score) for one in found] == [(one.node.text, one.score) for one in expected]
     assert expected
-    with pytest.raises(InputError, match="source and encoder are both given"):
+    with refused(InputError, "conflict", "encoder"):
         HopfusePGRetriever(store, url, encoder=LlamaIndexEncoder(MockEmbedding(embed_dim=2)))
 
 
@@ -269,5 +270,5 @@ def test_an_embedding_model_is_an_encoder():
     rows = encoder.encode_passages(["a", "b"])
     assert (rows.dtype, rows.shape, rows.tolist()) == (np.float32, (2, 3), [[0.5] * 3] * 2)
     assert encoder.encode_queries([]).shape == encoder.encode_passages([]).shape == (0, 3)
-    with pytest.raises(InputError, match="must be real numbers of shape"):
+    with refused(InputError, "shape", "vectors"):
         LlamaIndexEncoder(MockEmbedding(embed_dim=3), dim=4).encode_queries(["a"])

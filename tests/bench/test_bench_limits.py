@@ -8,7 +8,6 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from bench_rows import LIMITS, limit
-from hopfuse.backends import cpu_graph
 
 from bench import limits, traffic, worker
 from bench.ceilings import Ceilings
@@ -101,11 +100,6 @@ def test_the_bytes_of_a_pass_follow_the_formula() -> None:
     assert block.row == 4 * 8
     both = traffic.of_pass(graph, 40)  # a block of 32 queries and one of 8
     assert both.gathered == 4 * stored * 40
-
-
-@pytest.mark.parametrize("batch", [1, 2, 4, 5, 8, 9, 16, 17, 20, 24, 25, 31, 32, 33, 64, 81])
-def test_blocks_are_those_of_the_library(batch: int) -> None:
-    assert traffic.lane_blocks(batch) == list(cpu_graph.lane_blocks(batch))
 
 
 def test_a_block_walks_as_long_as_its_longest_query() -> None:

@@ -13,23 +13,6 @@ def test_the_page_is_what_the_formulas_give() -> None:
     assert roofline.PAGE.read_text(encoding="utf-8") == roofline.render()
 
 
-@pytest.mark.parametrize(("batch", "lanes"), [(1, [4]), (5, [8]), (32, [32]), (33, [32, 4]), (256, [32] * 8)])
-def test_lanes_are_those_of_the_orchestration(batch: int, lanes: list[int]) -> None:
-    from hopfuse.backends.cuda.ppr import lane_blocks
-
-    assert roofline.lane_blocks(batch) == lanes == [width for _, _, width in lane_blocks(batch)]
-
-
-def test_widths_are_those_of_the_orchestration() -> None:
-    from hopfuse.backends.cuda.ppr import most_lanes
-
-    for size in roofline.PART_SIZES:
-        for card in roofline.CARDS:
-            speedup = roofline.l2_speedup(card)
-            expected = most_lanes(size.nodes, size.stored, int(card.l2 * 2**20), speedup)
-            assert roofline.most_lanes(size, card) == expected
-
-
 def test_a_pass_by_hand() -> None:
     size = roofline.Size("tiny", nodes=10, stored=100, vectors=1, dim=1)
     assert roofline.pass_bytes(size, 32, gathers_miss=True) == 100 * 8 + 10 * 20 + 2 * 4 * 10 * 32 + 4 * 100 * 32

@@ -51,14 +51,14 @@ class Item:
 
 
 def test_both_tiers_together_run_every_test_and_the_rest_repeats_none() -> None:
-    emulated = [Item(f"tests/kernels/test_a.py::test_x[simt-{at}]", variant="simt") for at in range(9)]
+    emulated = [Item(f"tests/kernels/test_a.py::test_x[simt-{at}]", variant="simt") for at in range(tiers.EMULATED + 1)]
     marked, drawn = Item("tests/io/test_b.py::test_y", "full"), Item("tests/io/test_b.py::test_z", drawn=True)
     plain, module = Item("tests/io/test_b.py::test_p"), Item("tests/io/test_c.py::test_q", more=True)
     folder = Item("tests/cli/test_d.py::test_r")
     every: list[Any] = [*emulated, marked, drawn, plain, module, folder]
     assert tiers.selected(every, full=True, rest=False) == every
-    assert tiers.selected(every, full=False, rest=False) == [emulated[0], emulated[8], drawn, plain, module, folder]
-    assert tiers.selected(every, full=True, rest=True) == [*emulated[1:8], marked, drawn, module, folder]
+    assert tiers.selected(every, full=False, rest=False) == [emulated[0], emulated[-1], drawn, plain, module, folder]
+    assert tiers.selected(every, full=True, rest=True) == [*emulated[1:-1], marked, drawn, module, folder]
 
 
 def test_a_file_that_reads_the_tier_is_one_whose_tests_do_more() -> None:

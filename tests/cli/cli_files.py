@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from hopfuse.cli import main
@@ -37,12 +40,18 @@ def command(*args):
     return [sys.executable, "-m", "hopfuse", *map(str, args)]
 
 
-def run(*args):
-    """Run a command, and return its output and exit code."""
+def run(*args, env=None):
+    """Run a command, and return its output and exit code; ``env`` are further variables of the environment."""
     if IN_PROCESSES:
-        return subprocess.run(command(*args), capture_output=True, text=True, check=False)
+        given = os.environ | (env or {})
+        return subprocess.run(command(*args), capture_output=True, text=True, check=False, env=given)
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
+    with (
+        redirect_stdout(out),
+        redirect_stderr(err),
+        warnings.catch_warnings(),
+        patch.dict(os.environ, env or {}),
+    ):
         warnings.simplefilter("default")
         try:
             main([str(arg) for arg in args])
@@ -60,20 +69,60 @@ def hopfuse(*args):
     return done
 
 
-def refused(*args):
-    """Run a command that must fail with exit code 2 and one line without a traceback; return the line."""
-    return said_error(run(*args))
+#: The environment in which errors are printed as data.
+AS_DATA = {"HOPFUSE_ERRORS": "json"}
+
+
+@dataclass(frozen=True)
+class About:
+    """What a test expects of an error: its code and field, these of its values, and the end of one of its places."""
+
+    code: str
+    field: str | None
+    place: str
+    values: dict
+
+
+def about(code, field=None, *, place="", **values):
+    """Return what a test expects of a :class:`Refusal`."""
+    return About(code, field, place, values)
+
+
+@dataclass(frozen=True, eq=False)
+class Refusal:
+    """An error as the command prints it for programs."""
+
+    kind: str
+    code: str
+    field: str | None
+    values: dict
+    places: list
+    message: str
+
+    def __eq__(self, other):
+        if not isinstance(other, About):
+            return NotImplemented
+        values = {name: self.values.get(name) for name in other.values}
+        placed = not other.place or any(place.endswith(other.place) for place in self.places)
+        return (self.code, self.field, values) == (other.code, other.field, other.values) and placed
+
+    __hash__ = None
+
+
+def refused(*args, env=None):
+    """Run a command that must fail with exit code 2 and one line without a traceback; return the error."""
+    return said_error(run(*args, env=AS_DATA | (env or {})))
 
 
 def said_error(done):
-    """Return the line of an error; a progress bar may come before it."""
+    """Return the error that a command printed as data; lines of progress may come before it."""
     assert done.returncode == 2, done
     assert "Traceback" not in done.stderr
     *bars, line = done.stderr.strip().splitlines()
     known = ("Scoring ", "Verifying ", "Reading ", "Resuming ", "Adding ", "Replacing ")
     assert all(bar.startswith(known) for bar in bars), done.stderr
-    assert line.startswith("hopfuse: ")
-    return line
+    given = json.loads(line)["error"]
+    return Refusal(kind=given.pop("class"), **given)
 
 
 DYING = """

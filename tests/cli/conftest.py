@@ -1,7 +1,7 @@
 import subprocess
 
 import pytest
-from cli.cli_files import build_args, hopfuse, said_error, write_files
+from cli.cli_files import AS_DATA, build_args, hopfuse, said_error, write_files
 from cli.recipe_files import write_memory
 from hopfuse.cli import main
 
@@ -49,11 +49,12 @@ def output_of(capsys):
 
 
 @pytest.fixture
-def refused_here(capsys):
+def refused_here(capsys, monkeypatch):
     """Like ``cli_files.refused``, but in this process, for many wrong arguments."""
 
     def run(*args):
-        with pytest.raises(SystemExit) as left:
+        with monkeypatch.context() as changed, pytest.raises(SystemExit) as left:
+            changed.setenv(*next(iter(AS_DATA.items())))
             main([str(arg) for arg in args])
         return said_error(subprocess.CompletedProcess(args, left.value.code, stderr=capsys.readouterr().err))
 

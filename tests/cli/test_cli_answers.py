@@ -10,7 +10,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from cli.cli_files import command, hopfuse, killed, read_jsonl, said_error, write_jsonl
+from cli.cli_files import about, command, hopfuse, killed, read_jsonl, said_error, write_jsonl
 from cli.recipe_files import ASKED, QUESTION, by_hand, explaining, rows_of, scoring
 from hopfuse.recipes import Policy, PolicyRAG
 from llm.chat_server import ChatServer, failure
@@ -115,8 +115,12 @@ def test_another_model_does_not_go_on_with_the_run(memory, refused_here, tmp_pat
         asking = ("--endpoint", server.url, "--answers", "--part-rows", 1)
         killed(("os", "replace", 4), *scoring(memory, "policy-rag", out, *asking, "--model", "m"))
         asked = len(server.requests)
-        assert "other model" in refused_here(*scoring(memory, "policy-rag", out, *asking, "--model", "n"))
-        assert "other answers, endpoint, model, output;" in refused_here(*scoring(memory, "policy-rag", out))
+        assert refused_here(*scoring(memory, "policy-rag", out, *asking, "--model", "n")) == about(
+            "exists", "out", names="model"
+        )
+        assert refused_here(*scoring(memory, "policy-rag", out)) == about(
+            "exists", "out", names="answers, endpoint, model, output"
+        )
         assert len(server.requests) == asked
 
 
@@ -142,25 +146,25 @@ def test_options_that_exclude_each_other_are_refused_before_a_request(
     with ChatServer(reader) as server:
         model = ("--endpoint", server.url, "--model", "m")
         for recipe, args, why in (
-            ("policy-rag", model, "--model would not be used: add --answers"),
-            ("policy-rag", (*model, "--policy", off), "--model would not be used"),
-            ("policy-rag", ("--answers",), "--answers needs --model"),
-            ("policy-rag", ("--policy", gated), 'facts.gate = "llm": give --model'),
-            ("policy-rag", ("--endpoint", server.url, "--answers"), "--endpoint is given without --model"),
-            ("policy-rag", ("--cache", tmp_path / "c"), "--cache is given without --model"),
-            ("policy-rag", ("--concurrency", 2), "--concurrency is given without --model"),
-            ("policy-rag", (*model, "--answers", "--concurrency", 0), "concurrency is 0"),
-            ("policy-rag", ("--endpoint", "localhost", "--model", "m", "--answers"), "must begin with http://"),
-            ("policy-rag", (*model, "--answers", "--option", "hops=2"), "policy-rag has no such option"),
-            ("policy-rag", (*model, "--answers", "--k", 10**6), "ask for fewer, or raise reranking.pool"),
-            ("phase-graph", (*model, "--answers"), "is given, and phase-graph does not read it; policy-rag does"),
-            ("hybrid-rrf", ("--cache", tmp_path / "c"), "--cache is given, and hybrid-rrf does not read it"),
+            ("policy-rag", model, about("unused", "model")),
+            ("policy-rag", (*model, "--policy", off), about("unused", "model")),
+            ("policy-rag", ("--answers",), about("unused", "answers", other="model")),
+            ("policy-rag", ("--policy", gated), about("missing", "model")),
+            ("policy-rag", ("--endpoint", server.url, "--answers"), about("unused", "endpoint", other="model")),
+            ("policy-rag", ("--cache", tmp_path / "c"), about("unused", "cache", other="model")),
+            ("policy-rag", ("--concurrency", 2), about("unused", "concurrency", other="model")),
+            ("policy-rag", (*model, "--answers", "--concurrency", 0), about("range", "concurrency", given=0)),
+            ("policy-rag", ("--endpoint", "localhost", "--model", "m", "--answers"), about("syntax", "base_url")),
+            ("policy-rag", (*model, "--answers", "--option", "hops=2"), about("unknown", "hops", recipe="policy-rag")),
+            ("policy-rag", (*model, "--answers", "--k", 10**6), about("limit", "k")),
+            ("phase-graph", (*model, "--answers"), about("unused", "answers", recipe="phase-graph")),
+            ("hybrid-rrf", ("--cache", tmp_path / "c"), about("unused", "cache", recipe="hybrid-rrf")),
         ):
-            assert why in refused_here(*scoring(memory, recipe, out, *args)), args
-            assert why in refused_here(*explaining(memory, recipe, *args)), args
+            assert refused_here(*scoring(memory, recipe, out, *args)) == why, args
+            assert refused_here(*explaining(memory, recipe, *args)) == why, args
         monkeypatch.delenv("OPENAI_API_KEY")
         keyless = scoring(memory, "policy-rag", out, "--model", "m", "--answers")
-        assert "OpenAI's endpoint needs a key: set OPENAI_API_KEY" in refused_here(*keyless)
+        assert refused_here(*keyless) == about("missing", "api_key")
         assert server.requests == []
     assert not out.exists()
     assert rows_of(*by_hand(memory, "policy-rag"))[0], "without a model there are passages all the same"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from cli.cli_files import hopfuse, killed, read_jsonl, write_jsonl
+from cli.cli_files import about, hopfuse, killed, read_jsonl, write_jsonl
 from hopfuse import Index
 from hopfuse.cli import main
 
@@ -78,7 +78,7 @@ def test_a_file_is_replaced_when_asked(disagreeing, tmp_path, refused_here):
     file = tmp_path / "conflicts.jsonl"
     file.write_text("mine", encoding="utf-8")
     args = (*disagreeing, "--conflicts", file, "--out", tmp_path / "index")
-    assert "exists; choose another name, or replace it with --overwrite" in refused_here(*args)
+    assert refused_here(*args) == about("exists", "conflicts")
     assert file.read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "index").exists()
     hopfuse(*args, "--overwrite")
@@ -96,14 +96,14 @@ def test_a_file_that_cannot_be_is_refused_before_any_work(disagreeing, tmp_path,
     out = ("--out", tmp_path / "index")
     _, passages, _, facts = disagreeing
     for path, message in (
-        (tmp_path / "settled.json", "its suffix must be .jsonl"),
-        (tmp_path / "no" / "conflicts.jsonl", "is not a folder"),
-        (facts, "is also the file of --from"),
-        (passages, "is also the file of PASSAGES"),
+        (tmp_path / "settled.json", about("choice", "conflicts")),
+        (tmp_path / "no" / "conflicts.jsonl", about("missing", "conflicts")),
+        (facts, about("conflict", "conflicts", other="from")),
+        (passages, about("conflict", "conflicts")),
     ):
-        assert message in refused_here(*disagreeing, "--conflicts", path, *out)
+        assert refused_here(*disagreeing, "--conflicts", path, *out) == message
     file = tmp_path / "conflicts.jsonl"
-    assert "--conflicts is given without --from" in refused_here("build", passages, "--conflicts", file, *out)
+    assert refused_here("build", passages, "--conflicts", file, *out) == about("unused", "conflicts")
     assert not (tmp_path / "index").exists()
     assert not file.exists()
 
@@ -118,7 +118,7 @@ def test_a_file_where_the_index_goes_is_refused_before_any_work(disagreeing, tmp
         (tmp_path / "link").symlink_to(tmp_path / "index")
     before = sorted(tmp_path.rglob("*"))
     message = refused_here(*disagreeing, "--conflicts", tmp_path / path, "--out", tmp_path / out)
-    assert "is the directory of the index; name a file outside it" in message
+    assert message == about("conflict", "conflicts")
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli.cli_files import EDGES, ENTITIES, TEXTS, build_args, hopfuse
+from cli.cli_files import EDGES, ENTITIES, TEXTS, about, build_args, hopfuse
 from hopfuse import Index
 
 FACTS = [
@@ -85,38 +85,38 @@ def test_facts_that_fit_nothing_are_refused(refused_here, files, facts, tmp_path
     build = [*build_args(files), "--out", tmp_path / "index"]
     unknown = write_tsv(tmp_path / "unknown.tsv", [*FACTS, ("ada", "wrote", "Engine", 0)])
     line = refused_here(*build, "--facts", unknown)
-    assert "'ada' of" in line
-    assert "unknown.tsv, line 6" in line
-    assert "not the exact name of an entity" in line
-    assert "passage = '6'; it must be an integer 0 .. 5" in refused_here(
-        *build, "--facts", write_tsv(tmp_path / "far.tsv", [("Ada", "wrote", "Engine", 6)])
+    assert line == about("unknown", "entities", given="ada", place="unknown.tsv, line 6")
+    assert refused_here(*build, "--facts", write_tsv(tmp_path / "far.tsv", [("Ada", "wrote", "Engine", 6)])) == about(
+        "range", "passage", column="passage", given=6
     )
-    assert "--fact-ends is given without --facts" in refused_here(*build, "--fact-ends", "node")
-    assert "head = 'Ada'; it must be an integer" in refused_here(*build, "--facts", facts, "--fact-ends", "node")
-    assert "facts: there is no file" in refused_here(*build, "--facts", tmp_path / "missing.tsv")
+    assert refused_here(*build, "--fact-ends", "node") == about("unused", "fact_ends", other="facts")
+    assert refused_here(*build, "--facts", facts, "--fact-ends", "node") == about(
+        "type", "head", column="head", given="Ada"
+    )
+    assert refused_here(*build, "--facts", tmp_path / "missing.tsv") == about("missing", "facts")
     beside = ["build", "--from", facts, "--facts", facts, "--out", tmp_path / "index"]
-    assert "--facts is given beside --from" in refused_here(*beside)
+    assert refused_here(*beside) == about("conflict", "facts", other="from")
     assert not (tmp_path / "index").exists()
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["0\tpassage"], "nodes.tsv, line 1 is '0\\tpassage'; it must be 0, passage or entity and a name"),
-        (["1\tpassage\tA"], "line 1 is"),
-        (["0\tword\tA"], "line 1 is"),
-        (["0\tentity\tA", "1\tpassage\tB"], "line 2 is a passage after an entity"),
-        ([*(f"{at}\tpassage\tA" for at in range(5)), "5\tentity\tE"], "--nodes has 5 passages, PASSAGES 6"),
-        ([], "--nodes has 0 passages, PASSAGES 6"),
-        (["\udcff"], "cannot be read as UTF-8"),
+        (["0\tpassage"], about("syntax", "nodes", place="line 1")),
+        (["1\tpassage\tA"], about("syntax", "nodes", place="line 1")),
+        (["0\tword\tA"], about("syntax", "nodes", place="line 1")),
+        (["0\tentity\tA", "1\tpassage\tB"], about("order", "nodes", place="line 2")),
+        ([*(f"{at}\tpassage\tA" for at in range(5)), "5\tentity\tE"], about("length", "nodes", given="5 passages")),
+        ([], about("length", "nodes", given="0 passages")),
+        (["\udcff"], about("syntax", "nodes")),
     ],
 )
 def test_nodes_that_are_none_are_refused(refused_here, files, tmp_path, lines, message):
     nodes = tmp_path / "nodes.tsv"
     nodes.write_bytes("".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape"))
     args = ["build", files / "passages.jsonl", "--nodes", nodes, "--out", tmp_path / "index"]
-    assert message in refused_here(*args)
-    assert "--entities and --nodes are both given" in refused_here(*args, "--entities", files / "entities.tsv")
+    assert refused_here(*args) == message
+    assert refused_here(*args, "--entities", files / "entities.tsv") == about("conflict", "entities", other="nodes")
     assert not (tmp_path / "index").exists()
 
 

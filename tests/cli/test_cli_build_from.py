@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli.cli_files import hopfuse, refused, write_jsonl
+from cli.cli_files import about, hopfuse, refused, write_jsonl
 from hopfuse import Index
 
 DOCUMENTS = [
@@ -48,7 +48,7 @@ def test_a_folder_with_openie_results_alone_is_named(openie, tmp_path):
     folder.mkdir()
     openie.rename(folder / "openie_results_ner_model.json")
     line = refused("build", "--from", folder, "--out", tmp_path / "index")
-    assert "has HippoRAG's openie_results_ner_model.json, but no folder of a model with vectors" in line
+    assert line == about("missing", "from", file="openie_results_ner_model.json")
     assert hopfuse("build", "--from", folder / "openie_results_ner_model.json", "--out", tmp_path / "index")
 
 
@@ -62,8 +62,8 @@ def test_synonyms_need_an_encoder_and_join_similar_names(openie, tmp_path):
     assert index.entity_corpus is not None
     assert index.lexical is not None
     assert len(index.corpus) == 2
-    assert "--synonyms needs --encoder" in refused(
-        "build", "--from", openie, "--synonyms", "0.8", "--out", tmp_path / "i"
+    assert refused("build", "--from", openie, "--synonyms", "0.8", "--out", tmp_path / "i") == about(
+        "unused", "synonyms", other="encoder"
     )
 
 
@@ -75,7 +75,7 @@ def test_lines_of_openie_need_their_passages(tmp_path):
     index = Index.open(tmp_path / "index")
     assert (list(index.passage_ids), list(index.titles), index.metadata.row(0)) == (["a"], ["T"], {"year": 1843})
     assert list(index.entity_names) == ["Ada", "notes"]
-    assert "give the passages' file PASSAGES, too" in refused("build", "--from", file, "--out", tmp_path / "other")
+    assert refused("build", "--from", file, "--out", tmp_path / "other") == about("missing", "passages")
     assert not (tmp_path / "other").exists()
 
 
@@ -89,9 +89,9 @@ def test_triples_become_passages_of_their_heads(tmp_path):
     edges = tmp_path / "edges.tsv"
     edges.write_text("0\t1\n", encoding="utf-8")
     out = ("--out", tmp_path / "other")
-    assert "--edges is given beside --from" in refused("build", "--from", file, "--edges", edges, *out)
-    assert "PASSAGES is given beside --from kb.tsv" in refused("build", edges, "--from", file, *out)
-    assert "must be one of .json" in refused("build", "--from", tmp_path / "kb.csv", *out)
-    assert "nothing to build from" in refused("build", *out)
-    assert "without --from" in refused("build", edges, "--synonyms", "0.5", *out)
+    assert refused("build", "--from", file, "--edges", edges, *out) == about("conflict", "edges", other="from")
+    assert refused("build", edges, "--from", file, *out) == about("conflict", "passages", file="kb.tsv")
+    assert refused("build", "--from", tmp_path / "kb.csv", *out) == about("choice", "from")
+    assert refused("build", *out) == about("missing", "passages")
+    assert refused("build", edges, "--synonyms", "0.5", *out) == about("unused", "synonyms")
     assert not (tmp_path / "other").exists()

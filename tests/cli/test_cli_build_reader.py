@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli.cli_files import command, hopfuse, refused, said_error, write_jsonl
+from cli.cli_files import about, command, hopfuse, refused, said_error, write_jsonl
 from hopfuse import Index
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.recipes import PhaseGraph
@@ -98,15 +98,15 @@ def test_options_that_do_not_belong_together(passages, tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     out = ("--out", tmp_path / "index")
     read = ("build", passages, *out, "--reader")
-    assert "--model is given without --reader endpoint" in refused(*read, "spacy", "--model", "m")
-    assert "needs --model" in refused(*read, "endpoint", "--endpoint", "http://localhost:1/v1")
-    assert "set OPENAI_API_KEY" in refused(*read, "endpoint", "--model", "m")
-    assert "--from and --reader are both given" in refused(*read, "spacy", "--from", passages)
-    assert "--reader is given without PASSAGES" in refused("build", "--reader", "spacy", *out)
-    assert "there is no file" in refused("build", tmp_path / "no.jsonl", "--reader", "spacy", *out)
+    assert refused(*read, "spacy", "--model", "m") == about("unused", "model", other="reader endpoint")
+    assert refused(*read, "endpoint", "--endpoint", "http://localhost:1/v1") == about("unused", "reader", other="model")
+    assert refused(*read, "endpoint", "--model", "m") == about("missing", "api_key")
+    assert refused(*read, "spacy", "--from", passages) == about("conflict", "from")
+    assert refused("build", "--reader", "spacy", *out) == about("unused", "reader")
+    assert refused("build", tmp_path / "no.jsonl", "--reader", "spacy", *out) == about("missing", "passages")
     (tmp_path / "empty.jsonl").touch()
     none = refused("build", tmp_path / "empty.jsonl", "--reader", "words", *out)
-    assert "empty.jsonl has no passages; --reader words needs some to read" in none
+    assert none == about("empty", "passages")
     assert not (tmp_path / "index").exists()
 
 

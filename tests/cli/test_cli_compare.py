@@ -5,7 +5,7 @@ import json
 import hopfuse as hf
 import numpy as np
 import pytest
-from cli.cli_files import hopfuse, refused, write_jsonl
+from cli.cli_files import about, hopfuse, refused, write_jsonl
 from cli.recipe_files import words_here
 from hopfuse.evaluate import Qrels, evaluate
 from hopfuse.lexical import FTS5
@@ -210,12 +210,12 @@ def test_runs_of_other_systems_are_judged_beside_the_rankings(work, tmp_path):
     assert set(found["ms per query"]) == {"dense", "graph"}
     assert f"mine lacks 1 of {QUESTIONS} queries" in output
     named = refused(*command(folder, "--run", f"graph={run}", "--only", "graph"))
-    assert "a run has the name of the ranking 'graph'" in named
+    assert named == about("duplicate", "runs", given="graph")
 
 
 def test_a_cache_without_an_encoder_is_refused(work):
     folder, _ = work
-    assert "--cache is given without --encoder" in refused(*command(folder, "--cache", folder / "cache"))
+    assert refused(*command(folder, "--cache", folder / "cache")) == about("unused", "cache", other="encoder")
 
 
 @pytest.mark.parametrize("option", ["--queries", "--vectors", "--qrels"])
@@ -244,20 +244,22 @@ def test_no_part_of_a_beir_folder_is_replaced(work, tmp_path, refused_here, part
 def test_an_invalid_comparison_is_refused(work, tmp_path):
     folder, rows = work
     out = tmp_path / "n.json"
-    assert "--against is 'map'" in refused(*command(folder, "--against", "map", "--out", out))
+    assert refused(*command(folder, "--against", "map", "--out", out)) == about("choice", "against", given="map")
     write_jsonl(tmp_path / "other.jsonl", [{**rows[0], "id": "nobody"}])
-    assert "judges none of the 40" in refused(*command(folder, "--qrels", tmp_path / "other.jsonl", "--out", out))
+    assert refused(*command(folder, "--qrels", tmp_path / "other.jsonl", "--out", out)) == about("missing", "qrels")
     write_jsonl(tmp_path / "stranger.jsonl", [{"id": "q0", "gold": ["p999"]}])
-    assert "lacks, such as 'p999'" in refused(*command(folder, "--qrels", tmp_path / "stranger.jsonl", "--out", out))
+    assert refused(*command(folder, "--qrels", tmp_path / "stranger.jsonl", "--out", out)) == about(
+        "unknown", "qrels", given="p999"
+    )
     texts = tmp_path / "texts"
     hf.Index.build(passages=[{"text": "a"}]).save(texts)
     files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
-    assert "no vectors or no graph" in refused("compare", texts, *files)
+    assert refused("compare", texts, *files) == about("unsupported", "directory")
     np.save(tmp_path / "short.npy", np.zeros((QUESTIONS, DIM - 1), np.float32))
     short = ("--queries", folder / "queries.jsonl", "--vectors", tmp_path / "short.npy")
     message = refused("compare", folder / "index", *short)
-    assert "--vectors has 7 dimensions, the passages' vectors 8; give vectors of the same encoder" in message
+    assert message == about("shape", "vectors", given=7, owner="passages")
     assert not out.exists()
     out.write_text("kept")
-    assert "exists" in refused(*command(folder, "--out", out))
+    assert refused(*command(folder, "--out", out)) == about("exists", "out")
     assert out.read_text() == "kept"

@@ -5,7 +5,7 @@ import json
 import hopfuse as hf
 import numpy as np
 import pytest
-from cli.cli_files import hopfuse, refused, write_jsonl
+from cli.cli_files import about, hopfuse, refused, write_jsonl
 
 pytest.importorskip("wordllama", reason="the entities' vectors are WordLlama's (extra demo)")
 
@@ -54,7 +54,7 @@ def test_vectors_are_of_passages_and_the_encoder_is_of_entities(work, tmp_path):
 
 def test_one_of_the_two_is_needed_if_the_index_records_no_encoder(work):
     message = refused(*command(work))
-    assert "does not record the encoder of its vectors; give --encoder, --vectors or both" in message
+    assert message == about("missing", "vectors")
 
 
 def test_the_encoder_is_by_default_the_one_of_the_index(work, tmp_path):
@@ -83,11 +83,9 @@ def test_the_encoder_is_by_default_the_one_of_the_index(work, tmp_path):
 def test_an_encoder_of_another_space_is_refused(work, refused_here, tmp_path):
     more = ("--out", tmp_path / "numbers.json")
     message = refused_here(*command(work, "--vectors", work / "vectors.npy", "--encoder", "wordllama:128", *more))
-    assert "--encoder wordllama:128 has 128 dimensions, the entities' vectors 64" in message
-    assert "name the encoder that made them, or leave --encoder out" in message
+    assert message == about("shape", "encoder", given=128, allowed=64, owner="entities")
     message = refused_here(*command(work, "--encoder", "wordllama:64", *more))
-    assert "--encoder wordllama:64 has 64 dimensions, the passages' vectors 5" in message
-    assert "give the questions' vectors by that encoder with --vectors" in message
+    assert message == about("shape", "encoder", given=64, allowed=5, owner="passages")
     assert not (tmp_path / "numbers.json").exists()
 
 
@@ -105,8 +103,7 @@ def test_an_encoder_of_the_passages_alone_is_refused(work, refused_here, tmp_pat
     built.save(tmp_path / "index")
     asked = ("--queries", work / "queries.jsonl", "--encoder", "wordllama:128")
     message = refused_here("compare", tmp_path / "index", *asked)
-    assert "the entities' vectors 64; name the encoder that made them" in message
-    assert "or give --vectors instead: entities are then found by name alone" in message
+    assert message == about("shape", "encoder", allowed=64, owner="entities")
 
 
 def test_facts_and_questions_are_encoded_once(work, tmp_path):

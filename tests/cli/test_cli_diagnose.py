@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from cli.cli_files import EDGES, ENTITIES, TEXTS, hopfuse, read_jsonl, write_jsonl
+from cli.cli_files import EDGES, ENTITIES, TEXTS, about, hopfuse, read_jsonl, write_jsonl
 from hopfuse import Index, ppr_topk
 from hopfuse.cli.diagnose.diagnose import rewritings
 from hopfuse.cli.run.queries import QueryInputs
@@ -95,24 +95,24 @@ def test_questions_none_of_which_has_a_seed(asked, files, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("--encoder", "wordllama"), "--vectors or --encoder, and not both"),
-        (("--pool", 2), "--k is 3, and the lists are 2 long"),
-        (("--qrels", "others"), "judges none of the 4 questions, such as 'connected'"),
-        (("--qrels", "strange"), "has 1 gold passage that the index does not have, such as 'p99'"),
+        (("--encoder", "wordllama"), about("conflict", "vectors", other="encoder")),
+        (("--pool", 2), about("range", "k", given=3)),
+        (("--qrels", "others"), about("missing", "qrels", count="4 questions", example="connected")),
+        (("--qrels", "strange"), about("unknown", "qrels", count="1 gold passage", given="p99")),
     ],
 )
 def test_bad_questions_are_refused(refused_here, asked, tmp_path, change, message):
     write_jsonl(tmp_path / "others.jsonl", [{"id": "x", "gold": ["p1"]}])
     write_jsonl(tmp_path / "strange.jsonl", [{"id": "apart", "gold": ["p1", "p99"]}])
     change = (change[0], tmp_path / f"{change[1]}.jsonl") if change[0] == "--qrels" else change
-    assert message in refused_here(*asked, *change)
+    assert refused_here(*asked, *change) == message
 
 
 def test_no_questions(refused_here, index, tmp_path):
     write_jsonl(tmp_path / "none.jsonl", [])
     np.save(tmp_path / "none.npy", np.zeros((0, 8), np.float32))
     inputs = ("--queries", tmp_path / "none.jsonl", "--vectors", tmp_path / "none.npy", "--k", 3)
-    assert "has no questions" in refused_here("diagnose", index, *inputs)
+    assert refused_here("diagnose", index, *inputs) == about("empty", "queries")
 
 
 # ---- Stability ------------------------------------------------------------------------------------------------------
@@ -196,10 +196,10 @@ def test_the_table_of_stability_and_questions_that_nothing_rewrites(spoken, tmp_
     [
         (
             ("--stability", "phase-graph"),
-            "--stability rewords questions, and --vectors has no vectors of the new texts",
+            about("conflict", "stability", other="vectors"),
         ),
-        (("--policy", "policy.toml"), "--policy is given without --stability policy-rag, which reads it"),
+        (("--policy", "policy.toml"), about("unused", "policy", other="stability policy-rag")),
     ],
 )
 def test_the_inputs_that_stability_needs(refused_here, asked, more, message):
-    assert message in refused_here(*asked, *more)
+    assert refused_here(*asked, *more) == message

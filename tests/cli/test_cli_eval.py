@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 from importlib import import_module
 
 import pytest
-from cli.cli_files import hopfuse, refused, write_jsonl
+from cli.cli_files import about, hopfuse, refused, write_jsonl
 from hopfuse.errors import InputError
 from hopfuse.evaluate import in_test_half, mcnemar_exact
 
@@ -207,7 +207,7 @@ def test_a_beir_folder(tmp_path):
 def test_files_are_not_overwritten_unasked(judged, tmp_path):
     (tmp_path / "r.json").write_text("mine", encoding="utf-8")
     args = (*arguments(judged), "--metric", "mrr", "--out", tmp_path / "r.json")
-    assert "--overwrite" in refused(*args)
+    assert refused(*args) == about("exists", "out")
     assert (tmp_path / "r.json").read_text(encoding="utf-8") == "mine"
     hopfuse(*args, "--overwrite")
     assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["metrics"] == ["mrr"]
@@ -226,7 +226,7 @@ def test_the_report_never_replaces_what_is_read_or_itself(refused_here, judged, 
         (("--html", same[2]), f"--html: {same[2]} is also the file of --run graph"),
         (("--out", titles), f"--out: {titles} is also the file of --passages"),
     ):
-        assert message in refused_here(*args, *changes)
+        assert refused_here(*args, *changes) == message
     beir = tmp_path / "beir"
     (beir / "qrels").mkdir(parents=True)
     run = ("--run", f"dense={judged / 'dense.jsonl'}", "--overwrite", "--beir-split", "dev")
@@ -240,7 +240,7 @@ def test_the_report_never_replaces_what_is_read_or_itself(refused_here, judged, 
 def test_a_missing_folder_is_refused_first(refused_here, judged, tmp_path):
     out = tmp_path / "nowhere" / "r.html"
     line = refused_here(*arguments(judged), "--run", "third=unread.run", "--html", out)
-    assert f"--html: {tmp_path / 'nowhere'} is not a folder, so {out} cannot be written" in line
+    assert line == about("missing", "html")
 
 
 @pytest.mark.parametrize("command", ["eval", "sweep"])
@@ -258,26 +258,26 @@ def test_half_a_character_in_a_title_is_one_line(refused_here, judged, tmp_path)
     titles = tmp_path / "titles.jsonl"
     titles.write_text('{"id": "5", "title": "\\ud800"}\n', encoding="utf-8")
     args = (*arguments(judged), "--metric", "mrr", "--baseline", "dense", "--passages", titles)
-    assert f"{titles}, line 1 has \\ud800" in refused_here(*args, "--html", tmp_path / "r.html")
+    assert refused_here(*args, "--html", tmp_path / "r.html") == about("syntax", None, given="\\ud800", place="line 1")
     assert list(tmp_path.iterdir()) == [titles]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("--run", "dense"), "--run is 'dense'; give a name and a file"),
-        (("--run", "graph=other"), "--run graph is given twice"),
-        (("--run", "third=nowhere.run"), "nowhere.run"),
-        (("--baseline", "bm25"), "baseline is 'bm25'; it must be one of the runs: dense, graph"),
-        (("--metric", "bpref"), "metric is 'bpref'"),
-        (("--metric", "answer_em"), "run 'dense', answer_em: the run has no answers"),
+        (("--run", "dense"), about("syntax", "run", given="dense")),
+        (("--run", "graph=other"), about("duplicate", "run", name="graph")),
+        (("--run", "third=nowhere.run"), about("missing")),
+        (("--baseline", "bm25"), about("choice", "baseline", given="bm25")),
+        (("--metric", "bpref"), about("choice", "metric", given="bpref")),
+        (("--metric", "answer_em"), about("missing", "answers")),
     ],
 )
 def test_bad_runs_and_judgements_are_refused(refused_here, judged, change, message):
-    assert message in refused_here(*arguments(judged), *change)
+    assert refused_here(*arguments(judged), *change) == message
 
 
 def test_a_bad_file_is_named_with_its_line(refused_here, judged, tmp_path):
     (tmp_path / "bad.run").write_text("q1 Q0 d 1 0.5 t\nq1 Q0 e 2\n", encoding="utf-8")
     line = refused_here("eval", "--qrels", judged / "queries.jsonl", "--run", f"bad={tmp_path / 'bad.run'}")
-    assert f"{tmp_path / 'bad.run'}, line 2 has 4 fields" in line
+    assert line == about("syntax", None, given=4, place="line 2")

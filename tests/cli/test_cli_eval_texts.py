@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli.cli_files import hopfuse, write_jsonl
+from cli.cli_files import about, hopfuse, write_jsonl
 from hopfuse.evaluate import in_test_half
 
 ANSWERS = {"q1": "The Thames", "q2": "yes", "q3": "Ada"}  # q1 is in the tune half
@@ -47,14 +47,12 @@ def test_missing_texts_and_answers_are_refused(refused_here, judged, command):
     metric = ("--metric", "answer_supported@1")
     runs = [part for name in ("a", "b") for part in ("--run", f"{name}={judged / 'run.jsonl'}")]
     args = (command, "--qrels", judged / "gold.jsonl", *runs, *metric)
-    assert "the run has no texts; give a Run with the passages' texts, or --passages" in refused_here(*args)
+    assert refused_here(*args) == about("missing", "texts")
     write_jsonl(judged / "few.jsonl", [{"id": "river", "text": "It is the Thames."}])
     line = refused_here(*args, "--passages", judged / "few.jsonl")
-    assert f"{judged / 'few.jsonl'} lacks 2 passages that a found, such as 'sea'; give a file with all of them" in line
+    assert line == about("missing", "passages", count="2 passages", example="sea")
     write_jsonl(judged / "titles.jsonl", [{"id": "river", "title": "River"}])
-    assert "line 1 is not a JSON object with the keys 'id' and 'text'" in refused_here(
-        *args, "--passages", judged / "titles.jsonl"
-    )
+    assert refused_here(*args, "--passages", judged / "titles.jsonl") == about("missing", place="line 1")
 
 
 def test_a_sweep_selects_by_answer_supported(judged, tmp_path):

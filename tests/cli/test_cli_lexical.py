@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from cli.cli_files import QUERIES, TEXTS, build_args, hopfuse, read_jsonl
+from cli.cli_files import QUERIES, TEXTS, about, build_args, hopfuse, read_jsonl
 from hopfuse import Index
 from hopfuse.lexical import BM25
 from hopfuse.recipes import GuidedWalk, PhaseGraph
@@ -96,14 +96,16 @@ def test_words_of_the_index_raise_weights_unless_they_are_left_out(lexical_index
 def test_bad_lexical_options_are_refused(refused_here, scoring, index, files, tmp_path):
     out = ["--out", tmp_path / "out.jsonl"]
     plain = [*scoring, *out, "--recipe", "phase-graph"]
-    assert "--lexical-k is given without --lexical; add it" in refused_here(*plain, "--lexical-k", 5)
-    assert "--lexical-weight is given without --lexical" in refused_here(*plain, "--lexical-weight", 0.3)
-    assert "--lexical-k is given, and lexical_weight is 0" in refused_here(*scoring, *out, "--lexical-k", 5)
+    assert refused_here(*plain, "--lexical-k", 5) == about("unused", "lexical_k", other="lexical")
+    assert refused_here(*plain, "--lexical-weight", 0.3) == about("unused", "lexical_weight", other="lexical")
+    assert refused_here(*scoring, *out, "--lexical-k", 5) == about("unused", "lexical_k")
     bare = [*scoring, *out, "--lexical", "none", "--option"]
-    assert "word_boost are given without lexical=" in refused_here(*bare, "word_boost=1")
-    assert "--lexical-weight is -1.0" in refused_here(*scoring, *out, "--lexical", "--lexical-weight", -1)
+    assert refused_here(*bare, "word_boost=1") == about("unused", "word_boost", other="lexical")
+    assert refused_here(*scoring, *out, "--lexical", "--lexical-weight", -1) == about(
+        "range", "lexical_weight", given=-1.0
+    )
     build = [*build_args(files), "--out", tmp_path / "index", "--lexical"]
-    assert "stopwords is 'klingon'" in refused_here(*build, "klingon")
+    assert refused_here(*build, "klingon") == about("choice", "stopwords", given="klingon")
     assert not (tmp_path / "index").exists()
 
 
@@ -118,4 +120,4 @@ def test_a_query_without_text_has_no_words(refused_here, lexical_index, tmp_path
         answers.append(out.read_text(encoding="utf-8"))
     assert answers[0] == answers[1] == answers[2]
     both = ["--recipe", "hybrid-rrf", "--out", tmp_path / "out.jsonl"]
-    assert "query 'q' has no text for BM25's list" in refused_here("score", lexical_index, *inputs, *both)
+    assert refused_here("score", lexical_index, *inputs, *both) == about("missing", "text", purpose="for BM25's list")

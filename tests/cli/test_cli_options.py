@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli.cli_files import hopfuse, killed, read_jsonl, refused
+from cli.cli_files import about, hopfuse, killed, read_jsonl, refused
 from cli.recipe_files import QUESTION, by_hand, explaining, rows_of, scoring
 from hopfuse.cli.config_options import option_files, read_config
 from hopfuse.cli.recipes import COMMON
@@ -90,7 +90,7 @@ def test_a_run_with_another_importance_is_not_taken_up(memory, tmp_path) -> None
     np.save(known, [1.0, 0.2, 0.5])
     killed(("os", "replace", 3), *args)
     np.save(known, [0.0, 1.0, 0.5])
-    assert "holds an unfinished run with other importance" in refused(*args)
+    assert refused(*args) == about("exists", "out", names="importance")
     hopfuse(*args, "--restart")
     known = np.array([0.0, 1.0, 0.5])
     assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", importance=known))
@@ -100,7 +100,7 @@ def test_a_run_with_other_options_is_not_taken_up(memory, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
     args = scoring(memory, "hybrid-rrf", out, "--chunk", 1)
     killed(("os", "replace", 3), *args, "--option", "rank_constant=9")
-    assert "other settings" in refused(*args)
+    assert refused(*args) == about("exists", "out", names="settings")
     hopfuse(*args, "--option", "rank_constant=9")
     assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", rank_constant=9))
 
@@ -152,13 +152,13 @@ def test_invalid_input_is_refused(recipe, given, why) -> None:
 def test_values_are_checked_before_the_work(memory, refused_here, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
     for recipe, given, why in (
-        ("triple-hybrid", "mode=grahp", "give one of hybrid, graph, vector, lexical"),
-        ("phase-graph", "edge_weights.kin=0", "kin"),
-        ("policy-rag", "reranking.pool=5", "5 passages"),
+        ("triple-hybrid", "mode=grahp", about("choice", "mode")),
+        ("phase-graph", "edge_weights.kin=0", about("unknown", "edge_weights", given="kin")),
+        ("policy-rag", "reranking.pool=5", about("limit", "k")),
     ):
-        assert why in refused_here(*scoring(memory, recipe, out, "--option", given))
-    assert "only with --option mode=lexical" in refused_here(
-        *scoring(memory, "triple-hybrid", out, "--lexical", "fts5")
+        assert refused_here(*scoring(memory, recipe, out, "--option", given)) == why
+    assert refused_here(*scoring(memory, "triple-hybrid", out, "--lexical", "fts5")) == about(
+        "unused", "lexical", other="option mode=lexical"
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 
 import pytest
-from cli.cli_files import write_jsonl
+from cli.cli_files import about, write_jsonl
 
 pytest.importorskip("wordllama", reason="stability encodes texts with WordLlama (extra demo)")
 
-GATE = ('[facts]\ngate = "llm"', 'the policy has facts.gate = "llm", which needs a language model')
-POOL = ("[reranking]\npool = 5", "ranks 5 passages; ask for fewer, or raise reranking.pool")
-BAD = ("[walk]\ndamping = 2", "bad.toml: walk.damping is 2")
+GATE = ('[facts]\ngate = "llm"', about("missing", "model"))
+POOL = ("[reranking]\npool = 5", about("limit", "k"))
+BAD = ("[walk]\ndamping = 2", about("range", "walk.damping", given=2))
 POLICIES = {"gate.toml": GATE, "pool.toml": POOL, "bad.toml": BAD}
 
 
@@ -32,7 +32,7 @@ def test_diagnose_reads_the_policy_before_it_searches(index, tmp_path, refused_h
     path = tmp_path / name
     text, why = POLICIES.get(name, (None, f"the policy: there is no file '{path}'"))
     path = path if text is None else policy(tmp_path, name, text)
-    assert why in refused_here(*stability(index, tmp_path, "--policy", path))
+    assert refused_here(*stability(index, tmp_path, "--policy", path)) == why
 
 
 def test_diagnose_makes_every_recipe_before_it_searches(index, tmp_path, refused_here, monkeypatch):
@@ -41,5 +41,5 @@ def test_diagnose_makes_every_recipe_before_it_searches(index, tmp_path, refused
     monkeypatch.setattr(module, "search_legs", lambda *asked, **options: searched.append(asked))
     scope = policy(tmp_path, "scope.toml", '[facts]\nscope = "all"')
     message = refused_here(*stability(index, tmp_path, "--stability", "phase-graph", "--policy", scope))
-    assert 'the policy has facts.scope = "all": give --encoder, and an index with facts' in message
+    assert message == about("missing", "encoder")
     assert searched == []

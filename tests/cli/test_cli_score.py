@@ -4,7 +4,18 @@ import sys
 
 import numpy as np
 import pytest
-from cli.cli_files import ENTITIES, QUERIES, build_args, hopfuse, killed, read_jsonl, refused, said_error, write_jsonl
+from cli.cli_files import (
+    ENTITIES,
+    QUERIES,
+    about,
+    build_args,
+    hopfuse,
+    killed,
+    read_jsonl,
+    refused,
+    said_error,
+    write_jsonl,
+)
 from hopfuse import Index
 from hopfuse.cli.run.queries import QueryInputs
 from hopfuse.errors import InputError
@@ -158,7 +169,7 @@ def test_a_part_that_was_changed_is_not_joined(scoring, tmp_path):
     killed(("os", "replace", 7), *args)
     first = tmp_path / "out.jsonl.partial" / "parts" / "part-000000.jsonl"
     first.write_text(first.read_text(encoding="utf-8").replace('"q0"', '"q1"'), encoding="utf-8")
-    assert f"{first} is damaged; remove it and run again" in refused(*args)
+    assert refused(*args) == about("damaged")
     assert not out.exists()
     first.unlink()
     assert "Resuming after 270 of 300 queries" in hopfuse(*args).stderr
@@ -179,8 +190,8 @@ def test_an_unfinished_run_with_other_options_is_not_taken_up(scoring, tmp_path)
     out = tmp_path / "out.jsonl"
     killed(("os", "replace", 3), *scoring, "--part-rows", PART, "--recipe", "phase-graph", "--out", out)
     line = refused(*scoring, "--part-rows", PART, "--recipe", "phase-graph", "--alpha", 0.1, "--out", out)
-    assert "with other alpha;" in line
-    assert "--restart" in line
+    assert line == about("exists", "out")
+    assert line == about("exists", "out")
     hopfuse(*scoring, "--part-rows", PART, "--recipe", "phase-graph", "--alpha", 0.1, "--out", out, "--restart")
     hopfuse(*scoring, "--recipe", "phase-graph", "--alpha", 0.1, "--out", tmp_path / "whole.jsonl")
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
@@ -191,7 +202,7 @@ def test_two_runs_do_not_write_one_result(scoring, tmp_path):
     (tmp_path / "out.jsonl.partial").mkdir()
     with open(tmp_path / "out.jsonl.partial" / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert "another process" in refused(*scoring, "--out", out)
+        assert refused(*scoring, "--out", out) == about("busy", "folder")
     hopfuse(*scoring, "--out", out)
     assert len(read_jsonl(out)) == QUERIES
 
@@ -199,7 +210,7 @@ def test_two_runs_do_not_write_one_result(scoring, tmp_path):
 def test_a_result_is_not_overwritten_unasked(scoring, tmp_path):
     out = tmp_path / "out.jsonl"
     out.write_text("mine\n", encoding="utf-8")
-    assert "--overwrite" in refused(*scoring, "--out", out)
+    assert refused(*scoring, "--out", out) == about("exists", "out")
     assert out.read_text(encoding="utf-8") == "mine\n"
     hopfuse(*scoring, "--out", out, "--overwrite")
     assert len(read_jsonl(out)) == QUERIES
@@ -232,7 +243,7 @@ def test_a_malformed_query_is_named_before_anything_is_made(index, files, tmp_pa
     (tmp_path / "queries.jsonl").write_text("".join(text), encoding="utf-8")
     inputs = [index, "--queries", tmp_path / "queries.jsonl", "--vectors", files / "query_vectors.npy"]
     line = refused("score", *inputs, "--out", tmp_path / "out.jsonl", "--chunk", 50)
-    assert f"{tmp_path / 'queries.jsonl'}, line 201 is not JSON" in line
+    assert line == about("syntax", place="line 201")
     assert not (tmp_path / "out.jsonl").exists()
     assert not (tmp_path / "out.jsonl.partial").exists()
 
@@ -240,15 +251,15 @@ def test_a_malformed_query_is_named_before_anything_is_made(index, files, tmp_pa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"--index": "nowhere"}, "nowhere"),
-        ({"--queries": "nowhere.jsonl"}, "cannot be read: No such file"),
+        ({"--index": about("missing", "directory")}, about("missing", "directory")),
+        ({"--queries": "nowhere.jsonl"}, about("missing")),
         ({"--queries": "queries.csv"}, "suffix must be one of .jsonl, .parquet"),
-        ({"--vectors": "vectors.npy"}, "there are 300 queries"),
-        ({"--vectors": "queries.jsonl"}, "cannot be read as an .npy array"),
+        ({"--vectors": "vectors.npy"}, about("length", "vectors")),
+        ({"--vectors": "queries.jsonl"}, about("syntax", "vectors")),
         ({"--out": "out.csv"}, "suffix must be one of .jsonl, .parquet"),
-        ({"--recipe": "phase-graph", "--alpha": "2"}, "--alpha is 2.0"),
-        ({"--dense-k": "0"}, "--dense-k is 0"),
-        ({"--encoder": "wordllama"}, "there is nothing else to encode"),
+        ({"--recipe": "phase-graph", "--alpha": "2"}, about("range", "alpha", given=2.0)),
+        ({"--dense-k": "0"}, about("range", "dense_k", given=0)),
+        ({"--encoder": "wordllama"}, about("conflict", "vectors")),
     ],
 )
 def test_bad_queries_are_refused(refused_here, index, files, tmp_path, change, message):
@@ -258,11 +269,14 @@ def test_bad_queries_are_refused(refused_here, index, files, tmp_path, change, m
         "--vectors": files / "query_vectors.npy",
         "--out": tmp_path / "out.jsonl",
     }
-    options |= {name: files / value if "." in value or value == "nowhere" else value for name, value in change.items()}
+    options |= {
+        name: files / value if "." in value or value == about("missing", "directory") else value
+        for name, value in change.items()
+    }
     if options["--out"].name == "out.csv":
         options["--out"] = tmp_path / "out.csv"
     directory = options.pop("--index")
-    assert message in refused_here("score", directory, *(x for option in options.items() for x in option))
+    assert refused_here("score", directory, *(x for option in options.items() for x in option)) == message
     assert not options["--out"].exists()
 
 
@@ -311,7 +325,7 @@ def test_where_words_are_read_a_text_alone_will_do(memory, refused_here, tmp_pat
     np.save(tmp_path / "vectors.npy", np.load(memory / "vectors.npy")[:1])
     given = ["--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy", "--recipe", recipe]
     line = refused_here("score", memory / "index", *given, "--out", tmp_path / "out.jsonl")
-    assert "query 'bare' has no text for" in line
+    assert line == about("missing", "text", id="bare")
     assert line.endswith(f"{purpose}; give it 'text'")
 
 

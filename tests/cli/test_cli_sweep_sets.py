@@ -9,7 +9,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from cli.cli_files import hopfuse, write_jsonl
+from cli.cli_files import about, hopfuse, write_jsonl
 from hopfuse.evaluate import Qrels, parse_metric, split_rows
 from recipes.worlds import random_world
 
@@ -89,48 +89,48 @@ def test_words_and_second_seeds_are_chosen_for_all_sets(sets: Path, tmp_path: Pa
 
 def test_an_option_that_no_combination_reads_is_refused(sets: Path, refused_here: Any) -> None:
     options = ("--option", "word_boost=0", "--option", "word_k=5,6", "--lexical", "fts5")
-    message = "word_k is given, and word_boost is 0: guided-walk does not read it"
-    assert message in refused_here("sweep", "--sets", sets, "--recipe", "guided-walk", *options)
+    message = about("unused", "word_k", recipe="guided-walk")
+    assert refused_here("sweep", "--sets", sets, "--recipe", "guided-walk", *options) == message
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ((), "--sets needs options to try"),
-        (("--option", "beta=1"), "phase-graph has no such option"),
-        (("--option", "alpha=0.5,2"), "alpha is 2"),
-        (("--option", "alpha=0.5", "--alpha", "0.5"), "--alpha is given, and --sets does not read it"),
-        (("--option", "alpha=0.5", "--qrels", "q.jsonl"), "--qrels is given, and --sets does not read it"),
-        (("--option", "alpha=0.5", "--metric", "recal@5"), "metric is 'recal@5'"),
-        (("--option", "alpha=0.5", "--html", "page.html"), "--html is given, and --sets does not read it"),
+        ((), about("missing", "option")),
+        (("--option", "beta=1"), about("unknown", "beta", recipe="phase-graph")),
+        (("--option", "alpha=0.5,2"), about("range", "alpha")),
+        (("--option", "alpha=0.5", "--alpha", "0.5"), about("conflict", "alpha", other="sets")),
+        (("--option", "alpha=0.5", "--qrels", "q.jsonl"), about("conflict", "qrels", other="sets")),
+        (("--option", "alpha=0.5", "--metric", "recal@5"), about("choice", "metric", given="recal@5")),
+        (("--option", "alpha=0.5", "--html", "page.html"), about("conflict", "html", other="sets")),
     ],
 )
 def test_refusals(sets: Path, refused_here: Any, more: tuple[str, ...], message: str) -> None:
-    assert message in refused_here("sweep", "--sets", sets, "--recipe", "phase-graph", *more)
+    assert refused_here("sweep", "--sets", sets, "--recipe", "phase-graph", *more) == message
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[news", "cannot be read as TOML"),
-        ("", "has no set"),
-        ('news = "x"', "give index, queries and any of vectors and qrels"),
-        ('[news]\nindex = "i"', "give index, queries"),
-        ('[news]\nindex = "i"\nqueries = "q"\nname = "n"', "give index, queries"),
-        ('[news]\nindex = "i"\nqueries = 3', "every value is the path of a file"),
+        ("[news", about("syntax", "sets")),
+        ("", about("empty", "sets")),
+        ('news = "x"', about("type", "sets")),
+        ('[news]\nindex = "i"', about("type", "sets")),
+        ('[news]\nindex = "i"\nqueries = "q"\nname = "n"', about("type", "sets")),
+        ('[news]\nindex = "i"\nqueries = 3', about("type", "sets")),
     ],
 )
 def test_files_of_another_form_are_refused(refused_here: Any, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "sets.toml").write_text(text, encoding="utf-8")
-    assert message in refused_here("sweep", "--sets", tmp_path / "sets.toml", "--option", "alpha=0.5")
+    assert refused_here("sweep", "--sets", tmp_path / "sets.toml", "--option", "alpha=0.5") == message
 
 
 def test_nothing_is_written_over_what_is_read(sets: Path, refused_here: Any) -> None:
     more = ("--option", "alpha=0.5", "--overwrite", "--out", sets)
-    assert "is also the file of --sets" in refused_here("sweep", "--sets", sets, *more)
+    assert refused_here("sweep", "--sets", sets, *more) == about("conflict", "out", other="sets")
 
 
 def test_options_of_the_one_kind_alone_are_refused_in_the_other(refused_here: Any) -> None:
-    assert "--recipe is given without --sets" in refused_here("sweep", "--recipe", "phase-graph", "--qrels", "q")
+    assert refused_here("sweep", "--recipe", "phase-graph", "--qrels", "q") == about("unused", "recipe", other="sets")
     for alone in (("--run", "a=b.jsonl"), ("--qrels", "q.jsonl"), ()):
         assert "--qrels or --run is missing" in refused_here("sweep", *alone)

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from cli.cli_files import hopfuse
+from cli.cli_files import about, hopfuse
 from cli.recipe_files import explaining as recipe_explaining
 from hopfuse import Index
 from hopfuse.recipes import GuidedWalk, PhaseGraph
@@ -70,13 +70,13 @@ def test_a_trace_does_not_replace_what_is_read(refused_here, explaining, memory,
 
 
 def test_bad_questions_and_vectors_are_refused(refused_here, explaining, index, files):
-    assert "has the rows 0 .. 299" in refused_here(*explaining, "--row", 300)
+    assert refused_here(*explaining, "--row", 300) == about("range", "row", last=299)
     no_rows = ("trace", index, QUESTION, "--encoder", "wordllama", "--row", 0)
-    assert "--row is 0, but --vectors is not given; give it, or leave --row out" in refused_here(*no_rows)
-    assert "there is nothing else to encode" in refused_here(*explaining, "--encoder", "wordllama")
-    assert "needs a vector of each question" in refused_here("trace", index, QUESTION)
+    assert refused_here(*no_rows) == about("unused", "row", other="vectors")
+    assert refused_here(*explaining, "--encoder", "wordllama") == about("conflict", "vectors")
+    assert refused_here("trace", index, QUESTION) == about("missing", "vectors")
     bad = ["trace", index, QUESTION, "--vectors", files / "queries.jsonl"]
-    assert "cannot be read as an .npy array" in refused_here(*bad)
+    assert refused_here(*bad) == about("syntax", "vectors")
 
 
 @pytest.mark.parametrize("recipe", ["guided-walk", "phase-graph", "hybrid-rrf"])

@@ -6,7 +6,7 @@ import json
 
 import hopfuse as hf
 import pytest
-from cli.cli_files import read_jsonl, write_jsonl
+from cli.cli_files import about, read_jsonl, write_jsonl
 from cli.recipe_files import ASKED, QUESTION, explaining, scoring
 from hopfuse.lexical import FTS5
 from hopfuse.recipes import HybridRRF, Policy, PolicyRAG
@@ -31,18 +31,16 @@ def test_words_need_no_vector(memory, output_of, refused_here) -> None:
     assert "Seeds" not in shown, "nothing was near by vector"
     assert json.loads(output_of(*asked, "--json"))["hits"][0]["name"] == "Alien"
     why = "and triple-hybrid reads no vectors"
-    assert f"--vectors is given, {why} of questions here; leave it out" in refused_here(
-        *explaining(memory, *BY_WORDS[1:])
-    )
-    assert f"--encoder is given, {why} here; leave it out" in refused_here(*asked, "--encoder", "wordllama")
+    assert refused_here(*explaining(memory, *BY_WORDS[1:])) == about("unused", "vectors", recipe="triple-hybrid")
+    assert refused_here(*asked, "--encoder", "wordllama") == about("unused", "encoder", recipe="triple-hybrid")
 
 
 def test_vectors_that_nothing_reads_are_refused(memory, refused_here, tmp_path) -> None:
     args = scoring(memory, "triple-hybrid", tmp_path / "out.jsonl", *BY_WORDS[2:])
-    assert "--vectors is given, and triple-hybrid reads no vectors" in refused_here(*args)
+    assert refused_here(*args) == about("unused", "vectors", recipe="triple-hybrid")
     (tmp_path / "p.toml").write_text(NO_PASSAGES, encoding="utf-8")
     args = scoring(memory, "policy-rag", tmp_path / "out.jsonl", "--policy", tmp_path / "p.toml")
-    assert "--vectors is given, and policy-rag reads no vectors" in refused_here(*args)
+    assert refused_here(*args) == about("unused", "vectors", recipe="policy-rag")
     assert not (tmp_path / "out.jsonl").exists()
 
 
@@ -51,9 +49,9 @@ def test_other_modes_need_one(memory, refused_here, tmp_path, mode) -> None:
     more = ("--recipe", "triple-hybrid", "--option", f"mode={mode}")
     files = ("--queries", memory / "queries.jsonl", "--out", tmp_path / "out.jsonl")
     line = refused_here("score", memory / "index", *files, *more)
-    assert "triple-hybrid needs a vector of each question: give --vectors, or --encoder, the one that" in line
+    assert line == about("missing", "vectors", recipe="triple-hybrid")
     line = refused_here("trace", memory / "index", QUESTION, *more)
-    assert "triple-hybrid needs a vector of each question: give --vectors, or --encoder, the one that" in line
+    assert line == about("missing", "vectors", recipe="triple-hybrid")
 
 
 def test_texts_alone_need_none(texts_alone, output_of, refused_here, memory, tmp_path) -> None:
@@ -69,9 +67,13 @@ def test_texts_alone_need_none(texts_alone, output_of, refused_here, memory, tmp
     assert "Lexical list of" in output_of("trace", index, "The cold sea", *more)
     why = "hybrid-rrf reads no vectors"
     given = ("--vectors", memory / "vectors.npy")
-    assert f"--vectors is given, and {why}" in refused_here("score", *files, *more, *given, "--overwrite")
+    assert refused_here("score", *files, *more, *given, "--overwrite") == about(
+        "unused", "vectors", recipe="hybrid-rrf"
+    )
     given = ("--encoder", "wordllama")
-    assert f"--encoder is given, and {why}" in refused_here("score", *files, *more, *given, "--overwrite")
+    assert refused_here("score", *files, *more, *given, "--overwrite") == about(
+        "unused", "encoder", recipe="hybrid-rrf"
+    )
 
 
 def test_a_policy_that_reads_no_passages_vectors_needs_none(memory, output_of, tmp_path) -> None:

@@ -6,7 +6,7 @@ import sys
 
 import hopfuse as hf
 import pytest
-from cli.cli_files import read_jsonl, write_jsonl
+from cli.cli_files import about, read_jsonl, write_jsonl
 from cli.recipe_files import by_hand, rows_of, scoring
 from hopfuse.cli.recipes import words_of
 from hopfuse.errors import MissingExtraError
@@ -77,4 +77,4 @@ def test_words_can_be_left_out(memory, output_of, refused_here, tmp_path) -> Non
     found, names = by_hand(memory, "hybrid-rrf", lexical=None)
     assert [row["hits"] for row in read_jsonl(out)] == rows_of(found, names)
     line = refused_here(*scoring(memory, "policy-rag", out, "--lexical", "fts5", "--overwrite"))
-    assert "--lexical is given, and policy-rag reads no words; leave it out" in line
+    assert line == about("unused", "lexical", recipe="policy-rag")

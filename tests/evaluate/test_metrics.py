@@ -21,6 +21,7 @@ from hopfuse.evaluate import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 
 def ranked(*rows):
@@ -114,7 +115,7 @@ def test_no_queries_and_no_hits():
 @pytest.mark.parametrize("metric", EVERY)
 @pytest.mark.parametrize("k", [0, -1])
 def test_k_below_1_is_refused(metric, k):
-    with pytest.raises(InputError, match=f"k is {k}; it must be at least 1"):
+    with refused(InputError, "range", "k"):
         metric(HITS, QRELS, k)
 
 
@@ -161,7 +162,7 @@ def test_a_list_narrower_than_k_is_judged_as_if_padded(metric):
 
 @pytest.mark.parametrize("metric", EVERY)
 def test_another_number_of_queries_is_refused(metric):
-    with pytest.raises(InputError, match="4 rows and the judgements 1 query"):
+    with refused(InputError, "length", "hits"):
         metric(HITS, Qrels(["a"], [[1]]), 2)
 
 
@@ -175,7 +176,7 @@ class OnAnotherDevice:
 
 def test_hits_on_a_device_are_refused_with_the_fix():
     hits = hf.Hits.unchecked(np.zeros((1, 2), int), None, OnAnotherDevice())
-    with pytest.raises(InputError, match="copy them to the host first"):
+    with refused(InputError, "unavailable", "hits"):
         recall(hits, Qrels(["a"], [[1]]), 1)
 
 
@@ -223,7 +224,7 @@ def test_a_name_carries_its_k():
     ],
 )
 def test_unknown_names_are_refused(name):
-    with pytest.raises(InputError, match="allowed: recall@k"):
+    with refused(InputError, "choice", "metric"):
         parse_metric(name)
 
 

@@ -12,6 +12,7 @@ import pytest
 from hopfuse.errors import InputError
 from hopfuse.evaluate import JudgedSet, Qrels, compare, holm, split_rows, sweep_sets
 from hopfuse.report import sets_tables
+from refusals import refused
 
 SIZES = {"news": 120, "films": 80, "notes": 100}
 #: Right answers in 20 by set and value of the option: no value is the best of two sets.
@@ -116,12 +117,12 @@ def test_the_text_and_the_dictionary(systems: dict[str, System]) -> None:
 
 
 def test_an_invalid_sweep_is_refused(systems: dict[str, System]) -> None:
-    with pytest.raises(InputError, match="sets is empty"):
+    with refused(InputError, "empty", "sets"):
         swept({})
-    with pytest.raises(InputError, match="grid is empty"):
+    with refused(InputError, "empty", "grid"):
         swept(systems, grid={})
-    with pytest.raises(InputError, match="relative to the baseline"):
+    with refused(InputError, "unsupported", "metric"):
         swept(systems, metric="distractor_suppression@5")
-    with pytest.raises(InputError, match="last_hop@1 is defined for none"):
+    with refused(InputError, "empty", "metric"):
         swept(systems, metric="last_hop@1")
     assert not any(asked for name in ("films", "notes") for asked in systems[name].asked)

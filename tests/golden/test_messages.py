@@ -82,7 +82,7 @@ def test_no_test_matches_a_sentence():
 
 
 #: The text of an exception, and the message of an answer over HTTP.
-SAID = re.compile(r"\bstr\(\w+(\.value)?\)|\['message'\]")
+SAID = re.compile(r"\bstr\((\w+\.value|caught|err|error|exc|excinfo|raised|refused|wrong)\)|\['message'\]")
 
 
 ERRORS = {kind.__name__ for kind in (HopfuseError, *HopfuseError.__subclasses__())}
@@ -92,8 +92,8 @@ def test_each_interface_names_an_argument_in_its_own_way():
     error = InputError(
         "unused", "cache", "{field} is given without {@encoder} or {others:@}; add one", others=("model", "reader")
     )
-    assert str(error) == "cache is given without encoder= or model=, reader=; add one"
-    assert error.sentence("--{}".format) == "--cache is given without --encoder or --model, --reader; add one"
+    assert str(error) == "cache is given without encoder= or model= or reader=; add one"
+    assert error.sentence("--{}".format) == "--cache is given without --encoder or --model or --reader; add one"
 
 
 def test_a_long_value_is_cut():

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, to_numpy
-from .._validation import check_number
+from .._validation import check_choice, check_number, is_whole
 from ..errors import InputError
 from ..fusion import (
     ISR,
@@ -149,7 +149,7 @@ class Convention:
                 raise InputError(
                     "range",
                     "weights",
-                    "{field} are {given}; this dialect divides them by their sum, which must be above 0",
+                    "{field} is {given!r}; this dialect divides by the sum, which must be above 0",
                     given=given,
                 )
             w = w / total
@@ -311,9 +311,14 @@ def fuse(
     convention = _convention(dialect, method)
     name = f"{method!r} of dialect {dialect!r}"
     if weights is not None and convention.weights == "none":
-        raise InputError("unknown", name, "{field} has no weights; leave them out, or use hopfuse.fuse")
+        raise _unused("weights", name, "has no weights")
     if weights is None and convention.default == "required":
-        raise InputError("length", name, "{field} has no default weights; give {@weights}, one for each list")
+        raise InputError(
+            "missing",
+            "weights",
+            "{field} is missing, and {method} has no default; give one for each list",
+            method=name,
+        )
     chosen = convention.method(**_options(convention, name, options))
     scale = _scale(convention, name, calibration)
     rule = scale if scale is None or isinstance(scale, Calibration) else Calibration("none")
@@ -341,9 +346,14 @@ def fuse(
 def _rescaled(hits: Hits, scale: Scale, most: Any, name: str) -> Hits:
     """Return hits with the scores of the first ``most`` of each row scaled."""
     if is_on_device(hits.scores):
-        raise InputError("UNSORTED", name, "{field} scales scores on the host: pass lists on the host (backend='cpu')")
+        raise InputError(
+            "unsupported",
+            "lists",
+            "{field} are on a device, and {method} scales scores on the host; copy them to the host",
+            method=name,
+        )
     scores, counts = to_numpy(hits.scores, "scores"), to_numpy(hits.counts, "counts")
-    if isinstance(most, int | np.integer) and not isinstance(most, bool):  # hopfuse.fuse refuses other types
+    if is_whole(most):  # hopfuse.fuse refuses other types
         counts = np.minimum(counts, max(int(most), 0))
     held = np.arange(scores.shape[1]) < counts[:, None]
     scaled = scale(np.where(held, scores, 0).astype(np.float64), held)
@@ -363,61 +373,31 @@ def _is_plain(weights: Any) -> bool:
 def _scale(convention: Convention, name: str, wanted: Any) -> Calibration | Scale | None:
     if not convention.scales:
         if wanted is not None:
-            raise InputError("UNSORTED", name, "{field} reads ranks, not scores; leave {@calibration} out")
+            raise _unused("calibration", name, "reads ranks, not scores")
         return None
     chosen = next(iter(convention.scales)) if wanted is None else wanted
-    if not isinstance(chosen, str) or chosen not in convention.scales:
-        raise InputError(
-            "UNSORTED",
-            "calibration",
-            "{field} is {given!r}; {name} has: {names}",
-            given=chosen,
-            name=name,
-            names=", ".join(convention.scales),
-        )
-    return convention.scales[chosen]
+    return convention.scales[check_choice(chosen, "calibration", convention.scales)]
 
 
 def _convention(dialect: str, method: str) -> Convention:
-    if not isinstance(dialect, str) or dialect not in DIALECTS:
-        raise InputError(
-            "choice", "dialect", "{field} is {given!r}; allowed: {allowed}", given=dialect, allowed=", ".join(DIALECTS)
-        )
-    has = ", ".join(DIALECTS[dialect])
-    if isinstance(method, FusionMethod):
-        raise InputError(
-            "UNSORTED",
-            "method",
-            "{field} is {given!r}; with a dialect, which sets the options, give a name: {has}",
-            given=method,
-            has=has,
-        )
-    if not isinstance(method, str) or method not in DIALECTS[dialect]:
-        raise InputError(
-            "unknown",
-            "dialect",
-            "{field} {dialect!r} has no fusion method {method!r}; it has: {has}",
-            dialect=dialect,
-            method=method,
-            has=has,
-        )
-    return DIALECTS[dialect][method]
+    methods = DIALECTS[check_choice(dialect, "dialect", DIALECTS)]
+    return methods[check_choice(method, "method", methods)]
 
 
 def _options(convention: Convention, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     known = {f.name for f in fields(convention.method)}  # type: ignore[arg-type]
     for option in (option for option in given if option not in convention.settable):
-        what = f"{name} fixes {option}" if option in known else f"{name} has no option {option!r}"
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{what}; allowed options: {value}",
-            what=what,
-            value=", ".join(convention.settable) or "none",
-        )
+        settable = ", ".join(convention.settable) or "none"
+        raise _unused(option, name, "fixes it" if option in known else f"has no such option; it has: {settable}")
     options = {**convention.options, **given}
     if convention.method is RRF:
         k = options.get("rank_constant", convention.constant)
         least = 1 - convention.first_rank
         options["rank_constant"] = check_number(k, "rank_constant", low=least, float32=True) - least
     return options
+
+
+def _unused(option: str, method: str, reason: str) -> InputError:
+    return InputError(
+        "unused", option, "{field} is given, and {method} {reason}; leave it out", method=method, reason=reason
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ..errors import InputError
+from .._validation import wrong_type
 from .igraph import accelerate as accelerate_graph
 
 __all__ = ["accelerate"]
@@ -42,13 +42,11 @@ def accelerate(storage: Any) -> Any:
     >>> from hopfuse.adapters.fast_graphrag import accelerate
     >>> accelerate(3)
     Traceback (most recent call last):
-    hopfuse.errors.InputError: storage must be fast-graphrag's IGraphStorage; got int
+    hopfuse.errors.InputError: storage is of the type int; it must be fast-graphrag's IGraphStorage
     """
     known = any(kind.__name__ == "IGraphStorage" for kind in type(storage).__mro__)
     if not known or not hasattr(storage, "_graph") or not callable(getattr(storage, "score_nodes", None)):
-        raise InputError(
-            "type", "storage", "{field} must be fast-graphrag's IGraphStorage; got {kind}", kind=type(storage).__name__
-        )
+        raise wrong_type(storage, "storage", "fast-graphrag's IGraphStorage")
     base: Any = type(storage)
     if not getattr(base, "_is_accelerated", False):
         storage.__class__ = _accelerated_class(base)

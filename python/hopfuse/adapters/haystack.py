@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
+from .._validation import wrong_type
 from ..errors import InputError, MissingExtraError
 from ..recipes import Hit
 from .conditions import Filter, as_where, condition, joined
-from .searcher import Searcher, passage_metadata
+from .searcher import Searcher, passage_metadata, refuse_settings
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
@@ -79,14 +80,7 @@ class HopfuseRetriever:
         self.settings: dict[str, Any] = {"recipe": recipe, "options": options, "index": index, "timeout": timeout}
         self._searcher: Searcher | None = source if isinstance(source, Searcher) else None
         if isinstance(source, Searcher):
-            for name, value in {**self.settings, "key": key, "encoder": encoder}.items():
-                if value is not None:
-                    raise InputError(
-                        "UNSORTED",
-                        name,
-                        "{field} is given, and source is a Searcher; pass it to Searcher(..., {name}=...)",
-                        name=name,
-                    )
+            refuse_settings({**self.settings, "key": key, "encoder": encoder}, "a Searcher")
         read_filters(filters)
 
     def warm_up(self) -> None:
@@ -120,10 +114,10 @@ class HopfuseRetriever:
         if not isinstance(self.source, str) or self.encoder is not None:
             what = "encoder" if isinstance(self.source, str) else "source"
             raise InputError(
-                "unknown",
+                "unsupported",
                 what,
-                "{field} is an object in memory ({kind}), which is not saved with a pipeline; give the "
-                "directory of an index with a known encoder, or the URL of a server",
+                "{field} is an object in memory ({kind}), which a pipeline does not save; give the directory of an "
+                "index with a known encoder, or the URL of a server",
                 kind=type(getattr(self, what)).__name__,
             )
         about = {"source": self.source, "top_k": self.top_k, "filters": self.filters, **self.settings}
@@ -169,7 +163,7 @@ def read_filters(filters: Mapping[str, Any] | None) -> Filter | None:
 
 def _filter(filters: Any) -> Filter:
     if not isinstance(filters, Mapping):
-        raise InputError("type", "filters", "{field} must be dictionaries; got {filters!r:.200}", filters=filters)
+        raise wrong_type(filters, "filters", "a dictionary")
     operator = filters.get("operator")
     if operator in ("AND", "OR", "NOT") and filters.get("conditions"):
         parts = [_filter(one) for one in filters["conditions"]]
@@ -178,12 +172,12 @@ def _filter(filters: Any) -> Filter:
         return joined(parts, "and" if operator == "AND" else "or")
     if operator not in OPERATORS or "field" not in filters or "value" not in filters:
         raise InputError(
-            "UNSORTED",
+            "syntax",
             "filters",
-            "{field} has {dict!r:.200}; a condition has field, operator ({names}) and value, and several "
-            "have operator (AND, OR, NOT) and conditions",
-            dict=dict(filters),
-            names=", ".join(OPERATORS),
+            "{field} has {given!r}; a condition has field, value and operator ({allowed}), and a group has operator "
+            "(AND, OR, NOT) and conditions",
+            given=dict(filters),
+            allowed=", ".join(OPERATORS),
         )
     field, value = str(filters["field"]).removeprefix("meta."), filters["value"]
     if value is None and operator in ("==", "!="):

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import wrong_type
 from ..errors import InputError
 from ..ops.dense import dense_topk
 from ..ops.ppr import ppr_topk
@@ -85,7 +86,7 @@ def accelerate(rag: Any) -> Any:
     >>> from hopfuse.adapters.hipporag import accelerate
     >>> accelerate(3)
     Traceback (most recent call last):
-    hopfuse.errors.InputError: rag must be a hipporag.HippoRAG; got int
+    hopfuse.errors.InputError: rag is of the type int; it must be a hipporag.HippoRAG
     """
     _check_rag(rag)
     if not isinstance(vars(rag).get("retrieve"), _BatchRetrieve):
@@ -99,7 +100,7 @@ def accelerate(rag: Any) -> Any:
 def _check_rag(rag: Any) -> None:
     own = next((kind for kind in type(rag).__mro__ if kind.__module__ == "hipporag.HippoRAG"), None)
     if own is None:
-        raise InputError("type", "rag", "{field} must be a hipporag.HippoRAG; got {kind}", kind=type(rag).__name__)
+        raise wrong_type(rag, "rag", "a hipporag.HippoRAG")
     try:
         installed = version("hipporag")
     except PackageNotFoundError:
@@ -107,23 +108,22 @@ def _check_rag(rag: Any) -> None:
     found = _digest(own)
     if found not in KNOWN.values():
         raise InputError(
-            "UNSORTED",
-            None,
-            "hipporag {installed} is not supported; supported: {names}. Install one of these, or "
-            "accelerate only the walk: hopfuse.adapters.igraph.accelerate(rag.graph)",
-            installed=installed,
-            names=", ".join(KNOWN),
+            "version",
+            "rag",
+            "{field} is of hipporag {given}; supported: {allowed}. Install one of these, or accelerate only the walk: "
+            "hopfuse.adapters.igraph.accelerate(rag.graph)",
+            given=installed,
+            allowed=", ".join(KNOWN),
         )
     for name in METHODS:
         changed = inspect.getattr_static(type(rag), name) is not inspect.getattr_static(own, name)
         if changed or (name in vars(rag) and not isinstance(vars(rag)[name], _BatchRetrieve)):
             raise InputError(
-                "UNSORTED",
-                None,
-                "{kind}.{name} overrides HippoRAG's, which this adapter replaces; accelerate only the walk: "
+                "unsupported",
+                "rag",
+                "{field} has its own {method}, which this adapter would replace; accelerate only the walk: "
                 "hopfuse.adapters.igraph.accelerate(rag.graph)",
-                kind=type(rag).__name__,
-                name=name,
+                method=f"{type(rag).__name__}.{name}",
             )
 
 

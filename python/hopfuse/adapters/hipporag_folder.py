@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import is_real
+from .._validation import check_number
 from ..errors import InputError
 from ..extract import similar_pairs
 from ..index import Index
@@ -97,12 +97,9 @@ def read_folder(
     >>> from hopfuse.adapters.hipporag_folder import read_folder
     >>> read_folder("/nowhere")
     Traceback (most recent call last):
-    hopfuse.errors.InputError: there is no folder '/nowhere'
+    hopfuse.errors.InputError: folder is '/nowhere', which is not a folder
     """
-    if not is_real(synonyms) or not -1 <= synonyms <= 1:
-        raise InputError(
-            "range", "synonyms", "{field} is {given!r}; it must be a similarity in [-1, 1]", given=synonyms
-        )
+    check_number(synonyms, "synonyms", low=-1, high=1)
     model = _model_folder(Path(folder))
     passages, entities = _store(model, "chunk"), _store(model, "entity")
     triples = _triples(_openie_file(model), passages)
@@ -113,11 +110,11 @@ def read_folder(
                 raise InputError(
                     "missing",
                     None,
-                    "{name}: OpenIE finds {name_2!r} in passage {keys}, which entity_embeddings lacks; let "
+                    "{model}: OpenIE finds {entity!r} in passage {passage}, and entity_embeddings lacks it; let "
                     "HippoRAG finish its index()",
-                    name=model.name,
-                    name_2=name,
-                    keys=passages.keys[row],
+                    model=model.name,
+                    entity=name,
+                    passage=passages.keys[row],
                 )
     stated_edges = _statements(triples, number, entities, len(passages.keys), float(synonyms))
     rows = ({"id": key, **_titled(text)} for key, text in zip(passages.keys, passages.texts, strict=True))
@@ -189,22 +186,22 @@ def _synonyms(entities: _Store, bound: float) -> Iterator[tuple[int, int, float]
 
 def _model_folder(folder: Path) -> Path:
     if not folder.is_dir():
-        raise InputError("unknown", None, "there is no folder {folder!r}", folder=str(folder))
+        raise InputError("missing", "folder", "{field} is {given!r}, which is not a folder", given=str(folder))
     found = _model_folders(folder)
     if not found:
         raise InputError(
-            "UNSORTED",
-            None,
-            "{folder} is not HippoRAG's: neither it nor a folder in it has chunk_embeddings",
-            folder=folder,
+            "missing",
+            "folder",
+            "{field} is {given!r}; neither it nor a folder in it has HippoRAG's chunk_embeddings",
+            given=str(folder),
         )
     if len(found) > 1:
         raise InputError(
-            "UNSORTED",
-            None,
-            "{folder} has several models: {names}; give the folder of one",
-            folder=folder,
-            names=", ".join(one.name for one in found),
+            "choice",
+            "folder",
+            "{field} is {given!r}, which has several models; give the folder of one: {allowed}",
+            given=str(folder),
+            allowed=", ".join(one.name for one in found),
         )
     return found[0].absolute()
 
@@ -219,12 +216,11 @@ def _openie_file(model: Path) -> Path:
     fitting = [one for one in found if model.name.startswith(one.stem.removeprefix(stem) + "_")]
     if not fitting:
         raise InputError(
-            "unknown",
+            "missing",
             None,
-            "{parent} has no file {stem}LLM.json for the LLM of {name}; HippoRAG writes it with save_openie=True",
-            parent=model.parent,
-            stem=stem,
-            name=model.name,
+            "{folder} has no file {file}; HippoRAG writes it with save_openie=True",
+            folder=model.parent,
+            file=f"{stem}LLM.json for the LLM of {model.name}",
         )
     return max(fitting, key=lambda one: len(one.name))
 
@@ -233,21 +229,21 @@ def _store(model: Path, kind: str) -> _Store:
     path = model / f"{kind}_embeddings" / f"vdb_{kind}.parquet"
     if not path.is_file():
         raise InputError(
-            "UNSORTED",
+            "missing",
             None,
-            "{path} does not exist, in which HippoRAG keeps embeddings; run its index() first",
+            "{path}, in which HippoRAG keeps embeddings, does not exist; run its index() first",
             path=path,
         )
     file = open_parquet(path, "reading HippoRAG's embeddings")
     lacking = set(COLUMNS) - set(file.schema_arrow.names)
     if lacking:
         raise InputError(
-            "unknown",
+            "missing",
             None,
-            "{path} has no column {lacking!r}; HippoRAG's files have {names}",
+            "{path} has no column {column!r}; HippoRAG's files have {allowed}",
             path=path,
-            lacking=sorted(lacking)[0],
-            names=", ".join(COLUMNS),
+            column=min(lacking),
+            allowed=", ".join(COLUMNS),
         )
     keys: list[str] = []
     texts: list[str] = []
@@ -255,24 +251,24 @@ def _store(model: Path, kind: str) -> _Store:
     for table in read_groups(file, path, COLUMNS):
         keys += table["hash_id"].to_pylist()
         texts += table["content"].to_pylist()
-        vectors.append(_vectors(table["embedding"].combine_chunks(), path))
-    if len({block.shape[1] for block in vectors if len(block)}) > 1:
-        raise InputError("shape", None, "{path} has vectors of several dimensions", path=path)
-    held = [block for block in vectors if len(block)]
-    return _Store(keys, texts, np.concatenate(held) if held else np.zeros((0, 1), np.float32))
+        dim = vectors[0].shape[1] if vectors else None
+        block = _vectors(table["embedding"].combine_chunks(), path, dim)
+        if len(block):
+            vectors.append(block)
+    return _Store(keys, texts, np.concatenate(vectors) if vectors else np.zeros((0, 1), np.float32))
 
 
-def _vectors(column: Any, path: Path) -> NDArray[np.float32]:
-    """Return a column of lists of numbers as (n, d)."""
+def _vectors(column: Any, path: Path, dim: int | None) -> NDArray[np.float32]:
+    """Return a column of lists of ``dim`` numbers, or of as many as the first has, as (n, d)."""
     count = len(column)
     try:
         flat = column.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
         lengths = np.asarray(column.value_lengths().to_numpy(zero_copy_only=False))
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(
-            "UNSORTED", None, "{path}: embeddings must be lists of numbers ({error})", path=path, error=error
+            "dtype", None, "{path}: embeddings must be lists of numbers ({error})", path=path, error=error
         ) from None
-    if count and not (lengths == lengths[0]).all():
+    if count and not (lengths == (lengths[0] if dim is None else dim)).all():
         raise InputError("shape", None, "{path} has vectors of several dimensions", path=path)
     return flat.reshape(count, -1) if count else np.zeros((0, 0), np.float32)
 
@@ -284,7 +280,7 @@ def _triples(file: Path, passages: _Store) -> list[list[tuple[str, str, str]]]:
         stated = {"chunk-" + _md5(one["passage"]): _valid(one["extracted_triples"]) for one in documents}
     except (ValueError, RecursionError, TypeError, KeyError) as error:
         raise InputError(
-            "unknown",
+            "syntax",
             None,
             "{file} is not an OpenIE file of HippoRAG, {{'docs': [...]}}: {error!r}",
             file=file,
@@ -293,14 +289,14 @@ def _triples(file: Path, passages: _Store) -> list[list[tuple[str, str, str]]]:
     lacking = [key for key in passages.keys if key not in stated]
     if lacking:
         raise InputError(
-            "unknown",
+            "missing",
             None,
-            "{file} has no OpenIE results for {number} of {number_2} passages, such as {lacking}; let "
-            "HippoRAG finish its index()",
+            "{file} has no OpenIE results for {count} of {total} passages, such as {passage}; let HippoRAG finish its "
+            "index()",
             file=file,
-            number=len(lacking),
-            number_2=len(passages.keys),
-            lacking=lacking[0],
+            count=len(lacking),
+            total=len(passages.keys),
+            passage=lacking[0],
         )
     return [stated[key] for key in passages.keys]
 

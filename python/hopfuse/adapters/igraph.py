@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_choice, check_excludes, check_length, check_weights, is_whole, wrong_type
 from ..errors import InputError
 from ..ops.ppr import ppr
 from ..types import Graph
@@ -126,16 +127,8 @@ def personalized_pagerank(
     [0.583, 0.333, 0.083]
     """
     if arpack_options is not None:
-        raise InputError(
-            "UNSORTED", "arpack_options", "{field} are ARPACK's, which hopfuse does not use; leave them out"
-        )
-    if implementation not in ("prpack", "arpack"):
-        raise InputError(
-            "choice",
-            "implementation",
-            "{field} is {given!r}; allowed: 'prpack', 'arpack' (one walk here)",
-            given=implementation,
-        )
+        raise InputError("unused", "arpack_options", "{field} is given, and hopfuse does not use ARPACK; leave it out")
+    check_choice(implementation, "implementation", ("prpack", "arpack"))  # one walk here
     _check_graph(graph)
     walk = _walk(graph, weights, bool(directed))
     if not walk.num_nodes:
@@ -193,13 +186,9 @@ def personalized_pagerank_batch(
     array([[0.583, 0.333, 0.083],
            [0.083, 0.333, 0.583]], dtype=float32)
     """
-    if isinstance(graph, Graph) and (weights is not None or not directed):
-        raise InputError(
-            "UNSORTED",
-            "graph",
-            "{field} is a hopfuse Graph, which has its weights and directions; leave weights and directed out",
-        )
     if isinstance(graph, Graph):
+        for name, given in (("weights", weights), ("directed", None if directed else directed)):
+            check_excludes(name, given, "graph", graph, "a hopfuse Graph, which has its own")
         walk = graph
     else:
         _check_graph(graph)
@@ -315,7 +304,7 @@ class _Walks:
         edges = (graph.vcount(), graph.is_directed(), self._strengths(graph, "out"), self._strengths(graph, "in"))
         if edges != self._edges:
             self._edges, self._kept = edges, {}
-        values = None if weights is None else _edge_attribute(graph, weights)
+        values = None if weights is None else _attribute(graph.es, weights, "weights")
         read = self._kept.get((weights, directed))
         if read is None or read.weights != values:
             read = _Read(values, from_igraph(graph, weights=weights, directed=directed))
@@ -342,40 +331,17 @@ def _walk(graph: Any, weights: Any, directed: bool) -> Graph:
 
 def _restart(graph: Any, reset: Any, reset_vertices: Any) -> NDArray[np.float64]:
     n = graph.vcount()
-    if reset is not None and reset_vertices is not None:
-        raise InputError("conflict", "reset", "{field} and reset_vertices are both given; give one of them")
+    check_excludes("reset", reset, "reset_vertices", reset_vertices)
     if reset_vertices is not None:
         named = np.atleast_1d(np.asarray(_vertices(graph, reset_vertices, "reset_vertices"), np.int64))
         if not named.size:
-            raise InputError("range", "reset_vertices", "{field} is empty; give at least one vertex")
+            raise InputError("empty", "reset_vertices", "{field} is empty; give at least one vertex")
         return np.bincount(named, minlength=n).astype(np.float64)
     if reset is None:
         return np.ones(n)
-    if isinstance(reset, str) and reset not in graph.vs.attributes():
-        raise InputError(
-            "UNSORTED",
-            "reset",
-            "{field} is {given!r}; the vertices have the attributes {attributes}",
-            given=reset,
-            attributes=graph.vs.attributes(),
-        )
-    values = _numbers(graph.vs[reset] if isinstance(reset, str) else reset, "reset")
-    if values.shape != (n,):
-        raise InputError(
-            "length", "reset", "{field} has {size} numbers for {n} vertices; give one for each", size=values.size, n=n
-        )
-    fits = np.isfinite(values) & (values >= 0)
-    if not fits.all():
-        wrong = int(np.argmin(fits))
-        raise InputError(
-            "range",
-            "reset",
-            "{field} is {values} at vertex {wrong}; every number must be finite and at least 0",
-            values=values[wrong],
-            wrong=wrong,
-        )
+    values = _weights(graph.vs, reset, "reset", "vertex")
     if not values.any():
-        raise InputError("range", "reset", "{field} is 0 at every vertex; give at least one a weight above 0")
+        raise InputError("zero", "reset", "{field} is 0 at every vertex; give at least one a weight above 0")
     return values
 
 
@@ -391,23 +357,16 @@ def _numbered_resets(graph: Any, resets: Any) -> Any:
             numbers = {vertex: _number_of(graph, vertex) for vertex in reset}
             unknown = [vertex for vertex, number in numbers.items() if number is None]
             if unknown:
-                raise InputError(
-                    "unknown",
-                    "resets",
-                    "{field}[{at}] has {unknown!r}; vertices are numbers, or names that the graph has",
-                    at=at,
-                    unknown=unknown[0],
-                )
+                raise _unknown_vertex(graph.vcount(), unknown[0], f"resets[{at}]")
             reset = {numbers[vertex]: weight for vertex, weight in reset.items()}
         elif isinstance(reset, list | tuple) and len(reset) != graph.vcount():
             raise InputError(
                 "length",
-                "resets",
-                "{field}[{at}] has {number} entries for {vcount} vertices; give a weight for each vertex, or "
+                f"resets[{at}]",
+                "{field} has {given} entries for {allowed} vertices; give a weight for each vertex, or "
                 "{{vertex: weight}} for the vertices to restart at",
-                at=at,
-                number=len(reset),
-                vcount=graph.vcount(),
+                given=len(reset),
+                allowed=graph.vcount(),
             )
         numbered.append(reset)
     return numbered
@@ -426,26 +385,29 @@ def _vertices(graph: Any, given: Any, name: str) -> int | NDArray[np.int64] | No
         return _range(given, n, name)
     is_one = _number_of(graph, given) is not None
     if not is_one and (isinstance(given, str) or not isinstance(given, Iterable)):
-        raise InputError("UNSORTED", name, "{field} is {given!r}; give numbers or names of vertices", given=given)
+        raise InputError("type", name, "{field} is {given!r}; give numbers or names of vertices", given=given)
     items = [given] if is_one else given if isinstance(given, np.ndarray) else list(given)
     numbers = _numbers_below(graph, items)
     wrong = np.flatnonzero((numbers < 0) | (numbers >= n))
     if wrong.size:
-        raise InputError(
-            "UNSORTED",
-            name,
-            "{field} has {items!r}; vertices are 0 .. {n}, or names that the graph has",
-            items=items[wrong[0]],
-            n=n - 1,
-        )
+        raise _unknown_vertex(n, items[wrong[0]], name)
     return int(numbers[0]) if is_one else numbers
 
 
 def _range(given: range, n: int, name: str) -> NDArray[np.int64]:
     if given and not (0 <= given[0] < n and 0 <= given[-1] < n):
-        outside = next(number for number in given if not 0 <= number < n)
-        raise InputError("range", name, "{field} has {outside}; vertices are 0 .. {n}", outside=outside, n=n - 1)
+        raise _unknown_vertex(n, next(number for number in given if not 0 <= number < n), name)
     return np.arange(given.start, given.stop, given.step, dtype=np.int64)
+
+
+def _unknown_vertex(n: int, given: Any, name: str) -> InputError:
+    return InputError(
+        "unknown",
+        name,
+        "{field} has {given!r}; allowed: {allowed}",
+        given=given,
+        allowed=f"numbers from 0 to {n - 1}, or names that the graph has",
+    )
 
 
 def _numbers_below(graph: Any, items: NDArray[Any] | list[Any]) -> NDArray[np.int64]:
@@ -467,47 +429,39 @@ def _number_of(graph: Any, vertex: Any) -> int | None:
         except ValueError:  # no vertex has the name, or the graph has no names
             return None
     number = getattr(vertex, "index", vertex)
-    is_number = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    return int(number) if is_number else None
+    return int(number) if is_whole(number) else None
 
 
 def _edge_weights(graph: Any, weights: Any, edges: int) -> NDArray[np.float64]:
-    if weights is None:
-        return np.ones(edges)
-    values = _numbers(_edge_attribute(graph, weights) if isinstance(weights, str) else weights, "weights")
-    if values.shape != (edges,):
-        raise InputError(
-            "length",
-            "weights",
-            "{field} has {size} numbers for {edges} edges; give one for each",
-            size=values.size,
-            edges=edges,
-        )
-    if not (np.isfinite(values) & (values >= 0)).all():
-        raise InputError("range", "weights", "{field} must be finite and at least 0")
-    return values
+    return np.ones(edges) if weights is None else _weights(graph.es, weights, "weights", "edge")
 
 
-def _edge_attribute(graph: Any, name: str) -> list[Any]:
-    if name not in graph.es.attributes():
-        raise InputError(
-            "UNSORTED",
-            "weights",
-            "{field} is {given!r}; the edges have the attributes {attributes}",
-            given=name,
-            attributes=graph.es.attributes(),
-        )
-    values: list[Any] = graph.es[name]
-    return values
-
-
-def _numbers(given: Any, name: str) -> NDArray[np.float64]:
+def _weights(elements: Any, given: Any, name: str, noun: str) -> NDArray[np.float64]:
+    """Return a number, finite and at least 0, of each vertex or edge; a string names an attribute of theirs."""
+    numbers = _attribute(elements, given, name) if isinstance(given, str) else given
     try:
-        return np.array(given if isinstance(given, np.ndarray) else list(given), np.float64)
+        values = np.array(numbers if isinstance(numbers, np.ndarray) else list(numbers), np.float64)
+        (size,) = values.shape
     except (TypeError, ValueError) as error:
-        raise InputError("UNSORTED", name, "{field} must be numbers: {error}", error=error) from error
+        raise InputError("type", name, "{field} must be one list of numbers: {error}", error=error) from error
+    check_length(size, name, len(elements), noun)
+    check_weights(values, name)
+    return values
+
+
+def _attribute(elements: Any, given: str, name: str) -> list[Any]:
+    if given not in elements.attributes():
+        raise InputError(
+            "unknown",
+            name,
+            "{field} is {given!r}, which is no attribute; there are: {allowed}",
+            given=given,
+            allowed=", ".join(elements.attributes()) or "none",
+        )
+    values: list[Any] = elements[given]
+    return values
 
 
 def _check_graph(graph: Any) -> None:
     if not all(hasattr(graph, method) for method in ("get_edgelist", "vcount", "ecount", "is_directed")):
-        raise InputError("type", "graph", "{field} must be an igraph.Graph; got {kind}", kind=type(graph).__name__)
+        raise wrong_type(graph, "graph", "an igraph.Graph")

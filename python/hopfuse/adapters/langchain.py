@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -70,15 +70,11 @@ class HopfuseRetriever(BaseRetriever):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown(cls, given: Any) -> Any:
-        unknown = sorted(set(given) - set(cls.model_fields)) if isinstance(given, dict) else []
-        if unknown:
-            raise InputError(
-                "unknown",
-                None,
-                "HopfuseRetriever has no {unknown}=; its fields are {names}. A recipe, an encoder or a key "
-                "is given by source=Searcher(...)",
-                unknown=unknown[0],
-                names=", ".join(cls.model_fields),
+        if isinstance(given, dict):
+            _refuse_others(
+                given,
+                "HopfuseRetriever, whose recipe, encoder or key stand in source=Searcher(...)",
+                cls.model_fields,
             )
         return given
 
@@ -136,13 +132,7 @@ class HopfuseRetriever(BaseRetriever):
         return await asyncio.gather(*runs, return_exceptions=return_exceptions)
 
     def _settings(self, k: int | None = None, allow: Any = None, **unknown: Any) -> dict[str, Any]:
-        if unknown:
-            raise InputError(
-                "type",
-                None,
-                "a search takes k= and {@allow}, the passages that may be found; got {iter}=",
-                iter=next(iter(unknown)),
-            )
+        _refuse_others(unknown, "a search", ("k", "allow"))
         return {"k": self.k if k is None else k, "allow": self.allow if allow is None else allow}
 
     def _get_relevant_documents(
@@ -201,3 +191,14 @@ class LangChainEncoder(NamedEncoder):
 
     def _vectors(self, texts: list[str], of_passages: bool) -> list[list[float]]:
         return self._model.embed_documents(texts) if of_passages else [self._model.embed_query(text) for text in texts]
+
+
+def _refuse_others(given: Iterable[str], what: str, allowed: Iterable[str]) -> None:
+    for name in sorted(set(given) - set(allowed)):
+        raise InputError(
+            "unknown",
+            name,
+            "{field} is no argument of {what}; allowed: {allowed}",
+            what=what,
+            allowed=", ".join(allowed),
+        )

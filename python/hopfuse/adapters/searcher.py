@@ -13,6 +13,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_choice, check_excludes, check_length, checked_texts, wrong_type
 from ..client import AsyncClient, Client
 from ..encoders import Encoder, WordLlamaEncoder
 from ..errors import InputError
@@ -81,7 +82,7 @@ class Searcher:
         there = {"index": index, "key": key, "timeout": timeout}
         self._recipe: Recipe | None = None
         if isinstance(source, str) and source.startswith(("http://", "https://")):
-            _refuse(here, "a server's URL", "an index or a recipe")
+            refuse_settings(here, "a server's URL")
             limit = 10.0 if timeout is None else timeout
             self._about: dict[str, Any] = {"url": source, "key": key, "timeout": limit}
             self._settings: dict[str, Any] = {"index": index, "recipe": recipe, "options": options}
@@ -89,12 +90,12 @@ class Searcher:
             finalize(self, self._client.close)  # frameworks do not close their retrievers
             self._clients: dict[asyncio.AbstractEventLoop, tuple[AsyncGenerator[AsyncClient, None], AsyncClient]] = {}
             return
-        _refuse(there, "not a server's URL", "a server's URL")
+        refuse_settings(there, "not a server's URL")
         if isinstance(source, str) and not Path(source).exists():
             raise InputError(
-                "unknown",
+                "missing",
                 "source",
-                "{field} is {given!r}: no such directory; a server's URL begins with http:// or https://",
+                "{field} is {given!r}, which does not exist; a server's URL begins with http:// or https://",
                 given=source,
             )
         if isinstance(source, str | PathLike):
@@ -102,15 +103,10 @@ class Searcher:
         if isinstance(source, Index):
             self._recipe = local_recipe(source, recipe, options, encoder)
         elif callable(getattr(source, "search", None)) and isinstance(getattr(source, "index", None), Index):
-            _refuse({"recipe": recipe, "options": options, "encoder": encoder}, "a recipe", "an index")
+            refuse_settings({"recipe": recipe, "options": options, "encoder": encoder}, "a recipe")
             self._recipe = source
         else:
-            raise InputError(
-                "type",
-                "source",
-                "{field} must be a server's URL, the directory of an index, an Index or a recipe; got {kind}",
-                kind=type(source).__name__,
-            )
+            raise wrong_type(source, "source", "a server's URL, the directory of an index, an Index or a recipe")
 
     def search(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[list[Hit]]:
         """Rank the passages for a batch of questions, in one call.
@@ -135,7 +131,7 @@ class Searcher:
         EndpointError
             The server does not answer.
         """
-        questions = _checked_questions(questions)
+        questions = checked_texts(questions, "questions")
         filters = _filters(allow, len(questions))
         if not questions:
             return []
@@ -151,7 +147,7 @@ class Searcher:
 
     async def asearch(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[list[Hit]]:
         """Search as :meth:`search` does: by a recipe in a thread, or by a server over the event loop's connections."""
-        questions = _checked_questions(questions)
+        questions = checked_texts(questions, "questions")
         if self._recipe is not None or not questions:
             return await asyncio.to_thread(self.search, questions, k=k, allow=allow)
         filters = _conditions(_filters(allow, len(questions)))
@@ -185,18 +181,6 @@ class Searcher:
                 self._clients.pop(loop, None)
 
 
-def _checked_questions(questions: Any) -> list[str]:
-    """Return questions as a list; refuse a single text."""
-    if isinstance(questions, str):
-        raise InputError(
-            "type",
-            "questions",
-            "{field} must be a list; got the text {questions!r}: give [{questions!r}]",
-            questions=questions,
-        )
-    return list(questions)
-
-
 def as_searcher(source: Any) -> Searcher:
     """Return a Searcher as it is, or make one from any other source."""
     return source if isinstance(source, Searcher) else Searcher(source)
@@ -210,10 +194,7 @@ def passage_metadata(hit: Hit) -> dict[str, Any]:
 def local_recipe(index: Index, name: str | None, options: Mapping[str, Any] | None, encoder: Any) -> Recipe:
     """Return a recipe over an index, with the index's own encoder, matcher and lexical leg."""
     name = name or ("hybrid-rrf" if RECIPES["guided-walk"].missing(index) else "guided-walk")
-    if name not in RECIPES:
-        raise InputError(
-            "choice", "recipe", "{field} is {given!r}; allowed: {allowed}", given=name, allowed=", ".join(RECIPES)
-        )
+    check_choice(name, "recipe", RECIPES)
     kind: Any = RECIPES[name]
     parts = {
         "encoder": _own_encoder(index) if encoder is None else encoder,
@@ -233,10 +214,11 @@ def _own_encoder(index: Index) -> Encoder | None:
     if built is None or built.name != "wordllama":
         named = "an unnamed encoder" if built is None else f"the encoder {built.name}"
         raise InputError(
-            "UNSORTED",
-            None,
-            "the vectors of the index were made by {named}; pass it: Searcher(source, encoder=...)",
-            named=named,
+            "missing",
+            "encoder",
+            "{field} is missing, and the vectors of the index were made by {made_by}; give it: Searcher(source, "
+            "encoder=...)",
+            made_by=named,
         )
     return WordLlamaEncoder(built.dim, normalize=built.normalize)
 
@@ -253,20 +235,11 @@ def _filters(allow: Any, count: int) -> Any:
     if allow is None or isinstance(allow, Mapping | Where):
         return allow
     if isinstance(allow, str):
-        raise InputError(
-            "type", "allow", "{field} must be a list of ids; got the text {allow!r}: give [{allow!r}]", allow=allow
-        )
+        raise wrong_type(allow, "allow", "a list of ids: [id]")
     listed = list(allow)
     if not any(one is None or isinstance(one, list | tuple | Mapping | Where) for one in listed):
         return tuple(listed)
-    if len(listed) != count:
-        raise InputError(
-            "length",
-            "allow",
-            "{field} has {number} filters for {count} questions; give one for each, or one for all",
-            number=len(listed),
-            count=count,
-        )
+    check_length(len(listed), "allow", count, "question")
     return listed
 
 
@@ -288,11 +261,11 @@ def _conditions(filters: Any) -> Any:
     for one in filters if isinstance(filters, list) else [filters]:
         if isinstance(one, Where):
             raise InputError(
-                "UNSORTED",
+                "unsupported",
                 "allow",
-                "{field} is {one}, and a server accepts only ids or conditions that must all hold: "
-                '{{"tenant": "a", "year__ge": 2020}}',
-                one=one,
+                "{field} is {given}; a server accepts only {allowed}",
+                given=one,
+                allowed='ids, or conditions that must all hold: {"tenant": "a", "year__ge": 2020}',
             )
     return filters
 
@@ -308,14 +281,7 @@ def _mask(one: Any, index: Index) -> NDArray[np.bool_]:
     return index.mask(where(**one) if isinstance(one, Mapping) else one)
 
 
-def _refuse(given: Mapping[str, Any], source: str, other: str) -> None:
+def refuse_settings(given: Mapping[str, Any], source: str) -> None:
+    """Raise if a setting is given that a source of this kind does not take."""
     for name, value in given.items():
-        if value is not None:
-            raise InputError(
-                "UNSORTED",
-                name,
-                "{field} is given, and source is {source}; {name} applies only to {other}",
-                source=source,
-                name=name,
-                other=other,
-            )
+        check_excludes(name, value, "source", source, f"which is {source}")

@@ -5,10 +5,10 @@ Click and Rich come with the extra ``cli``.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from ..errors import MissingExtraError
+from .failures import leave_with
 
 __all__ = ["main"]
 
@@ -39,6 +39,5 @@ def main(args: Sequence[str] | None = None) -> None:
         package = str(error.name).partition(".")[0]
         if package not in _NEEDED:
             raise
-        print(f"hopfuse: {MissingExtraError(package, 'cli', 'the command line')}", file=sys.stderr)
-        sys.exit(2)
+        leave_with(MissingExtraError(package, "cli", "the command line"))
     run(args)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
 from .. import __version__
 from ..errors import HopfuseError
-from ..report import printable
 from .about.bench import bench
 from .about.info import info
 from .about.selftest import selftest
@@ -23,6 +21,8 @@ from .diagnose.compare import compare
 from .diagnose.diagnose import diagnose
 from .evaluate.eval import evaluate_runs
 from .evaluate.sweep import sweep_command
+from .failures import leave_with, wants_json
+from .naming import Names, usage_error
 from .run.mcp import mcp_command
 from .run.policy import policy
 from .run.score import score
@@ -34,11 +34,30 @@ from .run.trace import trace
 class _Sections(click.Group):
     """A group whose help lists its commands in sections."""
 
+    def make_context(self, *given: Any, **more: Any) -> click.Context:
+        with _as_data():
+            return super().make_context(*given, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _as_data():
+            return super().invoke(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = formatter.width - 6 - max(map(len, self.commands))
         for title, commands in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(str(one.name), one.get_short_help_str(width)) for one in commands])
+
+
+@contextmanager
+def _as_data() -> Iterator[None]:
+    """Raise Click's errors as the library's, if they are printed for programs."""
+    try:
+        yield
+    except click.UsageError as error:
+        if not wants_json():
+            raise
+        raise usage_error(error) from None
 
 
 @click.group(cls=_Sections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -63,50 +82,11 @@ for section in SECTIONS.values():
 def run(args: Sequence[str] | None) -> None:
     """Run a command; print an error of the library or the file system in one line, and exit with code 2.
 
-    With ``HOPFUSE_ERRORS=json`` in the environment, the line is a JSON object with the keys error (the class), code,
-    field and message, for programs.
+    With ``HOPFUSE_ERRORS=json`` in the environment, the line is a JSON object for programs: ``{"error": {"class",
+    "code", "field", "message", "values", "places"}}``, as in an answer of ``hopfuse serve``.
     """
     words = sys.argv[1:] if args is None else list(args)
     try:
         app.main(args=words, prog_name="hopfuse")
     except (HopfuseError, OSError) as error:
-        message = printable(" ".join(_message(error, _options(words)).split()))
-        if os.environ.get("HOPFUSE_ERRORS") == "json":
-            code, field = getattr(error, "code", "file"), getattr(error, "field", None)
-            said = {"error": type(error).__name__, "code": code, "field": field, "message": message}
-            click.echo(json.dumps(said), err=True)
-        else:
-            click.echo(f"hopfuse: {message}", err=True)
-        sys.exit(2)
-
-
-def _options(words: Sequence[str]) -> dict[str, str]:
-    """Return how the command that runs spells its parameters, by their names in Python and by their own."""
-    command: click.Command = app
-    context = click.Context(app)
-    for word in words:
-        found = command.get_command(context, word) if isinstance(command, click.Group) else None
-        if found is None:
-            break
-        command = found
-    spelled: dict[str, str] = {}
-    for one in command.params:
-        shown = max(one.opts, key=len) if isinstance(one, click.Option) else one.make_metavar(context)
-        spelled |= {str(one.name): shown, shown.lstrip("-").replace("-", "_"): shown}
-    return spelled
-
-
-def _message(error: HopfuseError | OSError, options: Mapping[str, str]) -> str:
-    """Return what an error says; for the system's errors, the file and the reason without the number."""
-    if isinstance(error, HopfuseError):
-        return error.sentence(lambda name: _spelled(name, options))
-    if error.strerror is None:
-        return str(error)
-    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-
-
-def _spelled(field: str, options: Mapping[str, str]) -> str:
-    """Return the option of a field, such as ``--fact-ends`` of ``fact_ends[3]``; other fields stay as they are."""
-    name = re.match(r"\w*", field)
-    assert name is not None
-    return options.get(name[0], name[0]) + field[name.end() :]
+        leave_with(error, Names(app, words))

@@ -13,8 +13,8 @@ from ..fusion import FusionMethod, resolve
 from ..io.npy import read_npy
 
 
-def assigned(given: Sequence[str], example: str = "graph_k=50") -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each ``NAME=VALUE``.
+def assigned(given: Sequence[str], field: str = "option", example: str = "graph_k=50") -> Iterator[tuple[str, str]]:
+    """Yield the name and the value of each ``NAME=VALUE`` of an option.
 
     Examples
     --------
@@ -25,9 +25,9 @@ def assigned(given: Sequence[str], example: str = "graph_k=50") -> Iterator[tupl
         name, equals, value = one.partition("=")
         if not (name and equals and value):
             raise InputError(
-                "UNSORTED",
-                "option",
-                "{field} is {given!r}; give a name and a value, for instance {@option} {example}",
+                "syntax",
+                field,
+                "{field} is {given!r}; give a name and a value, such as {field} {example}",
                 given=one,
                 example=example,
             )
@@ -63,14 +63,19 @@ def read_config(config: Any, given: Sequence[str], recipe: str) -> Any:
     """
     made = _with_options(config, given, recipe)
     for name, reason in _unread(made, given).items():
-        raise InputError(
-            "unused",
-            name,
-            "{field} is given, and {reason}: {recipe} does not read it; leave one of them out",
-            reason=reason,
-            recipe=recipe,
-        )
+        raise unread_option(name, reason, recipe)
     return made
+
+
+def unread_option(name: str, reason: str, recipe: str) -> InputError:
+    """Return the error for an option that the others of a config make irrelevant."""
+    return InputError(
+        "unused",
+        name,
+        "{field} is given, and {reason}: {recipe} does not read it; leave one of them out",
+        reason=reason,
+        recipe=recipe,
+    )
 
 
 def unread_options(config: Any, given: Sequence[str], recipe: str) -> dict[str, str]:
@@ -103,15 +108,14 @@ def _with_options(config: Any, given: Sequence[str], recipe: str) -> Any:
         whole, dot, key = name.partition(".")
         if whole not in kinds or (bool(dot) and not _has_keys(kinds[whole])) or (not dot and _only_keys(kinds[whole])):
             raise InputError(
-                "choice",
-                "option",
-                "{field} {name}: {recipe} has no such option; allowed: {allowed}",
-                name=name,
+                "unknown",
+                name,
+                "{field}: {recipe} has no such option; allowed: {allowed}",
                 recipe=recipe,
                 allowed=", ".join(_names(kinds)),
             )
         if name in values or key in parts.get(whole, {}):
-            raise InputError("duplicate", "option", "{field} {name} is given twice; give one value", name=name)
+            raise InputError("duplicate", name, "{field} is given twice; give one value")
         if dot:
             parts.setdefault(whole, {})[key] = text
         else:
@@ -141,7 +145,7 @@ def listed(config: Any, name: str, text: str) -> list[str]:
 def option_files(given: Sequence[str], config: type) -> dict[str, Path]:
     """Return the files that ``--option`` names, by option: values of fields that take an array."""
     arrays = {name for name, kind in get_type_hints(config).items() if kind is Any}
-    return {f"--option {name}": Path(text) for name, text in assigned(given) if name in arrays}
+    return {f"option {name}": Path(text) for name, text in assigned(given) if name in arrays}
 
 
 def _types(config: Any) -> dict[str, Any]:
@@ -181,7 +185,10 @@ def _joined(name: str, keys: Mapping[str, str], kind: Any, value: Any) -> Any:
     """Return the value of an option that is given by keys: a nested config, a mapping, or a fusion method."""
     for member in _members(kind):
         if is_dataclass(value) and is_dataclass(member) and not _is_method(member):
-            return read_config(value, [f"{key}={text}" for key, text in keys.items()], name)
+            try:
+                return read_config(value, [f"{key}={text}" for key, text in keys.items()], name)
+            except InputError as error:
+                raise error.at(field=f"{name}.{error.field}") from None
         if _is_mapping(member):
             _, of = get_args(member)
             return {**(value or {}), **{key: _value(text, of, f"{name}.{key}") for key, text in keys.items()}}
@@ -189,47 +196,25 @@ def _joined(name: str, keys: Mapping[str, str], kind: Any, value: Any) -> Any:
 
 
 def _value(text: str, kind: Any, name: str) -> Any:
-    members = _members(kind)
-    for member in members:
-        found = _read(text, member, name)
-        if found is not None:
-            return found
-    raise InputError(
-        "UNSORTED",
-        "option",
-        "{field} {name}={text}: give {names}",
-        name=name,
-        text=text,
-        names=" or ".join(dict.fromkeys(map(_type_text, members))),
-    )
+    """Return the value of an option; a text of another type is returned as it is, for the config to refuse."""
+    found = (_read(text, member, name) for member in _members(kind))
+    return next((value for value in found if value is not None), text)
 
 
 def _read(text: str, kind: Any, name: str) -> Any:
     """Return the value, or None if the text is not of this type."""
     if kind is Any:
-        return read_npy(Path(text), f"--option {name}", mapped=False)
+        return read_npy(Path(text), name, mapped=False)
     if kind is bool:
-        return {"true": True, "false": False}.get(text)
+        return {"true": True, "false": False}.get(text.lower())
     if kind in (int, float):
         try:
             return kind(text)
         except ValueError:
             return None
-    if get_origin(kind) is Literal:
-        choices = get_args(kind)
-        return text if text in choices else None
     if get_origin(kind) in (tuple, Sequence):
         return tuple(_value(part.strip(), get_args(kind)[0], name) for part in text.split(","))
-    return text if kind is str else None
-
-
-def _type_text(kind: Any) -> str:
-    """Return the words for a type."""
-    if get_origin(kind) is Literal:
-        return "one of " + ", ".join(map(str, get_args(kind)))
-    if get_origin(kind) in (tuple, Sequence):
-        return "numbers separated by commas"
-    return {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, "a word")
+    return text if kind is str or get_origin(kind) is Literal else None
 
 
 def _number_or_words(text: str) -> Any:

@@ -17,48 +17,34 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
 
     Both mappings are from option to file, None if the option is not given.
     """
-    written: dict[Path, str] = {}
-    read = {path.resolve(): option for option, path in inputs.items() if path is not None}
+    used = {path.resolve(): option for option, path in inputs.items() if path is not None}
     for option, out in outputs.items():
         if out is None:
             continue
         if not out.parent.is_dir():
             raise InputError(
-                "unknown",
-                None,
-                "{option}: {parent} is not a folder, so {out} cannot be written; create it first",
-                option=option,
-                parent=out.parent,
-                out=out,
+                "missing",
+                option,
+                "{field}: {folder} is not a folder, so {file} cannot be written; create it first",
+                folder=out.parent,
+                file=out,
             )
-        place = out.resolve()
-        if place in read:
+        other = used.setdefault(out.resolve(), option)
+        if other != option:
             raise InputError(
-                "UNSORTED",
-                None,
-                "{option}: {out} is also the file of {read}; choose another name",
-                option=option,
-                out=out,
-                read=read[place],
-            )
-        if place in written:
-            raise InputError(
-                "UNSORTED",
-                None,
-                "{option}: {out} is also the file of {written}; choose another name",
-                option=option,
-                out=out,
-                written=written[place],
+                "conflict",
+                option,
+                "{field}: {file} is also the file of {other:@}; choose another name",
+                file=out,
+                other=other,
             )
         if out.exists() and not overwrite:
             raise InputError(
                 "exists",
-                None,
-                "{option}: {out} exists; choose another name, or replace it with {@overwrite}",
-                option=option,
-                out=out,
+                option,
+                "{field}: {file} exists; choose another name, or replace it with {@overwrite}",
+                file=out,
             )
-        written[place] = option
 
 
 def write_all(texts: Mapping[Path, str]) -> None:

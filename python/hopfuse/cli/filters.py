@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from .. import Index, Where, where
 from .._validation import counted
 from ..errors import InputError
-from ..index.filters import LISTS, split_condition, unknown_column
+from ..index.filters import LISTS, split_condition
 from ..io.files import read_text
+from .config_options import assigned
 
 _BOOLS = {"true": True, "false": False}
 
@@ -29,18 +30,18 @@ def read_filter(options: Mapping[str, Any], index: Index) -> NDArray[np.bool_] |
 def read_allow(given: str, index: Index) -> NDArray[np.bool_]:
     """Return the mask of the passages that ``--allow`` names, of shape (P,)."""
     path = Path(given)
-    ids = read_text(path, "--allow").splitlines() if path.is_file() else given.split(",")
+    ids = read_text(path, "allow").splitlines() if path.is_file() else given.split(",")
     wanted = {id.strip() for id in ids} - {""}
     known = [str(id) for id in index.passage_ids]
     strangers = sorted(wanted.difference(known))
     if strangers:
         raise InputError(
-            "UNSORTED",
+            "unknown",
             "allow",
-            "{field} names {count} that the index does not have, such as {strangers!r}; give ids "
+            "{field} names {count} that the index does not have, such as {given!r}; give ids "
             "separated by commas, or a file with an id on each line",
             count=counted(len(strangers), "passage"),
-            strangers=strangers[0],
+            given=strangers[0],
         )
     return np.array([id in wanted for id in known], bool)
 
@@ -61,43 +62,28 @@ def read_condition(given: str, index: Index) -> Where:
     name, equals, text = given.partition("=")
     if not equals or not name:
         raise InputError(
-            "UNSORTED",
+            "syntax",
             "where",
             "{field} is {given!r}; give column=value or column__operator=value, such as year__ge=2020",
             given=given,
         )
     column, operator = split_condition(name)
-    if column not in index.metadata:
-        raise unknown_column(index.metadata, column).at(given, "where")
-    kind = "bool" if operator == "exists" else index.metadata.types[column]
+    kind = "bool" if operator == "exists" else index.metadata.types.get(column, "string")
     if operator in ("in", *LISTS):
-        return where(**{name: [_value(part, kind, given) for part in text.split(",")] if text else []})
-    return where(**{name: _value(text, kind, given)})
+        return where(**{name: [_value(part, kind) for part in text.split(",")] if text else []})
+    return where(**{name: _value(text, kind)})
 
 
-def _value(text: str, kind: str, given: str) -> Any:
-    """Parse text as a value of a column's type; a time stays text, which filters accept."""
+def _value(text: str, kind: str) -> Any:
+    """Parse text as a value of a column's type; a time, and what is of no such type, stay text for the filter."""
     try:
-        if kind == "bool":
-            return _BOOLS[text.lower()]
         if kind in ("int64", "float64"):
             return int(text) if kind == "int64" else float(text)
-    except (KeyError, ValueError):
-        allowed = {"bool": "true or false", "int64": "an integer", "float64": "a number"}[kind]
-        raise InputError(
-            "UNSORTED", "where", "{field} {given}: {text!r} must be {allowed}", given=given, text=text, allowed=allowed
-        ) from None
-    return text
+    except ValueError:
+        return text
+    return _BOOLS.get(text.lower(), text) if kind == "bool" else text
 
 
 def read_types(given: Sequence[str]) -> dict[str, str]:
     """Return types by column, from the ``column=type`` of each ``--metadata-type``."""
-    types = {}
-    for one in given:
-        name, equals, kind = one.partition("=")
-        if not equals:
-            raise InputError(
-                "UNSORTED", "metadata_type", "{field} is {given!r}; give column=type, such as year=int64", given=one
-            )
-        types[name] = kind
-    return types
+    return dict(assigned(given, "metadata_types", "year=int64"))

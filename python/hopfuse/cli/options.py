@@ -43,11 +43,37 @@ def encoder_for(index: Index, name: str | None, vectors: Path | None) -> Encoder
         return WordLlamaEncoder(built.dim, normalize=built.normalize)
     raise InputError(
         "missing",
-        None,
-        "the index was built with the encoder {name}, whose files are not known; give {@encoder} "
+        "encoder",
+        "{field} is missing: the index was built with {name}, whose files are not known; give {field} "
         "sentence-transformers:FOLDER, or {@vectors}",
         name=built.name,
     )
+
+
+def question_encoder(index: Index, name: str | None, vectors: Path | None) -> Encoder | None:
+    """Return the encoder of questions, as :func:`encoder_for`; None only if there are vectors of the questions."""
+    model = encoder_for(index, name, vectors)
+    if model is None and vectors is None:
+        raise InputError(
+            "missing",
+            "vectors",
+            "{field} is missing, and the index does not record the encoder of its vectors; give {field} or {@encoder}",
+        )
+    return model
+
+
+def check_dim(field: str, given: int, allowed: int, owner: str = "passages") -> None:
+    """Refuse vectors, or an encoder, of another dimension than the vectors of the index that they are compared with."""
+    if given != allowed:
+        raise InputError(
+            "shape",
+            field,
+            "{field} has {given} dimensions, the vectors of the index's {owner} have {allowed}; give the encoder that "
+            "made those, or vectors by it",
+            given=given,
+            allowed=allowed,
+            owner=owner,
+        )
 
 
 def make_encoder(name: str) -> Encoder:
@@ -66,9 +92,9 @@ def make_encoder(name: str) -> Encoder:
     raise InputError(
         "choice",
         "encoder",
-        "{field} is {given!r}; allowed: wordllama, wordllama:64, wordllama:128, wordllama:256, "
-        "sentence-transformers:FOLDER",
+        "{field} is {given!r}; allowed: {allowed}",
         given=name,
+        allowed="wordllama, wordllama:64, wordllama:128, wordllama:256, sentence-transformers:FOLDER",
     )
 
 

@@ -10,18 +10,20 @@ from typing import Any, TypeVar
 
 import click
 import numpy as np
-from click.core import ParameterSource
 from numpy.typing import NDArray
 
 from .. import Index
+from .._validation import check_excludes, check_needs
 from ..encoders import Encoder
 from ..errors import InputError
 from ..lexical import BM25, FTS5, leg_of, words_of
 from ..llm import ChatEndpoint
 from ..recipes import RECIPES, AllowScope, Policy, PolicyRAG, Recipe
+from .checks import Rule, check_rules, stated
 from .config_options import option_files, read_config
 from .filters import read_filter
-from .options import ENDPOINT_OPTIONS, FILE, endpoint_options, make_endpoint
+from .naming import given_parameters
+from .options import ENDPOINT_OPTIONS, FILE, check_dim, endpoint_options, make_endpoint
 from .run.policy import read_policy
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,12 +40,17 @@ COMMON = (
     "lexical_k",
 )
 LEGS = ("auto", "bm25", "fts5", "none")
+#: Options about a language model, and what they need.
+MODEL_NEEDS: tuple[Rule, ...] = (
+    *((name, "model", "the name of a language model") for name in (*ENDPOINT_OPTIONS, "answers")),
+    ("model", ("answers", "policy with facts.gate = llm"), "which ask it"),
+)
 #: Parts of an index, and the options of ``hopfuse build`` that make them.
 PARTS = {
-    "corpus": ("vectors", "no vectors (--encoder or --vectors)"),
-    "graph": ("graph", "no graph (--edges, --from or --reader)"),
-    "facts": ("facts", "no facts (--facts, --from or --reader)"),
-    "entity_corpus": ("entities", "no vectors of entities (--encoder or --entity-vectors)"),
+    "corpus": "no vectors (--encoder or --vectors)",
+    "graph": "no graph (--edges, --from or --reader)",
+    "facts": "no facts (--facts, --from or --reader)",
+    "entity_corpus": "no vectors of entities (--encoder or --entity-vectors)",
 }
 
 
@@ -198,25 +205,16 @@ def bind(
     if "lexical" in signature(kind).parameters:
         given["lexical"] = lexical_leg(name, index, config, lexical)
         for field in ("lexical_k", "lexical_weight"):
-            if given["lexical"] is None and options.get(field) is not None:
-                raise InputError("unused", field, "{field} is given without {@lexical}; add it")
+            check_needs(field, options.get(field), "lexical", given["lexical"], "whose list it is about")
     elif lexical is not None:
-        raise InputError("unused", "lexical", "{field} is given, and {name} reads no words; leave it out", name=name)
+        raise unread("lexical", name)
     if kind is PolicyRAG:
         given |= {"llm": llm, "fact_vectors": fact_vectors(index, config, encoder)}
         if llm is None and config.switches.gate and config.facts.gate == "llm":
-            raise InputError(
-                "missing",
-                None,
-                'the policy has facts.gate = "llm", which needs a language model; set it to "rules", or use '
-                "hopfuse score, search or trace with {@model}",
-            )
+            raise no_model()
     recipe = kind(index, config, **given)
     allow = read_filter(options, index)
-    if allow is None and options.get("allow_scope") is not None:
-        raise InputError(
-            "unused", "allow_scope", "{field} is given without {@allow} or {@where}; add one, or leave it out"
-        )
+    check_needs("allow_scope", options.get("allow_scope"), ("allow", "where"), allow)
     return BoundRecipe(name, recipe, hit_ids(index, options), allow, options.get("allow_scope") or "isolated")
 
 
@@ -226,41 +224,44 @@ def config_of(name: str, options: Mapping[str, Any]) -> Any:
     if kind is Policy:
         config = read_policy(options.get("policy"))
     elif options.get("policy") is not None:
-        raise InputError(
-            "unused",
-            "policy",
-            "{field} is given, and {name} does not read it; policy-rag does: leave it out",
-            name=name,
-        )
+        raise unread("policy", name, ("policy-rag",))
     else:
         config = kind()
     given = [(field, options.get(field)) for field in COMMON if options.get(field) is not None]
     for field, _ in given:
         if _field(name, field) is None:
-            owners = [recipe for recipe in RECIPES if _field(recipe, field) is not None]
-            does = f"{', '.join(owners)} {'does' if len(owners) == 1 else 'do'}"
-            raise InputError(
-                "unused",
-                field,
-                "{field} is given, and {name} does not read it; {does}: leave it out",
-                name=name,
-                does=does,
-            )
+            raise unread(field, name, [recipe for recipe in RECIPES if _field(recipe, field) is not None])
     settings = [*options.get("settings", ()), *(f"{field}={value}" for field, value in given)]
-    try:
-        return read_config(config, settings, name)
-    except InputError as error:
-        field, text = str(error).split(" ", 1)
-        shown = f"--{field.replace('_', '-')}" if field in dict(given) else field
-        raise InputError("UNSORTED", None, "{shown} {text}", shown=shown, text=text) from None
+    return read_config(config, settings, name)
+
+
+def unread(field: str, recipe: str, readers: Sequence[str] = ()) -> InputError:
+    """Return the error for an option that a recipe does not read; ``readers`` are those that do."""
+    return InputError(
+        "unused",
+        field,
+        "{field} is given, and {recipe} does not read it{others}; leave it out",
+        recipe=recipe,
+        others=f", as {', '.join(readers)} would" if readers else "",
+    )
+
+
+def no_model() -> InputError:
+    """Return the error for a policy that asks a language model, without one."""
+    return InputError(
+        "missing",
+        "model",
+        'the policy has facts.gate = "llm", which needs {field} and {@endpoint}; give them to hopfuse score, search or '
+        'trace, or set facts.gate to "rules"',
+    )
 
 
 def read_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
     """Return the files that a recipe's options name, by option."""
     allow = options.get("allow")
-    files: dict[str, Path | None] = {"--policy": options.get("policy")}
+    files: dict[str, Path | None] = {"policy": options.get("policy")}
     if allow is not None and Path(allow).is_file():
-        files["--allow"] = Path(allow)
+        files["allow"] = Path(allow)
     for name in RECIPES if options.get("recipe") is None else (options["recipe"],):
         files |= option_files(options.get("settings", ()), RECIPES[name].Config)
     return files
@@ -271,14 +272,14 @@ def check_index(name: str, index: Index, config: Any = None) -> None:
     kind: Any = RECIPES[name]
     lacks = kind.missing(index, config)
     if lacks is not None:
-        absent = [words for part, (_, words) in PARTS.items() if part in lacks.allowed and getattr(index, part) is None]
-        fix = "--recipe hybrid-rrf runs on it" if name != "hybrid-rrf" else "give --lexical"
+        absent = [words for part, words in PARTS.items() if part in lacks.allowed and getattr(index, part) is None]
         raise InputError(
-            "UNSORTED",
-            name,
-            "{field} cannot run on this index, which has {names}; build the index with them, or use another way: {fix}",
-            names=" and ".join(absent),
-            fix=fix,
+            "missing",
+            "index",
+            "{recipe} cannot run on this {field}, which has {parts}; build the index with them, or {fix}",
+            recipe=name,
+            parts=" and ".join(absent),
+            fix="choose --recipe hybrid-rrf, which runs on it" if name != "hybrid-rrf" else "give --lexical",
         )
 
 
@@ -288,7 +289,7 @@ def fact_vectors(index: Index, policy: Policy, encoder: Encoder | None) -> Any:
         return encoder.encode_passages(index.facts.texts(index.entity_names))
     if policy.facts.scope == "all":
         raise InputError(
-            "missing", None, 'the policy has facts.scope = "all": give {@encoder}, and an index with facts'
+            "missing", "encoder", 'the policy has facts.scope = "all", which needs {field}, and an index with facts'
         )
     return None
 
@@ -305,11 +306,7 @@ def lexical_leg(name: str, index: Index, config: Any, kind: str | None) -> BM25 
         if config.mode == "lexical":
             return leg_of(list(index.entity_names), kind or "auto")
         if kind not in (None, "none"):
-            raise InputError(
-                "UNSORTED",
-                "lexical",
-                "{field} is given, but triple-hybrid reads it only with {@option} mode=lexical; add that",
-            )
+            check_needs("lexical", kind, "option mode=lexical", None, "with which triple-hybrid reads it")
         return None
     if kind is None and name == "guided-walk" and index.lexical is not None:
         return words_of(index)
@@ -327,58 +324,32 @@ def check_given(bound: BoundRecipe, vectors: Path | None, encoder: Any) -> None:
     encodes_facts = isinstance(bound.recipe, PolicyRAG) and index.facts is not None
     if not needs.vectors:
         if vectors is not None:
-            raise InputError(
-                "unused",
-                "vectors",
-                "{field} is given, and {name} reads no vectors of questions here; leave it out",
-                name=bound.name,
-            )
+            raise unread("vectors", bound.name)
         if encoder is not None and not (encodes_names or encodes_facts):
-            raise InputError(
-                "unused", "encoder", "{field} is given, and {name} reads no vectors here; leave it out", name=bound.name
-            )
+            raise unread("encoder", bound.name)
     elif vectors is None and encoder is None:
         raise InputError(
             "missing",
-            None,
-            "{name} needs a vector of each question: give {@vectors}, or {@encoder}, the one that the "
-            "index was built with",
-            name=bound.name,
+            "vectors",
+            "{field} is missing, and {recipe} needs a vector of each question; give {field} or {@encoder}, the one "
+            "that the index was built with",
+            recipe=bound.name,
         )
     elif vectors is not None and encoder is not None and not (encodes_names or encodes_facts):
-        raise InputError(
-            "conflict",
-            "vectors",
-            "{field} and {@encoder} are both given, but there is nothing else to encode; give one of them",
-        )
+        check_excludes("vectors", vectors, "encoder", encoder, "which has nothing else to encode")
     elif vectors is None:
-        corpus = index.entity_corpus if bound.name == "triple-hybrid" else index.corpus
-        if corpus is not None and corpus.dim != encoder.dim:
-            raise InputError(
-                "shape",
-                None,
-                "the vectors of {@encoder} {name} have {dim} dimensions, those of the index {dim_2}: give "
-                "the encoder that made them, or {@vectors}",
-                name=encoder.name,
-                dim=encoder.dim,
-                dim_2=corpus.dim,
-            )
+        entities = bound.name == "triple-hybrid"
+        corpus = index.entity_corpus if entities else index.corpus
+        if corpus is not None:
+            check_dim("encoder", encoder.dim, corpus.dim, "entities" if entities else "passages")
 
 
 def check_names(bound: BoundRecipe) -> None:
     """Refuse options about names in questions if the recipe reads none."""
     context = click.get_current_context()
     for option in ("entities", "case_sensitive"):
-        given = option in context.params and context.get_parameter_source(option) is ParameterSource.COMMANDLINE
-        if given and not bound.recipe.needs.entities:
-            shown = next(p.opts[0] for p in context.command.params if p.name == option)
-            raise InputError(
-                "unused",
-                None,
-                "{shown} is given, and {name} reads no names here; leave it out",
-                shown=shown,
-                name=bound.name,
-            )
+        if option in given_parameters(context) and not bound.recipe.needs.entities:
+            raise unread(option, bound.name)
 
 
 # ---- A language model ------------------------------------------------------------------------------------------------
@@ -396,37 +367,16 @@ def answering_options(command: F) -> F:
 
 def language_model(recipe: str | None, policy: Path | None, options: Mapping[str, Any]) -> ChatEndpoint | None:
     """Return policy-rag's language model, or None; refuse one that is needed but not named, or named but not needed."""
-    answers, model = options["answers"], options["model"]
     if recipe != "policy-rag":
         for name in ("answers", "model", *ENDPOINT_OPTIONS):
-            if options[name] not in (None, False):
-                chosen = recipe or "the default recipe"
-                raise InputError(
-                    "unused",
-                    name,
-                    "{field} is given, and {chosen} does not read it; policy-rag does: leave it out",
-                    chosen=chosen,
-                )
+            if stated(options, name) is not None:
+                raise unread(name, recipe or "the default recipe", ("policy-rag",))
         return None
     rules = read_policy(policy)
     gated = rules.switches.gate and rules.facts.gate == "llm"
-    if model is not None:
-        if not (gated or answers):
-            raise InputError(
-                "unused", "model", '{field} would not be used: add {@answers}, or a {@policy} with facts.gate = "llm"'
-            )
+    check_rules({**options, "policy with facts.gate = llm": gated}, needs=MODEL_NEEDS)
+    if options["model"] is not None:
         return make_endpoint(options)
-    for name in ENDPOINT_OPTIONS:
-        if options[name] is not None:
-            raise InputError("unused", name, "{field} is given without {@model}, the name of a language model; add it")
-    if answers:
-        raise InputError(
-            "missing",
-            "answers",
-            "{field} needs {@model}, the name of a language model, and {@endpoint}, its server; add them",
-        )
     if gated:
-        raise InputError(
-            "missing", None, 'the policy has facts.gate = "llm": give {@model} and {@endpoint}, or set it to "rules"'
-        )
+        raise no_model()
     return None

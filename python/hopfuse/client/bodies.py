@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_length
 from ..errors import InputError
 from .results import FoundIds, padded
 
@@ -56,9 +57,9 @@ class Questions:
         if not lengths or len(set(lengths.values())) != 1:
             raise InputError(
                 "length",
-                None,
-                "there are {value}; give queries, vectors and entities of one length",
-                value=lengths or "no questions",
+                "queries",
+                "{field} must have an entry for each question, as must {@vectors} and {@entities}; given: {given}",
+                given=lengths or "none",
             )
         given = {"texts": columns["queries"], "vectors": columns["vectors"], "entities": columns["entities"]}
         return cls(**given, allow=_allowed(allow, next(iter(lengths.values()))))
@@ -129,7 +130,7 @@ def with_vector(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _listed(values: Any, name: str) -> list[Any]:
     if isinstance(values, str):
-        raise InputError("type", name, "{field} must be a sequence; for one text pass [{values!r:.80}]", values=values)
+        raise InputError("type", name, "{field} is one string; pass a list: [{given!r}]", given=values)
     return [list(one) if isinstance(one, tuple) else one for one in values]
 
 
@@ -141,12 +142,5 @@ def _allowed(allow: Any, count: int) -> list[Any] | None:
         one is None or isinstance(one, list | tuple | Mapping) for one in allow
     )
     each: Sequence[Any] = [allow] * count if is_one else list(allow)
-    if len(each) != count:
-        raise InputError(
-            "length",
-            "allow",
-            "{field} has {number} filters for {count} questions; give one for each, or one for all",
-            number=len(each),
-            count=count,
-        )
+    check_length(len(each), "allow", count, "question")
     return [one if one is None or isinstance(one, Mapping) else list(one) for one in each]

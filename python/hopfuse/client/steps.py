@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 from urllib.parse import quote
 
-from ..errors import EndpointError, InputError
+from .._validation import check_number
+from ..errors import EndpointError, HopfuseError, InputError, error_of
 from .bodies import ARROW, JSON, Questions, as_stream, read_stream, with_vector
 from .results import Found, FoundIds, found_of, ids_of
 
-#: Statuses of faulty requests.
-FAULTS = (400, 404, 413, 415)
 #: Seconds to wait for a response beyond the timeout in the request.
 GRACE = 1.0
 
@@ -84,10 +83,6 @@ class ChangeOptions(TypedDict, total=False):
     timeout: float | None
 
 
-class _UnsupportedError(InputError):
-    """The server does not accept bodies of this type."""
-
-
 class Requests:
     """The requests of a server.
 
@@ -101,13 +96,9 @@ class Requests:
     def __init__(self, url: str, timeout: float) -> None:
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise InputError(
-                "UNSORTED", "url", "{field} is {given!r}; give the server's address: http://localhost:8080", given=url
+                "syntax", "url", "{field} is {given!r}; give the server's address: http://localhost:8080", given=url
             )
-        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 86400:
-            raise InputError(
-                "type", "timeout", "{field} is {given!r}; it must be a number of seconds above 0", given=timeout
-            )
-        self.url, self._timeout = url.rstrip("/"), float(timeout)
+        self.url, self._timeout = url.rstrip("/"), check_number(timeout, "timeout", above=0, below=86400)
 
     def search(
         self,
@@ -140,8 +131,10 @@ class Requests:
                 content = yield from self._retried(
                     "POST", "/v1/search", timeout, lambda limit: as_stream(table, {**stated, **limit}), ARROW
                 )
-            except _UnsupportedError:
-                pass  # the server has no pyarrow
+            except InputError as error:
+                if error.code != "unsupported" or error.field is not None:
+                    raise
+                # the server has no pyarrow
             else:
                 found = read_stream(content)
                 return found
@@ -178,18 +171,18 @@ class Requests:
         if late:
             return self._late(sent.timeout, f"{type(error).__name__}; is hopfuse serve running there?")
         return EndpointError(
-            "reply",
+            "connection",
             None,
-            "{url} did not answer: {value}; is hopfuse serve running there?",
+            "{url} did not answer: {reason}; is hopfuse serve running there?",
             url=self.url,
-            value=error or type(error).__name__,
+            reason=str(error) or type(error).__name__,
         )
 
     def _late(self, seconds: float, reason: str) -> EndpointError:
         return EndpointError(
-            "reply",
-            None,
-            "{url} did not answer within the timeout of {seconds:g} s: {reason}",
+            "timeout",
+            "timeout",
+            "{url} did not answer within the {field} of {seconds:g} s: {reason}",
             url=self.url,
             seconds=seconds,
             reason=reason,
@@ -220,37 +213,22 @@ class Requests:
             if status == 200:
                 return content
             if status == 504:
-                raise EndpointError(
-                    "reply",
-                    None,
-                    "{url} answered 504 with a timeout of {seconds:g} s: {message}",
-                    url=self.url,
-                    seconds=seconds,
-                    message=_message(content),
-                )
+                raise self._error(status, content).at(f"timeout of {seconds:g} s")
             wait = headers.get("retry-after", "")
             if status not in (429, 503) or not wait.isdecimal() or time.monotonic() + int(wait) >= end:
                 raise self._error(status, content)
             yield Wait(int(wait))
 
-    def _error(self, status: int, content: bytes) -> Exception:
-        """Return the error for a response: InputError if the request is at fault."""
-        message = _message(content)
-        if status == 415:
-            return _UnsupportedError("UNSORTED", None, "{message}", message=message)
-        if status in FAULTS:
-            return InputError("UNSORTED", None, "{message}", message=message)
-        return EndpointError(
-            "reply", None, "{url} answered {status}: {message}", url=self.url, status=status, message=message
-        )
-
-
-def _message(content: bytes) -> str:
-    """Return the message of an error's body."""
-    try:
-        return str(json.loads(content)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return content[:200].decode("utf-8", "replace")
+    def _error(self, status: int, content: bytes) -> HopfuseError:
+        """Return the error of an answer, of the same class, code and field as on the server."""
+        try:
+            error = error_of(json.loads(content)["error"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            said = content[:200].decode("utf-8", "replace")
+            return EndpointError(
+                "reply", None, "{url} answered {status}: {said}", url=self.url, status=status, said=said
+            )
+        return error if isinstance(error, InputError) else error.at(f"{self.url} answered {status}")
 
 
 def _settings(

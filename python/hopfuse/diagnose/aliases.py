@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import is_real
-from ..errors import InputError
-from .rewriting import Mentions, Rewriting, check_questions, draw
+from .._validation import check_number, checked_texts
+from .rewriting import Mentions, Rewriting, draw
 
 if TYPE_CHECKING:
     from ..extract import Match
@@ -171,8 +170,9 @@ def substitute_aliases(
     >>> made.rewritten_entities[0]
     ['Ada', 'NYC']
     """
-    asked = check_questions(questions)
-    names = _Names(index, _checked_weight(synonyms))
+    asked = tuple(checked_texts(questions, "questions"))
+    weight = None if synonyms is None else check_number(synonyms, "synonyms", low=0)
+    names = _Names(index, weight)
     swaps = [names.swap(question, found) for question, found in zip(asked, names.mentions(asked), strict=True)]
     pairs = list(zip(asked, swaps, strict=True))
     texts = [question if swap is None else _replaced(question, swap.matches, swap.name) for question, swap in pairs]
@@ -185,19 +185,6 @@ def substitute_aliases(
         for mentions, question, text, swap in zip(entities, asked, texts, swaps, strict=True)
     ]
     return Rewriting(asked, texts, rules, entities, renamed)
-
-
-def _checked_weight(synonyms: float | None) -> float | None:
-    if synonyms is None:
-        return None
-    if not is_real(synonyms) or not 0 <= synonyms < np.inf:
-        raise InputError(
-            "range",
-            "synonyms",
-            "{field} is {given!r}; it must be the minimum weight of a synonym edge, finite and at least 0, or None",
-            given=synonyms,
-        )
-    return float(synonyms)
 
 
 class _Swap(NamedTuple):

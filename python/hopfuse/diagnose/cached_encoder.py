@@ -87,14 +87,14 @@ class CachedEncoder:
         digest = sha256(repr((self.name, self.dim, self.normalize, kind, texts)).encode())
         path = self._folder / f"{digest.hexdigest()}.npy"
         if path.exists():
-            vectors = np.asarray(read_npy(path, "a cached file of vectors"))
+            vectors = np.asarray(read_npy(path, "cache"))
             if vectors.dtype != np.float32 or vectors.shape != (len(texts), self.dim):
                 raise FormatError(
                     "damaged",
                     None,
-                    "{path} holds {dtype} of shape {shape}; delete it",
+                    "{path} holds {given} of shape {shape}; delete it",
                     path=path,
-                    dtype=vectors.dtype,
+                    given=vectors.dtype,
                     shape=vectors.shape,
                 )
             return vectors

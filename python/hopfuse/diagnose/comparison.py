@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_names
 from ..encoders import Encoder
 from ..errors import InputError
 from ..evaluate.evaluation import Evaluation, evaluate
@@ -187,18 +188,14 @@ def compare_recipes(
     >>> found.evaluation.runs, found.evaluation.estimate("graph", "hit@1").mean
     (('dense', 'graph'), 1.0)
     """
-    unknown = set(rankings) - set(RANKINGS)
-    if unknown:
-        raise InputError(
-            "choice", None, "ranking is {given!r}; allowed: {allowed}", given=min(unknown), allowed=", ".join(RANKINGS)
-        )
+    check_names(sorted(set(rankings)), "rankings", RANKINGS)
     if index.corpus is None or index.graph is None:
-        raise InputError("unknown", None, "the index has no vectors or no graph; build it with vectors and edges")
+        raise InputError("missing", "index", "{field} has no vectors or no graph; build it with vectors and edges")
     others = dict(runs or {})
     taken = set(others) & set(RANKINGS)
     if taken:
         raise InputError(
-            "UNSORTED", None, "a run has the name of the ranking {taken!r}; give it another name", taken=min(taken)
+            "duplicate", "runs", "{field} has {given!r}, the name of a ranking; give it another name", given=min(taken)
         )
     made = _makers(index, lexical, encoder, threads)
     searches: dict[str, Search] = {}

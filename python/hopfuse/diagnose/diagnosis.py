@@ -254,5 +254,5 @@ def _share(values: NDArray[np.float64], rows: NDArray[np.int64]) -> float:
 
 def _graph_of(index: Index) -> Graph:
     if index.graph is None:
-        raise InputError("unknown", None, "the index has no graph; build it with edges")
+        raise InputError("missing", "index", "{field} has no graph; build it with edges")
     return index.graph

@@ -9,6 +9,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import check_length, check_number, check_shape, check_weights
 from ..errors import InputError, MissingExtraError
 from ..evaluate.answers import normalise_answer
 from ..types import Graph
@@ -80,14 +81,7 @@ def shared_names(names: Iterable[str], aliases: Iterable[Sequence[str]] | None =
     """
     own = [[name] for name in names]
     others = [()] * len(own) if aliases is None else [tuple(row) for row in aliases]
-    if len(others) != len(own):
-        raise InputError(
-            "length",
-            None,
-            "{number} rows of aliases for {number_2} names; give one per entity",
-            number=len(others),
-            number_2=len(own),
-        )
+    check_length(len(others), "aliases", len(own), "name")
     entities: dict[str, list[int]] = {}
     for entity, row in enumerate(zip(own, others, strict=True)):
         for key in {normalise_answer(name) for part in row for name in part}:
@@ -145,18 +139,12 @@ def mass_spread(scores: ArrayLike, *, share: float = 0.9) -> MassSpread:
     >>> spread.entropy.tolist(), spread.reach.tolist()
     ([2.0, 0.0], [4, 1])
     """
-    if not 0 < share <= 1:
-        raise InputError(
-            "range", "share", "{field} is {share}; it must be above 0 and at most 1, e.g. 0.9", share=share
-        )
+    check_number(share, "share", above=0, high=1)
     mass = np.asarray(scores, np.float64)
-    if mass.ndim != 2 or not np.isfinite(mass).all() or (mass < 0).any() or not mass.any(axis=1).all():
-        raise InputError(
-            "shape",
-            "scores",
-            "{field} have shape {shape}; give (B, N) finite numbers >= 0, some above 0 in each row",
-            shape=mass.shape,
-        )
+    check_shape(mass.shape, "scores", ("B", "N"))
+    check_weights(mass, "scores")
+    for row in np.flatnonzero(~mass.any(axis=1))[:1].tolist():
+        raise InputError("zero", f"scores[{row}]", "{field} is all zeros; give each row a number above 0")
     mass = mass / mass.sum(axis=1, keepdims=True)
     entropy = -np.sum(mass * np.log2(mass, where=mass > 0, out=np.zeros_like(mass)), axis=1)
     held = np.cumsum(-np.sort(-mass, axis=1), axis=1)
@@ -193,9 +181,6 @@ def hub_nodes(graph: Graph, *, share: float = 0.01) -> NDArray[np.int64]:
     >>> hub_nodes(hf.Graph.from_edges([2, 2, 2, 0], [0, 1, 3, 1]), share=0.5)
     array([2, 0])
     """
-    if not 0 < share <= 1:
-        raise InputError(
-            "range", "share", "{field} is {share}; it must be above 0 and at most 1, e.g. 0.01", share=share
-        )
+    check_number(share, "share", above=0, high=1)
     degree = graph.degree.sum(axis=1)[graph.internal_of]
     return np.argsort(-degree, kind="stable")[: ceil(share * graph.num_nodes)].astype(np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import counted
+from .._validation import check_length, check_number, check_shape, check_some, check_whole
 from ..errors import InputError
 from ..evaluate.metrics import Values
 from ..evaluate.qrels import Qrels
@@ -45,14 +45,7 @@ def overlap(a: Hits, b: Hits, k: int) -> Values:
     >>> overlap(hf.Hits([[1, 2, 3]], [[3.0, 2.0, 1.0]]), hf.Hits([[3, 1, 9]], [[3.0, 2.0, 1.0]]), 2)
     array([0.33333333])
     """
-    if len(a) != len(b):
-        raise InputError(
-            "UNSORTED",
-            None,
-            "a has {count} and b {number}; give both lists of the same queries",
-            count=counted(len(a), "row"),
-            number=len(b),
-        )
+    check_length(len(b), "b", len(a), "row of a")
     _check_size("k", k, [a, b])
     values = np.full(len(a), np.nan)
     for row in range(len(a)):
@@ -94,19 +87,12 @@ def error_correlation(a: Values, b: Values) -> float:
     >>> error_correlation(np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0]))
     0.0
     """
-    if a.shape != b.shape:
-        raise InputError(
-            "shape",
-            None,
-            "a has shape {shape} and b {shape_2}; give one value per query in both",
-            shape=a.shape,
-            shape_2=b.shape,
-        )
+    check_shape(b.shape, "b", a.shape, reason="a value for each query of a")
     defined = ~(np.isnan(a) | np.isnan(b))
     ours, theirs = a[defined], b[defined]
     if not (np.isin(ours, (0, 1)).all() and np.isin(theirs, (0, 1)).all()):
         raise InputError(
-            "UNSORTED", None, "a and b must have values of 0 and 1, such as those of hit@k; give such a metric"
+            "range", "a", "{field} and {@b} must have values of 0 and 1, such as those of hit@k; give such a metric"
         )
     n, right, other, both = ours.size, ours.sum(), theirs.sum(), (ours * theirs).sum()
     spread = right * (n - right) * other * (n - other)
@@ -145,14 +131,9 @@ def pool_loss(pools: Sequence[Hits], qrels: Qrels, size: int) -> Values:
     >>> pool_loss([dense, graph], Qrels(["a"], [[1, 2, 7, 8]]), 1)
     array([0.5])
     """
-    if not pools or any(len(pool) != len(qrels) for pool in pools):
-        raise InputError(
-            "UNSORTED",
-            "pools",
-            "{field} have {value} rows, the judgements {number} queries; give one row per query",
-            value=[len(p) for p in pools],
-            number=len(qrels),
-        )
+    check_some(pools, "pools", "pool")
+    for at, pool in enumerate(pools):
+        check_length(len(pool), f"pools[{at}]", len(qrels), "query")
     _check_size("size", size, pools)
     values = np.full(len(qrels), np.nan)
     for row, gold in enumerate(qrels.gold):
@@ -164,15 +145,7 @@ def pool_loss(pools: Sequence[Hits], qrels: Qrels, size: int) -> Values:
 
 def _check_size(name: str, size: int, lists: Sequence[Hits]) -> None:
     width = min(hits.shape[1] for hits in lists)
-    if not 1 <= size <= width:
-        raise InputError(
-            "UNSORTED",
-            name,
-            "{field} is {size}, but the narrowest list is {width} wide; {name} must be 1 .. {width}",
-            size=size,
-            width=width,
-            name=name,
-        )
+    check_whole(size, name, width)
 
 
 def rank_biased_overlap(a: Hits, b: Hits, *, p: float = 0.9) -> Values:
@@ -214,14 +187,7 @@ def rank_biased_overlap(a: Hits, b: Hits, *, p: float = 0.9) -> Values:
     >>> rank_biased_overlap(a, b, p=0.5)
     array([0.5])
     """
-    if len(a) != len(b):
-        raise InputError(
-            "length",
-            None,
-            "a has {number} rows and b {number_2}; give both lists of the same queries",
-            number=len(a),
-            number_2=len(b),
-        )
+    check_length(len(b), "b", len(a), "row of a")
     check_persistence(p)
     rows = ([[passage for passage, _ in hits.row(row)] for hits in (a, b)] for row in range(len(a)))
     return np.fromiter((_extrapolated(lists, p) for lists in rows), np.float64, len(a))
@@ -229,8 +195,7 @@ def rank_biased_overlap(a: Hits, b: Hits, *, p: float = 0.9) -> Values:
 
 def check_persistence(p: float) -> None:
     """Refuse a parameter of the rank-biased overlap that is not strictly between 0 and 1."""
-    if not 0 < p < 1:
-        raise InputError("UNSORTED", "p", "{field} is {p}; it must be between 0 and 1, e.g. 0.9", p=p)
+    check_number(p, "p", above=0, below=1)
 
 
 def _extrapolated(lists: list[list[int]], p: float) -> float:

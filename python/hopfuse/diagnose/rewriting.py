@@ -10,6 +10,7 @@ from hashlib import md5
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_length, check_needs, checked_texts
 from ..errors import InputError
 
 Mentions = Sequence[Sequence[str]]
@@ -54,25 +55,14 @@ class Rewriting:
 
     def __post_init__(self) -> None:
         for name in ("questions", "rewritten"):
-            object.__setattr__(self, name, check_questions(getattr(self, name), name))
-        if self.entities is None and self.rewritten_entities is not None:
-            raise InputError(
-                "unused",
-                "rewritten_entities",
-                "{field} are given without entities; give the mentions of both, or of neither",
-            )
+            object.__setattr__(self, name, tuple(checked_texts(getattr(self, name), name)))
+        check_needs("rewritten_entities", self.rewritten_entities, "entities", self.entities, "the mentions before")
         if self.rewritten_entities is None:
             object.__setattr__(self, "rewritten_entities", self.entities)
         for name in ("rewritten", "rules", "entities", "rewritten_entities"):
             field = getattr(self, name)
-            if field is not None and len(field) != len(self.questions):
-                raise InputError(
-                    "length",
-                    name,
-                    "{field} has {number} entries for {number_2} questions; give one for each",
-                    number=len(field),
-                    number_2=len(self.questions),
-                )
+            if field is not None:
+                check_length(len(field), name, len(self.questions), "question")
         rules = self.rules
         if rules is None:
             rules = ["rewritten" if one else "" for one in self.changed.tolist()]
@@ -94,22 +84,6 @@ class Rewriting:
 
     def __repr__(self) -> str:
         return f"Rewriting(questions={len(self)}, changed={int(self.changed.sum())})"
-
-
-def check_questions(questions: Sequence[str], name: str = "questions") -> tuple[str, ...]:
-    """Return questions as a tuple of strings."""
-    if isinstance(questions, str):
-        raise InputError("type", name, "{field} is a string; give a list of strings: [question]")
-    for at, question in enumerate(questions):
-        if not isinstance(question, str):
-            raise InputError(
-                "type",
-                name,
-                "{field}[{at}] is of type {kind}; every question must be a string",
-                at=at,
-                kind=type(question).__name__,
-            )
-    return tuple(questions)
 
 
 def draw(question: str, purpose: str, choices: int) -> int:
@@ -182,15 +156,15 @@ def paraphrase(
     >>> paraphrase(["Who is Ada?", "Ada"], rules=["contraction"]).rewritten
     ("Who's Ada?", 'Ada')
     """
-    asked = check_questions(questions)
+    asked = tuple(checked_texts(questions, "questions"))
     names = tuple(_RULES) if rules is None else tuple(rules)
     if isinstance(rules, str) or not names or not set(names) <= set(_RULES):
         raise InputError(
-            "UNSORTED",
+            "choice",
             "rules",
-            "{field} is {given!r}; give one or more of {names}",
+            "{field} is {given!r}; give one or more of {allowed}",
             given=rules,
-            names=", ".join(_RULES),
+            allowed=", ".join(_RULES),
         )
     made = [_rewritten(question, names) for question in asked]
     return Rewriting(asked, [text for text, _ in made], [rule for _, rule in made], entities)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import counted
+from .._validation import check_length
 from ..errors import InputError
 from ..evaluate.evaluation import Estimate, summarise
 from ..evaluate.metrics import Values
@@ -108,15 +108,9 @@ def rank_stability(
     check_persistence(p)
     rows = np.flatnonzero(rewriting.changed)
     if rows.size == 0:
-        raise InputError("UNSORTED", None, "no question was rewritten; give a Rewriting that changes some")
-    if qrels is not None and len(qrels) != len(rewriting):
-        raise InputError(
-            "UNSORTED",
-            None,
-            "the rewriting has {count}, the judgements {number}; give those of the same questions",
-            count=counted(len(rewriting), "question"),
-            number=len(qrels),
-        )
+        raise InputError("empty", "rewriting", "{field} changes no question; give one that changes some")
+    if qrels is not None:
+        check_length(len(qrels), "qrels", len(rewriting), "question")
     before, after = (_found(search, side, rewriting, rows.tolist()) for side in ("questions", "rewritten"))
     kept = np.full(rows.size, np.nan) if qrels is None else _first_gold_kept(before, after, qrels.take(rows))
     return RankStability(
@@ -131,14 +125,7 @@ def _found(search: Search, side: str, rewriting: Rewriting, rows: list[int]) -> 
     questions = getattr(rewriting, side)
     mentions = rewriting.entities if side == "questions" else rewriting.rewritten_entities
     hits = search([questions[row] for row in rows], None if mentions is None else [mentions[row] for row in rows])
-    if len(hits) != len(rows):
-        raise InputError(
-            "length",
-            "search",
-            "{field} returned {count} for {count_2}; it must return one for each",
-            count=counted(len(hits), "row"),
-            count_2=counted(len(rows), "question"),
-        )
+    check_length(len(hits), "search", len(rows), "question")
     return hits
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._validation import counted
+from .._validation import check_length, check_list, check_some, check_type
 from ..errors import InputError
 from ..types import Hits
 from .metrics import Values, relevance
@@ -113,14 +113,7 @@ def answer_values(score: Callable[[str, Sequence[str]], float], answers: Sequenc
     >>> answer_values(exact_match, ["No.", None, "x"], q)
     array([ 1.,  0., nan])
     """
-    if len(answers) != len(qrels):
-        raise InputError(
-            "length",
-            None,
-            "{count} for {count_2}; give one per query, or None",
-            count=counted(len(answers), "answer"),
-            count_2=counted(len(qrels), "query"),
-        )
+    check_length(len(answers), "answers", len(qrels), "query")
     values = [
         np.nan if not accepted else 0.0 if answer is None else score(answer, accepted)
         for answer, accepted in zip(answers, qrels.answers, strict=True)
@@ -129,10 +122,7 @@ def answer_values(score: Callable[[str, Sequence[str]], float], answers: Sequenc
 
 
 def _best(score: Callable[[str, str], float], answer: str, accepted: Sequence[str]) -> float:
-    if isinstance(accepted, str) or not accepted:
-        raise InputError(
-            "type", "accepted", "{field} is {given!r}; give a list of one or more accepted answers", given=accepted
-        )
+    accepted = check_some(check_list(accepted, "accepted", "a list of strings"), "accepted", "accepted answer")
     given = normalise_answer(answer)
     return max(score(given, normalise_answer(right)) for right in accepted)
 
@@ -234,13 +224,9 @@ def _text(texts: Texts, passage: int) -> str:
     except (IndexError, KeyError):
         raise InputError(
             "missing",
-            "passage",
-            "{field} {passage} is among the hits, but texts, which has {number} passages, lacks it; give its text",
+            "texts",
+            "{field} has {count} passages, and lacks passage {passage}, which is among the hits; give its text",
             passage=passage,
-            number=len(texts),
+            count=len(texts),
         ) from None
-    if not isinstance(text, str):
-        raise InputError(
-            "type", None, "the text of passage {passage} is {text!r}; it must be a string", passage=passage, text=text
-        )
-    return text
+    return str(check_type(text, f"texts[{passage}]", str, "a string"))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_shape
 from ..errors import InputError
 from .resampling import bootstrap_interval, randomisation_test
 from .significance import detectable_difference, detectable_mean_difference, discordant_odds_ratio, mcnemar_exact
@@ -106,21 +107,14 @@ def compare(values: NDArray[np.float64], baseline: NDArray[np.float64], *, binar
     >>> c.wins, c.losses, c.both, c.neither, c.p_value
     (1, 0, 1, 1, 1.0)
     """
-    if values.shape != baseline.shape:
-        raise InputError(
-            "shape",
-            "values",
-            "{field} have shape {shape} and the baseline {shape_2}; give one per query",
-            shape=values.shape,
-            shape_2=baseline.shape,
-        )
+    check_shape(values.shape, "values", baseline.shape, reason="one number for each query, as baseline has")
     defined = ~(np.isnan(values) | np.isnan(baseline))
     ours, theirs = values[defined], baseline[defined]
     if binary and not (np.isin(ours, (0, 1)).all() and np.isin(theirs, (0, 1)).all()):
         raise InputError(
-            "UNSORTED",
+            "range",
             "values",
-            "{field} must be 0 or 1 if binary=True, as those of hit@k; give binary=False for others",
+            "{field} has others than 0 and 1, and binary=True is for those, as of hit@k; give binary=False",
         )
     if ours.size == 0:
         return Comparison(0, 0, 0, 0, float("nan"), None, None, 0.0, 1.0, 1.0)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import check_shape
 from ..errors import InputError
 from .evaluation import Estimate
 from .sweep import Options, Sweep, Trial, as_number, is_number, plain_options
@@ -135,26 +136,19 @@ class Grid:
         for name, axis in axes.items():
             if axis.ndim != 1 or not axis.size or not np.isfinite(axis).all() or not (np.diff(axis) > 0).all():
                 raise InputError(
-                    "range",
+                    "order",
                     name,
-                    "{field} is {tolist}; give one or more finite numbers in increasing order",
-                    tolist=axis.tolist(),
+                    "{field} is {given}; give one or more finite numbers in increasing order",
+                    given=axis.tolist(),
                 )
         cells = np.array(values, np.float64)
         shape = (axes["y"].size, axes["x"].size)
-        if cells.shape != shape:
-            raise InputError(
-                "shape",
-                "values",
-                "{field} have shape {shape}; it must be {allowed}: a row for each y, a column for each x",
-                shape=cells.shape,
-                allowed=shape,
-            )
+        check_shape(cells.shape, "values", shape, reason="a row for each y, a column for each x")
         if np.isinf(cells).any() or np.isnan(cells).all():
             raise InputError(
                 "finite",
                 "values",
-                "{field} are infinite or all NaN; give finite values, and NaN only where there is none",
+                "{field} has an infinite number, or only NaN; give finite numbers, and NaN where there is none",
             )
         arrays = {**axes, "values": cells}
         for name, array in arrays.items():
@@ -211,12 +205,13 @@ def sweep_grid(sweep: Sweep, x: str, y: str) -> Grid:
             best[at, up] = max(trial.estimate.mean, best.get((at, up), -np.inf))
     if not best:
         raise InputError(
-            "UNSORTED",
-            None,
-            "no trial of the sweep has numbers for both {x!r} and {y!r}; their options are {options}",
-            x=x,
+            "unknown",
+            "x",
+            "{field} is {given!r} beside {@y}{y!r}, and no trial of the sweep has numbers for both; its options are "
+            "{allowed}",
+            given=x,
             y=y,
-            options=_options(sweep),
+            allowed=_options(sweep),
         )
     across, along = (np.unique([pair[axis] for pair in best]) for axis in (0, 1))
     values = [[best.get((a, b), np.nan) for a in across.tolist()] for b in along.tolist()]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_some, check_whole
 from ..errors import InputError
 from ..fusion.calibration import CalibrationName
 from ..types import Hits
@@ -127,14 +128,13 @@ def score_distributions(
             after = calibrate(run.hits, calibration)
             found[name] = {"raw": score_distribution(run.hits, qrels), calibration: score_distribution(after, qrels)}
         except InputError as error:
-            raise InputError("UNSORTED", None, "run {name!r}: {error}", name=name, error=error) from error
+            raise error.at(f"run {name!r}") from None
     return found
 
 
 def _scored(hits: Hits, qrels: Qrels, bins: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the scores of all hits of all queries, and whether each is relevant."""
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-        raise InputError("range", "bins", "{field} is {given!r}; it must be a whole number, at least 1", given=bins)
+    check_whole(bins, "bins")
     relevant = relevance(hits, qrels.gold_pairs)
     valid = np.arange(hits.shape[1]) < hits.counts[:, None]
     return np.asarray(hits.scores, np.float64)[valid], relevant[valid]
@@ -218,16 +218,15 @@ def reliability(hits: Hits, qrels: Qrels, *, bins: int = 10) -> Reliability:
     (array([2, 2]), array([0.5, 0.5]))
     """
     scores, relevant = _scored(hits, qrels, bins)
-    if scores.size == 0:
-        raise InputError("range", "hits", "{field} have no documents; give lists with at least one")
+    check_some(scores, "hits", "document")
     if not ((scores >= 0) & (scores <= 1)).all():
         raise InputError(
-            "UNSORTED",
-            None,
-            "scores are in {min:g} .. {max:g}; they must be in 0 .. 1: calibrate them first, for "
-            "instance with Calibrator().fit(sample).transform",
-            min=scores.min(),
-            max=scores.max(),
+            "range",
+            "hits",
+            "{field} has scores from {low:g} to {high:g}; they must be in [0, 1]: calibrate them first, such as with "
+            "Calibrator().fit(sample).transform",
+            low=scores.min(),
+            high=scores.max(),
         )
     at = np.minimum((scores * bins).astype(np.int64), bins - 1)
     counts = np.bincount(at, minlength=bins)

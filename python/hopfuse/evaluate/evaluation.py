@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_choice, check_distinct, check_list, check_some
 from ..errors import InputError
 from ..types import Hits
 from .comparison import Comparison, compare
@@ -22,7 +23,6 @@ from .runs import Run
 from .significance import holm, wilson_interval
 
 T = TypeVar("T")
-_NO_BASELINE = "no baseline was named; evaluate with baseline=<one of the runs>"
 
 
 @dataclass(frozen=True)
@@ -113,16 +113,8 @@ class Evaluation:
         InputError
             No group has this label.
         """
-        for group in self.groups:
-            if group.label == label:
-                return group
-        raise InputError(
-            "UNSORTED",
-            "group",
-            "{field} is {given!r}; there are: {names}",
-            given=label,
-            names=", ".join(g.label for g in self.groups),
-        )
+        check_choice(label, "group", [group.label for group in self.groups])
+        return next(group for group in self.groups if group.label == label)
 
     def estimate(self, run: str, metric: str, *, group: str = "all") -> Estimate:
         """Return the mean of a metric for a run.
@@ -142,8 +134,7 @@ class Evaluation:
         InputError
             A run, metric or group that was not compared, or no baseline was named.
         """
-        if self.baseline is None:
-            raise InputError("UNSORTED", None, "{message}", message=_NO_BASELINE)
+        self._named_baseline()
         return _pick(self.group(group).comparisons, run, metric)
 
     def wins(self, run: str, metric: str) -> tuple[str, ...]:
@@ -164,9 +155,13 @@ class Evaluation:
         return self._where(self._difference(run, metric) < 0)
 
     def _difference(self, run: str, metric: str) -> NDArray[np.float64]:
+        baseline = self._named_baseline()
+        return _pick(self.per_query, run, metric) - self.per_query[baseline][metric]
+
+    def _named_baseline(self) -> str:
         if self.baseline is None:
-            raise InputError("UNSORTED", None, "{message}", message=_NO_BASELINE)
-        return _pick(self.per_query, run, metric) - self.per_query[self.baseline][metric]
+            raise InputError("missing", "baseline", "{field} was not given to evaluate(); give the run to compare with")
+        return self.baseline
 
     def _where(self, rows: NDArray[np.bool_]) -> tuple[str, ...]:
         return tuple(self.ids[row] for row in np.flatnonzero(rows).tolist())
@@ -231,17 +226,8 @@ def _or_none(values: NDArray[np.float64]) -> list[float | None]:
 
 
 def _pick(table: Mapping[str, Mapping[str, T]], run: str, metric: str) -> T:
-    if run not in table or metric not in table[run]:
-        known = "; ".join(f"{name}: {', '.join(row)}" for name, row in table.items())
-        raise InputError(
-            "length",
-            None,
-            "there is no result for run {run!r} and metric {metric!r}; there are {known}",
-            run=run,
-            metric=metric,
-            known=known,
-        )
-    return table[run][metric]
+    check_choice(run, "run", table)
+    return table[run][check_choice(metric, "metric", table[run])]
 
 
 def _nested(table: Mapping[str, Mapping[str, Estimate]] | Mapping[str, Mapping[str, Comparison]]) -> dict[str, Any]:
@@ -322,24 +308,12 @@ def evaluate(
 
 
 def _checked(runs: Mapping[str, Hits | Run], metrics: Sequence[str], baseline: str | None) -> list[Metric]:
-    if not runs:
-        raise InputError("range", "runs", "{field} is empty; give at least one name and its hits")
-    if isinstance(metrics, str) or not metrics or len(set(metrics)) != len(metrics):
-        raise InputError(
-            "duplicate",
-            "metrics",
-            "{field} is {given!r}; give one or more distinct names, for instance ('recall@5', 'mrr')",
-            given=metrics,
-        )
+    check_some(runs, "runs", "name and its hits")
+    names = check_some(check_list(metrics, "metrics", "a list of names"), "metrics", "name")
+    check_distinct(names, "metrics")
     chosen = [parse_metric(name) for name in metrics]
-    if baseline is not None and baseline not in runs:
-        raise InputError(
-            "type",
-            "baseline",
-            "{field} is {given!r}; it must be one of the runs: {names}",
-            given=baseline,
-            names=", ".join(runs),
-        )
+    if baseline is not None:
+        check_choice(baseline, "baseline", runs)
     return chosen
 
 
@@ -356,9 +330,7 @@ def _per_query(run: str, hits: Hits | Run, qrels: Qrels, metrics: list[Metric]) 
         try:
             values[metric.name] = metric.per_query(hits, qrels)
         except InputError as error:
-            raise InputError(
-                "UNSORTED", "run", "{field} {run!r}, {name}: {error}", run=run, name=metric.name, error=error
-            ) from error
+            raise error.at(f"run {run!r}, {metric.name}") from None
         values[metric.name].flags.writeable = False
     return MappingProxyType(values)
 

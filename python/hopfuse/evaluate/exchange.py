@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._validation import counted
+from .._validation import check_length, is_whole, wrong_type
 from ..errors import InputError
 from ..io.files import write_whole
 from ..io.qrels import qrels_lines
@@ -63,15 +63,8 @@ def qrels_from(judgements: Any, names: PassageNames, *, queries: Any = None) -> 
     """
     grades: dict[str, dict[str, int]] = {}
     for query, passage, grade in _triples(judgements, "judgements", "qrels_iter", "relevance"):
-        if isinstance(grade, bool) or not isinstance(grade, Integral):
-            raise InputError(
-                "type",
-                "query",
-                "{field} {query!r}: the grade of passage {passage!r} is {grade!r}; it must be an integer",
-                query=query,
-                passage=passage,
-                grade=grade,
-            )
+        if not is_whole(grade):
+            raise wrong_type(grade, f"judgements[{query!r}][{passage!r}]", "an integer")
         _put(grades, query, passage, int(grade))
     texts = _texts(queries)
     rows = []
@@ -118,12 +111,9 @@ def run_from(scores: Any, ids: Sequence[str], names: PassageNames) -> Run:
         if isinstance(score, bool) or not isinstance(score, Real) or not abs(float(score)) <= LARGEST:
             raise InputError(
                 "range",
-                "query",
-                "{field} {query!r}: the score of passage {passage!r} is {score!r}; it must be a finite "
-                "number that float32 can hold",
-                query=query,
-                passage=passage,
-                score=score,
+                f"scores[{query!r}][{passage!r}]",
+                "{field} is {given!r}; it must be a finite number that float32 can hold",
+                given=score,
             )
         _put(found, query, passage, float(score))
     rankings = {query: Ranking(sorted(row.items(), key=lambda hit: -hit[1])) for query, row in found.items()}
@@ -171,14 +161,7 @@ def run_dict(run: Run | Hits, ids: Sequence[str], names: PassageNames) -> dict[s
     {'q1': {'docB': 0.5, 'docA': 0.25}}
     """
     hits = run.hits if isinstance(run, Run) else run
-    if len(ids) != len(hits):
-        raise InputError(
-            "length",
-            "ids",
-            "{field} has {count} for {count_2} of hits; give one for each row",
-            count=counted(len(ids), "query"),
-            count_2=counted(len(hits), "row"),
-        )
+    check_length(len(ids), "ids", len(hits), "query")
     return {
         str(query): {names.name(passage): score for passage, score in hits.row(row)} for row, query in enumerate(ids)
     }
@@ -244,40 +227,22 @@ def _triples(given: Any, name: str, method: str, value: str) -> Iterator[tuple[s
     if isinstance(given, Mapping):
         for query, row in given.items():
             if not isinstance(row, Mapping):
-                raise InputError(
-                    "type",
-                    None,
-                    "{name}, query {query!r} is a {kind}; give {{passage: {value}}}",
-                    name=name,
-                    query=query,
-                    kind=type(row).__name__,
-                    value=value,
-                )
+                raise wrong_type(row, f"{name}[{query!r}]", f"{{passage: {value}}}")
             for passage, number in row.items():
                 yield str(query), str(passage), number
         return
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InputError(
-            "type",
+        raise wrong_type(
+            given,
             name,
-            "{field} is a {kind}; give {{query: {{passage: {value}}}}}, objects with query_id, doc_id "
-            "and {value}, or a data set with {method}()",
-            kind=type(given).__name__,
-            value=value,
-            method=method,
+            f"{{query: {{passage: {value}}}}}, objects with query_id, doc_id and {value}, or a data set with "
+            f"{method}()",
         )
     for at, one in enumerate(given):
         try:
             yield str(one.query_id), str(one.doc_id), getattr(one, value)
         except AttributeError:
-            raise InputError(
-                "type",
-                name,
-                "{field}[{at}] is a {kind}; it must have query_id, doc_id and {value}",
-                at=at,
-                kind=type(one).__name__,
-                value=value,
-            ) from None
+            raise wrong_type(one, f"{name}[{at}]", f"an object with query_id, doc_id and {value}") from None
 
 
 def _texts(queries: Any) -> dict[str, str]:
@@ -290,10 +255,8 @@ def _texts(queries: Any) -> dict[str, str]:
     try:
         return {str(one.query_id): str(one.text) for one in queries}
     except (AttributeError, TypeError):
-        raise InputError(
-            "UNSORTED",
-            "queries",
-            "{field} must be {{query: text}}, objects with query_id and text, or a data set with queries_iter()",
+        raise wrong_type(
+            queries, "queries", "{query: text}, objects with query_id and text, or a data set with queries_iter()"
         ) from None
 
 

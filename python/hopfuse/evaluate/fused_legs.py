@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import fusion
+from .._validation import check_choice, check_list, check_some
 from ..errors import InputError
 from ..types import Hits
 from .runs import Run
@@ -53,13 +54,13 @@ class FusedLegs:
 
     def __init__(self, legs: Mapping[str, Run], *, k: int = 100) -> None:
         if len(legs) < 2:
-            raise InputError("UNSORTED", "legs", "{field} are {legs}; give two or more runs to fuse", legs=list(legs))
+            raise InputError("missing", "legs", "{field} has {given}; give two or more runs to fuse", given=list(legs))
         sizes = {name: len(run) for name, run in legs.items()}
         if len(set(sizes.values())) > 1:
             raise InputError(
-                "UNSORTED",
+                "length",
                 "legs",
-                "{field} have different numbers of queries: {sizes}; read them for the same judgements",
+                "{field} has runs of different numbers of queries, {sizes}; read them for the same judgements",
                 sizes=sizes,
             )
         self.legs, self.k = dict(legs), k
@@ -83,11 +84,7 @@ class FusedLegs:
         return fused if texts is None and baseline is None else Run(fused, texts=texts, baseline=baseline)
 
     def _leg(self, name: str) -> Run:
-        if name not in self.legs:
-            raise InputError(
-                "type", None, "leg is {given!r}; it must be one of {names}", given=name, names=", ".join(self.legs)
-            )
-        return self.legs[name]
+        return self.legs[check_choice(name, "leg", self.legs)]
 
 
 def fusion_trials(
@@ -127,35 +124,29 @@ def fusion_trials(
     {'method': 'rrf', 'alpha': 0.7}
     {'method': 'boltzmann', 'alpha': 0.5, 'temperature': 'auto'}
     """
-    if isinstance(methods, str) or not methods:
-        raise InputError(
-            "UNSORTED",
-            "methods",
-            "{field} is {given!r}; give one or more of {names}",
-            given=methods,
-            names=", ".join(fusion.METHODS),
-        )
+    methods = check_some(check_list(methods, "methods", "a list of fusion methods"), "methods", "fusion method")
     for name, values in grid.items():
-        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-            raise InputError("type", name, "{field} is {given!r}; give a list of one or more values", given=values)
+        check_some(check_list(values, f"grid[{name!r}]"), f"grid[{name!r}]", "value")
     found = {method: _usable(method, grid, legs) for method in methods}
     usable = {method: own for method, own in found.items() if own is not None}
     cannot = [method for method, own in found.items() if own is None]
     reason = f"{', '.join(cannot)} can use none of the calibrations {grid.get('calibration')}"
     if not usable:
         raise InputError(
-            "UNSORTED", None, "{reason}; leave them out, or name another calibration or method", reason=reason
+            "unsupported",
+            "methods",
+            "{field}: {reason}; leave them out, or name another calibration or method",
+            reason=reason,
         )
     unused = [name for name in grid if not any(name in own for own in usable.values())]
     if unused:
-        without = f", and {reason}" if cannot else ""
         raise InputError(
             "unused",
-            None,
-            "none of {names} takes {names_2}{without}; leave it out, or name another method",
-            names=", ".join(usable),
-            names_2=", ".join(unused),
-            without=without,
+            "grid",
+            "{field} has {unused}, which {methods} do not take{reason}; leave it out, or name another method",
+            unused=", ".join(unused),
+            methods=", ".join(usable),
+            reason=f", and {reason}" if cannot else "",
         )
     made: list[dict[str, Any]] = [{"leg": leg} for leg in legs]
     for method, own in usable.items():
@@ -165,14 +156,7 @@ def fusion_trials(
 
 def _usable(method: str, grid: Mapping[str, Sequence[Any]], legs: Sequence[str]) -> dict[str, Sequence[Any]] | None:
     """Return the options of the grid that a method has, or None if it can use none of the calibrations."""
-    if method not in fusion.METHODS:
-        raise InputError(
-            "choice",
-            "method",
-            "{field} is {given!r}; allowed: {allowed}",
-            given=method,
-            allowed=", ".join(fusion.METHODS),
-        )
+    check_choice(method, "methods", fusion.METHODS)
     kind = fusion.METHODS[method]
     allowed = {"consensus", "pool", *(f"pool {leg}" for leg in legs), *(field.name for field in fields(kind))}  # type: ignore[arg-type]
     if kind.weighted:

@@ -98,15 +98,12 @@ def parse_metric(name: str) -> Metric:
         return Metric(name, False, partial(_of_hits, _AT_K[name][0], None))
     match = re.fullmatch(r"([a-z_]+)@([1-9][0-9]*)", name)
     if match is None or match[1] not in _EVERY_AT_K:
-        allowed = ", ".join(f"{kind}@k" for kind in _EVERY_AT_K)
-        others = ", ".join((*_WITHOUT_K, *_ANSWERS))
         raise InputError(
             "choice",
-            None,
-            "metric is {given!r}; allowed: {allowed} with k at least 1 (recall@5), or {others}",
+            "metric",
+            "{field} is {given!r}; allowed: {allowed}, with k at least 1 (recall@5)",
             given=name,
-            allowed=allowed,
-            others=others,
+            allowed=", ".join((*_WITHOUT_K, *_ANSWERS, *(f"{kind}@k" for kind in _EVERY_AT_K))),
         )
     if match[1] == _SUPPORT:
         return Metric(name, True, partial(_of_texts, int(match[2])), reads_texts=True)
@@ -122,35 +119,28 @@ def _of_hits(function: Callable[..., Values], k: int | None, run: Hits | Run, qr
 
 def _of_texts(k: int, run: Hits | Run, qrels: Qrels) -> Values:
     if not isinstance(run, Run) or run.texts is None:
-        raise InputError(
-            "unknown",
-            None,
-            "the run has no texts; give a Run with the passages' texts, or --passages a file with 'text'",
-        )
+        raise _missing("texts", "a Run with the passages' texts, or --passages a file with 'text'")
     _check_accepted(qrels)
     return answer_supported(run.hits, qrels, k, run.texts)
 
 
 def _against_baseline(k: int, run: Hits | Run, qrels: Qrels) -> Values:
     if not isinstance(run, Run) or run.baseline is None:
-        raise InputError(
-            "unknown",
-            None,
-            "the run has no baseline, whose distractors are counted; give evaluate() a baseline "
-            "(--baseline NAME), or a Run with the baseline's hits",
-        )
+        raise _missing("baseline", "evaluate() a baseline (--baseline NAME), or a Run with the baseline's hits")
     return distractor_suppression(run.hits, run.baseline, qrels, k)
 
 
 def _of_answers(score: Callable[[str, Sequence[str]], float], run: Hits | Run, qrels: Qrels) -> Values:
     if not isinstance(run, Run) or run.answers is None:
-        raise InputError(
-            "unknown", None, "the run has no answers; give a Run with answers, or rows with 'answer' in its file"
-        )
+        raise _missing("answers", "a Run with answers, or rows with 'answer' in its file")
     _check_accepted(qrels)
     return answer_values(score, run.answers, qrels)
 
 
 def _check_accepted(qrels: Qrels) -> None:
     if not any(qrels.answers):
-        raise InputError("UNSORTED", None, "the judgements accept no answers; give 'answer' with the queries")
+        raise InputError("missing", "qrels", "{field} has no accepted answers; give 'answer' with the queries")
+
+
+def _missing(part: str, fix: str) -> InputError:
+    return InputError("missing", part, "the run has no {field}; give {fix}", fix=fix)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import counted
-from ..errors import InputError
+from .._arrays.convert import to_numpy
+from .._validation import check_length, check_whole
 from ..types import Hits
 from .qrels import Qrels, RelevantPairs
 
@@ -65,8 +63,8 @@ def gains(hits: Hits, judged: RelevantPairs, k: int | None = None) -> NDArray[np
     array([[1, 0, 2]])
     """
     width = _check(hits, judged, k)
-    ids = _host(hits.ids)[:, :width]
-    valid = np.arange(width) < _host(hits.counts)[:, None]
+    ids = to_numpy(hits.ids, "hits")[:, :width]
+    valid = np.arange(width) < to_numpy(hits.counts, "hits")[:, None]
     known = np.unique(judged.passage)
     if known.size == 0:
         return np.zeros(ids.shape, np.int64)
@@ -81,30 +79,8 @@ def gains(hits: Hits, judged: RelevantPairs, k: int | None = None) -> NDArray[np
 
 def _check(hits: Hits, judged: RelevantPairs, k: int | None) -> int:
     queries, width = hits.shape
-    if queries != judged.sizes.size:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "the hits have {count} and the judgements {count_2}; give one row per query",
-            count=counted(queries, "row"),
-            count_2=counted(judged.sizes.size, "query"),
-        )
-    if k is not None and k < 1:
-        raise InputError("range", "k", "{field} is {k}; it must be at least 1, e.g. 10", k=k)
-    return width if k is None else min(k, width)
-
-
-def _host(array: Any) -> NDArray[np.int64]:
-    try:
-        return np.asarray(array if isinstance(array, np.ndarray) else np.from_dlpack(array))
-    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "the hits are {module__}.{kind} arrays that NumPy cannot read in place; copy them to the host first",
-            module__=type(array).__module__,
-            kind=type(array).__name__,
-        ) from error
+    check_length(queries, "hits", judged.sizes.size, "query")
+    return width if k is None else min(check_whole(k, "k"), width)
 
 
 Values = NDArray[np.float64]

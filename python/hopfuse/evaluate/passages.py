@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from types import MappingProxyType
+from typing import Any
 
-from ..errors import FormatError, InputError
+from .._validation import check_id, check_list, wrong_type
+from ..errors import FormatError
 from ..io.json_lines import json_objects
 
 
@@ -40,14 +42,8 @@ class PassageNames:
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         self._titles: dict[str, str] = {}
-        if isinstance(names, str) or not isinstance(names, Iterable):
-            raise InputError("type", "names", "{field} is {given!r}; give a list of names", given=names)
-        for at, name in enumerate(names):
-            if isinstance(name, bool) or not isinstance(name, str | int):
-                raise InputError(
-                    "type", "names", "{field}[{at}] is {name!r}; it must be a str or an int", at=at, name=name
-                )
-            self.number(str(name))
+        for at, name in enumerate(check_list(names, "names", "a list of names")):
+            self.number(str(check_id(name, f"names[{at}]")))
 
     def number(self, name: str) -> int:
         """Return the passage's number; a new name gets the next one."""
@@ -83,16 +79,7 @@ class PassageNames:
             The file cannot be read.
         """
         for at, row in json_objects(path, ("id",)):
-            title = row.get("title") or ""
-            if not isinstance(title, str):
-                raise FormatError(
-                    "damaged",
-                    None,
-                    "{path}, line {at} has the title {title!r}; it must be a string",
-                    path=path,
-                    at=at,
-                    title=title,
-                )
+            title = _string(row, "title", f"{path}, line {at}")
             if title:
                 self.set_title(str(row["id"]), title)
 
@@ -146,17 +133,18 @@ def read_texts(path: str | PathLike[str], names: PassageNames) -> dict[int, str]
     """
     texts = {}
     for at, row in json_objects(path, ("id", "text")):
-        title, text = row.get("title") or "", row["text"]
-        if not (isinstance(title, str) and isinstance(text, str)):
-            raise FormatError(
-                "damaged",
-                None,
-                "{path}, line {at} has the title {title!r} and the text {text!r}; both must be strings",
-                path=path,
-                at=at,
-                title=title,
-                text=text,
-            )
+        where = f"{path}, line {at}"
+        title, text = _string(row, "title", where), _string(row, "text", where)
         if str(row["id"]) in names:
             texts[names.number(str(row["id"]))] = f"{title}\n{text}" if title else text
     return texts
+
+
+def _string(row: Mapping[str, Any], key: str, where: str) -> str:
+    """Return a text of a row; a title may be absent or null."""
+    value = row.get(key)
+    if value is None and key == "title":
+        return ""
+    if not isinstance(value, str):
+        raise wrong_type(value, key, "a string").about(kind=FormatError).at(where)
+    return value

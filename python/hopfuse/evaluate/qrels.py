@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import counted
+from .._validation import check_distinct, check_ids, check_length, check_list, check_whole, checked_texts, wrong_value
 from ..errors import FormatError, InputError
 from ..io.json_lines import json_objects
 from ..io.qrels import read_qrels_file
@@ -90,23 +90,23 @@ class Qrels:
         answers: Sequence[Sequence[str]] | None = None,
     ) -> None:
         names = tuple(str(i) for i in ids)
-        check_distinct(names)
+        check_distinct(names, "ids")
         count = len(names)
         right = _per_query("gold", gold, count, ())
         by_hop = _per_query("hops", hops, count, ())
         last = _per_query("last_hop", last_hop, count, ())
         graded = _per_query("grades", grades, count, None)
         accepted = _per_query("answers", answers, count, ())
-        rows = [check_query(*row) for row in zip(names, right, by_hop, last, strict=True)]
+        rows = [_of_query(*row) for row in zip(names, right, by_hop, last, graded, accepted, strict=True)]
         fields = {
             "ids": names,
             "gold": tuple(row[0] for row in rows),
             "hops": tuple(row[1] for row in rows),
             "last_hop": tuple(row[2] for row in rows),
             "types": tuple(str(t) for t in _per_query("types", types, count, "")),
-            "grades": tuple(check_grades(n, g, row[0]) for n, g, row in zip(names, graded, rows, strict=True)),
+            "grades": tuple(row[3] for row in rows),
             "questions": tuple(str(q) for q in _per_query("questions", questions, count, "")),
-            "answers": tuple(check_answers(n, a) for n, a in zip(names, accepted, strict=True)),
+            "answers": tuple(row[4] for row in rows),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -133,7 +133,10 @@ class Qrels:
         for at, row in enumerate(rows):
             if "id" not in row or "gold" not in row:
                 raise InputError(
-                    "missing", None, "record {at} has the keys {row}; it needs 'id' and 'gold'", at=at, row=sorted(row)
+                    "missing",
+                    f"records[{at}]",
+                    "{field} has the keys {given}; it needs 'id' and 'gold'",
+                    given=sorted(row),
                 )
         return cls(
             [row["id"] for row in rows],
@@ -175,7 +178,7 @@ class Qrels:
         try:
             return cls.from_records(records)
         except InputError as error:
-            raise FormatError("damaged", None, "{path}: {error}", path=path, error=error) from error
+            raise error.about(kind=FormatError).at(path) from None
 
     def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Qrels:
         """Return the judgements of some queries, in the order of ``rows`` (positions, or a mask of shape (B,)).
@@ -222,14 +225,7 @@ class Qrels:
 def _per_query(name: str, values: Sequence[Any] | None, count: int, absent: Any) -> Sequence[Any]:
     if values is None:
         return (absent,) * count
-    if len(values) != count:
-        raise InputError(
-            "length",
-            name,
-            "{field} has {count} for {count_2} query ids; give one per query",
-            count=counted(len(values), "entry"),
-            count_2=count,
-        )
+    check_length(len(values), name, count, "query")
     return values
 
 
@@ -254,119 +250,48 @@ def _frozen(values: Any) -> NDArray[np.int64]:
 Passages = tuple[int, ...]
 
 
-def check_distinct(names: Sequence[str]) -> None:
-    """Refuse a query id that occurs twice."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InputError(
-                "duplicate", "query", "{field} id {name!r} occurs more than once; ids must be distinct", name=name
-            )
-        seen.add(name)
+def _of_query(
+    name: str, gold: Any, hops: Any, last_hop: Any, grades: Any, answers: Any
+) -> tuple[Passages, tuple[Passages, ...], Passages, tuple[int, ...], tuple[str, ...]]:
+    """Return the gold passages of a query, those of each hop and of the last hop, the grades and the answers."""
+    try:
+        right = _passages("gold", gold)
+        by_hop = tuple(_passages(f"hops[{at}]", hop) for at, hop in enumerate(check_list(hops, "hops")))
+        last = _passages("last_hop", last_hop)
+        for field, passages in (*((f"hops[{at}]", hop) for at, hop in enumerate(by_hop)), ("last_hop", last)):
+            _check_gold(field, passages, right)
+        texts = checked_texts(answers, "answers")
+        return right, by_hop, last, _grades(grades, right), tuple(texts)
+    except InputError as error:
+        raise error.at(f"query {name!r}") from None
 
 
-def check_query(
-    name: str, gold: Sequence[int], hops: Sequence[Sequence[int]], last_hop: Sequence[int]
-) -> tuple[Passages, tuple[Passages, ...], Passages]:
-    """Return gold passages, those of each hop and those of the last hop, as tuples."""
-    right = _passages(name, "gold", gold)
-    by_hop = tuple(_passages(name, f"hop {at}", hop) for at, hop in enumerate(listed(name, "hops", hops), 1))
-    last = _passages(name, "last_hop", last_hop)
-    strangers = set(chain(last, *by_hop)) - set(right)
+def _check_gold(field: str, passages: Passages, gold: Passages) -> None:
+    strangers = set(passages) - set(gold)
     if strangers:
         raise InputError(
             "unknown",
-            "query",
-            "{field} {name!r}: hop passage {strangers} is not among its gold passages {right}",
-            name=name,
-            strangers=min(strangers),
-            right=list(right),
+            field,
+            "{field} has passage {given}, which is not among the gold passages {allowed}",
+            given=min(strangers),
+            allowed=list(gold),
         )
-    return right, by_hop, last
 
 
-def check_grades(name: str, grades: Sequence[int] | None, gold: Passages) -> tuple[int, ...]:
+def _grades(grades: Any, gold: Passages) -> tuple[int, ...]:
     """Return the grades of the gold passages, at least 1; all 1 if none are given."""
     if grades is None:
         return (1,) * len(gold)
-    values = listed(name, "grades", grades)
-    if len(values) != len(gold):
-        raise InputError(
-            "length",
-            "query",
-            "{field} {name!r} has {number} grades for {number_2} gold passages; give one for each",
-            name=name,
-            number=len(values),
-            number_2=len(gold),
-        )
-    for value in values:
-        if not _is_integer(value) or value < 1:
-            raise InputError(
-                "range",
-                "query",
-                "{field} {name!r}: grades has {value!r}; a grade must be an integer, at least 1",
-                name=name,
-                value=value,
-            )
-    return tuple(int(value) for value in values)
+    values = check_list(grades, "grades", "a list of integers")
+    check_length(len(values), "grades", len(gold), "gold passage")
+    return tuple(check_whole(value, f"grades[{at}]") for at, value in enumerate(values))
 
 
-def check_answers(name: str, answers: Sequence[str]) -> tuple[str, ...]:
-    """Return accepted answers as a tuple of strings."""
-    values = listed(name, "answers", answers)
-    for value in values:
-        if not isinstance(value, str):
-            raise InputError(
-                "type",
-                "query",
-                "{field} {name!r}: answers has {value!r}; an answer must be a string",
-                name=name,
-                value=value,
-            )
-    return tuple(values)
-
-
-def listed(name: str, field: str, values: Any) -> list[Any]:
-    """Return values as a list, refusing strings and mappings."""
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise InputError(
-            "type",
-            "query",
-            "{field} {name!r}: {field_value} is {values!r}; it must be a list",
-            name=name,
-            field_value=field,
-            values=values,
-        )
-    return list(values)
-
-
-def _passages(name: str, field: str, values: Sequence[int]) -> Passages:
-    found = listed(name, field, values)
-    for value in found:
-        if not _is_integer(value) or value < 0:
-            raise InputError(
-                "range",
-                "query",
-                "{field} {name!r}: {field_value} has {value!r}; a passage id must be an integer, at least 0",
-                name=name,
-                field_value=field,
-                value=value,
-            )
-    passages = tuple(int(value) for value in found)
-    if len(set(passages)) != len(passages):
-        raise InputError(
-            "duplicate",
-            "query",
-            "{field} {name!r}: {field_value} {passages} repeats a passage; list each once",
-            name=name,
-            field_value=field,
-            passages=list(passages),
-        )
+def _passages(field: str, values: Any) -> Passages:
+    found = check_list(values, field, "a list of passage ids")
+    passages = tuple(check_whole(value, f"{field}[{at}]", 2**63 - 1, least=0) for at, value in enumerate(found))
+    check_distinct(passages, field)
     return passages
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def read_qrels(path: str | PathLike[str], names: PassageNames, *, split: str = "test") -> Qrels:
@@ -430,7 +355,7 @@ def read_qrels(path: str | PathLike[str], names: PassageNames, *, split: str = "
         try:
             Qrels.from_records([row])
         except InputError as error:
-            raise FormatError("damaged", None, "{where}: {error}", where=where, error=error) from error
+            raise error.about(kind=FormatError).at(where) from None
         rows.append(row)
     return Qrels.from_records(rows)
 
@@ -441,20 +366,6 @@ def query_rows(rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_], coun
     if given.dtype == bool and given.shape == (count,):
         return np.flatnonzero(given)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise InputError(
-            "shape",
-            "rows",
-            "{field} is {given!r}; give positions of queries, or a mask of shape ({count},)",
-            given=rows,
-            count=count,
-        )
-    if given.size and not (given.min() >= 0 and given.max() < count):
-        raise InputError(
-            "UNSORTED",
-            "rows",
-            "{field} are {min} .. {max}; there are the queries 0 .. {count}",
-            min=given.min(),
-            max=given.max(),
-            count=count - 1,
-        )
+        raise wrong_value(rows, "rows", f"positions of queries, or a mask of shape ({count},)", "shape")
+    check_ids(given, "rows", count)
     return given.astype(np.int64)

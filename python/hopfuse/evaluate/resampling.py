@@ -7,39 +7,27 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import check_number, check_whole, counted
 from ..errors import InputError
-
-
-def check_confidence(confidence: float) -> None:
-    """Refuse a coverage that is not strictly between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise InputError(
-            "UNSORTED",
-            "confidence",
-            "{field} is {confidence}; it must be between 0 and 1, e.g. 0.95",
-            confidence=confidence,
-        )
-
-
-def check_resamples(resamples: int) -> None:
-    """Refuse a number of resamples below 1."""
-    if resamples < 1:
-        raise InputError(
-            "range", "resamples", "{field} is {resamples}; it must be at least 1, e.g. 10000", resamples=resamples
-        )
 
 
 def finite_values(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return values as float64 of shape (B,), B at least 1; refuse NaN and infinity."""
     array = np.asarray(values, np.float64)
-    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
+    if array.ndim != 1 or array.size == 0:
         raise InputError(
             "shape",
             name,
-            "{field} has shape {shape} and {sum} entries that are not finite; give one finite number per "
-            "query, at least one (leave out queries where a metric is NaN)",
-            shape=array.shape,
-            sum=int((~np.isfinite(array)).sum()),
+            "{field} has the shape {given}; give one number for each query, at least one",
+            given=array.shape,
+        )
+    wrong = int((~np.isfinite(array)).sum())
+    if wrong:
+        raise InputError(
+            "finite",
+            name,
+            "{field} has {count} NaN or infinite; leave out queries where a metric is NaN",
+            count=counted(wrong, "entry"),
         )
     return array
 
@@ -88,7 +76,7 @@ def randomisation_test(differences: ArrayLike, *, resamples: int = 10_000, seed:
     >>> randomisation_test([0.5, 0.25, 0.25, 0.0])
     0.25
     """
-    check_resamples(resamples)
+    check_whole(resamples, "resamples")
     values = finite_values("differences", differences)
     sizes, counts = np.unique(np.abs(values[values != 0]), return_counts=True)
     if sizes.size == 0:
@@ -155,8 +143,8 @@ def bootstrap_interval(
     >>> f"{low:.3f} .. {high:.3f}"
     '0.040 .. 0.155'
     """
-    check_confidence(confidence)
-    check_resamples(resamples)
+    check_number(confidence, "confidence", above=0, below=1)
+    check_whole(resamples, "resamples")
     distinct, counts = np.unique(finite_values("values", values), return_counts=True)
     means = np.empty(resamples)
     rng = np.random.Generator(np.random.PCG64(seed))

@@ -9,7 +9,7 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import counted
+from .._validation import check_length, check_type
 from ..errors import InputError
 from ..io.runs import Ranking, read_run_file
 from ..types import Hits
@@ -63,29 +63,11 @@ class Run:
     baseline: Hits | None = None
 
     def __post_init__(self) -> None:
-        if self.answers is not None and len(self.answers) != len(self.hits):
-            raise InputError(
-                "length",
-                None,
-                "{count} for {count_2} of hits; give one per query, or None",
-                count=counted(len(self.answers), "answer"),
-                count_2=counted(len(self.hits), "row"),
-            )
-        if self.baseline is not None and not isinstance(self.baseline, Hits):
-            raise InputError(
-                "UNSORTED",
-                "baseline",
-                "{field} is of type {kind}; give Hits (of a Run, its hits)",
-                kind=type(self.baseline).__name__,
-            )
-        if self.baseline is not None and len(self.baseline) != len(self.hits):
-            raise InputError(
-                "UNSORTED",
-                None,
-                "the baseline has {count} and the run {number}; give one row per query",
-                count=counted(len(self.baseline), "row"),
-                number=len(self.hits),
-            )
+        if self.answers is not None:
+            check_length(len(self.answers), "answers", len(self.hits), "query")
+        if self.baseline is not None:
+            check_type(self.baseline, "baseline", Hits, "Hits (of a Run, its hits)")
+            check_length(len(self.baseline), "baseline", len(self.hits), "query")
 
     def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Run:
         """Return the run on some queries, in the order of ``rows`` (positions, or a mask of shape (B,)).
@@ -231,13 +213,13 @@ def run_of_rankings(rankings: Mapping[str, Ranking], ids: Sequence[str], names: 
         first = next(iter(rankings), None)
         has = "no query" if first is None else f"queries such as {first!r}"
         raise InputError(
-            "UNSORTED",
+            "missing",
             None,
-            "{source} has {has}, but none of the {number} judged ones, such as {ids!r}; give their run",
+            "{source} has {has}, but none of the {count} judged ones, such as {query!r}; give their run",
             source=source,
             has=has,
-            number=len(ids),
-            ids=ids[0],
+            count=len(ids),
+            query=ids[0],
         )
     answers = [None if row is None else row.answer for row in found]
     return Run(

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import check_number, check_whole, wrong_value
 from ..errors import InputError, MissingExtraError
-from .resampling import check_confidence
 
 _DEVIATIONS = 8
 _HALVINGS = 17  # to 1e-5 of a difference
@@ -102,15 +102,9 @@ def wilson_interval(successes: int, n: int, *, confidence: float = 0.95) -> tupl
     >>> f"{low:.3f} .. {high:.3f}"
     '0.490 .. 0.943'
     """
-    if n < 1 or not 0 <= successes <= n:
-        raise InputError(
-            "range",
-            None,
-            "{successes} successes of n = {n}: n is at least 1, successes are 0 .. n",
-            successes=successes,
-            n=n,
-        )
-    check_confidence(confidence)
+    check_whole(n, "n")
+    check_whole(successes, "successes", n, least=0)
+    check_number(confidence, "confidence", above=0, below=1)
     low, high = _stats().binomtest(int(successes), int(n)).proportion_ci(confidence, method="wilson")
     return (0.0 if successes == 0 else float(low)), (1.0 if successes == n else float(high))
 
@@ -154,7 +148,7 @@ def discordant_odds_ratio(wins: int, losses: int, *, confidence: float = 0.95) -
     '2.5 (1.05 .. 6.56)'
     """
     _check_counts(wins, losses)
-    check_confidence(confidence)
+    check_number(confidence, "confidence", above=0, below=1)
     if wins + losses == 0:
         return nan, 0.0, inf
     low, high = _stats().binomtest(int(wins), int(wins + losses)).proportion_ci(confidence, method="exact")
@@ -195,9 +189,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """
     p = np.asarray(p_values, np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise InputError(
-            "range", "p_values", "{field} is {given!r}; it must be a list of numbers in [0, 1]", given=p_values
-        )
+        raise wrong_value(p_values, "p_values", "a list of numbers in [0, 1]", "range")
     order = np.argsort(p, kind="stable")
     corrected = np.empty_like(p)
     corrected[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
@@ -241,13 +233,15 @@ def mcnemar_power(n: int, won: float, lost: float, *, significance: float = 0.05
     >>> round(mcnemar_power(300, won=0.15, lost=0.05), 3)
     0.974
     """
-    if won < 0 or lost < 0 or won + lost > 1:
+    for name, share in (("won", won), ("lost", lost)):
+        check_number(share, name, low=0, high=1)
+    if won + lost > 1:
         raise InputError(
             "range",
-            "won",
-            "{field} is {won} and lost is {lost}; they must be shares of the queries, with a sum of at most 1",
+            "lost",
+            "{field} is {given} beside {@won}{won}; they are shares of the queries, with a sum of at most 1",
+            given=lost,
             won=won,
-            lost=lost,
         )
     return _power(n, won + lost, significance)(won - lost)
 
@@ -288,14 +282,8 @@ def detectable_difference(n: int, discordant: float, *, power: float = 0.8, sign
     >>> detectable_difference(20, 0.1) is None
     True
     """
-    if not 0 <= discordant <= 1:
-        raise InputError(
-            "range",
-            "discordant",
-            "{field} is {discordant}; it must be a share of the queries, in [0, 1]",
-            discordant=discordant,
-        )
-    _check_probability("power", power)
+    check_number(discordant, "discordant", low=0, high=1)
+    check_number(power, "power", above=0, below=1)
     power_of = _power(n, discordant, significance)
     if discordant == 0 or power_of(discordant) < power:
         return None
@@ -337,11 +325,8 @@ def detectable_mean_difference(n: int, deviation: float, *, power: float = 0.8, 
     0.065
     """
     _check_test(n, significance)
-    _check_probability("power", power)
-    if not deviation >= 0:
-        raise InputError(
-            "range", "deviation", "{field} is {deviation}; a standard deviation must be at least 0", deviation=deviation
-        )
+    check_number(power, "power", above=0, below=1)
+    check_number(deviation, "deviation", low=0)
     z = _stats().norm.ppf([1 - significance / 2, power])
     return float(z.sum()) * deviation / sqrt(n)
 
@@ -371,22 +356,10 @@ def _odds(of: float, against: float) -> float:
 
 
 def _check_counts(wins: int, losses: int) -> None:
-    if wins < 0 or losses < 0:
-        raise InputError(
-            "range",
-            "wins",
-            "{field} is {wins} and losses is {losses}; both must be at least 0",
-            wins=wins,
-            losses=losses,
-        )
+    check_whole(wins, "wins", least=0)
+    check_whole(losses, "losses", least=0)
 
 
 def _check_test(n: int, significance: float) -> None:
-    if n < 1:
-        raise InputError("range", "n", "{field} is {n}; it must be at least 1", n=n)
-    _check_probability("significance", significance)
-
-
-def _check_probability(name: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise InputError("UNSORTED", name, "{field} is {value}; it must be between 0 and 1", value=value)
+    check_whole(n, "n")
+    check_number(significance, "significance", above=0, below=1)

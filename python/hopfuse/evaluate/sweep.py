@@ -13,6 +13,7 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_choice, check_list, check_some
 from ..errors import InputError
 from ..types import Hits
 from .comparison import Comparison, compare
@@ -70,15 +71,15 @@ def split_rows(qrels: Qrels, split: str) -> NDArray[np.int64]:
     >>> split_rows(Qrels(["q1", "q2", "q3"], [[1], [2], [3]]), "test")
     array([1, 2])
     """
-    if split not in SPLITS:
-        raise InputError(
-            "choice", "split", "{field} is {given!r}; allowed: {allowed}", given=split, allowed=", ".join(SPLITS)
-        )
+    check_choice(split, "split", SPLITS)
     test = in_test_half(qrels.ids)
     rows = np.arange(len(qrels)) if split == "all" else np.flatnonzero(test == (split == "test"))
     if rows.size == 0:
         raise InputError(
-            "UNSORTED", None, "no query is in the {split} half; evaluate more queries, or all", split=split
+            "empty",
+            "split",
+            "{field} is {given!r}, and no query is in that half; evaluate more queries, or all",
+            given=split,
         )
     return rows
 
@@ -260,14 +261,7 @@ def sweep(
     >>> result.selected.options
     {'good': 8}
     """
-    judge = parse_metric(metric)
-    if judge.reads_baseline:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{metric} is relative to the baseline, so it cannot select; select by recall@k or mrr",
-            metric=metric,
-        )
+    judge = selecting_metric(metric)
     base = plain_options(baseline)
     options = [base, *(one for one in trials_of(grid) if one != base)]
     tune, test = (split_rows(qrels, split) for split in ("tune", "test"))
@@ -278,6 +272,19 @@ def sweep(
     return Sweep(metric, trials, selected, _trials(finalists, tested, judge), runs)
 
 
+def selecting_metric(name: str) -> Metric:
+    """Return the metric with a name; refuse one that is relative to the baseline."""
+    metric = parse_metric(name)
+    if metric.reads_baseline:
+        raise InputError(
+            "unsupported",
+            "metric",
+            "{field} is {given!r}, which is relative to the baseline and cannot select; select by recall@k or mrr",
+            given=name,
+        )
+    return metric
+
+
 def trials_of(grid: Mapping[str, Sequence[Any]] | Sequence[Options]) -> list[dict[str, Any]]:
     """Return the distinct trials of a grid, the last option varying fastest.
 
@@ -286,19 +293,11 @@ def trials_of(grid: Mapping[str, Sequence[Any]] | Sequence[Options]) -> list[dic
     >>> trials_of({"alpha": [0.3, 0.5], "pool": [10]})
     [{'alpha': 0.3, 'pool': 10}, {'alpha': 0.5, 'pool': 10}]
     """
-    if not grid:
-        raise InputError("range", "grid", "{field} is empty; give at least one option and its values")
+    check_some(grid, "grid", "option and its values")
     if not isinstance(grid, Mapping):
         return _distinct([plain_options(options) for options in grid])
     for name, values in grid.items():
-        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-            raise InputError(
-                "type",
-                "grid",
-                "{field}[{name!r}] is {values!r}; give a list of one or more values",
-                name=name,
-                values=values,
-            )
+        check_some(check_list(values, f"grid[{name!r}]"), f"grid[{name!r}]", "value")
     each = [_distinct([plain(value) for value in values]) for values in grid.values()]
     return [dict(zip(grid, values, strict=True)) for values in product(*each)]
 
@@ -315,21 +314,14 @@ def judged_run(
         run = make_run(options, rows)
         values = metric.per_query(run, qrels.take(rows))
     except InputError as error:
-        raise InputError(
-            "UNSORTED",
-            "options",
-            "{field} {options_text}, {name}: {error}",
-            options_text=options_text(options),
-            name=metric.name,
-            error=error,
-        ) from error
+        raise error.at(f"options {options_text(options)}, {metric.name}") from None
     if np.isnan(values).all():
         raise InputError(
-            "UNSORTED",
-            None,
-            "{name} is defined for none of the {size} queries of a half; give more queries",
-            name=metric.name,
-            size=rows.size,
+            "empty",
+            "metric",
+            "{field} is {given!r}, which is defined for none of the {count} queries of a half; give more queries",
+            given=metric.name,
+            count=rows.size,
         )
     return run, values
 

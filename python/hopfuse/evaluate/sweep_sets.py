@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
+from .._validation import check_some
 from .comparison import Comparison, compare
 from .evaluation import Estimate, summarise
-from .metric_names import Metric, parse_metric
+from .metric_names import Metric
 from .metrics import Values
 from .qrels import Qrels
 from .significance import holm
-from .sweep import MakeRun, Options, judged_run, options_text, plain_options, split_rows, trials_of
+from .sweep import MakeRun, Options, judged_run, options_text, plain_options, selecting_metric, split_rows, trials_of
 
 
 class JudgedSet(NamedTuple):
@@ -191,16 +191,8 @@ def sweep_sets(
     >>> found.selected.options, {name: trial.options for name, trial in found.best.items()}
     ({'depth': 4}, {'news': {'depth': 2}, 'films': {'depth': 6}})
     """
-    if not sets:
-        raise InputError("range", "sets", "{field} is empty; give at least one name and its JudgedSet")
-    judge = parse_metric(metric)
-    if judge.reads_baseline:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{metric} is relative to the baseline, so it cannot select; select by recall@k or mrr",
-            metric=metric,
-        )
+    check_some(sets, "sets", "name and its JudgedSet")
+    judge = selecting_metric(metric)
     base = plain_options(baseline)
     options = [base, *(one for one in trials_of(grid) if one != base)]
     for one in sets.values():

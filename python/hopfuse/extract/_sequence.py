@@ -47,10 +47,10 @@ def neighbours(
             rows_of.setdefault(document, []).append(row)
         elif position is not None:
             raise InputError(
-                "UNSORTED",
-                None,
-                "passage {ids!r} has the position {position} and no document; give both, or neither",
-                ids=ids[row],
+                "missing",
+                "document",
+                "{field} of passage {passage!r} is missing, and its position {position} needs it; give both or none",
+                passage=ids[row],
                 position=position,
             )
     pairs = [pair for document, rows in rows_of.items() for pair in pairwise(_in_order(document, rows, ids, positions))]
@@ -67,26 +67,25 @@ def _in_order(
         if row not in at:
             other = next(iter(at))
             raise InputError(
-                "unknown",
-                None,
-                "passage {ids!r} of document {document!r} has no position, passage {ids_2!r} of it has {at}; "
-                "give positions to all passages of a document, or to none",
-                ids=ids[row],
+                "missing",
+                "position",
+                "{field} of passage {passage!r} of document {document!r} is missing, and that of passage {other!r} is "
+                "{position}; give positions to all passages of a document, or to none",
+                passage=ids[row],
+                other=ids[other],
                 document=document,
-                ids_2=ids[other],
-                at=at[other],
+                position=at[other],
             )
     ordered = sorted(rows, key=at.__getitem__)
     for one, other in pairwise(ordered):
         if at[one] == at[other]:
             raise InputError(
                 "duplicate",
-                None,
-                "passages {ids!r} and {ids_2!r} of document {document!r} have the same position {at}; "
-                "positions in a document are distinct",
-                ids=ids[one],
-                ids_2=ids[other],
+                "position",
+                "{field} {given} of document {document!r} is that of passages {passage!r} and {other!r}; give one each",
+                given=at[one],
                 document=document,
-                at=at[one],
+                passage=ids[one],
+                other=ids[other],
             )
     return ordered

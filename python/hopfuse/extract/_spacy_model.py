@@ -43,7 +43,7 @@ def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Seq
             if model == MODEL:
                 raise MissingExtraError(PACKAGE, "spacy", reader) from error
             raise InputError(
-                "UNSORTED",
+                "failed",
                 "model",
                 "{field} is {given!r}, which spaCy cannot load: {error}",
                 given=str(model),
@@ -51,23 +51,16 @@ def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Seq
             ) from None
     parts = getattr(model, "pipe_names", ())
     absent = [name for name in needed if name not in parts]
+    if not {"attribute_ruler", "morphologizer"} & set(parts):  # which set parts of speech
+        absent.append("attribute_ruler or morphologizer")
     if absent:
         raise InputError(
             "missing",
             "model",
-            "{field} has the components {parts}; {reader} needs {names} too",
-            parts=list(parts),
+            "{field} has the components {given}; {reader} also needs {absent}",
+            given=list(parts),
             reader=reader,
-            names=", ".join(absent),
-        )
-    if not {"attribute_ruler", "morphologizer"} & set(parts):
-        raise InputError(
-            "missing",
-            "model",
-            "{field} has the components {parts}, and none sets parts of speech; {reader} needs "
-            "attribute_ruler or morphologizer too",
-            parts=list(parts),
-            reader=reader,
+            absent=", ".join(absent),
         )
     return model
 
@@ -77,10 +70,10 @@ def check_lengths(passages: Sequence[tuple[Any, str]], model: Any) -> None:
     for id, text in passages:
         if len(text) > model.max_length:
             raise InputError(
-                "range",
-                None,
-                "passage {id!r} has {number} characters; the model reads at most {max_length}: split the passage",
-                id=id,
-                number=len(text),
-                max_length=model.max_length,
+                "limit",
+                "passages",
+                "passage {passage!r} has {given:,} characters; the model reads at most {allowed:,}: split the passage",
+                given=len(text),
+                allowed=model.max_length,
+                passage=id,
             )

@@ -39,11 +39,12 @@ def read_words(extractions: Sequence[Extraction], first: int, info: WordInfo | N
     for passage, one in enumerate(extractions):
         if (None if one.words is None else one.words.info) != info:
             raise InputError(
-                "UNSORTED",
-                None,
-                "the words of passages {id!r} and {id_2!r} were read in different ways; read all by one WordReader",
-                id=extractions[0].id,
-                id_2=one.id,
+                "conflict",
+                "extractions",
+                "{field} has passages {passage!r} and {other!r}, whose words were read in different ways; read all by "
+                "one WordReader",
+                passage=extractions[0].id,
+                other=one.id,
             )
         if one.words is None:
             continue

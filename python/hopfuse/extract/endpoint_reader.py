@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from .._validation import check_type, wrong_value
 from ..errors import InputError
 from ..llm import ChatEndpoint
 from .extraction import Extraction, Passage, Progress, listed_passages, well_formed
@@ -59,13 +60,7 @@ class EndpointReader:
     """
 
     def __init__(self, endpoint: ChatEndpoint, *, prompts: str | PathLike[str] | None = None) -> None:
-        if not isinstance(endpoint, ChatEndpoint):
-            raise InputError(
-                "type",
-                "endpoint",
-                "{field} is a {kind}; make it a hopfuse.llm.ChatEndpoint",
-                kind=type(endpoint).__name__,
-            )
+        check_type(endpoint, "endpoint", ChatEndpoint, "a hopfuse.llm.ChatEndpoint")
         folder = PROMPTS if prompts is None else _folder(prompts)
         self._entities, self._triples = (_prompt(folder / name, needed) for name, needed in (ENTITIES, TRIPLES))
         self._endpoint = endpoint
@@ -136,12 +131,7 @@ def _filled(prompt: str, passage: Passage, entities: Sequence[str]) -> str:
 def _folder(prompts: Any) -> Path:
     path = os.fspath(prompts) if isinstance(prompts, str | PathLike) else None
     if not isinstance(path, str) or not path or "\0" in path:
-        raise InputError(
-            "UNSORTED",
-            "prompts",
-            "{field} is {given!r}; it must be the path of a folder with entities.txt and triples.txt",
-            given=prompts,
-        )
+        raise wrong_value(prompts, "prompts", "the path of a folder with entities.txt and triples.txt", "type")
     return Path(path)
 
 
@@ -150,22 +140,22 @@ def _prompt(file: Path, needed: Sequence[str]) -> str:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(
-            "unknown",
-            None,
-            "prompts: there is no file {file!r}; the folder needs both files: copy the one you keep",
+            "missing",
+            "prompts",
+            "{field} has no file {file!r}; the folder needs both files: copy the one you keep",
             file=str(file),
         ) from None
-    except UnicodeDecodeError as error:
-        raise InputError("syntax", None, "prompts: {file} is not UTF-8: {error}", file=file, error=error) from None
-    except OSError as error:
-        raise InputError("syntax", None, "prompts: {file} cannot be read: {error}", file=file, error=error) from None
+    except (UnicodeDecodeError, OSError) as error:
+        raise InputError(
+            "failed", "prompts", "{field}: {file!r} cannot be read as UTF-8: {error}", file=str(file), error=error
+        ) from None
     for name in needed:
         if f"{{{name}}}" not in text:
             raise InputError(
-                "unknown",
-                None,
-                "prompts: {file} has no {{{name}}}, which stands for the passage's {name}; add it",
-                file=file,
+                "missing",
+                "prompts",
+                "{field}: {file!r} has no {{{name}}}, which stands for the passage's {name}; add it",
+                file=str(file),
                 name=name,
             )
     return text

@@ -6,6 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from .._validation import (
+    check_id,
+    check_length,
+    check_list,
+    check_type,
+    check_whole,
+    checked_texts,
+    is_whole,
+    wrong_type,
+    wrong_value,
+)
 from ..errors import InputError
 from ..index import WordInfo
 from ..index.build import PASSAGES
@@ -97,99 +108,41 @@ class Extraction:
     language: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.id, bool) or not isinstance(self.id, str | int):
-            raise InputError("type", "id", "{field} is {given!r}; it must be a string or an integer", given=self.id)
-        for name in ("title", "text"):
-            if not isinstance(getattr(self, name), str):
-                raise InputError("type", name, "{field} is {given!r}; it must be a string", given=getattr(self, name))
-        for name in ("entities", "triples", "labels", "links"):
-            rows = getattr(self, name)
-            if isinstance(rows, str) or not isinstance(rows, Sequence):
-                raise InputError(
-                    "UNSORTED",
-                    name,
-                    "{field} of passage {id!r} are a {kind}; give a tuple",
-                    id=self.id,
-                    kind=type(rows).__name__,
-                )
-            object.__setattr__(self, name, tuple(rows))
-        if not all(isinstance(name, str) for name in self.entities):
-            raise InputError(
-                "type",
-                "entities",
-                "{field} of passage {id!r} are {entities!r}; they must be strings",
-                id=self.id,
-                entities=self.entities,
-            )
-        if not all(isinstance(label, str) for label in self.labels):
-            raise InputError(
-                "type",
-                "labels",
-                "{field} of passage {id!r} are {labels!r}; they must be strings",
-                id=self.id,
-                labels=self.labels,
-            )
-        if self.labels and len(self.labels) != len(self.entities):
-            raise InputError(
-                "length",
-                None,
-                "passage {id!r} has {number} labels for {number_2} entities; give one for each, or none",
-                id=self.id,
-                number=len(self.labels),
-                number_2=len(self.entities),
-            )
-        if not all(is_triple(row) for row in self.triples):
-            raise InputError(
-                "shape",
-                "triples",
-                "{field} of passage {id!r} must be (head, relation, tail), three strings each, none of them blank",
-                id=self.id,
-            )
-        if not all(is_triple(row) for row in self.links):
-            raise InputError(
-                "shape",
-                "links",
-                "{field} of passage {id!r} must be (type, entity, entity), three strings each, none of them blank",
-                id=self.id,
-            )
-        if self.words is not None and not isinstance(self.words, Words):
-            raise InputError(
-                "UNSORTED",
-                "words",
-                "{field} of passage {id!r} are a {kind}; give Words, or None",
-                id=self.id,
-                kind=type(self.words).__name__,
-            )
-        if isinstance(self.document, bool) or not isinstance(self.document, str | int | None):
-            raise InputError(
-                "type",
-                "document",
-                "{field} of passage {id!r} is {document!r}; give a string, an integer or None",
-                id=self.id,
-                document=self.document,
-            )
-        if isinstance(self.position, bool) or not isinstance(self.position, int | None):
-            raise InputError(
-                "UNSORTED",
-                "position",
-                "{field} of passage {id!r} is {position!r}; give an integer or None",
-                id=self.id,
-                position=self.position,
-            )
+        check_id(self.id, "id")
         try:
-            object.__setattr__(self, "language", None if self.language is None else language_tag(self.language))
-        except (TypeError, ValueError, AttributeError):
-            raise InputError(
-                "syntax",
-                "language",
-                "{field} of passage {id!r} is {given!r}; give a tag such as 'en', or None",
-                id=self.id,
-                given=self.language,
-            ) from None
-        if isinstance(self.malformed, bool) or not isinstance(self.malformed, int) or self.malformed < 0:
-            raise InputError(
-                "range", "malformed", "{field} is {given!r}; it must be an integer, at least 0", given=self.malformed
-            )
+            self._check()
+        except InputError as error:
+            raise error.at(f"passage {self.id!r}") from None
+
+    def _check(self) -> None:
+        for name in ("title", "text"):
+            check_type(getattr(self, name), name, str, "a string")
+        for name, noun in (("entities", "names"), ("triples", "triples"), ("labels", "labels"), ("links", "links")):
+            object.__setattr__(self, name, tuple(check_list(getattr(self, name), name, f"a list of {noun}")))
+        checked_texts(self.entities, "entities")
+        checked_texts(self.labels, "labels")
+        if self.labels:
+            check_length(len(self.labels), "labels", len(self.entities), "entity")
+        for name, parts in (("triples", "(head, relation, tail)"), ("links", "(type, entity, entity)")):
+            for at, row in enumerate(getattr(self, name)):
+                if not is_triple(row):
+                    raise wrong_value(row, f"{name}[{at}]", f"{parts}, three strings that are not blank", "shape")
+        if self.words is not None:
+            check_type(self.words, "words", Words, "Words")
+        if self.document is not None:
+            check_id(self.document, "document")
+        if self.position is not None and not is_whole(self.position):
+            raise wrong_type(self.position, "position", "an integer")
+        if self.language is not None:
+            object.__setattr__(self, "language", _language(self.language))
+        check_whole(self.malformed, "malformed", least=0)
+
+
+def _language(given: Any) -> str | None:
+    try:
+        return language_tag(given)
+    except (TypeError, ValueError, AttributeError):
+        raise wrong_value(given, "language", "a tag such as 'en', or None", "syntax") from None
 
 
 def is_triple(row: Any) -> bool:
@@ -200,14 +153,7 @@ def is_triple(row: Any) -> bool:
 
 def well_formed(rows: Iterable[Any]) -> tuple[tuple[Triple, ...], int]:
     """Return the valid triples in a language model's rows, and the number of other rows."""
-    if isinstance(rows, str) or not isinstance(rows, Iterable):
-        raise InputError(
-            "type",
-            "triples",
-            "{field} are a {kind}; they must be a list of [head, relation, tail]",
-            kind=type(rows).__name__,
-        )
-    listed = list(rows)
+    listed = check_list(rows, "triples", "a list of triples")
     kept = tuple((row[0].strip(), row[1].strip(), row[2].strip()) for row in listed if is_triple(row))
     return kept, len(listed) - len(kept)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
-from .._validation import check_whole, checked_texts
+from .._validation import check_whole, checked_texts, counted
 from ..errors import InputError, MissingExtraError
 from ..index import IndexPart
 from ._folding import FoldedText, fold, fold_with_offsets, splits_word
@@ -110,10 +110,9 @@ class Gazetteer:
             if not folded:
                 raise InputError(
                     "empty",
-                    "entity",
-                    "{field} {entity} has the blank name {surface!r}; every name needs a character",
-                    entity=entity,
-                    surface=surface,
+                    f"{'names' if kind == 'exact' else 'aliases'}[{entity}]",
+                    "{field} has the blank name {given!r}; every name needs a character",
+                    given=surface,
                 )
             if len(folded) < min_length:
                 skipped.append((entity, surface))
@@ -169,11 +168,11 @@ class Gazetteer:
         names, aliases, options = self._given
         if part.entities.size and part.entities[-1] >= len(names):
             raise InputError(
-                "UNSORTED",
-                None,
-                "the gazetteer has {number} names, and the index an entity {entities}",
-                number=len(names),
-                entities=part.entities[-1],
+                "length",
+                "part",
+                "{field} has entity {entity}, and the gazetteer {count}; make it of the names of the index",
+                entity=int(part.entities[-1]),
+                count=counted(len(names), "name"),
             )
         rows = part.entities.tolist()
         own = {at: aliases[row] for at, row in enumerate(rows) if row in aliases}
@@ -228,41 +227,19 @@ class Gazetteer:
 
 def _surfaces(names: Sequence[str], aliases: Mapping[int, Iterable[str]]) -> Iterable[tuple[int, str, Kind]]:
     """Yield every (entity, surface, kind), names first."""
-    if isinstance(names, str):
-        raise InputError("type", "names", "{field} is one str; pass a list of strings: [name]")
-    for entity, name in enumerate(names):
-        yield entity, _string(entity, name), "exact"
+    for entity, name in enumerate(checked_texts(names, "names")):
+        yield entity, name, "exact"
     for entity, others in aliases.items():
         if not (isinstance(entity, int) and 0 <= entity < len(names)):
             raise InputError(
-                "UNSORTED",
+                "unknown",
                 "aliases",
-                "{field} has the key {entity!r}; keys are indices of names, 0 .. {number}",
-                entity=entity,
-                number=len(names) - 1,
+                "{field} has the key {given!r}; allowed: {allowed}, the numbers of the names",
+                given=entity,
+                allowed=f"0 .. {len(names) - 1}",
             )
-        if isinstance(others, str):
-            raise InputError(
-                "type",
-                None,
-                "the aliases of entity {entity} are one str; pass a list of strings: [{others!r}]",
-                entity=entity,
-                others=others,
-            )
-        for alias in others:
-            yield entity, _string(entity, alias), "alias"
-
-
-def _string(entity: int, surface: Any) -> str:
-    if not isinstance(surface, str):
-        raise InputError(
-            "type",
-            "entity",
-            "{field} {entity} has the name {surface!r}; every name must be a string",
-            entity=entity,
-            surface=surface,
-        )
-    return surface
+        for alias in checked_texts(others, f"aliases[{entity}]"):
+            yield entity, alias, "alias"
 
 
 def _automaton(surfaces: Iterable[str]) -> Any:

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_whole, checked_texts
-from ..errors import InputError
+from .._validation import check_number, check_whole, checked_texts, wrong_type
 from ..index import Index, IndexPart
 from ..index.allow import read_allow
 from ..types import Incidence
@@ -111,16 +110,8 @@ class EntityLinker:
     ) -> None:
         check_whole(min_length, "min_length")
         if isinstance(function_words, str):
-            raise InputError(
-                "UNSORTED",
-                "function_words",
-                "{field} is one str; pass a collection of words: [{function_words!r}]",
-                function_words=function_words,
-            )
-        if isinstance(least, bool) or not isinstance(least, int | float) or not 0 < least <= 1:
-            raise InputError(
-                "range", "least", "{field} is {given!r}; it must be a number above 0 and at most 1", given=least
-            )
+            raise wrong_type(function_words, "function_words", "a collection of words: [word]")
+        check_number(least, "least", above=0, high=1)
         _ = index.name_rule  # refuses names that another rule folds
         self._min_length = min_length
         self._index, self._least, self._frequencies = index, float(least), index.passage_frequency

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_dtype, check_ids, check_shape
 from ..errors import InputError
 from ..index import Index, WordInfo
 from ..index.contents import PassageId
@@ -126,23 +127,8 @@ class Memory:
         passages = len(self.ids)
         pairs = _checked_pairs(synonyms)
         weights = np.ones(len(pairs)) if similarities is None else _numbers(similarities, "similarities")
-        if weights.shape != (len(pairs),):
-            raise InputError(
-                "shape",
-                "similarities",
-                "{field} have shape {shape} for {number} pairs; give one for each",
-                shape=weights.shape,
-                number=len(pairs),
-            )
-        if pairs.size and not 0 <= pairs.min() <= pairs.max() < len(self.entities):
-            raise InputError(
-                "UNSORTED",
-                "synonyms",
-                "{field} name entity {max} or {min}; there are 0 .. {number}",
-                max=pairs.max(),
-                min=pairs.min(),
-                number=len(self.entities) - 1,
-            )
+        check_shape(weights.shape, "similarities", (len(pairs),), reason="one number for each pair of synonyms")
+        check_ids(pairs, "synonyms", len(self.entities))
         word = self.mentions[:, 1] >= self.num_names
         blocks = [self._mentioned(CONTEXT, ~word)] if self.num_names or self.words is None else []
         blocks += self._stated()
@@ -236,7 +222,7 @@ class Memory:
         if not words:
             return list(map(canonical_key, names))
         if self.words is None:
-            raise InputError("unknown", None, "words=True is given, but the memory has no words; give words=False")
+            raise InputError("missing", "words", "{field} is True, and the memory has no words; give False")
         return word_keys(self.words, names)
 
     def index(self, graph: Graph | None = None, **options: Any) -> Index:
@@ -305,25 +291,21 @@ def _checked_pairs(given: Any) -> NDArray[np.int64]:
     pairs = _numbers(given, "synonyms")
     if pairs.size == 0:
         return np.zeros((0, 2), np.int64)
-    if pairs.dtype.kind not in "iu" or pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise InputError(
-            "shape",
-            "synonyms",
-            "{field} are {dtype}{shape}; they must be integers of shape (S, 2)",
-            dtype=pairs.dtype,
-            shape=pairs.shape,
-        )
+    check_dtype(pairs, "synonyms", "iu", "integers")
+    check_shape(pairs.shape, "synonyms", ("S", 2))
     ordered = np.sort(pairs.astype(np.int64), axis=1)
     same = ordered[:, 0] == ordered[:, 1]
     if same.any():
         raise InputError(
-            "UNSORTED",
+            "conflict",
             "synonyms",
-            "{field} join entity {ordered} with itself; leave such pairs out",
-            ordered=ordered[same][0, 0],
+            "{field} has a pair of entity {entity} and itself; leave such pairs out",
+            entity=int(ordered[same][0, 0]),
         )
-    if len(np.unique(ordered, axis=0)) != len(ordered):
-        raise InputError("duplicate", "synonyms", "{field} have a pair twice; give each once")
+    distinct, times = np.unique(ordered, axis=0, return_counts=True)
+    if len(distinct) != len(ordered):
+        pair = tuple(distinct[int(np.argmax(times > 1))].tolist())
+        raise InputError("duplicate", "synonyms", "{field} has the pair {given} twice; give it once", given=pair)
     return ordered
 
 
@@ -331,7 +313,6 @@ def _numbers(given: Any, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(given if isinstance(given, np.ndarray) else list(given))
     except (TypeError, ValueError) as error:
-        raise InputError("UNSORTED", name, "{field} are not an array of numbers: {error}", error=error) from None
-    if array.size and array.dtype.kind not in "iuf":
-        raise InputError("dtype", name, "{field} are {dtype}; they must be numbers", dtype=array.dtype)
+        raise InputError("type", name, "{field} must be an array of numbers: {error}", error=error) from None
+    check_dtype(array, name, "iuf", "numbers")
     return array

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..errors import InputError
+from .._validation import check_distinct, check_type
 from ._sequence import neighbours
 from ._word_table import read_words
 from .canonical import Labels, NameTable, canonical_key
@@ -57,19 +57,8 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     predicates = Predicates() if predicates is None else predicates
     read = list(extractions)
     for at, one in enumerate(read):
-        if not isinstance(one, Extraction):
-            raise InputError(
-                "type",
-                "extractions",
-                "{field}[{at}] is a {kind}; make it an Extraction",
-                at=at,
-                kind=type(one).__name__,
-            )
-    repeated = [id for id, times in Counter(one.id for one in read).items() if times > 1]
-    if repeated:
-        raise InputError(
-            "duplicate", None, "the id {repeated!r} occurs several times; make ids distinct", repeated=repeated[0]
-        )
+        check_type(one, f"extractions[{at}]", Extraction, "an Extraction")
+    check_distinct((one.id for one in read), "extractions")
     table, labels, mentions = NameTable(), Labels(), set[tuple[int, int]]()
     linked: dict[str, Counter[tuple[int, int]]] = {}
     linking: dict[str, list[tuple[int, int, int]]] = {}

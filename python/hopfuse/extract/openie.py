@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from .._validation import check_distinct, check_excludes, check_list, check_suffix, check_type
 from ..errors import InputError
 from ..index.contents import PassageId
 from ..io.files import existing_file
@@ -14,6 +15,8 @@ from ..io.json_lines import json_objects, parse_json
 from ..io.readers import read_table
 from ..io.tables import Table, integers_or_none, languages, names_or_numbers, row_ids, texts
 from .extraction import ORDERED, Extraction, well_formed
+
+_KEYS = ("idx", "passage", "extracted_entities", "extracted_triples")
 
 
 def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extraction]:
@@ -64,25 +67,14 @@ def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extract
     """
     file = existing_file(Path(path), "facts")
     suffix = file.suffix.lower()
-    if suffix == ".json":
-        if passages is not None:
-            raise InputError(
-                "conflict",
-                "passages",
-                "{field} are given beside {name}, which holds its own; leave them out",
-                name=file.name,
-            )
-        return _distinct(_documents(file), file)
-    if suffix != ".jsonl":
-        raise InputError(
-            "choice",
-            None,
-            "{file} has the suffix {suffix!r}; allowed: .json (HippoRAG's format), .jsonl",
-            file=file,
-            suffix=file.suffix,
-        )
+    check_suffix(file, "path", ".json", ".jsonl")
+    if suffix == ".json":  # HippoRAG's format
+        check_excludes("passages", passages, "path", path, "a .json file, which holds its own passages")
+        return _documents(file)
     if passages is None:
-        raise InputError("missing", None, "{name} needs {@passages}, rows of id, title and text", name=file.name)
+        raise InputError(
+            "missing", "passages", "{field} is missing; {file} needs rows of id, title and text", file=file.name
+        )
     return _joined(file, read_table(passages, ORDERED))
 
 
@@ -94,26 +86,32 @@ def _documents(file: Path) -> list[Extraction]:
     documents = whole.get("docs") if isinstance(whole, dict) else None
     if not isinstance(documents, list):
         raise InputError(
-            "UNSORTED", None, "{file} is not HippoRAG's OpenIE file, an object with 'docs', a list", file=file
+            "syntax", None, "{file} is not HippoRAG's OpenIE file, an object with 'docs', a list", file=file
         )
     found = []
     for at, document in enumerate(documents):
         try:
-            passage, entities = document["passage"], document["extracted_entities"]
-            title, _, text = passage.partition("\n")
-            title, text = (title, text) if text.strip() else ("", passage)
-            triples, malformed = well_formed(document["extracted_triples"])
-            found.append(Extraction(document["idx"], title, text, _names(entities), triples, malformed))
-        except (KeyError, TypeError, AttributeError, InputError) as error:
-            raise InputError(
-                "UNSORTED",
-                None,
-                "{file}, docs[{at}]: {error!r}; it must have idx, passage, extracted_entities and extracted_triples",
-                file=file,
-                at=at,
-                error=error,
-            ) from None
+            found.append(_document(document))
+        except InputError as error:
+            raise error.at(f"{file}, docs[{at}]") from None
+    try:
+        check_distinct((str(one.id) for one in found), "idx")
+    except InputError as error:
+        raise error.at(file) from None
     return found
+
+
+def _document(document: Any) -> Extraction:
+    lacking = [key for key in _KEYS if not isinstance(document, dict) or key not in document]
+    if lacking:
+        raise InputError(
+            "missing", lacking[0], "{field} is missing; a document has {allowed}", allowed=", ".join(_KEYS)
+        )
+    passage = check_type(document["passage"], "passage", str, "a string")
+    title, _, text = passage.partition("\n")
+    title, text = (title, text) if text.strip() else ("", passage)
+    triples, malformed = well_formed(document["extracted_triples"])
+    return Extraction(document["idx"], title, text, _names(document["extracted_entities"]), triples, malformed)
 
 
 def _joined(file: Path, passages: Table) -> list[Extraction]:
@@ -121,13 +119,8 @@ def _joined(file: Path, passages: Table) -> list[Extraction]:
     for line, row in json_objects(file, ("id", "entities", "triples")):
         if extracted.setdefault(str(row["id"]), row) is not row:
             raise InputError(
-                "duplicate",
-                None,
-                "{file}, line {line}: id {row!r} is there already; it must be distinct",
-                file=file,
-                line=line,
-                row=row["id"],
-            )
+                "duplicate", "id", "{field} {given!r} is there already; give each passage one line", given=row["id"]
+            ).at(f"{file}, line {line}")
     ids: Sequence[PassageId] = row_ids(passages)
     about = zip(
         names_or_numbers(passages, "document"),
@@ -144,42 +137,15 @@ def _joined(file: Path, passages: Table) -> list[Extraction]:
             names = _names(read["entities"])
             where: dict[str, Any] = {"document": document, "position": position, "language": language}
             found.append(Extraction(id, title, text, names, triples, malformed, **where))
-        except (TypeError, InputError) as error:
-            raise InputError(
-                "UNSORTED",
-                None,
-                "{where}, with its entities and triples in {file}: {error}",
-                where=passages.where(at),
-                file=file,
-                error=error,
-            ) from None
+        except InputError as error:
+            raise error.at(f"{passages.where(at)}, with its entities and triples in {file}") from None
     unknown = sorted(set(extracted) - set(map(str, ids)))
     if unknown:
-        raise InputError(
-            "unknown", None, "{file} has the id {unknown!r}, which no passage has", file=file, unknown=unknown[0]
-        )
+        raise InputError("unknown", "id", "{field} {given!r} is that of no passage", given=unknown[0]).at(file)
     return found
 
 
 def _names(entities: Any) -> tuple[str, ...]:
     """Return names without empty ones, which language models sometimes write."""
-    if not isinstance(entities, list | tuple):
-        raise InputError(
-            "type", "entities", "{field} are a {kind}; they must be a list of names", kind=type(entities).__name__
-        )
-    return tuple(name for name in entities if not isinstance(name, str) or name.strip())
-
-
-def _distinct(found: list[Extraction], file: Path) -> list[Extraction]:
-    seen: set[str] = set()
-    for extraction in found:
-        if str(extraction.id) in seen:
-            raise InputError(
-                "duplicate",
-                None,
-                "{file}: two passages have the id {id!r}; ids must be distinct",
-                file=file,
-                id=extraction.id,
-            )
-        seen.add(str(extraction.id))
-    return found
+    listed = check_list(entities, "entities", "a list of names")
+    return tuple(name for name in listed if not isinstance(name, str) or name.strip())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
+from .._validation import wrong_type
 from ..errors import InputError
 from .canonical import canonical_key
 
@@ -98,28 +99,25 @@ class Predicates:
     ) -> None:
         for family in RESERVED_TYPES.intersection(families):
             raise InputError(
-                "UNSORTED",
+                "conflict",
                 "families",
-                "{field} has {family!r}, which is the name of another edge type; rename it",
-                family=family,
+                "{field} has {given!r}, which is the name of another edge type; rename it",
+                given=family,
             )
-        listed = [(f"family {name!r}", words) for name, words in families.items()]
+        listed = [(f"families[{name!r}]", words) for name, words in families.items()]
         for what, words in (*listed, ("generic", generic), ("functional", functional)):
             if isinstance(words, str):
-                raise InputError(
-                    "UNSORTED", what, "{field} is one string, {words!r}; give a collection of strings", words=words
-                )
+                raise wrong_type(words, what, "a collection of strings")
         self._family: dict[str, str] = {}
         for family, words in families.items():
             for word in words:
                 key = canonical_key(word)
                 if len(key.split()) != 1:
                     raise InputError(
-                        "unknown",
-                        None,
-                        "family {family!r} has {word!r}, which is not one word; give its most specific word",
-                        family=family,
-                        word=word,
+                        "syntax",
+                        f"families[{family!r}]",
+                        "{field} has {given!r}, which is not one word; give its most specific word",
+                        given=word,
                     )
                 self._family.setdefault(key, family)
         self._rank = {family: at for at, family in enumerate(families)}

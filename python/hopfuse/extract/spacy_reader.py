@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable
 from os import PathLike
 from typing import Any
 
-from .._validation import check_whole
-from ..errors import InputError
+from .._validation import check_choice, check_list, check_whole
 from ._spacy_facts import facts_of
 from ._spacy_links import LINKS, TITLE, links_of
 from ._spacy_model import MODEL, check_lengths, loaded_model
@@ -167,28 +166,12 @@ class SpacyReader:
 
 
 def _checked_links(links: Any) -> tuple[str, ...]:
-    if isinstance(links, str) or not isinstance(links, Collection) or not set(links) <= set(LINKS):
-        raise InputError(
-            "type",
-            "links",
-            "{field} is {given!r}; it must be a collection of {names}",
-            given=links,
-            names=", ".join(LINKS),
-        )
+    for link in check_list(links, "links", "a list of types of links"):
+        check_choice(link, "links", LINKS)
     return tuple(name for name in LINKS if name in links)
 
 
 def _dropped(drop: Any, known: frozenset[str]) -> frozenset[str]:
-    if isinstance(drop, str) or not isinstance(drop, Iterable):
-        raise InputError("type", "drop", "{field} is {given!r}; it must be a collection of labels", given=drop)
-    labels = tuple(drop)
-    for label in labels:
-        if not isinstance(label, str) or label not in known:
-            raise InputError(
-                "UNSORTED",
-                "drop",
-                "{field} has the label {label!r}; the model knows {names}",
-                label=label,
-                names=", ".join(sorted(known)),
-            )
-    return frozenset(labels)
+    return frozenset(
+        check_choice(label, "drop", sorted(known)) for label in check_list(drop, "drop", "a list of labels")
+    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import is_real
+from .._validation import check_length, check_needs, check_number, checked_texts
 from ..errors import InputError
 from ..ops.dense import dense_topk
 from ..types import Corpus
@@ -95,47 +95,21 @@ def _neighbours(
 
 
 def _bounds(given: Any, types: Sequence[str] | None, count: int) -> NDArray[np.float64]:
+    names = [] if types is None else checked_texts(types, "types")
     if types is not None:
-        _check_types(types, count)
+        check_length(len(names), "types", count, "vector")
     if not isinstance(given, Mapping):
-        _check_bound(given, "min_similarity")
+        check_number(given, "min_similarity", low=-1, high=1)
         return np.full(count, float(given))
-    if types is None:
-        raise InputError(
-            "missing", "min_similarity", "{field} has a bound for each type, and there are no types; give {@types}"
-        )
+    check_needs("min_similarity", given, "types", types, "since it has a bound for each type")
     for name, bound in given.items():
-        _check_bound(bound, f"min_similarity[{name!r}]")
-    absent = () if ANY in given else sorted(set(types) - set(given))
+        check_number(bound, f"min_similarity[{name!r}]", low=-1, high=1)
+    absent = () if ANY in given else sorted(set(names) - set(given))
     if absent:
         raise InputError(
-            "unknown",
-            "min_similarity",
-            "{field} has no bound for type {absent!r}; give it one, or {any!r} for all types without "
-            "one; it has {value}",
-            absent=absent[0],
+            "missing",
+            f"min_similarity[{absent[0]!r}]",
+            "{field} is missing; give it, or {any!r} for all types without a bound of their own",
             any=ANY,
-            value=", ".join(map(repr, given)) or "none",
         )
-    return np.array([float(given[name if name in given else ANY]) for name in types])
-
-
-def _check_types(types: Any, count: int) -> None:
-    if isinstance(types, str) or not isinstance(types, Collection):
-        raise InputError(
-            "length", "types", "{field} is {given!r}; give a list of texts, one for each vector", given=types
-        )
-    if len(types) != count:
-        raise InputError(
-            "length", None, "{number} types for {count} vectors; give one for each", number=len(types), count=count
-        )
-    for at, name in enumerate(types):
-        if not isinstance(name, str):
-            raise InputError(
-                "type", "types", '{field}[{at}] is {name!r}; it must be a str, "" where there is none', at=at, name=name
-            )
-
-
-def _check_bound(bound: Any, name: str) -> None:
-    if not is_real(bound) or not -1 <= bound <= 1:
-        raise InputError("range", name, "{field} is {given!r}; it must be a cosine similarity, in [-1, 1]", given=bound)
+    return np.array([float(given[name if name in given else ANY]) for name in names])

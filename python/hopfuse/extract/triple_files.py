@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from urllib.parse import unquote
 
+from .._validation import check_suffix
 from ..errors import InputError
 from ..io.files import read_text
 from ..io.readers import read_table
@@ -71,13 +72,7 @@ def read_triples(path: str | PathLike[str]) -> list[Triple]:
     file = Path(path)
     if file.suffix.lower() == ".nt":
         return _n_triples(file)
-    if file.suffix.lower() not in (".tsv", ".parquet"):
-        raise InputError(
-            "type",
-            "triples",
-            "{field} is the path {file!r}; its suffix must be one of .tsv, .parquet, .nt",
-            file=str(file),
-        )
+    check_suffix(file, "triples", ".tsv", ".parquet", ".nt")
     table = read_table(file, _TRIPLES)
     rows = zip(*(texts(table, name) for name in _COLUMNS), strict=True)
     return [_whole(row, table.where(at)) for at, row in enumerate(rows)]
@@ -108,24 +103,22 @@ def _n_triples(file: Path) -> list[Triple]:
             continue
         where, match = f"{file}, line {number}", _STATEMENT.fullmatch(line)
         if match is None:
-            raise InputError(
-                "unknown", None, "{where} is not an N-Triples statement: {line!r}", where=where, line=line[:80]
-            )
+            raise InputError("syntax", None, "{line!r} is not an N-Triples statement", line=line[:80]).at(where)
         subject, blank, predicate, iri, other, literal = match.groups()
         try:
             head = blank if subject is None else _local(subject)
             tail = _unescaped(literal) if literal is not None else other if iri is None else _local(iri)
-            found.append(_whole((head, _words_of(_local(predicate)), tail), where))
-        except ValueError as error:
-            raise InputError("UNSORTED", None, "{where}: {error}", where=where, error=error) from None
+        except InputError as error:
+            raise error.at(where) from None
+        found.append(_whole((head, _words_of(_local(predicate)), tail), where))
     return found
 
 
 def _whole(row: Triple, where: str) -> Triple:
     if not all(part.strip() for part in row):
         raise InputError(
-            "empty", None, "{where} is {given!r}; head, relation and tail must not be blank", where=where, given=row
-        )
+            "empty", None, "{given!r} has a blank; head, relation and tail must not be blank", given=row
+        ).at(where)
     return row
 
 
@@ -142,7 +135,7 @@ def _unescaped(text: str) -> str:
 def _character(escape: str) -> str:
     code = int(escape[1:], 16)
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        raise ValueError(f"\\{escape} is not a character")
+        raise InputError("syntax", None, "\\{escape} is not a character", escape=escape)
     return chr(code)
 
 

@@ -237,9 +237,9 @@ class WordMatcher:
     def __init__(self, index: Index) -> None:
         if index.words is None:
             raise InputError(
-                "unknown",
-                None,
-                "the index has no words; build it with WordReader, or with hopfuse build --reader words",
+                "missing",
+                "index",
+                "{field} has no words; build it with WordReader, or with hopfuse build --reader words",
             )
         self._reader = WordReader.like(index.words)
         self._first = index.words.first

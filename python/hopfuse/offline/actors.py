@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pickle
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -31,9 +32,8 @@ class PartActor:
                 self._maker = self._opened()
             self._maker.make(int(batch["part"][0]))
         except Exception as error:
-            name, text = portable(error)
-            return {"part": batch["part"], "error": [name], "text": [text]}
-        return {"part": batch["part"], "error": [""], "text": [""]}
+            return {"part": batch["part"], "error": [pickle.dumps(portable(error))]}
+        return {"part": batch["part"], "error": [b""]}
 
     def _opened(self) -> PartMaker:
         self._folder.check()  # hopfuse and the files on this node must be the plan's

@@ -58,11 +58,10 @@ def _refuse_repeated(file: JsonlQueries | ParquetQueries, hashes: set[int]) -> N
     for where, query in file.rows():
         if hash(query.id) in hashes and places.setdefault(query.id, where) != where:
             raise InputError(
-                "length",
-                None,
-                "{where}, column 'id': {id!r} is also that of {places}; give each query its own id (a query "
-                "without one has its row number)",
-                where=where,
-                id=query.id,
-                places=places[query.id],
-            )
+                "duplicate",
+                "id",
+                "{field} {given!r} is also that of {other}; give each query its own (a query without one has its row "
+                "number)",
+                given=query.id,
+                other=places[query.id],
+            ).at(where)

@@ -36,9 +36,9 @@ def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
         if address is not None:
             raise InputError(
                 "unused",
-                None,
-                "the address {address} is given, and this process is already connected to Ray: leave it out",
-                address=address,
+                "address",
+                "{field} is {given!r}, and this process is already connected to Ray; leave it out",
+                given=address,
             )
         yield ray
         return
@@ -49,14 +49,11 @@ def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
         local = {"include_dashboard": False} if where == "local" else {}
         ray.init(where, log_to_driver=False, logging_level=logging.ERROR, **local)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "no connection to the Ray cluster {where}: {splitlines}; start it with RAY_AUTH_MODE=token, "
-            "run `ray start` on this machine too, and give each machine the token in ~/.ray/auth_token "
-            "or RAY_AUTH_TOKEN",
-            where=where,
-            splitlines=str(error).splitlines()[0],
+        reason = str(error).splitlines()[0]
+        raise _unconnected(
+            where,
+            f"{reason}; start it with RAY_AUTH_MODE=token, run `ray start` on this machine too, and give each machine "
+            "the token in ~/.ray/auth_token or RAY_AUTH_TOKEN",
         ) from error
     try:
         yield ray
@@ -70,22 +67,22 @@ def _check_answers(address: str) -> None:
     host, colon, port = address.rpartition(":")
     if "://" in address or not (host and colon and port.isdecimal()):
         raise InputError(
-            "choice",
-            None,
-            "the address is {given!r}; allowed: HOST:PORT of the cluster's head, on a machine of the "
-            "cluster that has the run's folder",
+            "syntax",
+            "address",
+            "{field} is {given!r}; give HOST:PORT of the cluster's head, on a machine of the cluster that has the "
+            "run's folder",
             given=address,
         )
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
     except (OSError, OverflowError) as error:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "no connection to the Ray cluster {address}: {error}; give the HOST:PORT that `ray start --head` prints",
-            address=address,
-            error=error,
-        ) from error
+        raise _unconnected(address, f"{error}; give the HOST:PORT that `ray start --head` prints") from error
+
+
+def _unconnected(given: str, reason: str) -> InputError:
+    return InputError(
+        "connection", "address", "no connection to the Ray cluster {given}: {reason}", given=given, reason=reason
+    )
 
 
 def cpus_of_actor(nodes: Sequence[Mapping[str, float]], actors: int, num_gpus: float) -> float:
@@ -118,16 +115,16 @@ def cpus_of_actor(nodes: Sequence[Mapping[str, float]], actors: int, num_gpus: f
         gpus = f" and {sum(node.get('GPU', 0.0) for node in nodes):g} GPUs" if num_gpus else ""
         each = f"a kernel thread and {num_gpus:g} GPUs" if num_gpus else "a kernel thread"
         raise InputError(
-            "UNSORTED",
-            None,
-            "{actors} actors of {each} each, and the Ray cluster has {total:g} CPUs{gpus} on {number} "
-            "nodes: room for {fits}; give fewer workers, or add nodes",
-            actors=actors,
+            "range",
+            "actors",
+            "{given} actors of {each} each, and the Ray cluster has {total:g} CPUs{gpus} on {nodes} nodes: room for "
+            "{allowed}; give fewer workers, or add nodes",
+            given=actors,
             each=each,
             total=total,
             gpus=gpus,
-            number=len(nodes),
-            fits=fits,
+            nodes=len(nodes),
+            allowed=fits,
         )
     return share
 

@@ -54,10 +54,9 @@ def check_inputs(inputs: Mapping[str, Mapping[str, Any]], known: Mapping[str, An
         if now[name]["sha256"] != one["sha256"]:
             raise InputError(
                 "changed",
-                None,
-                "{name}: {one} has changed since the plan was made; restore it, or plan again",
-                name=name,
-                one=one["path"],
+                name,
+                "{field}: {path} has changed since the plan was made; restore it, or plan again",
+                path=one["path"],
             )
 
 

@@ -59,12 +59,12 @@ class Folder:
             text = (self.path / PLAN).read_bytes()
         except OSError:
             raise InputError(
-                "unknown",
-                None,
-                "{path} is not the folder of a run: it has no {plan}. hopfuse score plan makes such a "
-                "folder; hopfuse score removes its own once the result is complete",
+                "missing",
+                "folder",
+                "{path} is not the {field} of a run: it has no {file}. hopfuse score plan makes such a folder; hopfuse "
+                "score removes its own once the result is complete",
                 path=self.path,
-                plan=PLAN,
+                file=PLAN,
             ) from None
         return Plan.from_json(text, str(self.path / PLAN))
 
@@ -94,9 +94,9 @@ class Folder:
             differ = self.plan.differs(plan)
             if differ:
                 raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{path} has a plan with other {names}; choose another folder, or remove it",
+                    "exists",
+                    "folder",
+                    "{path} has a plan with other {names}; choose another {field}, or remove it",
                     path=self.path,
                     names=", ".join(differ),
                 )
@@ -149,10 +149,7 @@ class Folder:
             except BlockingIOError:
                 if alone:
                     raise InputError(
-                        "UNSORTED",
-                        None,
-                        "{path} is in use by another process; wait for it, or stop it first",
-                        path=self.path,
+                        "busy", "folder", "{path} is in use by another process; wait for it, or stop it", path=self.path
                     ) from None
             if not alone:
                 fcntl.flock(file, fcntl.LOCK_SH)
@@ -180,8 +177,8 @@ class Folder:
         found = self._format.seal(path)
         if (found.plan, found.part) != (self.plan.digest, number):
             raise InputError(
-                "UNSORTED",
-                None,
+                "changed",
+                "folder",
                 "{path} is part {part} of another plan; remove it and run again, which makes it anew",
                 path=path,
                 part=found.part,
@@ -205,13 +202,12 @@ class Folder:
         if missing:
             raise InputError(
                 "missing",
-                None,
-                "{path} has {num_parts} of {num_parts_2} parts, and lacks part {missing}; make the others by "
-                "hopfuse score run {path}",
+                "folder",
+                "{path} has {count} of {parts} parts, and lacks part {part}; make the others: hopfuse score run {path}",
                 path=self.path,
-                num_parts=self.plan.num_parts - len(missing),
-                num_parts_2=self.plan.num_parts,
-                missing=missing[0],
+                count=self.plan.num_parts - len(missing),
+                parts=self.plan.num_parts,
+                part=missing[0],
             )
         return [self.seal(number) for number in range(self.plan.num_parts)]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from .._validation import check_suffix
 from ..errors import InputError
 from ..io.files import write_whole
 from ..io.qrels import trec_name
@@ -106,14 +107,7 @@ def part_kind(out: Path) -> str:
     """
     if out == STDOUT:
         return "jsonl"
-    if out.suffix not in _WRITERS:
-        raise InputError(
-            "type",
-            None,
-            "--out is {given!r}; its suffix must be one of {names}",
-            given=str(out),
-            names=", ".join(_WRITERS),
-        )
+    check_suffix(out, "out", *_WRITERS)
     return "parquet" if out.suffix == ".parquet" else "jsonl"
 
 
@@ -126,11 +120,11 @@ def _writer(place: Folder, out: Path, tag: str) -> Callable[[BinaryIO], None]:
     kind = part_kind(out)
     if out.suffix in (".jsonl", ".parquet") and kind != place.plan.output.kind:
         raise InputError(
-            "syntax",
-            None,
-            "--out is {given!r}, and the parts are .{kind}; plan again with --format {suffix}",
+            "conflict",
+            "out",
+            "{field} is {given!r}, and the parts are .{allowed}; plan again with --format {suffix}",
             given=str(out),
-            kind=place.plan.output.kind,
+            allowed=place.plan.output.kind,
             suffix=out.suffix[1:],
         )
     write = _jsonl if out == STDOUT else _WRITERS[out.suffix]

@@ -11,7 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from ..errors import FormatError, InputError, MissingExtraError
+from .._validation import check_choice
+from ..errors import FormatError, MissingExtraError
 
 #: The result of a query: ``id``, ``hits``, and further columns of the output.
 Row = Mapping[str, Any]
@@ -53,10 +54,7 @@ class Output:
     answers: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InputError(
-                "choice", "kind", "{field} is {given!r}; allowed: {allowed}", given=self.kind, allowed=", ".join(KINDS)
-            )
+        check_choice(self.kind, "kind", KINDS)
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "legs", tuple(self.legs))
 

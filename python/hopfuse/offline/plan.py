@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from .._validation import check_whole
 from ..errors import FormatError, InputError
 from ..index import Index
 from ..index.state import reopened
@@ -109,12 +110,12 @@ class Plan:
             ) from None
         if number != FORMAT:
             raise FormatError(
-                "damaged",
+                "version",
                 None,
-                "{where} has the format {number}; this hopfuse reads format {format}: plan again",
+                "{where} has the format {given}; this hopfuse reads format {allowed}: plan again",
                 where=where,
-                number=number,
-                format=FORMAT,
+                given=number,
+                allowed=FORMAT,
             )
         if hashlib.sha256(_canonical({"format": number, **record})).hexdigest() != digest:
             raise FormatError(
@@ -141,17 +142,17 @@ class Plan:
             planned = self.versions.get(package)
             if planned != now:
                 raise InputError(
-                    "UNSORTED",
+                    "version",
                     None,
-                    "the plan was made with {package} {planned}, and {now} is installed: their parts may differ; "
-                    "install {package} {planned}, or plan again",
+                    "the plan was made with {package} {allowed}, and {given} is installed: their parts may differ; "
+                    "install {package} {allowed}, or plan again",
                     package=package,
-                    planned=planned,
-                    now=now,
+                    allowed=planned,
+                    given=now,
                 )
 
     def _named(self) -> dict[str, Any]:
-        inputs = {name.split()[-1].lstrip("-"): found["sha256"] for name, found in self.inputs.items()}
+        inputs = {name.split()[-1]: found["sha256"] for name, found in self.inputs.items()}
         output = {"output": self.output.record(), "part rows": self.part_rows}
         return {**_plain(self.scoring), **self.versions, **inputs, "index": _plain(self.index), **output}
 
@@ -210,16 +211,14 @@ def make_plan(
     (1, 1, {'k': 10})
     """
     made = Output("jsonl") if output is None else output
-    inputs, index = fingerprints({"--queries": queries}), index_record(Index.open(directory), directory)
+    inputs, index = fingerprints({"queries": queries}), index_record(Index.open(directory), directory)
     plan = Plan(str(queries.resolve()), inputs, index, _plain(scoring), made, versions=versions(made))
     return with_rows(plan, queries, check_rows(queries, check), part_rows)
 
 
 def with_rows(plan: Plan, queries: Path, rows: int, part_rows: int | None) -> Plan:
     """Return a plan with the parts for so many checked rows."""
-    size = rows_a_part(rows) if part_rows is None else part_rows
-    if size < 1:
-        raise InputError("range", "part_rows", "{field} is {size}; it must be at least 1", size=size)
+    size = rows_a_part(rows) if part_rows is None else check_whole(part_rows, "part_rows")
     return replace(plan, rows=rows, part_rows=size, offsets=query_file(queries).offsets(size))
 
 
@@ -287,10 +286,10 @@ def open_index(plan: Plan) -> Index:
         for one in (plan.index, found)
     )
     raise InputError(
-        "UNSORTED",
-        None,
-        "the plan is for another index: {index} was at {was} and is at {now}; restore that index, or plan again",
-        index=plan.index["directory"],
+        "changed",
+        "index",
+        "the plan is for another {field}: {path} was at {was} and is at {now}; restore that index, or plan again",
+        path=plan.index["directory"],
         was=was,
         now=now,
     )

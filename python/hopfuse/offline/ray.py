@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import pickle
 import tempfile
 import time
 import warnings
@@ -16,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .._validation import check_number, check_whole
 from ..errors import HopfuseError, InputError
 from ..io.queries import COLUMNS, Query
 from .actors import PartActor, PartReader
@@ -25,7 +27,7 @@ from .parts import Output
 from .plan import CHUNK, make_plan
 from .run import Made, shard_parts
 from .scoring import OpenScorer
-from .workers import MOST_DEATHS, as_error
+from .workers import MOST_DEATHS
 
 __all__ = ["run", "score"]
 
@@ -89,10 +91,8 @@ def run(
     """
     place = Folder(folder)
     numbers = shard_parts(place.plan.num_parts, shard)
-    if actors < 1:
-        raise InputError("range", "actors", "{field} is {actors}; it must be at least 1", actors=actors)
-    if num_gpus < 0:
-        raise InputError("range", "num_gpus", "{field} is {num_gpus}; it must be at least 0", num_gpus=num_gpus)
+    check_whole(actors, "actors")
+    check_number(num_gpus, "num_gpus", low=0)
     place.check()
     with place.lock(alone=alone):
         missing = place.missing(numbers)
@@ -154,7 +154,7 @@ def score(
         plan = make_plan(path, directory, scoring=scoring, output=output, part_rows=part_rows, check=check)
         if not given:
             kept = str(folder.resolve() / "queries.jsonl")
-            plan = replace(plan, queries=kept, inputs={"--queries": {**plan.inputs["--queries"], "path": kept}})
+            plan = replace(plan, queries=kept, inputs={"queries": {**plan.inputs["queries"], "path": kept}})
         place.create(plan, None if given else path)
         run(folder, open_scorer, **how)
         parts = [{"part": number} for number in range(place.plan.num_parts)]
@@ -199,12 +199,12 @@ class _Rounds:
                     raise HopfuseError(
                         "failed",
                         "actors",
-                        "{field} died {most_deaths} times without making a part; the first missing part is {left}. "
+                        "{field} died {deaths} times without making a part; the first missing part is {part}. "
                         "They often lack memory: give fewer workers or a smaller chunk, and run again; the finished "
-                        "parts stay. Ray reports: {splitlines}",
-                        most_deaths=MOST_DEATHS,
-                        left=left[0],
-                        splitlines=str(error).splitlines()[0],
+                        "parts stay. Ray reports: {reason}",
+                        deaths=MOST_DEATHS,
+                        part=left[0],
+                        reason=str(error).splitlines()[0],
                     ) from error
         return deaths
 
@@ -227,7 +227,7 @@ class _Rounds:
             )
             for row in made.iter_rows():
                 if row["error"]:
-                    raise as_error(row["error"], row["text"])
+                    raise pickle.loads(row["error"])
                 yield int(row["part"])
 
     def _wait_for_room(self, wanted: int) -> None:
@@ -240,17 +240,17 @@ class _Rounds:
                 return
             if time.monotonic() > until:
                 raise InputError(
-                    "UNSORTED",
-                    None,
-                    "the Ray cluster has {get:g} free CPUs and {get_2:g} free GPUs: room for {room} actors of "
-                    "{cpus:g} CPUs and {gpus:g} GPUs, and {wanted} are needed; give fewer workers, wait for "
+                    "busy",
+                    "actors",
+                    "the Ray cluster has {free_cpus:g} free CPUs and {free_gpus:g} free GPUs: room for {allowed} "
+                    "actors of {cpus:g} CPUs and {gpus:g} GPUs, and {given} are needed; give fewer workers, wait for "
                     "other jobs, or add nodes, and run again: the finished parts stay",
-                    get=free.get("CPU", 0.0),
-                    get_2=free.get("GPU", 0.0),
-                    room=room,
+                    free_cpus=free.get("CPU", 0.0),
+                    free_gpus=free.get("GPU", 0.0),
+                    allowed=room,
                     cpus=self._cpus,
                     gpus=self._gpus,
-                    wanted=wanted,
+                    given=wanted,
                 )
             time.sleep(0.5)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._validation import check_excludes, check_whole
 from ..errors import InputError
 from .folder import Folder
 from .plan import CHUNK
@@ -98,14 +99,8 @@ def run(
     """
     place = Folder(folder)
     numbers = shard_parts(place.plan.num_parts, shard)
-    if workers < 1:
-        raise InputError("range", "workers", "{field} is {workers}; it must be at least 1", workers=workers)
-    if workers > 1 and threads is not None:
-        raise InputError(
-            "UNSORTED",
-            "threads",
-            "{field} is given with several workers, which have one thread each; leave threads out",
-        )
+    if check_whole(workers, "workers") > 1:
+        check_excludes("threads", threads, "workers", workers, "which have one thread each")
     place.check()
     with place.lock(alone=alone):
         missing = place.missing(numbers)
@@ -167,8 +162,7 @@ def verify(
     [0, 1]
     """
     place = Folder(folder)
-    if sample < 0:
-        raise InputError("range", "sample", "{field} is {sample}; it must be at least 0", sample=sample)
+    check_whole(sample, "sample", least=0)
     place.check()
     place.check_whole()
     plan = place.plan
@@ -180,10 +174,10 @@ def verify(
         if place.encode(part, maker.rows(part)) != place.part(part).read_bytes():
             raise InputError(
                 "changed",
-                None,
-                "{part} differs from what the same queries give now: the part or its inputs have changed; "
+                "folder",
+                "{path} differs from what the same queries give now: the part or its inputs have changed; "
                 "remove it and run again",
-                part=place.part(part),
+                path=place.part(part),
             )
         progress(_rows(place, part))
     return chosen
@@ -205,12 +199,11 @@ def shard_parts(parts: int, shard: tuple[int, int]) -> list[int]:
     number, shares = shard
     if not 1 <= number <= shares:
         raise InputError(
-            "choice",
+            "range",
             "shard",
-            "{field} is {number}/{shares}; allowed: 1/{shares_2} .. {shares_2}/{shares_2}",
-            number=number,
-            shares=shares,
-            shares_2=max(shares, 1),
+            "{field} is {given}; allowed: {allowed}",
+            given=f"{number}/{shares}",
+            allowed=f"1/{max(shares, 1)} .. {max(shares, 1)}/{max(shares, 1)}",
         )
     return list(range(number - 1, parts, shares))
 

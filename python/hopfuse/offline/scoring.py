@@ -122,12 +122,12 @@ class PartMaker:
             queries = self._queries.read(start, count, offset)
             if len(queries) != count:
                 raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{queries} has {start} rows; it had {rows} when planned",
-                    queries=plan.queries,
-                    start=start + len(queries),
-                    rows=plan.rows,
+                    "changed",
+                    "queries",
+                    "{field}: {path} has {given} rows; it had {allowed} when planned",
+                    path=plan.queries,
+                    given=start + len(queries),
+                    allowed=plan.rows,
                 )
             found += self._scorer.score(queries, start)
         return found

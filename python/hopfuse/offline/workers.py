@@ -16,7 +16,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from .. import errors
 from ..errors import HopfuseError
 from .folder import Folder
 from .scoring import OpenScorer, PartMaker
@@ -86,7 +85,7 @@ class Workers:
                 workers.append(self._started())
             return None
         if kind == "failed":
-            raise as_error(*what)
+            raise what
         done, worker.part, worker.ready = worker.part, None, True
         self._deaths.pop(done, None)
         if waiting:
@@ -107,13 +106,13 @@ class Workers:
             where = "before their first part" if worker.part is None else f"at part {worker.part}"
             raise HopfuseError(
                 "failed",
-                None,
-                "{most_deaths} workers died {where}, the last with exit code {exitcode} (-9: killed, often "
-                "for lack of memory): give fewer --workers or a smaller --chunk, and run again; the finished "
-                'parts stay. A script that starts workers needs `if __name__ == "__main__":`',
-                most_deaths=MOST_DEATHS,
+                "workers",
+                "{deaths} workers died {where}, the last with exit code {code} (-9: killed, often for lack of memory): "
+                "give fewer {field} or a smaller {@chunk}, and run again; the finished parts stay. A script that "
+                'starts workers needs `if __name__ == "__main__":`',
+                deaths=MOST_DEATHS,
                 where=where,
-                exitcode=worker.process.exitcode,
+                code=worker.process.exitcode,
             )
 
     def _started(self) -> _Worker:
@@ -130,16 +129,6 @@ def _stop(worker: _Worker) -> None:
     if worker.part is not None or not worker.ready:
         worker.process.kill()
     worker.process.join()
-
-
-def as_error(name: str, text: str) -> Exception:
-    """Return the error that a worker raised, from its name and text."""
-    kind = getattr(errors, name, None)
-    if name == "OSError":
-        return OSError(text)
-    if kind is None:
-        return RuntimeError(f"a worker failed:\n{text}")
-    return (HopfuseError if name == "MissingExtraError" else kind)("failed", None, "{message}", message=text)
 
 
 # ---- In a worker -----------------------------------------------------------------------------------------------------
@@ -164,13 +153,11 @@ def _work(pipe: Connection, folder: Path, open_scorer: OpenScorer, chunk: int) -
         pipe.send(("failed", portable(error)))
 
 
-def portable(error: Exception) -> tuple[str, str]:
-    """Return the name and text of an error; the text of an unexpected one includes the traceback."""
-    if isinstance(error, HopfuseError):
-        return type(error).__name__, str(error)
-    if isinstance(error, OSError):
-        return "OSError", str(error)
-    return type(error).__name__, "".join(traceback.format_exception(error))
+def portable(error: Exception) -> Exception:
+    """Return an error that can be sent to another process; an unexpected one becomes a text with its traceback."""
+    if isinstance(error, (HopfuseError, OSError)):
+        return error
+    return RuntimeError("a worker failed:\n" + "".join(traceback.format_exception(error)))
 
 
 def _leave_with_parent() -> None:

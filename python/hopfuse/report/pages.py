@@ -100,14 +100,14 @@ def evaluation_page(
     """
     if tuple(runs) != evaluation.runs or qrels.ids != evaluation.ids:
         raise InputError(
-            "UNSORTED",
+            "changed",
             "runs",
-            "{field} or judgements are not those that were evaluated; give the same ones in the same order",
+            "{field} or {@qrels} are not those that were evaluated; give the same ones in the same order",
         )
     both = set(legs or {}) & set(runs)
     if both:
         raise InputError(
-            "UNSORTED", None, "{names} is a leg and a run; give each name once", names=", ".join(sorted(both))
+            "duplicate", "legs", "{field} has {given!r}, the name of a run; give each name once", given=min(both)
         )
     every = {**runs, **(legs or {})}
     if distributions is None:
@@ -161,14 +161,14 @@ def policy_page(trace: Mapping[str, Any]) -> str:
     missing = [name for name in ("query", "ranked_by", "seeds", "facts", "passage_seeds", "hits") if name not in trace]
     if missing:
         raise InputError(
-            "unknown",
-            None,
-            "the trace has no {missing!r}; give a trace of PolicyRAG: search(..., trace=True).traces",
-            missing=missing[0],
+            "missing",
+            "trace",
+            "{field} has no {key!r}; give a trace of PolicyRAG: search(..., trace=True).traces",
+            key=missing[0],
         )
     by_policy = trace["ranked_by"] == "policy"
     if by_policy and not all(map(_has_paths, trace["hits"])):
-        raise InputError("UNSORTED", None, "the trace was made by an older version; search again with trace=True")
+        raise InputError("version", "trace", "{field} was made by an older version; search again with trace=True")
     named = [(f"{at}. {_name(hit)}", hit) for at, hit in enumerate(trace["hits"], 1)]
     context: dict[str, Any] = {"hits": _passages(trace["hits"], by_policy=by_policy), "by_policy": by_policy}
     if by_policy:

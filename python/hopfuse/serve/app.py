@@ -17,14 +17,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from ..errors import FormatError, HopfuseError, InputError
 from ..recipes import RECIPES
 from .arrow import ARROW, read_arrow, write_arrow
 from .config import is_loopback
 from .decoding import read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
-from .errors import RefusalError, invalid
+from .errors import RefusalError, damaged
 from .http import JSON, check_content_type, check_origin, json_response, read_body, refused
-from .keys import Principal
+from .keys import Principal, lacks_right
 from .logs import log_request
 from .mcp import OverHttp
 from .metrics import Metrics
@@ -232,7 +233,13 @@ class Routes:
         given = request.query_params
         timeout = given.get("timeout_ms")
         if timeout is not None and not (timeout.isdecimal() and len(timeout) < 12):
-            raise invalid("timeout_ms", f"is {timeout!r:.50}; it must be a whole number of milliseconds")
+            raise InputError(
+                "range",
+                "timeout_ms",
+                "{field} is {given!r}; it must be {allowed}",
+                given=timeout[:50],
+                allowed="a whole number of milliseconds",
+            )
         timeout_ms = None if timeout is None else int(timeout)
         seq = await self._service.delete(
             request.path_params["id"], given.get("index"), request.state.principal, timeout_ms
@@ -379,12 +386,16 @@ class GuardedEndpoint:
             if endpoint.right is not None:
                 _check_key(service, request, endpoint.right)
             response: Response = await endpoint.handler(request)
-        except RefusalError as refusal:
+        except FormatError:
+            log.exception("a file of an index is damaged")
+            refusal = damaged()
             response, code = refused(refusal, endpoint.error and endpoint.error(refusal)), refusal.code
+        except HopfuseError as error:
+            response, code = refused(error, endpoint.error and endpoint.error(error)), error.code
         except Exception:
             log.exception("a request to %s failed", endpoint.path)
             code = "failed"
-            response = refused(RefusalError(500, code, "the request failed; the server's log says why"))
+            response = refused(RefusalError("failed", None, "the request failed; the server's log says why"))
         service.metrics.answered(endpoint.path, response.status_code, code)
         log_request(
             service.config.log,
@@ -402,16 +413,16 @@ def _check_key(service: Service, request: Request, right: str) -> None:
     principal = service.keys.principal(request.headers.get("authorization", ""))
     request.state.principal = principal  # before the refusal: the log names the key
     if not principal.may(right):
-        raise RefusalError(403, "forbidden", f"the key {principal.name} lacks the right {right}; use one that has it")
+        raise lacks_right(principal, right)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    return refused(RefusalError(404, "unknown", "there is no such route; /openapi.json lists the routes"))
+    return refused(RefusalError("unknown", None, "there is no such route; /openapi.json lists the routes"))
 
 
 async def _no_method(request: Request, error: Exception) -> Response:
     response = refused(
-        RefusalError(405, "method", f"{request.method} is not a method of this route; see /openapi.json")
+        RefusalError("method", None, "{given} is not a method of this route; see /openapi.json", given=request.method)
     )
     response.headers.update(getattr(error, "headers", None) or {})
     return response

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ..errors import InputError
 from .decoding import decode, read_query
-from .errors import RefusalError, invalid
+from .errors import RefusalError, check_most
 from .http import encode
 from .keys import Principal
 from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn
@@ -42,7 +43,7 @@ async def read_arrow(service: Service, body: bytes, principal: Principal) -> Sea
 
     Raises
     ------
-    RefusalError
+    InputError
         The body is not a stream, has other columns or too many rows, is compressed or uses dictionaries.
     """
     arrived, limits = time.monotonic(), service.config.limits
@@ -106,7 +107,7 @@ def _arrow() -> Any:
         pa = import_module("pyarrow")
         import_module("pyarrow.ipc")
     except ModuleNotFoundError:
-        raise RefusalError(415, "unsupported", "this server has no pyarrow; send JSON") from None
+        raise RefusalError("unsupported", None, "this server has no pyarrow; send JSON") from None
     return pa
 
 
@@ -118,12 +119,19 @@ def _table(body: bytes, most: int) -> Any:
         table = pa.ipc.open_stream(body).read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, struct.error) as error:
-        raise RefusalError(400, "invalid", f"the body is not an Arrow IPC stream: {_line(error)}") from None
+        raise InputError("syntax", None, "the body is not an Arrow IPC stream: {reason}", reason=_line(error)) from None
     unknown = set(table.schema.names) - set(COLUMNS)
     if unknown or len(set(table.schema.names)) != table.num_columns:
-        raise invalid("columns", f"are {', '.join(table.schema.names)}; allowed, each once: {', '.join(COLUMNS)}")
-    if not 1 <= table.num_rows <= most:
-        raise invalid("queries", f"has {table.num_rows} rows; a request has from 1 to {most}")
+        raise InputError(
+            "choice",
+            "columns",
+            "{field} are {given}; allowed, each once: {allowed}",
+            given=", ".join(table.schema.names),
+            allowed=", ".join(COLUMNS),
+        )
+    if not table.num_rows:
+        raise InputError("empty", "queries", "{field} has no rows; send at least one")
+    check_most(table.num_rows, "queries", most, "row")
     return table
 
 
@@ -132,14 +140,15 @@ def _check_messages(pa: Any, body: bytes, most: int) -> None:
     rows = 0
     for message in pa.ipc.MessageReader.open_stream(body):
         if message.type == "dictionary":
-            raise invalid("columns", "are dictionaries; write plain strings")
+            raise InputError("unsupported", "columns", "{field} are dictionaries; write plain strings")
         if message.type == "record batch":
             count, compressed = _batch_of(message.metadata.to_pybytes())
             if compressed:
-                raise invalid("columns", "are compressed; write the stream without compression")
+                raise InputError(
+                    "unsupported", "columns", "{field} are compressed; write the stream without compression"
+                )
             rows += count
-            if not 0 <= rows <= most:
-                raise invalid("queries", f"has more than {most} rows; send fewer queries at a time")
+            check_most(rows if count >= 0 else most + 1, "queries", most, "row")
 
 
 def _batch_of(message: bytes) -> tuple[int, bool]:
@@ -179,7 +188,7 @@ def _column(table: Any, name: str) -> list[Any]:
         raise _wrong_type(name, column)
     entries: list[Any] = column.to_pylist()
     if any(entry is not None and None in entry for entry in entries if isinstance(entry, list)):
-        raise invalid(name, "has a null in a list; leave it out")
+        raise InputError("type", name, "{field} has a null in a list; leave it out")
     return entries
 
 
@@ -213,8 +222,14 @@ def _entry_type(column: Any) -> Any:
     return kind.value_type if is_list else kind
 
 
-def _wrong_type(name: str, column: Any) -> RefusalError:
-    return invalid(name, f"is of type {str(column.type)[:100]}; each entry must be {COLUMNS[name]}")
+def _wrong_type(name: str, column: Any) -> InputError:
+    return InputError(
+        "type",
+        name,
+        "{field} is of type {given}; each entry must be {allowed}",
+        given=str(column.type)[:100],
+        allowed=COLUMNS[name],
+    )
 
 
 def _line(error: BaseException) -> str:

@@ -194,7 +194,7 @@ class Batcher:
             self._queues.clear()
             self._ready.notify_all()
         for one in left:
-            _settle(one, RefusalError(503, "stopping", "the server is stopping; send the request again", retry_after=1))
+            _settle(one, stopping())
         for thread in self._threads:
             if thread.ident is not None:  # it was started
                 thread.join()
@@ -285,15 +285,15 @@ class Batcher:
     def check_full(self, nbytes: int) -> None:
         """Refuse a body of so many bytes if the queue has no room for it."""
         if self._closed:
-            raise RefusalError(503, "stopping", "the server is stopping; send the request again", retry_after=1)
+            raise stopping()
         if self.requests >= self._max_requests or self.nbytes + nbytes > self._max_bytes:
             raise RefusalError(
-                429,
                 "overloaded",
-                f"the queue is full ({self.requests} requests, {self.nbytes} bytes); send the request again after "
-                "Retry-After",
-                retry_after=max(1.0, self.wait_of("", 1)),
-            )
+                None,
+                "the queue is full ({requests} requests, {nbytes} bytes); send the request again after Retry-After",
+                requests=self.requests,
+                nbytes=self.nbytes,
+            ).after(max(1.0, self.wait_of("", 1)))
 
     def check_deadline(self, owner: str, size: int, deadline: float) -> None:
         """Refuse so many queries of an owner if their deadline has passed or will not be met."""
@@ -305,13 +305,13 @@ class Batcher:
         wait = MARGIN * self.wait_of(owner, size)
         if wait > left:
             raise RefusalError(
-                429,
                 "overloaded",
-                f"the request would be answered in about {1000 * wait:.0f} ms, and timeout_ms leaves "
-                f"{1000 * left:.0f}; send it again after Retry-After, or with a larger timeout_ms",
-                field="timeout_ms",
-                retry_after=max(1.0, wait - left) if self.is_busy else STALE,
-            )
+                "timeout_ms",
+                "the request would be answered in about {wait} ms, and {field} leaves {left}; send it again after "
+                "Retry-After, or with a larger {field}",
+                wait=round(1000 * wait),
+                left=round(1000 * left),
+            ).after(max(1.0, wait - left) if self.is_busy else STALE)
 
     # ---- The worker -------------------------------------------------------------------------------------------------
 
@@ -424,11 +424,15 @@ class Batcher:
 def late() -> RefusalError:
     """Return the 504 refusal of a request whose deadline has passed."""
     return RefusalError(
-        504,
         "timeout",
-        "timeout_ms passed before the request was answered; give a larger one, or send the request later",
-        field="timeout_ms",
+        "timeout_ms",
+        "{field} passed before the request was answered; give a larger one, or send the request later",
     )
+
+
+def stopping(status: str = "stopping") -> RefusalError:
+    """Return the 503 refusal of a server that is starting or stopping."""
+    return RefusalError("unavailable", None, "the server is {status}; send the request again", status=status).after(1)
 
 
 def retry_after(seconds: float) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import FormatError, HopfuseError
 from ..recipes import Recipe
-from .errors import RefusalError
+from .errors import RefusalError, damaged
 from .metrics import Metrics
 from .schema import HitOut, ResultOut
 from .snapshots import Query, Snapshot, ranks_entities
@@ -63,14 +63,15 @@ class Runner:
             return self._batch(plan, payloads)
         except FormatError:
             log.exception("the files of index %s are damaged", plan.snapshot.name)
-            return [RefusalError(500, "damaged", "the index is damaged; the server's log says more")] * len(payloads)
+            return [damaged()] * len(payloads)
         except HopfuseError as error:
             if len(payloads) == 1:
-                return [RefusalError(400, "invalid", str(error))]
+                return [error]
             return [one for payload in payloads for one in self.run(plan, [payload])]
         except Exception:
             log.exception("a search failed")
-            return [RefusalError(500, "failed", "the search failed; the server's log says why")] * len(payloads)
+            said = RefusalError("failed", None, "the search failed; the server's log says why")
+            return [said] * len(payloads)
 
     def _batch(self, plan: Plan, payloads: list[RequestShare]) -> list[list[ResultOut]]:
         queries = [query for share in payloads for query in share.queries]

@@ -12,10 +12,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from .._validation import check_names
 from ..errors import InputError
 from ..io.files import read_text
-from .errors import with_names
+from .errors import invalid_value
 
+_NAMES = "1 to 64 of A-Z, a-z, 0-9, _, - and ."
 _NAME = re.compile(r"^[A-Za-z0-9_.-]{1,64}$")
 Name = Annotated[str, msgspec.Meta(pattern=_NAME.pattern)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
@@ -186,10 +188,12 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 _TABLES = {"indexes": IndexConfig, "keys": KeyConfig, "limits": Limits, "log": LogConfig}
 
 
-def check_name(name: str, said: str) -> None:
-    """Refuse a name that an index or a key cannot have; ``said`` begins the message."""
+def check_name(name: str, field: str) -> None:
+    """Refuse a name that an index or a key cannot have."""
     if not _NAME.fullmatch(name):
-        raise InputError("UNSORTED", None, "{said}; a name has 1 to 64 of A-Z, a-z, 0-9, _, - and .", said=said)
+        raise InputError(
+            "syntax", field, "{field} has the name {given!r}; it must be {allowed}", given=name, allowed=_NAMES
+        )
 
 
 def table_of(kind: str, name: str) -> str:
@@ -287,32 +291,27 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         try:
             found = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise InputError("syntax", None, "the configuration is not valid TOML: {error}", error=error) from None
+            raise InputError("syntax", "config", "{field} is not valid TOML: {error}", error=error) from None
         found |= changes or {}
         for table in ("indexes", "keys"):
             for name in found[table] if isinstance(found.get(table), dict) else ():
-                check_name(name, f"the configuration has a name {name!r} in {table}")
+                check_name(name, table)
         try:
             config = msgspec.convert(found, cls)
         except msgspec.ValidationError as error:
-            message, _, where = str(error).partition(" - at `$")
-            place = where.rstrip("`").lstrip(".")
-            kind = _TABLES.get(place.partition("[")[0].partition(".")[0], cls)
-            said = with_names(message, kind, place)
-            shown = f" at `{_named(found, place)}`" if place else ""
-            raise InputError(
-                "UNSORTED", None, "the configuration is wrong{shown}: {said}", shown=shown, said=said
-            ) from None
+            path = str(error).partition(" - at `$")[2].rstrip("`").lstrip(".")
+            kind = _TABLES.get(re.split(r"[.[]", path)[0], cls)
+            raise invalid_value(error, kind, _named(found, path)) from None
         return config.check()
 
     @classmethod
     def load(cls, path: Path, changes: Mapping[str, Any] | None = None) -> ServeConfig:
         """Return the configuration in a file; its paths are relative to the folder of the file."""
-        text = read_text(path, "the configuration")
+        text = read_text(path, "config")
         try:
             config = cls.read(text, changes)
         except InputError as error:
-            raise InputError("UNSORTED", None, "{path}: {error}", path=path, error=error) from None
+            raise error.at(path) from None
         return msgspec.structs.replace(
             config,
             indexes={
@@ -325,13 +324,13 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """Return the configuration itself; refuse values that do not fit together."""
         if not self.indexes:
             raise InputError(
-                "unknown",
-                None,
-                "the configuration has no index; add [indexes.NAME] with path, the directory of an index",
+                "empty",
+                "indexes",
+                "{field} has no index; add [indexes.NAME] with path, the directory of an index",
             )
         if self.is_open and not self.public:
             raise InputError(
-                "UNSORTED",
+                "forbidden",
                 "host",
                 "{field} is {given!r}, which others can reach, and there are no keys: add [keys.NAME] "
                 "(hopfuse serve key NAME makes one), use 127.0.0.1, or set public = true in the "
@@ -341,24 +340,15 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         written = [name for name, one in self.indexes.items() if one.writable]
         if self.workers > 1 and written:
             raise InputError(
-                "UNSORTED",
+                "conflict",
                 "workers",
-                "{field} is {workers}, and index {written} is writable, which allows one process; start "
-                "another server with --writable on another port, whose changes the workers follow",
-                workers=self.workers,
-                written=written[0],
+                "{field} is {given}, and index {index} is writable, which allows one process; start another server "
+                "with --writable on another port, whose changes the workers follow",
+                given=self.workers,
+                index=written[0],
             )
         for name, key in self.keys.items():
-            for index in key.indexes or ():
-                if index not in self.indexes:
-                    raise InputError(
-                        "UNSORTED",
-                        None,
-                        "keys.{name}.indexes has {index!r}; there are: {names}",
-                        name=name,
-                        index=index,
-                        names=", ".join(self.indexes),
-                    )
+            check_names(key.indexes or (), f"keys.{name}.indexes", self.indexes)
         self._check_prefixes()
         return self
 
@@ -368,15 +358,13 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         for (name, key), (other, second) in permutations(given, 2):
             if key.filter != second.filter and second.prefix.startswith(key.prefix):
                 raise InputError(
-                    "UNSORTED",
-                    None,
-                    "keys.{other}.prefix is {prefix!r}, which begins with {prefix_2!r} of keys.{name}, a key "
-                    "with another filter; end each prefix with a character that occurs nowhere else in it, as in "
-                    "'a/'",
-                    other=other,
-                    prefix=second.prefix,
-                    prefix_2=key.prefix,
-                    name=name,
+                    "conflict",
+                    f"keys.{other}.prefix",
+                    "{field} is {given!r}, which begins with {prefix!r} of keys.{key}, a key with another filter; end "
+                    "each prefix with a character that occurs nowhere else in it, as in 'a/'",
+                    given=second.prefix,
+                    prefix=key.prefix,
+                    key=name,
                 )
 
     @property
@@ -388,9 +376,9 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """Refuse to listen beyond loopback without keys, unless the command line also allows it."""
         if self.is_open and not confirmed:
             raise InputError(
-                "UNSORTED",
+                "forbidden",
                 "host",
-                "{field} is {given!r}, which others can reach, and there are no keys: add --public to confirm",
+                "{field} is {given!r}, which others can reach, and there are no keys: add {@public} to confirm",
                 given=self.host,
             )
 

@@ -31,11 +31,11 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
 
     overloaded = refused(
         RefusalError(
-            503,
-            "overloaded",
-            f"the server has {limits.connections} open connections, the most that it takes; send the request again",
-            retry_after=1,
-        )
+            "unavailable",
+            None,
+            "the server has {most} open connections, the most that it takes; send the request again",
+            most=limits.connections,
+        ).after(1)
     )
     overloaded.headers["Connection"] = "close"
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
+from .._validation import check_text
+from ..errors import InputError
 from .config import Limits
-from .errors import RefusalError, invalid, with_names
+from .errors import check_most, invalid_value
 from .keys import Principal
 from .schema import EdgeIn, EntityIn, Outline, PassageIn, PassagesRequest, QueryIn, SearchRequest
 from .searches import Search
@@ -46,8 +48,7 @@ async def read_search(service: Service, body: bytes, principal: Principal) -> Se
             await asyncio.sleep(0)
     snapshot = await service.snapshot_at(asked.index, principal, asked.at_least, asked.timeout_ms)
     limits = service.config.limits
-    if len(asked.queries) > limits.queries:
-        raise invalid("queries", f"has {len(asked.queries)} entries; a request has at most {limits.queries}")
+    check_most(len(asked.queries), "queries", limits.queries)
     return Search(
         snapshot=snapshot,
         queries=[
@@ -76,16 +77,13 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        message, _, where = str(error).partition(" - at `$")
-        field = where.rstrip("`").lstrip(".") or None
-        shown = f"{field}: " if field else "the body: "
-        part = (field or "").partition("[")[0]
-        whole = decoder.type if not part or message.startswith("Invalid enum value") else None
-        said = with_names(message, _PARTS.get(part, whole), field or "")
-        raise RefusalError(400, "invalid", shown + said, field=field) from None
+        path = str(error).partition(" - at `$")[2].rstrip("`").lstrip(".")
+        part = path.partition("[")[0]
+        holder = decoder.type if part not in _PARTS or path.rpartition(".")[2] == part else _PARTS[part]
+        raise invalid_value(error, holder, path) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RefusalError(
-            400, "invalid", f"the body is not valid JSON: {error}; send one JSON object in UTF-8"
+        raise InputError(
+            "syntax", None, "the body is not valid JSON: {error}; send one JSON object in UTF-8", error=error
         ) from None
 
 
@@ -98,8 +96,8 @@ def read_query(
         return Query(given, allow=snapshot.rows(None, principal, f"{field}.allow"))
     if given.text is not None:
         _check_text(given.text, f"{field}.text", limits)
-    if given.allow is not None and len(given.allow) > limits.allow:
-        raise invalid(f"{field}.allow", f"has {len(given.allow)} entries; at most {limits.allow} are allowed")
+    if given.allow is not None:
+        check_most(len(given.allow), f"{field}.allow", limits.allow)
     known = snapshot.index.num_entities if principal.where is None else None
     return Query(
         given.text,
@@ -110,25 +108,27 @@ def read_query(
 
 
 def _check_text(text: str, field: str, limits: Limits) -> None:
-    if len(text) > limits.text_chars:
-        raise invalid(field, f"has {len(text)} characters; at most {limits.text_chars} are allowed")
-    if not text.strip():
-        raise invalid(field, "is blank; give a text")
+    check_most(len(text), field, limits.text_chars, "character")
+    check_text(text, field)
 
 
 def _entities(given: list[str | int] | None, field: str, known: int | None, limits: Limits) -> list[str | int] | None:
     if given is None:
         return None
-    if len(given) > limits.entities:
-        raise invalid(field, f"has {len(given)} entries; at most {limits.entities} are allowed")
+    check_most(len(given), field, limits.entities)
     for at, one in enumerate(given):
+        place = f"{field}[{at}]"
         if isinstance(one, str):
-            if len(one) > limits.text_chars:
-                raise invalid(f"{field}[{at}]", f"has {len(one)} characters; at most {limits.text_chars} are allowed")
+            check_most(len(one), place, limits.text_chars, "character")
         elif known is None:
-            raise invalid(
-                f"{field}[{at}]", f"is {one}, and the key sees only a part of the index; give the entity's name"
+            raise InputError(
+                "unsupported",
+                place,
+                "{field} is {given}, and the key sees only a part of the index; give the entity's name",
+                given=one,
             )
         elif not 0 <= one < known:
-            raise invalid(f"{field}[{at}]", f"is {one}; entities are 0 .. {known - 1}")
+            raise InputError(
+                "unknown", place, "{field} is {given}; entities are 0 .. {last}", given=one, last=known - 1
+            )
     return given

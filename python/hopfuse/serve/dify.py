@@ -8,8 +8,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..errors import HopfuseError, InputError
 from .decoding import decode, read_query
-from .errors import RefusalError
+from .errors import status_of
 from .http import check_content_type, json_response, read_body
 from .schema import HitOut
 from .searches import Search
@@ -62,11 +63,10 @@ async def retrieval(service: Service, request: Request) -> Response:
     body, principal = await read_body(request, service.config.limits), request.state.principal
     asked = decode(_DECODER, body)
     if asked.metadata_condition:
-        raise RefusalError(
-            400,
-            "invalid",
-            "metadata_condition is not supported; give this knowledge's key a filter in the server's configuration",
-            field="metadata_condition",
+        raise InputError(
+            "unsupported",
+            "metadata_condition",
+            "{field} is not supported; give this knowledge's key a filter in the server's configuration",
         )
     snapshot = service.snapshot(asked.knowledge_id, principal)
     query = read_query(snapshot, asked.query, principal, "query", service.config.limits)
@@ -91,7 +91,12 @@ def records(hits: list[HitOut], threshold: float) -> list[Record]:
     ]
 
 
-def dify_error(refusal: RefusalError) -> dict[str, Any]:
-    """Return a refusal in Dify's format."""
-    code = {401: NO_KEY, 404: NO_KNOWLEDGE}.get(refusal.status, refusal.status)
-    return {"error_code": code, "error_msg": refusal.message}
+def dify_error(error: HopfuseError) -> dict[str, Any]:
+    """Return an error in Dify's format, with its code and field."""
+    status = status_of(error)
+    return {
+        "error_code": {401: NO_KEY, 404: NO_KNOWLEDGE}.get(status, status),
+        "error_msg": error.sentence(str),
+        "code": error.code,
+        "field": error.field,
+    }

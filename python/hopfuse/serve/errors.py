@@ -1,54 +1,159 @@
-"""Refusals of requests."""
+"""Refusals of requests, and errors of the library as answers to them."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import msgspec
 
-class RefusalError(Exception):
-    """A refused request: an HTTP status, a code for programs, and a message for people.
+from .._validation import counted
+from ..errors import HopfuseError, InputError, MissingExtraError
+
+#: The HTTP status of a refusal by its code. An invalid argument is an InputError, and is answered 400.
+STATUSES = {
+    "unauthorized": 401,
+    "forbidden": 403,
+    "unknown": 404,
+    "method": 405,
+    "slow": 408,
+    "read_only": 409,
+    "too_large": 413,
+    "unsupported": 415,
+    "overloaded": 429,
+    "gone": 499,
+    "failed": 500,
+    "damaged": 500,
+    "unavailable": 503,
+    "disk": 503,
+    "timeout": 504,
+}
+#: The codes of refusals for which the request is at fault, so that clients raise an InputError.
+FAULTS = ("unknown", "too_large", "unsupported")
+
+
+class RefusalError(HopfuseError):
+    """A request that the server does not answer for a reason other than an invalid argument.
 
     Parameters
     ----------
-    status : int
-        4xx or 5xx.
     code : str
-        A word for programs: ``"invalid"``, ``"overloaded"``, ``"timeout"``, ...
-    message : str
-        What was given, what is allowed, and the fix.
-    field : str, optional
-        Field of the body, such as ``queries[3].vector``.
-    retry_after : float, optional
+        A key of :data:`STATUSES`.
+    field, sentence, **values
+        As of :class:`hopfuse.errors.HopfuseError`; the field is a path in the body, such as ``queries[3].vector``.
+
+    Attributes
+    ----------
+    retry_after : float or None
         Seconds after which the request may be sent again.
     """
 
-    def __init__(
-        self, status: int, code: str, message: str, *, field: str | None = None, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status, self.code, self.message = status, code, message
-        self.field, self.retry_after = field, retry_after
+    retry_after: float | None = None
 
-    @property
-    def body(self) -> dict[str, Any]:
-        """The JSON body: ``{"error": {"code", "message", "field"}}``."""
-        error = {"code": self.code, "message": self.message}
-        return {"error": error if self.field is None else {**error, "field": self.field}}
+    def after(self, seconds: float) -> RefusalError:
+        """Return this refusal with the seconds after which the request may be sent again."""
+        self.retry_after = seconds
+        return self
 
 
-def with_names(message: str, body: type | None, place: str = "") -> str:
-    """Return msgspec's message, in lower case, with what is allowed: the type's fields, or the values of a field.
+def gone_away() -> RefusalError:
+    """Return the refusal of a request whose client has left."""
+    return RefusalError("gone", None, "the client has left")
 
-    ``place`` ends with the field's name, such as ``keys[...].rights[0]``.
+
+def damaged() -> RefusalError:
+    """Return the refusal of a request for an index whose files are damaged; where is not the client's concern."""
+    return RefusalError("damaged", None, "the index is damaged; the server's log says more")
+
+
+def status_of(error: HopfuseError) -> int:
+    """Return the HTTP status of an error."""
+    if isinstance(error, RefusalError):
+        return STATUSES[error.code]
+    return 400 if isinstance(error, (InputError, MissingExtraError)) else 500
+
+
+def body_of(error: HopfuseError) -> dict[str, Any]:
+    """Return the JSON body of an error, which names the class that clients raise."""
+    found = error.data(str)
+    if isinstance(error, RefusalError):
+        found["class"] = "InputError" if error.code in FAULTS else "EndpointError"
+    return {"error": found}
+
+
+def in_request(error: HopfuseError, path: str) -> HopfuseError:
+    """Return an error of the library about a part of a request, with the field's path: ``path`` and the error's field.
+
+    Examples
+    --------
+    >>> said = InputError("range", "k", "{field} is {given}", given=-1)
+    >>> in_request(said, "options").field, in_request(InputError("empty", "[2]", "{field} is empty"), "allow").field
+    ('options.k', 'allow[2]')
     """
-    names: tuple[str, ...] = getattr(body, "__struct_fields__", ())
-    if message.startswith("Invalid enum value"):
-        field = place.rpartition(".")[2].partition("[")[0]
-        names = _literals(get_type_hints(body).get(field)) if field in names else ()
-    elif "contains unknown field" not in message:
-        names = ()
-    allowed = f"; allowed: {', '.join(names)}" if names else ""
-    return f"{message[:1].lower()}{message[1:]}{allowed}"
+    field = error.field or ""
+    return error.at(field=f"{path}{'.' if field and not field.startswith('[') else ''}{field}")
+
+
+def check_most(number: int, field: str, most: int, noun: str = "entry") -> None:
+    """Refuse more entries, characters or rows than a limit of the server allows."""
+    if number > most:
+        raise InputError(
+            "limit",
+            field,
+            "{field} has {given}; at most {allowed} are allowed",
+            given=counted(number, noun),
+            allowed=most,
+        )
+
+
+# ---- Errors of msgspec -----------------------------------------------------------------------------------------------
+
+#: The code of a body that msgspec refuses, by what its message says.
+_CODES = {
+    r"object contains unknown field `(?P<name>.*)`": "unknown",
+    r"object missing required field `(?P<name>.*)`": "missing",
+    r"invalid enum value": "choice",
+    r"expected `(int|float)": "range",
+    r"expected `str` matching regex": "syntax",
+}
+
+
+def invalid_value(error: msgspec.ValidationError, body: type | None, path: str) -> InputError:
+    """Return an error of msgspec's about a value as one of the library's.
+
+    Parameters
+    ----------
+    error : ValidationError
+    body : type or None
+        The type of the object that holds the value, whose fields are the allowed ones.
+    path : str
+        The value's path, such as ``keys.team.rights[0]``; empty for the body itself.
+    """
+    text = str(error).partition(" - at `$")[0]
+    problem = f"{text[:1].lower()}{text[1:]}"
+    code, found = next(
+        ((code, found) for pattern, code in _CODES.items() if (found := re.match(pattern, problem))), ("type", None)
+    )
+    allowed: tuple[str, ...] = ()
+    if code == "unknown":
+        allowed = getattr(body, "__struct_fields__", ())
+    elif code == "choice":
+        name = path.rpartition(".")[2].partition("[")[0]
+        allowed = _literals(get_type_hints(body).get(name))
+    name = (found.groupdict().get("name") if found is not None else None) or ""
+    field = ".".join(filter(None, (path, name)))
+    shown = ", ".join(allowed)
+    if not field:
+        return InputError("type", None, "the body is invalid: {problem}", problem=problem)
+    said = InputError(
+        "type",
+        field,
+        "{field} is invalid: {problem}{choices}",
+        problem=problem,
+        choices=shown and f"; allowed: {shown}",
+    )
+    said.code = code
+    return said
 
 
 def _literals(kind: Any) -> tuple[str, ...]:
@@ -56,8 +161,3 @@ def _literals(kind: Any) -> tuple[str, ...]:
     if get_origin(kind) is Literal:
         return get_args(kind)
     return next((found for inner in get_args(kind) if (found := _literals(inner))), ())
-
-
-def invalid(field: str, message: str) -> RefusalError:
-    """Return the 400 refusal of a field; its message is the field's name and ``message``."""
-    return RefusalError(400, "invalid", f"{field} {message}", field=field)

@@ -87,11 +87,12 @@ class Follower:
             await asyncio.wait_for(waiter[1], deadline - time.monotonic())
         except TimeoutError:
             raise RefusalError(
-                504,
                 "timeout",
-                f"at_least is {seq}, and the index is at seq {self._snapshot.seq}; give the seq of a change's "
-                "response, or a larger timeout_ms",
-                field="at_least",
+                "at_least",
+                "{field} is {given}, and the index is at seq {seq}; give the seq of a change's response, or a larger "
+                "timeout_ms",
+                given=seq,
+                seq=self._snapshot.seq,
             ) from None
         finally:
             self._waiting = [one for one in self._waiting if one is not waiter]

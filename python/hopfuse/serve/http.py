@@ -12,9 +12,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..errors import HopfuseError
 from .batcher import retry_after
 from .config import Limits, is_loopback
-from .errors import RefusalError
+from .errors import RefusalError, body_of, gone_away, status_of
 
 JSON = "application/json"
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda value: plain(value))
@@ -46,7 +47,7 @@ async def read_body(request: Request, limits: Limits, admit: Callable[[int], Non
             while True:
                 message = await request.receive()
                 if message["type"] == "http.disconnect":
-                    raise RefusalError(499, "gone", "the client has left")
+                    raise gone_away()
                 part = message.get("body", b"")
                 size += len(part)
                 if size > limits.body_bytes:
@@ -56,13 +57,16 @@ async def read_body(request: Request, limits: Limits, admit: Callable[[int], Non
                     return parts[0] if len(parts) == 1 else b"".join(parts)
     except TimeoutError:
         raise RefusalError(
-            408, "slow", f"the body did not arrive within {limits.body_seconds:g} s; send it faster"
+            "slow", None, "the body did not arrive within {allowed:g} s; send it faster", allowed=limits.body_seconds
         ) from None
 
 
 def _too_large(limits: Limits) -> RefusalError:
     return RefusalError(
-        413, "too_large", f"the body has more than {limits.body_bytes} bytes; send fewer queries at a time"
+        "too_large",
+        None,
+        "the body has more than {allowed} bytes; send fewer queries at a time",
+        allowed=limits.body_bytes,
     )
 
 
@@ -80,10 +84,10 @@ def check_origin(request: Request, origins: tuple[str, ...], *, local: bool) -> 
     """
     host = request.headers.get("host", "")
     if local and not _is_local(host):
-        raise RefusalError(403, "forbidden", "Host is not this machine; use localhost")
+        raise RefusalError("forbidden", "Host", "{field} is not this machine; use localhost")
     origin = request.headers.get("origin")
     if origin is not None and origin not in origins and origin.partition("://")[2] != host:
-        raise RefusalError(403, "forbidden", "Origin is another site; add it to the server's origins to allow it")
+        raise RefusalError("forbidden", "Origin", "{field} is another site; add it to the server's origins to allow it")
 
 
 @lru_cache(64)
@@ -101,7 +105,13 @@ def check_content_type(request: Request, allowed: tuple[str, ...] = (JSON,)) -> 
     if given in ("", "application/x-www-form-urlencoded"):
         return JSON
     if given not in allowed:
-        raise RefusalError(415, "unsupported", f"Content-Type is {given[:100]!r}; allowed: {', '.join(allowed)}")
+        raise RefusalError(
+            "unsupported",
+            "Content-Type",
+            "{field} is {given!r}; allowed: {allowed}",
+            given=given[:100],
+            allowed=", ".join(allowed),
+        )
     return given
 
 
@@ -115,12 +125,13 @@ def encode(value: Any) -> bytes:
     return _ENCODER.encode(value)
 
 
-def refused(refusal: RefusalError, body: Any = None) -> Response:
-    """Return a refusal as a JSON response, optionally with another body."""
-    headers = None if refusal.retry_after is None else {"Retry-After": retry_after(refusal.retry_after)}
-    if refusal.status == 401:
+def refused(error: HopfuseError, body: Any = None) -> Response:
+    """Return an error as a JSON response, optionally with another body."""
+    status, wait = status_of(error), getattr(error, "retry_after", None)
+    headers = None if wait is None else {"Retry-After": retry_after(wait)}
+    if status == 401:
         headers = {"WWW-Authenticate": "Bearer"}
-    return json_response(refusal.body if body is None else body, refusal.status, headers)
+    return json_response(body_of(error) if body is None else body, status, headers)
 
 
 def plain(value: Any) -> Any:

@@ -87,8 +87,17 @@ class Keys:
             if hmac.compare_digest(known, digest):
                 found = principal
         if found is None or scheme.lower() != "bearer":
-            raise RefusalError(401, "key", "the request has no valid key; send the header Authorization: Bearer KEY")
+            raise RefusalError(
+                "unauthorized", None, "the request has no valid key; send the header Authorization: Bearer KEY"
+            )
         return found
+
+
+def lacks_right(principal: Principal, right: str) -> RefusalError:
+    """Return the refusal of a key without a right."""
+    return RefusalError(
+        "forbidden", None, "the key {key} lacks the right {right}; use one that has it", key=principal.name, right=right
+    )
 
 
 def new_key() -> tuple[str, str]:

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .. import __version__
-from ..errors import MissingExtraError
-from .errors import RefusalError
+from ..errors import HopfuseError, MissingExtraError
+from .errors import RefusalError, body_of, gone_away
 from .http import encode, read_body
 from .keys import Principal
 from .service import Service
@@ -59,10 +59,18 @@ def mcp_server(service: Service, principal_of: Callable[[Any], Principal]) -> An
         try:
             if tool is None:
                 known = ", ".join(one.name for one in TOOLS)
-                raise RefusalError(404, "unknown", f"there is no tool {params.name!r:.100}; there are: {known}")
+                raise RefusalError(
+                    "unknown",
+                    "name",
+                    "there is no tool {given!r}; there are: {allowed}",
+                    given=params.name,
+                    allowed=known,
+                )
             answer = await tool.call(service, params.arguments or {}, principal_of(context))
-        except RefusalError as refusal:
-            return types.CallToolResult(content=[_text(types, refusal.message)], is_error=True)
+        except HopfuseError as error:
+            return types.CallToolResult(
+                content=[_text(types, error.sentence(str))], structured_content=body_of(error), is_error=True
+            )
         except Exception:
             log.exception("a call of %s failed", params.name)
             failed = "the call failed; the server's log says why"
@@ -128,7 +136,7 @@ class OverHttp:
 
         await self._manager.handle_request(request.scope, receive, send)
         if not sent:
-            raise RefusalError(499, "gone", "the client has left")
+            raise gone_away()
         response = Response(b"".join(message.get("body", b"") for message in sent), sent[0]["status"])
         response.raw_headers = [one for one in sent[0]["headers"] if one[0].lower() != b"content-length"]
         response.headers["content-length"] = str(len(response.body))

@@ -12,8 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .. import __version__
+from .._validation import check_names, check_whole
+from ..errors import HopfuseError, InputError
 from .decoding import decode, read_query
-from .errors import RefusalError, invalid
+from .errors import check_most
 from .http import json_response, read_body
 from .schema import QueryIn
 from .searches import Answer, Search
@@ -95,7 +97,9 @@ async def infer(service: Service, request: Request) -> Response:
     body = await read_body(request, limits)
     head = request.headers.get(HEADER.lower())
     if head is not None and not (head.isdecimal() and len(head) < 12 and int(head) <= len(body)):
-        raise invalid(HEADER, f"is {head[:20]!r}; the body has {len(body)} bytes")
+        raise InputError(
+            "range", HEADER, "{field} is {given!r}; the body has {allowed} bytes", given=head[:20], allowed=len(body)
+        )
     size = len(body) if head is None else int(head)
     asked: InferRequest = decode(_DECODER, body[:size])
     snapshot = service.snapshot(request.path_params["name"], principal)
@@ -104,10 +108,11 @@ async def infer(service: Service, request: Request) -> Response:
     texts, vectors = tensors.get("texts"), tensors.get("vectors")
     counts = {len(one) for one in (texts, vectors) if one is not None}
     if len(counts) != 1 or counts == {0}:
-        raise invalid("inputs", "must be vectors, texts, or both, with the same number of queries, at least 1")
+        raise InputError(
+            "length", "inputs", "{field} must be vectors, texts, or both, with the same number of queries, at least 1"
+        )
     (count,) = counts
-    if count > limits.queries:
-        raise invalid("inputs", f"have {count} rows; a request has at most {limits.queries} queries")
+    check_most(count, "inputs", limits.queries, "row")
     queries = []
     for at in range(count):
         # Without a text no entities are known, so that a walk has no seeds.
@@ -128,10 +133,7 @@ async def infer(service: Service, request: Request) -> Response:
 
 
 def _whole(parameters: dict[str, Any], name: str, default: int) -> int:
-    value = parameters.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise invalid(f"parameters.{name}", f"is {value!r:.50}; it must be a non-negative integer")
-    return value
+    return check_whole(parameters.get(name, default), f"parameters.{name}", least=0)
 
 
 def _tensors(asked: InferRequest, binary: bytes) -> dict[str, Any]:
@@ -140,12 +142,16 @@ def _tensors(asked: InferRequest, binary: bytes) -> dict[str, Any]:
     at = 0
     for one in asked.inputs:
         if one.name not in ("vectors", "texts") or one.name in found:
-            raise invalid("inputs", f"have {one.name[:50]!r}; allowed, each once: vectors, texts")
+            raise InputError(
+                "choice", "inputs", "{field} have {given!r}; allowed, each once: vectors, texts", given=one.name[:50]
+            )
         size = _whole(one.parameters, "binary_data_size", 0)
         if "binary_data_size" in one.parameters:
             if one.data is not None or at + size > len(binary):
-                raise invalid(
-                    f"inputs.{one.name}", "has both data and binary data, or the body ends before its binary data"
+                raise InputError(
+                    "length",
+                    f"inputs.{one.name}",
+                    "{field} has both data and binary data, or the body ends before its binary data",
                 )
             data: Any = binary[at : at + size]
             at += size
@@ -153,35 +159,37 @@ def _tensors(asked: InferRequest, binary: bytes) -> dict[str, Any]:
             data = one.data
         found[one.name] = _vectors(one, data) if one.name == "vectors" else _texts(one, data)
     if at != len(binary):
-        raise invalid("inputs", f"have {at} bytes of binary data by their sizes, and the body has {len(binary)}")
+        raise InputError(
+            "length",
+            "inputs",
+            "{field} have {given} bytes of binary data by their sizes, and the body has {allowed}",
+            given=at,
+            allowed=len(binary),
+        )
     return found
 
 
 def _vectors(one: TensorIn, data: Any) -> NDArray[Any]:
     if one.datatype not in FLOATS or len(one.shape) != 2 or min(one.shape) < 1:
-        raise invalid("inputs.vectors", f"is {one.datatype[:20]} {one.shape!r:.50}; it must be FP32 of shape [B, d]")
+        raise _wrong_tensor(one, "FP32 of shape [B, d]")
     count = one.shape[0] * one.shape[1]
     if isinstance(data, bytes):
         kind = FLOATS[one.datatype]
         if len(data) != count * kind.itemsize:
-            raise invalid(
-                "inputs.vectors", f"has {len(data)} bytes; shape {one.shape!r:.50} needs {count * kind.itemsize}"
-            )
+            raise _wrong_size(one, f"{len(data)} bytes", count * kind.itemsize)
         return np.frombuffer(data, kind).reshape(one.shape)
     try:
         values = np.array(data, np.float64).ravel()
     except (TypeError, ValueError, OverflowError):
-        raise invalid("inputs.vectors.data", "is not a list of numbers") from None
+        raise InputError("type", "inputs.vectors.data", "{field} is not a list of numbers") from None
     if len(values) != count:
-        raise invalid("inputs.vectors.data", f"has {len(values)} numbers; shape {one.shape!r:.50} needs {count}")
+        raise _wrong_size(one, f"{len(values)} numbers", count)
     return values.reshape(one.shape)
 
 
 def _texts(one: TensorIn, data: Any) -> list[str]:
     if one.datatype != "BYTES" or len(one.shape) not in (1, 2) or (len(one.shape) == 2 and one.shape[1] != 1):
-        raise invalid(
-            "inputs.texts", f"is {one.datatype[:20]} {one.shape!r:.50}; it must be BYTES of shape [B] or [B, 1]"
-        )
+        raise _wrong_tensor(one, "BYTES of shape [B] or [B, 1]")
     if isinstance(data, bytes):
         texts: list[Any] = []
         at = 0
@@ -190,17 +198,37 @@ def _texts(one: TensorIn, data: Any) -> list[str]:
                 size = struct.unpack_from("<I", data, at)[0]
                 part = data[at + 4 : at + 4 + size]
                 if len(part) != size:
-                    raise invalid("inputs.texts", "ends in the middle of a text")
+                    raise InputError("length", "inputs.texts", "{field} ends in the middle of a text")
                 texts.append(part.decode("utf-8"))
                 at += 4 + size
         except (struct.error, UnicodeDecodeError) as error:
-            raise invalid("inputs.texts", f"is not a sequence of lengths and UTF-8 texts: {error}") from None
+            raise InputError(
+                "syntax", "inputs.texts", "{field} is not a sequence of lengths and UTF-8 texts: {error}", error=error
+            ) from None
     else:
         nested = data or []
         texts = [text for row in nested for text in (row if isinstance(row, list) else [row])]
     if len(texts) != one.shape[0] or not all(isinstance(text, str) for text in texts):
-        raise invalid("inputs.texts", f"holds {len(texts)} entries; shape {one.shape!r:.50} needs {one.shape[0]} texts")
+        raise _wrong_size(one, f"{len(texts)} entries", one.shape[0])
     return texts
+
+
+def _wrong_tensor(one: TensorIn, allowed: str) -> InputError:
+    given = f"{one.datatype[:20]} {one.shape!r:.50}"
+    return InputError(
+        "dtype", f"inputs.{one.name}", "{field} is {given}; it must be {allowed}", given=given, allowed=allowed
+    )
+
+
+def _wrong_size(one: TensorIn, given: str, allowed: int) -> InputError:
+    return InputError(
+        "shape",
+        f"inputs.{one.name}",
+        "{field} has {given}; its shape {shape} needs {allowed}",
+        given=given,
+        shape=f"{one.shape!r:.50}",
+        allowed=allowed,
+    )
 
 
 def _id_type(snapshot: Snapshot) -> str:
@@ -225,8 +253,7 @@ def _response(asked: InferRequest, answer: Answer) -> Response:
     binary = bool(asked.parameters.get("binary_data_output", False))
     outputs, behind = [], []
     for one in wanted:
-        if one.name not in tensors:
-            raise invalid("outputs", f"have {one.name[:50]!r}; allowed: {', '.join(tensors)}")
+        check_names((one.name[:50],), "outputs", tensors)
         datatype, shape, values = tensors[one.name]
         output: dict[str, Any] = {"name": one.name, "datatype": datatype, "shape": shape}
         if one.parameters.get("binary_data", binary):
@@ -251,6 +278,6 @@ def _bytes(datatype: str, values: Any) -> bytes:
     return b"".join(struct.pack("<I", len(one)) + one for one in encoded)
 
 
-def oip_error(refusal: RefusalError) -> dict[str, Any]:
-    """Return a refusal in the protocol's format."""
-    return {"error": refusal.message}
+def oip_error(error: HopfuseError) -> dict[str, Any]:
+    """Return an error in the protocol's format, with its code and field."""
+    return {"error": error.sentence(str), "code": error.code, "field": error.field}

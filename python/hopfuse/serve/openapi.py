@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from .. import __version__
-from .errors import RefusalError
+from ..errors import HopfuseError
 from .schema import ErrorResponse
 
 REF = "#/components/schemas/{name}"
@@ -68,7 +68,7 @@ class Endpoint:
     query: Mapping[str, type] = field(default_factory=dict)
     errors: Sequence[int] = ()
     right: str | None = None
-    error: Callable[[RefusalError], dict[str, Any]] | None = None
+    error: Callable[[HopfuseError], dict[str, Any]] | None = None
 
 
 def document(endpoints: Sequence[Endpoint], *, keys: bool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import msgspec
 from ..errors import HopfuseError
 from ..recipes import Recipe
 from .config import ServeConfig
-from .errors import RefusalError
+from .errors import RefusalError, in_request
 from .snapshots import Snapshot
 
 
@@ -37,9 +37,11 @@ class Recipes:
 
         Raises
         ------
+        HopfuseError
+            The recipe has no such option, or the index does not support it.
         RefusalError
-            400: the recipe has no such option, or the index does not support it. 403: requests may not choose. 504: it
-            is not made before the deadline (:func:`time.monotonic`); making it continues.
+            403: requests may not choose. 504: it is not made before the deadline (:func:`time.monotonic`); making it
+            continues.
         """
         wanted = name or snapshot.default_recipe
         if wanted in snapshot.recipes and not options:
@@ -47,7 +49,7 @@ class Recipes:
         if not self._config.request_options:
             field, has = ("options", "fixed ones") if options else ("recipe", f"only {', '.join(snapshot.recipes)}")
             raise RefusalError(
-                403, "forbidden", f"{field} is given, and this server has {has}; leave it out", field=field
+                "forbidden", field, "{field} is given, and this server has {allowed}; leave it out", allowed=has
             )
         key = (snapshot, wanted, msgspec.json.encode(options, order="deterministic"))
         made = self._made.get(key)
@@ -61,18 +63,17 @@ class Recipes:
             return await asyncio.wait_for(asyncio.shield(made), deadline - time.monotonic())
         except TimeoutError:
             raise RefusalError(
-                504,
                 "timeout",
-                f"timeout_ms passed while {wanted} was made for its first request; send the request again, or list the "
+                "timeout_ms",
+                "{field} passed while {recipe} was made for its first request; send the request again, or list the "
                 "recipe in recipes = [...] of the index, so that it is made before the server is ready",
-                field="timeout_ms",
+                recipe=wanted,
             ) from None
         except HopfuseError as error:
             self._made.pop(key, None)
-            field = "options" if options else "recipe"
-            said = str(error)
-            shown = said if said.startswith(f"{field} ") else f"{field}: {said}"
-            raise RefusalError(400, "invalid", shown, field=field) from None
+            if error.field in (None, "index", "recipe"):
+                raise error.at(field=error.field or "recipe") from None
+            raise in_request(error, "options") from None
 
     def forget(self, index: str) -> None:
         """Drop the recipes of an index, which has a later state."""

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from ..errors import CODES
+
 Field = Literal["title", "text", "metadata"]
 AtLeast = (
     Annotated[
@@ -210,12 +212,15 @@ class Health(msgspec.Struct, omit_defaults=True):
     worker: int | None = None
 
 
-class ErrorBody(msgspec.Struct, omit_defaults=True):
-    """A code for programs, and a message: what was given, what is allowed, and the fix."""
+class ErrorBody(msgspec.Struct, rename={"kind": "class"}):
+    """An error: its class, a code for programs, the field, a message with what is allowed and the fix, its values."""
 
-    code: str
+    kind: str
+    code: Annotated[str, msgspec.Meta(description=", ".join(sorted(CODES)))]
     message: str
     field: str | None = None
+    values: dict[str, Any] = {}
+    places: list[str] = []
 
 
 class ErrorResponse(msgspec.Struct):

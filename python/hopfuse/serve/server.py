@@ -156,9 +156,9 @@ def run_stdio(config: ServeConfig, load: Load, key: str = "") -> None:
             principal = service.keys.principal(f"Bearer {key}")
         except RefusalError:
             raise InputError(
-                "UNSORTED",
-                None,
-                "the configuration has keys, and HOPFUSE_KEY is not one of them; set it to the caller's key",
+                "unauthorized",
+                "HOPFUSE_KEY",
+                "{field} is none of the configuration's keys; set it in the environment to the caller's key",
             ) from None
         with contextlib.redirect_stdout(sys.stderr):  # encoders may print, and standard output is the protocol's
             service.open_all()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,13 +16,15 @@ from itertools import chain
 from typing import Any
 
 from .. import Index, LiveIndex, backend_info
+from .._validation import check_whole, counted
 from ..encoders import as_encoder
+from ..errors import InputError
 from ..recipes import Recipe
-from .batcher import Batcher, Work, late
+from .batcher import Batcher, Work, late, stopping
 from .batches import Plan, RequestShare, Runner
 from .config import ServeConfig
 from .encoding import SharedEncoder, Turns
-from .errors import RefusalError, invalid
+from .errors import RefusalError, gone_away
 from .following import Follower
 from .keys import Keys, Principal
 from .metrics import Metrics
@@ -30,6 +33,7 @@ from .schema import PassagesRequest, Timings
 from .searches import ANYONE, Answer, Search
 from .siblings import Siblings
 from .snapshots import Load, Query, Snapshot, check_query
+from .vectors import wrong_dim
 from .watching import Watching
 from .workers import Place
 from .writing import Changes
@@ -37,11 +41,6 @@ from .writing import Changes
 #: Batches that are searched at a time on the CPU, and divide its processors. One leaves some idle while Python prepares
 #: it, and where its threads wait for each other.
 BATCHES = 2
-
-
-def gone_away() -> RefusalError:
-    """Return the refusal of a request whose client has left."""
-    return RefusalError(499, "gone", "the client has left")
 
 
 class Service:
@@ -223,7 +222,7 @@ class Service:
     def snapshots_for(self, principal: Principal) -> dict[str, Snapshot]:
         """Return the states of the indexes that a key sees."""
         if self.status != "ok":
-            raise RefusalError(503, self.status, f"the server is {self.status}; send the request again", retry_after=1)
+            raise stopping(self.status)
         return {name: one for name, one in self.snapshots.items() if principal.sees(name)}
 
     def snapshot(self, name: str | None, principal: Principal = ANYONE) -> Snapshot:
@@ -231,7 +230,9 @@ class Service:
         seen = self.snapshots_for(principal)
         wanted = next(iter(seen)) if name is None else name
         if wanted not in seen:
-            raise RefusalError(404, "unknown", f"index is {name!r}; there are: {', '.join(seen)}", field="index")
+            raise RefusalError(
+                "unknown", "index", "{field} is {given!r}; there are: {allowed}", given=name, allowed=", ".join(seen)
+            )
         return seen[wanted]
 
     async def snapshot_at(
@@ -269,13 +270,17 @@ class Service:
         """
         limits = self.config.limits
         timeout_ms = self._timeout(search.timeout_ms)
-        if not 1 <= search.k <= limits.k:
-            raise invalid("k", f"is {search.k}; it must be from 1 to {limits.k}")
-        if not 1 <= len(search.queries) <= limits.queries:
-            raise invalid("queries", f"has {len(search.queries)} entries; a request has from 1 to {limits.queries}")
+        check_whole(search.k, "k", limits.k)
+        check_whole(len(search.queries), "queries", limits.queries)
         if search.trace and search.k * len(search.queries) > limits.traced:
-            given = f"{len(search.queries)} queries with k = {search.k}"
-            raise invalid("trace", f"is requested for {given}; queries times k must be at most {limits.traced}")
+            raise InputError(
+                "limit",
+                "trace",
+                "{field} is requested for {queries} with k = {k}; queries times k must be at most {allowed}",
+                queries=counted(len(search.queries), "query"),
+                k=search.k,
+                allowed=limits.traced,
+            )
         deadline = search.arrived + timeout_ms / 1000
         recipe = await self._recipes.of(search.snapshot, search.recipe, search.options, deadline)
         self._check(search, recipe)
@@ -284,7 +289,7 @@ class Service:
         timer = asyncio.get_running_loop().call_later(deadline - time.monotonic(), self._end, works, late())
         watching = None if watch is None else Watching(watch, lambda: self._end(works, gone_away()))
         try:
-            parts = [await work.future for work in works]
+            parts = [await _outcome(work, part) for work, part in zip(works, places, strict=True)]
         finally:
             self._end(works, gone_away())
             timer.cancel()
@@ -335,18 +340,14 @@ class Service:
 
     def _timeout(self, given: int | None) -> int:
         limits = self.config.limits
-        if given is not None and not 1 <= given <= limits.max_timeout_ms:
-            raise invalid("timeout_ms", f"is {given}; it must be from 1 to {limits.max_timeout_ms}")
-        return limits.timeout_ms if given is None else given
+        return limits.timeout_ms if given is None else check_whole(given, "timeout_ms", limits.max_timeout_ms)
 
     def _check(self, search: Search, recipe: Recipe) -> None:
         snapshot, needs = search.snapshot, recipe.needs
         dim = snapshot.dim_for(recipe)
         for at, query in enumerate(search.queries):
             if query.vector is not None and dim is not None and len(query.vector) != dim:
-                raise invalid(
-                    f"queries[{at}].vector", f"has {len(query.vector)} values; {snapshot.name} has {dim} dimensions"
-                )
+                raise wrong_dim(f"queries[{at}].vector", query.vector, dim)
             check_query(snapshot, recipe.name, needs, query, f"queries[{at}]")
 
     def _places(self, queries: Sequence[Query]) -> list[list[int]]:
@@ -388,3 +389,20 @@ class Service:
     def _observe(self, works: list[Work], seconds: float) -> None:
         if not works[0].payload.warms_up:
             self.metrics.batch_queries.observe(works[0].batch)
+
+
+#: Arguments of a recipe's search with an entry for each query, and the fields of a query.
+_OF_QUERY = re.compile(r"(queries|texts|vectors|entities|allow)\[(\d+)\]")
+_FIELDS = {"queries": "text", "texts": "text", "vectors": "vector"}
+
+
+async def _outcome(work: Work, places: Sequence[int]) -> Any:
+    """Return the outcome of a part of a request; an error of the library names the field of the request."""
+    try:
+        return await work.future
+    except InputError as error:
+        found = _OF_QUERY.match(error.field or "")
+        if found is None:
+            raise
+        query = f"queries[{places[int(found[2])]}].{_FIELDS.get(found[1], found[1])}"
+        raise error.at(field=query + str(error.field)[found.end() :]) from None

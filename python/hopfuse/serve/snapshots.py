@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import Index
+from .._validation import check_choice
 from ..errors import HopfuseError, InputError
 from ..fusion import resolve
 from ..index import where
 from ..recipes import RECIPES, Needs, Recipe, spelled
 from .config import IndexConfig
-from .errors import RefusalError, invalid
+from .errors import in_request
 from .keys import Principal
 
 
@@ -127,9 +128,7 @@ class Snapshot:
         """
         kind: Any = RECIPES.get(name)
         if kind is None:
-            raise InputError(
-                "choice", "recipe", "{field} is {given!r}; allowed: {allowed}", given=name, allowed=", ".join(RECIPES)
-            )
+            check_choice(name, "recipe", RECIPES)
         given = {**self.config.options, **options} if name == self.default_recipe else options
         plain = kind.Config()
         config = _changed(plain, given, name)
@@ -197,9 +196,7 @@ class Snapshot:
         try:
             return self.index.mask(principal.where)
         except InputError as error:
-            raise InputError(
-                "UNSORTED", None, "the filter of the key {name!r}: {error}", name=principal.name, error=error
-            ) from None
+            raise in_request(error, f"keys.{principal.name}.filter") from None
 
     def rows(self, allow: Sequence[Any] | Mapping[str, Any] | None, principal: Principal, field: str) -> Any:
         """Return the ascending rows allowed by a query's own filter and its key's; None for all.
@@ -222,7 +219,7 @@ class Snapshot:
                 return np.unique([self._row_seen(id, seen) for id in allow]).astype(np.int64)
             return np.unique(self.index.rows_of(allow)) if len(allow) else np.zeros(0, np.int64)
         except InputError as error:
-            raise invalid(field, f"is invalid: {error}") from None
+            raise in_request(error, field) from None
 
     def _rows_of_key(self, principal: Principal, seen: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return a key's rows as the same object each time, so that a batch of one key has one filter."""
@@ -234,7 +231,7 @@ class Snapshot:
         """Return a passage's row; one that the key does not see is refused like one that does not exist."""
         row = self.index.row_of(id)
         if not seen[row]:
-            raise InputError("unknown", None, "there is no passage with the id {id!r}", id=id)
+            raise InputError("unknown", None, "there is no passage with the id {given!r}", given=id)
         return row
 
     def dim_for(self, recipe: Recipe) -> int | None:
@@ -289,7 +286,7 @@ def default_recipe(index: Index, lexical: bool) -> str:
     if not RECIPES["guided-walk"].missing(index):
         return "guided-walk"
     if index.corpus is None and index.graph is None and not lexical:
-        raise InputError("UNSORTED", None, "the index has only texts; give lexical, to search it by words")
+        raise InputError("missing", "lexical", "the index has only texts; give {field}, to search it by words")
     return "hybrid-rrf"
 
 
@@ -306,23 +303,25 @@ def _allowed(queries: Sequence[Query], num_passages: int) -> NDArray[np.bool_] |
     return masks if len(queries) > 1 else masks[0]
 
 
-def _changed(config: Any, options: Mapping[str, Any], where: str) -> Any:
+def _changed(config: Any, options: Mapping[str, Any], recipe: str) -> Any:
     """Return a config with options applied; a mapping changes fields of a nested config."""
     names = [f.name for f in fields(config) if f.init]
     values = {}
     for name, value in options.items():
         if name not in names:
             raise InputError(
-                "choice",
-                None,
-                "{where} has no option {name!r}; allowed: {allowed}",
-                where=where,
-                name=name,
+                "unknown",
+                name,
+                "{field}: {recipe} has no such option; allowed: {allowed}",
+                recipe=recipe,
                 allowed=", ".join(names),
             )
         now = getattr(config, name)
         if is_dataclass(now) and not isinstance(now, type) and isinstance(value, Mapping):
-            value = _changed(now, value, f"{where}.{name}")
+            try:
+                value = _changed(now, value, recipe)
+            except InputError as error:
+                raise in_request(error, name) from None
         elif name == "method" and isinstance(value, Mapping):
             value = resolve(value.get("name", "boltzmann"), {key: one for key, one in value.items() if key != "name"})
         elif isinstance(value, list):
@@ -334,7 +333,7 @@ def _changed(config: Any, options: Mapping[str, Any], where: str) -> Any:
         raise
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
         raise InputError(
-            "UNSORTED", None, "the options of {where} are invalid: {error}", where=where, error=error
+            "type", None, "the options of {recipe} are invalid: {error}", recipe=recipe, error=error
         ) from None
 
 
@@ -343,21 +342,21 @@ def check_query(snapshot: Snapshot, recipe: str, needs: Needs, query: Query, fie
 
     Raises
     ------
-    RefusalError
+    InputError
     """
     if query.text is None:
         if needs.texts:
-            raise RefusalError(400, "invalid", f"{field}.text is missing, and {recipe} needs it; give it", field=field)
+            raise lacking(f"{field}.text", f"{recipe} needs it; give it")
         if needs.vectors and query.vector is None:
-            raise invalid(field, f"has neither text nor vector, and {recipe} needs a vector; give one")
+            raise lacking(f"{field}.vector", f"so is the text, and {recipe} needs a vector; give one of them")
         if needs.entities and query.entities is None:
-            raise invalid(field, f"has neither text nor entities, and {recipe} walks from entities; give one")
+            raise lacking(f"{field}.entities", f"so is the text, and {recipe} walks from entities; give one of them")
     if needs.vectors and query.vector is None and snapshot.encoder is None:
-        raise invalid(
-            f"{field}.vector",
-            f"is missing, and the server has no encoder for {snapshot.name}; give it, or start the server with one",
-        )
+        raise lacking(f"{field}.vector", "the server has no encoder; give it, or start the server with one")
     if needs.entities and query.entities is None and snapshot.matcher is None:
-        raise invalid(
-            f"{field}.entities", "is missing, and the server cannot find names in texts; give it, [] for none"
-        )
+        raise lacking(f"{field}.entities", "the server cannot find names in texts; give it, [] for none")
+
+
+def lacking(field: str, reason: str) -> InputError:
+    """Return the error for an input that is missing, and that the server cannot make."""
+    return InputError("missing", field, "{field} is missing, and {reason}", reason=reason)

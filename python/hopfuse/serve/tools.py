@@ -10,16 +10,17 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ..errors import HopfuseError
 from .decoding import decode, read_change, read_search
-from .errors import RefusalError
+from .errors import RefusalError, status_of
 from .http import encode
-from .keys import Principal
+from .keys import Principal, lacks_right
 from .schema import Field
 from .searches import Answer
 from .service import Service
 
-#: The single row of a tool's request in refusals, whose fields are the tool's arguments.
-ROW = re.compile(r"\b(?:queries|passages)\[0\](\.?)")
+#: The single row of a tool's request, whose fields are the tool's arguments.
+ROW = re.compile(r"(?:queries|passages)\[0\]\.?")
 TEXT = "A question, or words to look for."
 ALLOW = (
     "Allowed passages: their ids, or conditions on their metadata, "
@@ -105,19 +106,18 @@ class Tool:
 
         Raises
         ------
-        RefusalError
-            The message names an argument, what is allowed, and the fix.
+        HopfuseError
+            The field is an argument of the tool.
         """
         route, began = f"/mcp {self.name}", time.perf_counter()
         try:
             if not principal.may(self.right):
-                raise RefusalError(403, "forbidden", f"the key {principal.name} lacks the right {self.right}")
+                raise lacks_right(principal, self.right)
             arguments = decode(msgspec.json.Decoder(self.arguments), encode(given))
             answer = await self.run(service, arguments, principal)
-        except RefusalError as refusal:
-            service.metrics.answered(route, refusal.status, refusal.code)
-            message = ROW.sub(lambda found: "" if found[1] else "it", refusal.message)
-            raise RefusalError(refusal.status, refusal.code, message, retry_after=refusal.retry_after) from None
+        except HopfuseError as error:
+            service.metrics.answered(route, status_of(error), error.code)
+            raise error.at(field=ROW.sub("", error.field or "") or "text") from None
         service.metrics.answered(route, 200)
         service.metrics.stages["total"].observe(time.perf_counter() - began)
         return answer
@@ -139,11 +139,12 @@ async def _explain(service: Service, asked: ExplainArguments, principal: Princip
             }
             return {"rank": rank, **about, "hit": how}
     raise RefusalError(
-        404,
         "unknown",
-        f"id is {asked.id!r:.100}, which is not among the {len(result.hits)} hits of this text; give the id of a hit "
-        "of search with the same arguments, or a larger k",
-        field="id",
+        "id",
+        "{field} is {given!r}, which is not among the {hits} hits of this text; give the id of a hit of search with "
+        "the same arguments, or a larger k",
+        given=asked.id,
+        hits=len(result.hits),
     )
 
 

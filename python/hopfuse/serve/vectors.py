@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import RefusalError, invalid
+from .._validation import check_excludes
+from ..errors import InputError
 from .schema import EntityIn, PassageIn, QueryIn
 
 
@@ -29,15 +30,25 @@ def float32_of(values: NDArray[Any]) -> NDArray[np.float32]:
         return np.ascontiguousarray(values, np.float32)
 
 
-def not_finite(field: str) -> RefusalError:
+def not_finite(field: str) -> InputError:
     """Return the refusal of a value."""
-    return invalid(field, "is NaN, infinite or outside float32's range; give finite numbers")
+    return InputError("finite", field, "{field} is NaN, infinite or outside float32's range; give finite numbers")
+
+
+def wrong_dim(field: str, vector: NDArray[Any], dim: int) -> InputError:
+    """Return the refusal of a vector of another dimension than the index's."""
+    return InputError(
+        "shape",
+        field,
+        "{field} has {given} values; the vectors of the index have {allowed}",
+        given=len(vector),
+        allowed=dim,
+    )
 
 
 def vector_of(given: QueryIn | PassageIn | EntityIn, field: str) -> NDArray[np.float32] | None:
     """Return a vector given as a list or as base64; None if there is none."""
-    if given.vector is not None and given.vector_base64 is not None:
-        raise invalid(f"{field}.vector_base64", "is given, and vector, too; give one of them")
+    check_excludes(f"{field}.vector_base64", given.vector_base64, "vector", given.vector)
     if given.vector is not None:
         return check_vector(np.array(given.vector, np.float64), f"{field}.vector")
     if given.vector_base64 is None:
@@ -46,7 +57,9 @@ def vector_of(given: QueryIn | PassageIn | EntityIn, field: str) -> NDArray[np.f
     try:
         data = base64.b64decode(given.vector_base64, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise invalid(name, f"is not valid base64: {error}") from None
+        raise InputError("syntax", name, "{field} is not valid base64: {error}", error=error) from None
     if len(data) % 4:
-        raise invalid(name, f"has {len(data)} bytes; little-endian float32 values have 4 each")
+        raise InputError(
+            "shape", name, "{field} has {given} bytes; little-endian float32 values have 4 each", given=len(data)
+        )
     return check_vector(np.frombuffer(data, "<f4"), name)

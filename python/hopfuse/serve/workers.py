@@ -65,7 +65,7 @@ class _Worker:
     process: Any
     pipe: connection.Connection
     ready: bool = False
-    fault: str = ""
+    fault: HopfuseError | None = None
 
 
 def run_workers(config: ServeConfig, answer: Answer) -> None:
@@ -78,20 +78,20 @@ def run_workers(config: ServeConfig, answer: Answer) -> None:
     """
     if "fork" not in get_all_start_methods() or not hasattr(socket, "SO_REUSEPORT"):
         raise InputError(
-            "unused",
+            "unsupported",
             "workers",
-            "{field} is {workers}, and processes cannot share a port on this system; leave it out",
-            workers=config.workers,
+            "{field} is {given}, and processes cannot share a port on this system; leave it out",
+            given=config.workers,
         )
     cards = cards_of(os.environ)
     if cards and len(cards) < config.workers:
         raise InputError(
-            "length",
+            "range",
             "workers",
-            "{field} is {workers}, and the number of GPUs, one for each process, is {number}; give at "
+            "{field} is {given}, and the number of GPUs, one for each process, is {allowed}; give at "
             "most so many workers, or set HOPFUSE_BACKEND=cpu in the environment",
-            workers=config.workers,
-            number=len(cards),
+            given=config.workers,
+            allowed=len(cards),
         )
     config = msgspec.structs.replace(config, threads=config.threads or max(1, thread_count(None) // config.workers))
     with kept_port(config) as port, tempfile.TemporaryDirectory(prefix="hopfuse-serve-") as folder:
@@ -143,9 +143,9 @@ class _Parent:
             os.environ["CUDA_VISIBLE_DEVICES"] = self._cards[place.number]
         try:
             with _bound(self._port.family, self._port.getsockname(), shared=True) as bound:
-                self._answer(self._config, place, bound, lambda: says.send(""))
+                self._answer(self._config, place, bound, lambda: says.send(None))
         except HopfuseError as error:
-            says.send(str(error))
+            says.send(error)
 
     def _watch(self, workers: list[_Worker]) -> None:
         """Return after a signal; raise the error of a worker if none is ready."""
@@ -159,11 +159,8 @@ class _Parent:
                         notify_ready()
             dead = [one for one in workers if not one.process.is_alive()]
             if dead and not any(one.ready for one in workers) and not self._signals:
-                raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{message}",
-                    message=dead[0].fault or f"a worker ended at its start with exit code {dead[0].process.exitcode}",
+                raise dead[0].fault or HopfuseError(
+                    "failed", None, "a worker ended at its start with exit code {code}", code=dead[0].process.exitcode
                 )
             for one in dead:
                 workers[workers.index(one)] = self._replaced(one)
@@ -209,9 +206,9 @@ def _end_with_parent() -> None:
 def _hear(worker: _Worker) -> None:
     try:
         worker.fault = worker.pipe.recv()
-        worker.ready = not worker.fault
+        worker.ready = worker.fault is None
     except EOFError:
-        worker.fault = "no message"
+        worker.fault = HopfuseError("failed", None, "the worker ended without a message")
 
 
 def notify_ready() -> None:
@@ -270,12 +267,12 @@ def _port_of(config: ServeConfig, *, shared: bool) -> socket.socket:
         return _bound(family, address, shared=shared)
     except OSError as error:
         raise InputError(
-            "UNSORTED",
-            None,
-            "cannot listen on {host}:{port}: {strerror}; choose another port with --port",
+            "busy",
+            "port",
+            "cannot listen on {host}:{given}: {reason}; choose another {field}",
             host=config.host,
-            port=config.port,
-            strerror=error.strerror,
+            given=config.port,
+            reason=error.strerror,
         ) from None
 
 

@@ -26,12 +26,12 @@ from ..index.change import Change
 from ..index.contents import text_to_index
 from ..index.generations import generation_name, log_path
 from .config import ServeConfig
-from .errors import RefusalError, invalid
+from .errors import RefusalError, check_most
 from .keys import Principal
 from .metrics import Metrics
 from .schema import EdgeIn, EntityIn, PassageIn, PassagesRequest
-from .snapshots import Snapshot
-from .vectors import vector_of
+from .snapshots import Snapshot, lacking
+from .vectors import vector_of, wrong_dim
 
 log = logging.getLogger("hopfuse.serve")
 #: Threads that commit, and so the most changes that share a flush of the disk.
@@ -112,28 +112,27 @@ class Writer:
         own: str | int = id
         if len(ids) and isinstance(ids[0], int):
             if not (id.removeprefix("-").isdecimal() and len(id) < 20):
-                raise RefusalError(404, "unknown", f"id is {id!r:.100}; the ids of this index are integers", field="id")
+                raise RefusalError(
+                    "unknown", "id", "{field} is {given!r}; the ids of this index are integers", given=id
+                )
             own = int(id)
         try:
             return self._commit(lambda change: change.delete_passages([own]), principal)
-        except RefusalError as refusal:
-            if refusal.status != 400:
-                raise
-            raise RefusalError(404, "unknown", f"there is no passage with the id {own!r:.100}", field="id") from None
+        except InputError:
+            raise RefusalError("unknown", "id", "there is no passage with the {field} {given!r}", given=own) from None
 
     def _commit(self, fill: Callable[[Change], None], principal: Principal) -> int:
         began = time.perf_counter()
         try:
             with self._live.change(only=principal.where) as change:
                 fill(change)
-        except InputError as error:
-            raise RefusalError(400, "invalid", str(error)) from None
         except OSError as error:
             log.exception("a change of index %s was not written", self.name)
             raise RefusalError(
-                503,
                 "disk",
-                f"the change was not written ({error.strerror}), and nothing is changed; the server's log says more",
+                None,
+                "the change was not written ({reason}), and nothing is changed; the server's log says more",
+                reason=error.strerror,
             ) from None
         self._metrics.changes.labels(self.name).inc()
         self._metrics.change_seconds.observe(time.perf_counter() - began)
@@ -203,13 +202,12 @@ class Changes:
     ) -> int:
         """Commit the additions of a request; see :meth:`Service.add`."""
         writer = self._writer(snapshot.name)
-        if len(asked.passages) > self._limits.passages:
-            raise invalid(
-                "passages", f"has {len(asked.passages)} entries; a request has at most {self._limits.passages}"
-            )
+        check_most(len(asked.passages), "passages", self._limits.passages)
         _check_prefix(asked.passages, principal)
         if not (asked.passages or asked.entities or asked.aliases or asked.edges or asked.facts):
-            raise invalid("passages", "is missing, and nothing else is given; give something to add")
+            raise InputError(
+                "missing", "passages", "{field} is missing, and nothing else is given; give something to add"
+            )
         return await self._run(lambda: writer.add(asked, snapshot, principal), principal, nbytes, deadline)
 
     async def delete(self, id: str, snapshot: Snapshot, principal: Principal, *, deadline: float) -> int:
@@ -224,11 +222,11 @@ class Changes:
     def _writer(self, name: str) -> Writer:
         if name not in self._writers:
             raise RefusalError(
-                409,
                 "read_only",
-                f"this process only reads index {name}; send the change to a server that was started with --writable, "
+                "index",
+                "this process only reads {field} {name}; send the change to a server that was started with --writable, "
                 "or with writable = true for this index",
-                field="index",
+                name=name,
             )
         return self._writers[name]
 
@@ -246,7 +244,7 @@ class Changes:
             never = running.cancel()
             what = "and nothing is changed" if never else "and it may still be committed: send it again with replace"
             raise RefusalError(
-                504, "timeout", f"timeout_ms passed before the change was on the disk, {what}", field="timeout_ms"
+                "timeout", "timeout_ms", "{field} passed before the change was on the disk, {result}", result=what
             ) from None
         finally:
             done.add_done_callback(lambda one: one.cancelled() or one.exception())  # mark it as retrieved
@@ -257,11 +255,11 @@ class Changes:
         full = self._waiting.total() >= self._limits.writes or self._waiting[key] >= most
         if full or self._bytes + nbytes > self._limits.queue_bytes:
             raise RefusalError(
-                429,
                 "overloaded",
-                f"{self._waiting.total()} changes are waiting; send the request again after Retry-After",
-                retry_after=1,
-            )
+                None,
+                "{waiting} changes are waiting; send the request again after Retry-After",
+                waiting=self._waiting.total(),
+            ).after(1)
 
     def _forget(self, key: str, nbytes: int) -> None:
         self._waiting[key] -= 1
@@ -272,9 +270,13 @@ def _check_prefix(passages: list[PassageIn], principal: Principal) -> None:
     """Refuse ids without the key's prefix, whether or not passages with them exist."""
     for at, one in enumerate(passages):
         if principal.prefix and not str(one.id).startswith(principal.prefix):
-            raise invalid(
+            raise InputError(
+                "forbidden",
                 f"passages[{at}].id",
-                f"is {one.id!r:.100}; ids that the key {principal.name} adds must begin with {principal.prefix!r}",
+                "{field} is {given!r}; ids that the key {key} adds must begin with {allowed!r}",
+                given=one.id,
+                key=principal.name,
+                allowed=principal.prefix,
             )
 
 
@@ -319,22 +321,26 @@ def _vectors(
         return None
     for at, one in enumerate(vectors):
         if dim is None and one is not None:
-            raise invalid(
-                f"{field}[{at}].vector", f"is given, and {snapshot.name} has no vectors of {field}; leave it out"
+            raise InputError(
+                "unused",
+                f"{field}[{at}].vector",
+                "{field} is given, and the index has no vectors of {owners}; leave it out",
+                owners=field,
             )
-        if one is not None and len(one) != dim:
-            raise invalid(f"{field}[{at}].vector", f"has {len(one)} values; {snapshot.name} has {dim} dimensions")
+        if one is not None and dim is not None and len(one) != dim:
+            raise wrong_dim(f"{field}[{at}].vector", one, dim)
     without = [at for at, one in enumerate(vectors) if one is None]
     if without:
         if snapshot.encoder is None:
-            raise invalid(
-                f"{field}[{without[0]}].vector",
-                f"is missing, and the server has no encoder for {snapshot.name}; give it",
-            )
+            raise lacking(f"{field}[{without[0]}].vector", "the server has no encoder; give it")
         asked = [texts[at] for at in without]
         empty = first_unencodable(snapshot.encoder.encode_passages, asked)
         if empty is not None:
-            raise invalid(f"{field}[{without[empty]}]", "has no words for the encoder; give it some, or a vector")
+            raise InputError(
+                "empty",
+                f"{field}[{without[empty]}]",
+                "{field} has no words that the encoder reads; give it some, or a vector",
+            )
         encoded = snapshot.encoder.encode_passages(asked)
         for at, made in zip(without, encoded, strict=True):
             vectors[at] = made

@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import FormatError, InputError
+from .._validation import check_suffix
+from ..errors import FormatError
 from ..index.arrow_columns import arrow
 from .neo4j import Labels, Neo4jSource, Node, Relationship
-from .tables import existing, split_place
+from .tables import check_whole_place, existing, split_place
 
 #: Columns of APOC's CSV and Arrow files that are not properties.
 _CSV = {"id": "_id", "labels": "_labels", "start": "_start", "end": "_end", "type": "_type"}
@@ -35,16 +36,8 @@ def read_apoc(path: str | os.PathLike[str]) -> Iterator[Node | Relationship]:
     """
     file = existing(Path(path), "an APOC export")
     readers = {".json": _json_items, ".jsonl": _json_items, ".csv": _csv_items, ".arrow": _arrow_items}
-    if file.suffix not in readers:
-        raise InputError(
-            "choice",
-            None,
-            "{file} has the suffix {suffix!r}; allowed: {allowed}",
-            file=file,
-            suffix=file.suffix,
-            allowed=", ".join(readers),
-        )
-    return readers[file.suffix](file)
+    check_suffix(file, "path", *readers)
+    return readers[file.suffix.lower()](file)
 
 
 def _json_items(path: Path) -> Iterator[Node | Relationship]:
@@ -63,14 +56,7 @@ def _json_items(path: Path) -> Iterator[Node | Relationship]:
                 else:
                     raise ValueError(f"its type is {kind!r}, not node or relationship")
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise FormatError(
-                    "damaged",
-                    None,
-                    "{path} line {number} is not a row of apoc.export.json: {error}",
-                    path=path,
-                    number=number,
-                    error=error,
-                ) from None
+                raise _wrong_row(path, number, "apoc.export.json", error) from None
             yield item
 
 
@@ -79,27 +65,12 @@ def _csv_items(path: Path) -> Iterator[Node | Relationship]:
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)
         try:
-            missing = [name for name in _CSV.values() if name not in (rows.fieldnames or ())]
-            if missing:
-                raise FormatError(
-                    "damaged",
-                    None,
-                    "{path} has no column {missing!r}; a file of apoc.export.csv.all has it",
-                    path=path,
-                    missing=missing[0],
-                )
+            _check_columns(path, rows.fieldnames or (), _CSV.values(), "apoc.export.csv.all")
             for row in rows:
                 values = {name: _csv_value(value) for name, value in row.items() if name and value and name not in _OWN}
                 yield _item(row, _CSV, values, tuple(part for part in (row["_labels"] or "").split(":") if part))
         except (csv.Error, UnicodeDecodeError) as error:
-            raise FormatError(
-                "damaged",
-                None,
-                "{path} line {line_num} is not a row of apoc.export.csv: {error}",
-                path=path,
-                line_num=rows.line_num + 1,
-                error=error,
-            ) from None
+            raise _wrong_row(path, rows.line_num + 1, "apoc.export.csv", error) from None
 
 
 def _csv_value(text: str) -> Any:
@@ -117,20 +88,37 @@ def _arrow_items(path: Path) -> Iterator[Node | Relationship]:
     try:
         with pa.OSFile(os.fspath(path)) as file:
             for batch in _arrow_batches(file, path):
-                missing = [name for name in ("<id>", "<labels>") if name not in batch.schema.names]
-                if missing:
-                    raise FormatError(
-                        "damaged",
-                        None,
-                        "{path} has no column {missing!r}; a file of apoc.export.arrow.all has it",
-                        path=path,
-                        missing=missing[0],
-                    )
+                _check_columns(path, batch.schema.names, ("<id>", "<labels>"), "apoc.export.arrow.all")
                 for row in batch.to_pylist():
                     values = {name: value for name, value in row.items() if value is not None and name not in _OWN}
                     yield _item(row, _ARROW, values, tuple(row["<labels>"] or ()))
     except pa.ArrowInvalid as error:
         raise FormatError("damaged", None, "{path} is not an Arrow file: {error}", path=path, error=error) from None
+
+
+def _check_columns(path: Path, names: Iterable[str], needed: Iterable[str], export: str) -> None:
+    missing = [name for name in needed if name not in set(names)]
+    if missing:
+        raise FormatError(
+            "missing",
+            None,
+            "{path} has no column {column!r}; a file of {export} has it",
+            path=path,
+            column=missing[0],
+            export=export,
+        )
+
+
+def _wrong_row(path: Path, line: int, export: str, error: Exception) -> FormatError:
+    return FormatError(
+        "damaged",
+        None,
+        "{path}, line {line} is no row of {export}: {error}",
+        path=path,
+        line=line,
+        export=export,
+        error=error,
+    )
 
 
 def _arrow_batches(file: Any, path: Path) -> Iterator[Any]:
@@ -157,14 +145,6 @@ def _item(
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> Neo4jSource:
     """Return the source of ``apoc:FILE?passages=Chunk&entities=Entity&text=text``."""
     path, values = split_place(place, Labels.__dataclass_fields__)
-    if queries:
-        raise InputError(
-            "unknown",
-            None,
-            "{place!r} is read whole, and has no queries; leave out {names} and name labels: "
-            "apoc:FILE?passages=Chunk&entities=Entity",
-            place=place,
-            names=", ".join(queries),
-        )
+    check_whole_place(place, queries, ", with labels: apoc:FILE?passages=Chunk&entities=Entity")
     existing(path, "an APOC export")
     return Neo4jSource(partial(read_apoc, path), Labels(**values))

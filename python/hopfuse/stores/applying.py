@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from .._validation import check_distinct
 from ..errors import InputError
 from ..index import Index
 from ..index.arrow_columns import Rows
@@ -21,12 +22,10 @@ class KnownRows:
     def __init__(self, index: Index) -> None:
         self.passages: set[Any] = set(index.passage_ids)
         self.entities: set[str] = set(index.entity_names)
-        if len(self.entities) != index.num_entities:
-            raise InputError(
-                "duplicate",
-                None,
-                "two entities of the index have the same name; an index that follows a store needs distinct names",
-            )
+        try:
+            check_distinct(index.entity_names, "entities")
+        except InputError as error:
+            raise error.at("an index that follows a store") from None
         self.types: list[str] = [] if index.graph is None else list(index.graph.edge_type_names)
         self.dim, self.entity_dim = index.dim, None if index.entity_corpus is None else index.entity_corpus.dim
         self.has_graph, self.has_facts = index.graph is not None, index.facts is not None
@@ -121,7 +120,9 @@ class _Passages:
             }
             if "vector" in rows.names and known.dim is None:
                 raise InputError(
-                    "UNSORTED", "passages", "{field} have vectors, and the index was built without them; build it anew"
+                    "unsupported",
+                    "passages",
+                    "{field} has vectors, and the index was built without them; build it anew",
                 )
             vectors = rows.vectors("vector", known.dim) if "vector" in rows.names else None
             self._parts.append(

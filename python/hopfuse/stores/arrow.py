@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from ..errors import InputError, MissingExtraError
+from .._validation import wrong_type
+from ..errors import MissingExtraError
 from .tables import TableReader
 
 
@@ -59,9 +60,4 @@ def _batches(given: Any, what: str) -> list[Any]:
         return [arrow.record_batch(given)]
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         return [batch for one in given for batch in _batches(one, what)]
-    raise InputError(
-        "type",
-        what,
-        "{field} must be an Arrow table or an iterable of record batches; got {kind}",
-        kind=type(given).__name__,
-    )
+    raise wrong_type(given, what, "an Arrow table or an iterable of record batches")

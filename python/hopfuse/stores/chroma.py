@@ -10,9 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, MissingExtraError, StoreError
-from .collections import Point, collection_of, passages_alone
-from .tables import TableReader, existing, split_place
+from ..errors import MissingExtraError
+from .collections import Point, check_place, collection_of, passages_alone
+from .tables import TableReader, existing, not_in_store, split_place
 
 PAGE = 1024
 
@@ -55,8 +55,7 @@ class ChromaSource:
         title: str = "title",
         client: Any = None,
     ) -> None:
-        if (path is None) == (client is None):
-            raise InputError("conflict", None, "give either path, a local folder, or client")
+        check_place(path, client)
         self._path = None if path is None else os.fspath(path)
         if self._path is not None:
             existing(Path(self._path, "chroma.sqlite3"), "the folder of a Chroma database, which has this file")
@@ -83,13 +82,7 @@ class ChromaSource:
                 client = opened.enter_context(self._chroma.PersistentClient(path=self._path or "", settings=settings))
             known = sorted(one.name for one in client.list_collections())
             if self._collection not in known:
-                raise StoreError(
-                    "store",
-                    None,
-                    "Chroma has no collection {collection!r}; it has {known}",
-                    collection=self._collection,
-                    known=known,
-                )
+                raise not_in_store("Chroma", "collection", self._collection, known)
             collection = client.get_collection(self._collection, embedding_function=None)  # it embeds nothing
             yield passages_alone(partial(self._pages, collection), f"Chroma's {self._collection!r}")
 

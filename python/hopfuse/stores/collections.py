@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._validation import check_excludes, check_type, wrong_type
 from ..errors import InputError
 from ..index.arrow_columns import arrow, empty_batch
 from .tables import TableReader, as_float32, vector_list
@@ -33,51 +34,13 @@ def _batches(pages: Iterable[Sequence[Point]], store: str) -> Iterator[Any]:
     pa = arrow()
     row, kind, dim = 0, str, 0
     for page in pages:
-        for at, (id, text, title, _, vector) in enumerate(page, row):
-            where = f"{store}, passages row {at} (id {id!r})"
-            if not isinstance(text, str):
-                raise InputError(
-                    "unknown",
-                    None,
-                    "{where} has no text; give the point one, or name its key (Qdrant: {@text})",
-                    where=where,
-                )
-            if title is not None and not isinstance(title, str):
-                raise InputError(
-                    "type",
-                    None,
-                    "{where} has the title {title!r}; it must be a string: name another key by {@title}",
-                    where=where,
-                    title=title,
-                )
-            if vector is None or np.ndim(vector) != 1:
-                raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{where} does not have exactly one vector; leave the point out, or give it one",
-                    where=where,
-                )
-            if not at:
-                kind, dim = type(id), len(vector)
-            if not isinstance(id, kind):
-                raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{where} has an id of the type {kind}, and row 0 one of {kind_2}; ids are all strings or all "
-                    "integers",
-                    where=where,
-                    kind=type(id).__name__,
-                    kind_2=kind.__name__,
-                )
-            if len(vector) != dim:
-                raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{where} has a vector of {number} components; the rows before it have {dim}",
-                    where=where,
-                    number=len(vector),
-                    dim=dim,
-                )
+        for at, point in enumerate(page, row):
+            if not at and point[4] is not None:
+                kind, dim = type(point[0]), np.size(point[4])
+            try:
+                _check_point(point, kind, dim)
+            except InputError as error:
+                raise error.at(f"{store}, passages row {at} (id {point[0]!r})") from None
         if page:
             row += len(page)
             yield _batch(page, store)
@@ -98,6 +61,35 @@ def _batch(page: Sequence[Point], store: str) -> Any:
     return pa.record_batch(list(columns.values()), names=list(columns))
 
 
+def _check_point(point: Point, kind: type, dim: int) -> None:
+    id, text, title, _, vector = point
+    if not isinstance(text, str):
+        raise InputError("missing", "text", "{field} is missing; give the point one, or name its key (Qdrant: {@text})")
+    if title is not None:
+        check_type(title, "title", str, "a string")
+    if vector is None or np.ndim(vector) != 1:
+        raise InputError(
+            "shape", "vector", "{field} is missing, or the point has several; give it one, or leave the point out"
+        )
+    if not isinstance(id, kind):
+        raise wrong_type(id, "id", f"a {kind.__name__}, as that of row 0")
+    if len(vector) != dim:
+        raise InputError(
+            "length",
+            "vector",
+            "{field} has {given} components; the rows before it have {allowed}",
+            given=len(vector),
+            allowed=dim,
+        )
+
+
+def check_place(path: object, client: object) -> None:
+    """Raise unless one of a local folder and a client is given."""
+    check_excludes("client", client, "path", path)
+    if path is None and client is None:
+        raise InputError("missing", "path", "{field} is missing; give it, a local folder, or {@client}")
+
+
 def collection_of(place: str, queries: Mapping[str, Sequence[str]]) -> str:
     """Return the name of a collection, which is given as the query of passages.
 
@@ -108,9 +100,9 @@ def collection_of(place: str, queries: Mapping[str, Sequence[str]]) -> str:
     names = queries.get("passages", ())
     if len(names) != 1 or len(queries) > 1:
         raise InputError(
-            "UNSORTED",
-            None,
-            "{place!r} has only passages; give --passages NAME, the name of its collection, and no other query",
+            "missing",
+            "passages",
+            "{place!r} has only passages: give {field} as the name of its collection, and no other query",
             place=place,
         )
     return names[0]

@@ -10,8 +10,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, MissingExtraError, StoreError
-from .tables import ROWS, TableReader, check_queries, existing, split_place, table_batches
+from ..errors import MissingExtraError
+from .tables import (
+    ROWS,
+    TableReader,
+    cannot_open,
+    check_queries,
+    existing,
+    no_rows,
+    rejected,
+    split_place,
+    table_batches,
+)
 
 
 class DuckDBSource:
@@ -66,9 +76,7 @@ class DuckDBSource:
         try:
             connection = self._duckdb.connect(os.fspath(self._path), read_only=not self._in_memory)
         except self._duckdb.Error as error:
-            raise StoreError(
-                "store", None, "DuckDB cannot open {path}: {error}", path=self._path, error=error
-            ) from None
+            raise cannot_open("DuckDB", self._path, error) from None
         with closing(connection):
             yield TableReader(partial(self._read, connection))
 
@@ -83,25 +91,12 @@ class DuckDBSource:
             try:
                 found = cursor.sql(query)
                 if found is None:
-                    raise InputError(
-                        "UNSORTED",
-                        None,
-                        "the query of {table}, {query!r}, gives no rows; give a SELECT",
-                        table=table,
-                        query=query,
-                    )
+                    raise no_rows(table, query)
                 reader = found.to_arrow_reader(ROWS)
                 # A query that fails while its rows arrive raises an error of Arrow, not of DuckDB.
                 yield from table_batches(reader.schema, reader, table, {})
             except (self._duckdb.Error, OSError) as error:
-                raise StoreError(
-                    "store",
-                    None,
-                    "DuckDB rejects the query of {table}, {query!r}: {error}",
-                    table=table,
-                    query=query,
-                    error=error,
-                ) from None
+                raise rejected("DuckDB", table, query, error) from None
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> DuckDBSource:

@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, MissingExtraError, StoreError
-from .tables import ROWS, TableReader, check_queries, existing, split_place, table_batches
+from ..errors import InputError, MissingExtraError
+from .tables import ROWS, TableReader, cannot_open, check_queries, existing, rejected, split_place, table_batches
 
 
 class LadybugSource:
@@ -69,9 +69,7 @@ class LadybugSource:
                 opened.callback(connection.close)
                 connection.execute("BEGIN TRANSACTION READ ONLY")
             except RuntimeError as error:
-                raise StoreError(
-                    "store", None, "ladybug cannot open {path}: {error}", path=self._path, error=error
-                ) from None
+                raise cannot_open("ladybug", self._path, error) from None
             yield TableReader(partial(self._read, connection))
 
     def _read(self, connection: Any, table: str) -> Iterator[Any] | None:
@@ -85,23 +83,15 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
         result = connection.execute(query)
         if isinstance(result, list):
             raise InputError(
-                "UNSORTED",
-                None,
-                "the query of {table}, {query!r}, is {number} queries; give one",
-                table=table,
-                query=query,
-                number=len(result),
+                "unsupported",
+                table,
+                "{field} is {given!r}, which is {count} queries; give one",
+                given=query,
+                count=len(result),
             )
         found = result.get_as_arrow(ROWS)
     except RuntimeError as error:
-        raise StoreError(
-            "store",
-            None,
-            "ladybug rejects the query of {table}, {query!r}: {error}",
-            table=table,
-            query=query,
-            error=error,
-        ) from None
+        raise rejected("ladybug", table, query, error) from None
     yield from table_batches(found.schema, found.to_batches(), table, {})
 
 

@@ -10,8 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, MissingExtraError, StoreError
-from .tables import RENAMED, ROWS, TABLES, TableReader, existing, split_place, table_batches
+from .._validation import check_names
+from ..errors import InputError, MissingExtraError
+from .tables import RENAMED, ROWS, TABLES, TableReader, existing, not_in_store, split_place, table_batches
 
 
 class LanceDBSource:
@@ -55,24 +56,8 @@ class LanceDBSource:
         except ImportError:
             raise MissingExtraError("lancedb", "lancedb", "reading LanceDB") from None
         self._path = existing(Path(path), "the folder of a LanceDB database")
-        unknown = [name for name in tables or {} if name not in TABLES]
-        if unknown:
-            raise InputError(
-                "choice",
-                "tables",
-                "{field} has {unknown!r}; allowed: {allowed}",
-                unknown=unknown[0],
-                allowed=", ".join(TABLES),
-            )
-        unknown = [name for name in columns or {} if name not in RENAMED]
-        if unknown:
-            raise InputError(
-                "choice",
-                "columns",
-                "{field} has {unknown!r}; allowed: {allowed}",
-                unknown=unknown[0],
-                allowed=", ".join(RENAMED),
-            )
+        check_names(tables or (), "tables", TABLES)
+        check_names(columns or (), "columns", RENAMED)
         self._tables = dict(tables or {})
         self._renames = {stored: name for name, stored in (columns or {}).items()}
 
@@ -90,14 +75,7 @@ class LanceDBSource:
         names = {table: self._tables.get(table, table) for table in TABLES}
         for table, name in names.items():
             if name not in known and (table in self._tables or table == "passages"):
-                raise StoreError(
-                    "store",
-                    None,
-                    "LanceDB has no table {name!r} for {table}; it has {value}",
-                    name=name,
-                    table=table,
-                    value=", ".join(known) or "none",
-                )
+                raise not_in_store("LanceDB", table, name, known)
         opened = {}
         for table, name in names.items():
             if name in known:
@@ -106,13 +84,7 @@ class LanceDBSource:
         stored = {name for table in opened.values() for name in table.schema.names}
         missing = [own for own in self._renames if own not in stored]
         if missing:
-            raise StoreError(
-                "store",
-                None,
-                "LanceDB has no column {missing!r}; its tables have {names}",
-                missing=missing[0],
-                names=", ".join(sorted(stored)),
-            )
+            raise not_in_store("LanceDB", f"columns[{self._renames[missing[0]]!r}]", missing[0], sorted(stored))
         yield TableReader(partial(self._read, opened))
 
     def _read(self, opened: Mapping[str, Any], table: str) -> Iterator[Any] | None:
@@ -125,9 +97,9 @@ class LanceDBSource:
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> LanceDBSource:
     """Return the source of ``lancedb:PATH?text=body``; the queries are names of tables."""
     path, columns = split_place(place, RENAMED)
-    several = [table for table, names in queries.items() if len(names) > 1]
-    if several:
-        raise InputError(
-            "UNSORTED", None, "{several} has several tables; LanceDB takes the name of one", several=several[0]
-        )
+    for table, names in queries.items():
+        if len(names) > 1:
+            raise InputError(
+                "unsupported", table, "{field} has several tables, {given}; LanceDB takes the name of one", given=names
+            )
     return LanceDBSource(path, {table: names[0] for table, names in queries.items()}, columns=columns)

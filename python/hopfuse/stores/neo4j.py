@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from .._validation import wrong_type
 from ..errors import InputError
 from .row_batches import Row, row_batches
 from .tables import TableReader
@@ -114,7 +115,7 @@ class _Graph:
             empty = False
         if empty and not self._was_empty:
             raise InputError(
-                "UNSORTED",
+                "changed",
                 "read",
                 "{field} returned nodes once and none at its next call; it must read them again each time",
             )
@@ -151,14 +152,14 @@ class _Graph:
             for id in (one.start, one.end):
                 if id not in ends:
                     raise InputError(
-                        "missing",
-                        None,
-                        "the relationship {type} from node {start} to node {end} comes before node {id}, or that "
-                        "node is missing; give all nodes, then all relationships",
+                        "order",
+                        "read",
+                        "the relationship {type} from node {start} to node {end} comes before node {node}, or that "
+                        "node is missing; {field} must give all nodes, then all relationships",
                         type=one.type,
                         start=one.start,
                         end=one.end,
-                        id=id,
+                        node=id,
                     )
             start, end = ends[one.start], ends[one.end]
             if start is not None and end is not None:
@@ -174,11 +175,11 @@ def _end(node: Node, labels: Labels) -> tuple[str, Any] | None:
     """Return the end of edges that a node is, a passage or an entity; None if it is neither."""
     if labels.passages in node.labels and labels.entities in node.labels:
         raise InputError(
-            "UNSORTED",
-            "node",
-            "{field} {id} has both labels, {passages!r} of passages and {entities!r} of entities; it may "
-            "have one of them",
-            id=node.id,
+            "conflict",
+            "labels",
+            "node {node} has both {field}, {passages!r} of passages and {entities!r} of entities; it may have one of "
+            "them",
+            node=node.id,
             passages=labels.passages,
             entities=labels.entities,
         )
@@ -197,13 +198,13 @@ def _string(node: Node, label: str, name: str, what: str) -> str:
     if not isinstance(found, str):
         raise InputError(
             "type",
-            "node",
-            "{field} {id} with the label {label!r} has {name} = {found!r}; it must be a string: name the "
-            "property of the {what} by {what}=",
-            id=node.id,
+            what,
+            "node {node} with the label {label!r} has {property} = {given!r}; it must be a string: name the property "
+            "by {what:@}",
+            node=node.id,
             label=label,
-            name=name,
-            found=found,
+            property=name,
+            given=found,
             what=what,
         )
     return found
@@ -216,13 +217,14 @@ def _weight(one: Relationship, name: str) -> float:
     except (TypeError, ValueError):
         raise InputError(
             "type",
-            None,
-            "the relationship {type} from node {start} to node {end} has {name} = {found!r}; a weight must be a number",
+            "weight",
+            "the relationship {type} from node {start} to node {end} has {property} = {given!r}; a {field} must be a "
+            "number",
             type=one.type,
             start=one.start,
             end=one.end,
-            name=name,
-            found=found,
+            property=name,
+            given=found,
         ) from None
 
 
@@ -232,11 +234,10 @@ def _json_value(value: Any) -> str:
         if hasattr(value, method):
             return str(getattr(value, method)())
     raise InputError(
-        "unused",
-        None,
-        "a passage has the property {value!r} of the type {kind}, which metadata cannot hold; leave "
-        "it out, or convert it",
-        value=value,
+        "type",
+        "metadata",
+        "{field} cannot hold {given!r} of the type {kind}; leave the property out, or convert it",
+        given=value,
         kind=type(value).__name__,
     )
 
@@ -259,10 +260,8 @@ def read_records(records: Iterable[Any]) -> Iterator[Node | Relationship]:
                 ends = (value.start_node.element_id, value.end_node.element_id)
                 yield Relationship(value.type, *ends, dict(value.items()))
             else:
-                raise InputError(
-                    "UNSORTED",
-                    None,
-                    "a record has a value of the type {kind}; return whole nodes and relationships: MATCH (n) "
-                    "RETURN n, then MATCH ()-[r]->() RETURN r",
-                    kind=type(value).__name__,
+                raise wrong_type(
+                    value,
+                    "records",
+                    "whole nodes and relationships: MATCH (n) RETURN n, then MATCH ()-[r]->() RETURN r",
                 )

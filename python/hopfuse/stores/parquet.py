@@ -40,20 +40,13 @@ class ParquetSource:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
-        if not self._folder.is_dir():
-            raise InputError(
-                "unknown",
-                None,
-                "{folder} is not a folder; give one that has the file passages.parquet",
-                folder=self._folder,
-            )
         if not self._path("passages").is_file():
             raise InputError(
-                "unknown",
-                None,
-                "{folder} has no file passages.parquet; the files read are {names} (.parquet)",
-                folder=self._folder,
-                names=", ".join(TABLES),
+                "missing",
+                "folder",
+                "{field} is {given!r}, which has no file passages.parquet; the files read are {allowed} (.parquet)",
+                given=str(folder),
+                allowed=", ".join(TABLES),
             )
 
     @contextmanager

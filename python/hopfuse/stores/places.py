@@ -9,6 +9,7 @@ from pathlib import Path
 from ..errors import InputError
 from ..io.source import Source
 from .parquet import ParquetSource
+from .tables import check_whole_place
 
 POSTGRESQL = ("postgresql", "postgres")
 #: The module for each scheme; its function ``open_place(url, queries)`` returns the source.
@@ -65,20 +66,13 @@ def open_source(place: str, queries: Mapping[str, Sequence[str]] | None = None) 
         return opened
     if not Path(place).is_dir():
         raise InputError(
-            "UNSORTED",
-            None,
-            "{message}",
-            message=f"{place!r} is not a store; allowed: a folder with passages.parquet"
-            + "".join(f", {known}:" for known in SCHEMES),
+            "unknown",
+            "place",
+            "{field} is {given!r}, which is no store; allowed: {allowed}",
+            given=place,
+            allowed=", ".join(("a folder with passages.parquet", *(f"{known}:" for known in SCHEMES))),
         )
-    if given:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{place} is a folder, whose files are read whole; leave out the queries {names}",
-            place=place,
-            names=", ".join(given),
-        )
+    check_whole_place(place, given)
     return ParquetSource(place)
 
 
@@ -96,11 +90,11 @@ def check_followed(place: str) -> None:
     """
     if is_place(place) and _scheme(place) not in POSTGRESQL:
         raise InputError(
-            "UNSORTED",
-            None,
-            "{place!r} reports no changes, only PostgreSQL does; build the index anew (hopfuse build "
+            "unsupported",
+            "place",
+            "{field} is {given!r}, which reports no changes, only PostgreSQL does; build the index anew (hopfuse build "
             "--from), or change it by hopfuse add and delete",
-            place=place,
+            given=place,
         )
 
 

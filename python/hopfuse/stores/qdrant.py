@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from .._validation import check_choice
 from ..errors import InputError, MissingExtraError, StoreError
-from .collections import Point, collection_of, passages_alone
-from .tables import TableReader, VectorsChangedWarning, existing, split_place
+from .collections import Point, check_place, collection_of, passages_alone
+from .tables import TableReader, VectorsChangedWarning, cannot_open, existing, not_in_store, split_place
 
 PAGE = 1024
 
@@ -62,8 +63,7 @@ class QdrantSource:
         vector: str | None = None,
         client: Any = None,
     ) -> None:
-        if (path is None) == (client is None):
-            raise InputError("conflict", None, "give either path, a local folder, or client, of a server")
+        check_place(path, client)
         self._path = None if path is None else os.fspath(path)
         if self._path is not None:
             existing(Path(self._path, "meta.json"), "the folder of a local Qdrant, which has this file")
@@ -91,20 +91,12 @@ class QdrantSource:
                 try:
                     client = self._qdrant.QdrantClient(path=self._path)
                 except (RuntimeError, ValueError) as error:
-                    raise StoreError(
-                        "store", None, "Qdrant cannot open {path}: {error}", path=self._path, error=error
-                    ) from None
+                    raise cannot_open("Qdrant", self._path, error) from None
                 opened.callback(client.close)
             with self._server_errors():
                 if not client.collection_exists(self._collection):
                     known = sorted(one.name for one in client.get_collections().collections)
-                    raise StoreError(
-                        "store",
-                        None,
-                        "Qdrant has no collection {collection!r}; it has {known}",
-                        collection=self._collection,
-                        known=known,
-                    )
+                    raise not_in_store("Qdrant", "collection", self._collection, known)
                 name, cosine = self._vector_of(client.get_collection(self._collection).config.params.vectors)
             yield passages_alone(partial(self._pages, client, name, cosine), f"Qdrant's {self._collection!r}")
 
@@ -114,7 +106,10 @@ class QdrantSource:
             yield
         except self._qdrant.http.exceptions.ApiException as error:
             raise StoreError(
-                "store", None, "Qdrant's server cannot be read: {value}", value=str(error) or type(error).__name__
+                "connection",
+                None,
+                "Qdrant's server cannot be read: {error}",
+                error=str(error) or type(error).__name__,
             ) from None
 
     def _vector_of(self, stored: Any) -> tuple[str, bool]:
@@ -122,36 +117,28 @@ class QdrantSource:
         named = stored if isinstance(stored, dict) else {"": stored}
         if not named:
             raise InputError(
-                "unknown",
-                None,
-                "{collection!r} has no dense vector; give a collection that has one",
-                collection=self._collection,
+                "missing",
+                "collection",
+                "{field} is {given!r}, which has no dense vector; give one that has",
+                given=self._collection,
             )
         if self._vector is None and len(named) > 1:
             raise InputError(
-                "UNSORTED",
-                None,
-                "{collection!r} has the vectors {names}; name one of them by {@vector}",
+                "missing",
+                "vector",
+                "{field} is missing, and {collection!r} has several; give one of {allowed}",
                 collection=self._collection,
-                names=", ".join(named),
+                allowed=", ".join(named),
             )
         name = self._vector if self._vector is not None else str(next(iter(named)))
-        if name not in named:
-            raise InputError(
-                "unknown",
-                None,
-                "{collection!r} has no vector {name!r}; it has {names}",
-                collection=self._collection,
-                name=name,
-                names=", ".join(map(repr, named)),
-            )
+        check_choice(name, "vector", named)
         if getattr(named[name], "multivector_config", None) is not None:
             raise InputError(
-                "UNSORTED",
-                None,
-                "{collection!r} has a multivector {name!r}; name another vector by {@vector}",
+                "unsupported",
+                "vector",
+                "{field} {given!r} of {collection!r} is a multivector; name another",
+                given=name,
                 collection=self._collection,
-                name=name,
             )
         return name, str(named[name].distance.value) == "Cosine"
 

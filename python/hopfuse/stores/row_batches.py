@@ -52,13 +52,11 @@ class _Batches:
             self._has_vectors = any(given) if self._has_vectors is None else self._has_vectors
             if not self._has_vectors:
                 if any(given):
-                    at = self.num_rows + given.index(True)
                     raise InputError(
-                        "UNSORTED",
-                        None,
-                        "{table} row {at} has a vector and the rows before it have none; give all rows one",
-                        table=self._table,
-                        at=at,
+                        "missing",
+                        self._table,
+                        "{field} row {row} has a vector and the rows before it have none; give all rows one",
+                        row=self.num_rows + given.index(True),
                     )
                 names.remove("vector")
         made = arrow().record_batch([self._column(name, [row[name] for row in rows]) for name in names], names=names)
@@ -76,15 +74,14 @@ class _Batches:
                     arrow().array([value], kind)
                 except errors:
                     raise InputError(
-                        "UNSORTED",
-                        None,
-                        "{table} row {row} has {name} = {value!r}, and the rows before it have the type {kind}; give "
-                        "all values of a property one type",
-                        table=self._table,
+                        "type",
+                        self._table,
+                        "{field} row {row} has {property} = {given!r}, and the rows before it have the type {allowed}; "
+                        "give all values of a property one type",
                         row=row,
-                        name=name,
-                        value=str(value)[:80],
-                        kind=kind,
+                        property=name,
+                        given=str(value)[:80],
+                        allowed=kind,
                     ) from None
             raise
 

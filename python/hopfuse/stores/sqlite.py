@@ -12,9 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, StoreError
+from ..errors import InputError
 from ..index.arrow_columns import arrow
-from .tables import ROWS, TableReader, as_table, check_queries, existing, split_place, vector_list
+from .tables import (
+    ROWS,
+    TableReader,
+    as_table,
+    cannot_open,
+    check_queries,
+    existing,
+    no_rows,
+    rejected,
+    split_place,
+    vector_list,
+)
 
 
 class SQLiteSource:
@@ -64,17 +75,13 @@ class SQLiteSource:
         try:
             connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
         except sqlite3.Error as error:
-            raise StoreError(
-                "store", None, "SQLite cannot open {path}: {error}", path=self._path, error=error
-            ) from None
+            raise cannot_open("SQLite", self._path, error) from None
         with closing(connection):
             try:
                 connection.execute("BEGIN")
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the first read fixes the state
             except sqlite3.Error as error:
-                raise StoreError(
-                    "store", None, "SQLite cannot open {path}: {error}", path=self._path, error=error
-                ) from None
+                raise cannot_open("SQLite", self._path, error) from None
             yield TableReader(partial(self._read, connection))
 
     def _read(self, connection: Any, table: str) -> Iterator[Any] | None:
@@ -88,13 +95,7 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
     try:
         rows = connection.execute(text)
         if rows.description is None:
-            raise InputError(
-                "UNSORTED",
-                None,
-                "the query of {table}, {query!r}, gives no rows; give a SELECT",
-                table=table,
-                query=query,
-            )
+            raise no_rows(table, query)
         names = [column[0] for column in rows.description]
         kinds = _kinds(connection, table, text, names)
         first = 0
@@ -114,14 +115,7 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
                 return
             first += len(some)
     except sqlite3.Error as error:
-        raise StoreError(
-            "store",
-            None,
-            "SQLite rejects the query of {table}, {query!r}: {error}",
-            table=table,
-            query=query,
-            error=error,
-        ) from None
+        raise rejected("SQLite", table, query, error) from None
 
 
 def _kinds(connection: Any, table: str, query: str, names: Sequence[str]) -> list[str]:
@@ -136,13 +130,12 @@ def _kinds(connection: Any, table: str, query: str, names: Sequence[str]) -> lis
             found = {"real"}
         if len(found) > 1:
             raise InputError(
-                "UNSORTED",
-                None,
-                "{table} column {name!r} has values of the types {names}; give them one type: CAST({name} AS "
-                "TEXT) AS {name}",
-                table=table,
-                name=name,
-                names=" and ".join(sorted(found)),
+                "type",
+                table,
+                "{field} column {column!r} has values of the types {given}; give them one type: CAST({column} AS TEXT) "
+                "AS {column}",
+                column=name,
+                given=" and ".join(sorted(found)),
             )
         kinds.append(found.pop() if found else "null")
     return kinds
@@ -153,25 +146,23 @@ def _values(values: Sequence[Any], kind: str, table: str, name: str, first: int)
     if name == "vector" and values and kind != "blob":
         found = "NULL" if values[0] is None else f"{kind}, {str(values[0])[:40]!r}"
         raise InputError(
-            "UNSORTED",
-            None,
-            "{table} row {first} column 'vector' is {found}; a vector is a BLOB of little-endian "
-            "float32, which sqlite-vec's vec_f32(vector) makes from JSON",
-            table=table,
-            first=first,
-            found=found,
+            "type",
+            table,
+            "{field} row {row} column 'vector' is {given}; a vector is a BLOB of little-endian float32, which "
+            "sqlite-vec's vec_f32(vector) makes from JSON",
+            row=first,
+            given=found,
         )
     types = {"integer": pa.int64(), "real": pa.float64(), "text": pa.large_string(), "null": pa.null()}
     try:
         return pa.array(values, types[kind])
     except pa.ArrowInvalid as error:
         raise InputError(
-            "UNSORTED",
-            None,
-            "{table} column {name!r}, after row {first}: {error}",
-            table=table,
-            name=name,
-            first=first,
+            "type",
+            table,
+            "{field} column {column!r}, after row {row}: {error}",
+            column=name,
+            row=first,
             error=error,
         ) from None
 
@@ -179,18 +170,24 @@ def _values(values: Sequence[Any], kind: str, table: str, name: str, first: int)
 def _vectors(values: Sequence[bytes | None], table: str, name: str, first: int, dims: dict[str, int]) -> Any:
     """Return BLOBs as lists of float32; all must have the length of the first."""
     for row, value in enumerate(values, first):
-        where = f"{table} row {row} column {name!r}"
         if value is None:
-            raise InputError("UNSORTED", None, "{where} is NULL; leave the row out, or give it a vector", where=where)
+            raise InputError(
+                "missing",
+                table,
+                "{field} row {row} column {column!r} is NULL; leave the row out, or give it a vector",
+                row=row,
+                column=name,
+            )
         dim = dims.setdefault(name, max(len(value) // 4, 1))
         if len(value) != 4 * dim:
             raise InputError(
-                "UNSORTED",
-                None,
-                "{where} has {number} bytes; float32 vectors like the first have {dim}",
-                where=where,
-                number=len(value),
-                dim=4 * dim,
+                "length",
+                table,
+                "{field} row {row} column {column!r} has {given} bytes; float32 vectors like the first have {allowed}",
+                row=row,
+                column=name,
+                given=len(value),
+                allowed=4 * dim,
             )
     stored = np.frombuffer(b"".join(value for value in values if value), np.dtype("<f4")).astype(np.float32)
     return vector_list(stored.reshape(len(values), dims.get(name, 1)))

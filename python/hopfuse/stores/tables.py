@@ -11,7 +11,8 @@ from urllib.parse import parse_qs
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from .._validation import check_names
+from ..errors import InputError, StoreError
 from ..index.arrow_columns import arrow, empty_batch
 
 TABLES = ("passages", "entities", "edges", "facts")
@@ -70,15 +71,7 @@ def as_table(table: str, batch: Any, renames: Mapping[str, str]) -> Any:
     """
     pa = arrow()
     names = [renames.get(name, name) for name in batch.schema.names]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(
-            "duplicate",
-            None,
-            "{table} has two columns {twice!r}; give each a name of its own, or leave one out",
-            table=table,
-            twice=twice,
-        )
+    check_columns(table, names)
     columns = dict(zip(names, zip(batch.schema.names, batch.columns, strict=True), strict=True))
     vectors = [name for name, (_, column) in columns.items() if is_vector(column.type)]
     if "vector" in vectors and "vector" in renames.values():
@@ -88,53 +81,42 @@ def as_table(table: str, batch: Any, renames: Mapping[str, str]) -> Any:
         own, column = columns["vector"]
         raise InputError(
             "type",
-            None,
-            "{table} has {own!r} of the type {type}; a vector is a list of floating-point numbers: "
-            "convert it, or rename it",
-            table=table,
-            own=own,
-            type=column.type,
+            table,
+            "{field} has {column!r} of the type {given}; a vector is a list of floating-point numbers: convert it, or "
+            "rename it",
+            column=own,
+            given=column.type,
         )
     if "weight" in columns and pa.types.is_decimal(columns["weight"][1].type):
         columns["weight"] = (columns["weight"][0], columns["weight"][1].cast(pa.float64()))
     takes_vector = table in ("passages", "entities")
     if len(vectors) > takes_vector:
         raise InputError(
-            "UNSORTED",
-            None,
-            "{table} has the vectors {names}; {value}",
-            table=table,
-            names=", ".join(vectors),
-            value="select one of them" if takes_vector else "leave them out",
+            "unsupported",
+            table,
+            "{field} has the vectors {given}; {fix}",
+            given=", ".join(vectors),
+            fix="select one of them" if takes_vector else "leave them out",
         )
     missing = [name for name in REQUIRED[table] if name not in columns]
     if missing:
         raise InputError(
             "missing",
-            None,
-            "{table} has the columns {value}; {missing!r} is missing: rename a column, in SQL by AS {missing}",
-            table=table,
-            value=", ".join(batch.schema.names) or "none",
-            missing=missing[0],
+            table,
+            "{field} has no column {column!r}, but {given}: rename one, in SQL by AS {column}",
+            column=missing[0],
+            given=", ".join(batch.schema.names) or "none",
         )
     others = [name for name in columns if name not in COLUMNS[table] and name not in vectors]
     if others and "metadata" in columns:
         raise InputError(
-            "UNSORTED",
-            None,
-            "{table} has metadata, and {others!r}, which would be part of it; leave one of them out",
-            table=table,
-            others=others[0],
+            "conflict",
+            table,
+            "{field} has metadata beside {column!r}, which would be part of it; leave one of them out",
+            column=others[0],
         )
-    if others and table != "passages":
-        raise InputError(
-            "choice",
-            None,
-            "{table} has the column {others!r}; allowed: {allowed}",
-            table=table,
-            others=others[0],
-            allowed=", ".join(COLUMNS[table]),
-        )
+    if table != "passages":
+        check_names(others, table, COLUMNS[table])
     found = {name: column for name, column in columns.items() if name in COLUMNS[table]}
     if vectors:
         found["vector"] = columns[vectors[0]]
@@ -177,31 +159,22 @@ def check_queries(store: str, queries: Mapping[str, Sequence[str]]) -> dict[str,
     InputError
     """
     found = {table: [one] if isinstance(one, str) else list(one) for table, one in queries.items() if one}
-    unknown = [table for table in found if table not in TABLES]
-    if unknown:
-        raise InputError(
-            "choice",
-            "queries",
-            "{field} has {unknown!r}; allowed: {allowed}",
-            unknown=unknown[0],
-            allowed=", ".join(TABLES),
-        )
+    check_names(found, "queries", TABLES)
     if "passages" not in found:
         raise InputError(
             "missing",
-            None,
-            "{store} is read by queries, and --passages is missing: give one with the columns id and text",
+            "passages",
+            "{field} is missing, and {store} is read by queries; give one with the columns id and text",
             store=store,
         )
-    several = [table for table, one in found.items() if len(one) > 1 and table != "edges"]
-    if several:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{several} has {number} queries; only edges may have several: use UNION ALL",
-            several=several[0],
-            number=len(found[several[0]]),
-        )
+    for table, one in found.items():
+        if len(one) > 1 and table != "edges":
+            raise InputError(
+                "unsupported",
+                table,
+                "{field} has {count} queries; only edges may have several: use UNION ALL",
+                count=len(one),
+            )
     return found
 
 
@@ -223,37 +196,33 @@ def split_place(place: str, allowed: Collection[str] = ()) -> tuple[Path, dict[s
     )
     if not path:
         raise InputError(
-            "UNSORTED", None, "{place!r} names no file or folder; write it as {scheme}:PATH", place=place, scheme=scheme
+            "syntax",
+            "place",
+            "{field} is {given!r}, which names no file or folder; write {scheme}:PATH",
+            given=place,
+            scheme=scheme,
         )
     try:
         values = parse_qs(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError:
         raise InputError(
-            "UNSORTED",
-            None,
-            "{place!r} has {query!r} after the question mark; write {scheme}:PATH?name=value",
-            place=place,
+            "syntax",
+            "place",
+            "{field} is {given!r} with {query!r} after the question mark; write {scheme}:PATH?name=value",
+            given=place,
             query=query,
             scheme=scheme,
         ) from None
+    check_names(values, "place", allowed)
     for name, given in values.items():
-        if name not in allowed:
-            raise InputError(
-                "choice",
-                None,
-                "{place!r} has {name!r}; allowed: {allowed}",
-                place=place,
-                name=name,
-                allowed=", ".join(allowed) or "a path alone",
-            )
         if len(given) > 1 or not given[0]:
             raise InputError(
-                "UNSORTED",
-                None,
-                "{place!r} gives {name!r} {value}; give it one",
-                place=place,
+                "syntax",
+                "place",
+                "{field} is {given!r} with {count} of {name!r}; give it one",
+                given=place,
+                count="two values" if len(given) > 1 else "no value",
                 name=name,
-                value="twice" if len(given) > 1 else "no value",
             )
     return Path(path), {name: given[0] for name, given in values.items()}
 
@@ -266,8 +235,70 @@ def existing(path: Path, what: str) -> Path:
     InputError
     """
     if not path.exists():
-        raise InputError("UNSORTED", None, "{path} does not exist; give {what}", path=path, what=what)
+        raise InputError(
+            "missing",
+            "path",
+            "{field} is {given!r}, which does not exist; give {allowed}",
+            given=str(path),
+            allowed=what,
+        )
     return path
+
+
+def check_whole_place(place: str, queries: Mapping[str, Sequence[str]], fix: str = "") -> None:
+    """Raise if queries are given to a store that is read whole; ``fix`` says how to select there."""
+    for table in queries:
+        raise InputError(
+            "unused", table, "{field} is given, and {place!r} is read whole{fix}; leave it out", place=place, fix=fix
+        )
+
+
+def check_columns(table: str, names: Sequence[str]) -> None:
+    """Raise if a query or table has two columns of the same name."""
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(
+                "duplicate",
+                table,
+                "{field} has two columns {column!r}; give each a name of its own, or leave one out",
+                column=name,
+            )
+
+
+def cannot_open(store: str, path: object, error: Exception) -> StoreError:
+    """Return the error for a database that its library cannot open."""
+    return StoreError(
+        "failed",
+        "path",
+        "{field} is {given!r}, which {store} cannot open: {error}",
+        given=str(path),
+        store=store,
+        error=error,
+    )
+
+
+def rejected(store: str, table: str, query: str, error: Exception) -> StoreError:
+    """Return the error for a query that a database rejects."""
+    return StoreError(
+        "failed", table, "{field} is {given!r}, which {store} rejects: {error}", given=query, store=store, error=error
+    )
+
+
+def no_rows(table: str, query: str) -> InputError:
+    """Return the error for a statement that is no query."""
+    return InputError("unsupported", table, "{field} is {given!r}, which gives no rows; give a SELECT", given=query)
+
+
+def not_in_store(store: str, field: str, given: str, known: Sequence[str]) -> StoreError:
+    """Return the error for the name of something that a store lacks."""
+    return StoreError(
+        "unknown",
+        field,
+        "{field} is {given!r}, which {store} does not have; it has {allowed}",
+        given=given,
+        store=store,
+        allowed=", ".join(known) or "none",
+    )
 
 
 def table_batches(schema: Any, batches: Iterable[Any], table: str, renames: Mapping[str, str]) -> Iterator[Any]:

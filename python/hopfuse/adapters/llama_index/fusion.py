@@ -97,7 +97,9 @@ class HopfuseFusion(BaseNodePostprocessor):
 
 def _question(bundle: QueryBundle | None) -> str:
     if bundle is None:
-        raise InputError("unknown", None, "there is no question to search for; give query_str or query_bundle")
+        raise InputError(
+            "missing", "query_bundle", "{field} is missing, which has the question; give it, or {@query_str}"
+        )
     return str(bundle.query_str)
 
 
@@ -107,7 +109,7 @@ def _hits(nodes: list[NodeWithScore], rows: dict[str, int]) -> Hits:
     for one in nodes:
         if one.score is None:
             raise InputError(
-                "unknown", None, "the node {node_id!r} has no score; fusion needs scores", node_id=one.node.node_id
+                "missing", "nodes", "{field} has {node!r} without a score; fusion needs scores", node=one.node.node_id
             )
         row = rows.get(one.node.node_id)
         if row is not None:

@@ -16,6 +16,7 @@ from llama_index.core.graph_stores.types import (
 from llama_index.core.indices.property_graph import BasePGRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
+from ..._validation import check_excludes
 from ...encoders.protocol import checked_vectors
 from ...errors import InputError
 from ...index import Index
@@ -61,10 +62,10 @@ def index_from_property_graph(graph_store: PropertyGraphStore, *, encoder: Any =
     chunks = [node for node in nodes if hasattr(node, "text")]
     if not chunks:
         raise InputError(
-            "UNSORTED",
-            None,
-            "the graph store has {number} nodes and no chunk of text; insert documents first",
-            number=len(nodes),
+            "empty",
+            "graph_store",
+            "{field} has {nodes} nodes and no chunk of text; insert documents first",
+            nodes=len(nodes),
         )
     entities = [node for node in nodes if not hasattr(node, "text")]
     place = {node.id: at for at, node in enumerate([*chunks, *entities])}
@@ -145,12 +146,7 @@ class HopfusePGRetriever(BasePGRetriever):
         allow: Any = None,
         **options: Any,
     ) -> None:
-        if source is not None and encoder is not None:
-            raise InputError(
-                "conflict",
-                "source",
-                "{field} and encoder are both given; give the encoder to Searcher(source, encoder=...)",
-            )
+        check_excludes("encoder", encoder, "source", source, "which has its own: Searcher(source, encoder=...)")
         if source is None:
             source = Searcher(index_from_property_graph(graph_store, encoder=encoder), encoder=encoder)
         self._searcher = as_searcher(source)

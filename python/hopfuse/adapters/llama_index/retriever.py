@@ -9,7 +9,7 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores.types import FilterCondition, MetadataFilters
 
-from ...errors import InputError
+from ..._validation import check_choice, check_excludes
 from ...recipes import Hit
 from ..conditions import Filter, as_where, condition, joined
 from ..searcher import as_searcher, passage_metadata
@@ -98,8 +98,7 @@ def allowed(filters: MetadataFilters | None, allow: Any) -> Any:
     """Return LlamaIndex's filters, or hopfuse's own, as ``allow=``."""
     if filters is None or not filters.filters:
         return allow
-    if allow is not None:
-        raise InputError("conflict", "filters", "{field} and allow are both given; give one of them")
+    check_excludes("filters", filters, "allow", allow)
     return _filter(filters)
 
 
@@ -114,13 +113,5 @@ def _filter(given: Any) -> Filter:
         return condition(given.key, "any", [given.value])
     if operator == "is_empty":
         return condition(given.key, "exists", False)
-    if operator not in OPERATORS:
-        raise InputError(
-            "choice",
-            None,
-            "the filter of {key!r} has the operator {operator}; allowed: {allowed}",
-            key=given.key,
-            operator=operator,
-            allowed=", ".join(OPERATORS),
-        )
+    check_choice(operator, f"filters[{given.key!r}]", (*OPERATORS, "contains", "is_empty"))
     return condition(given.key, OPERATORS[operator], given.value)

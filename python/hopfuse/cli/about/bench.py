@@ -32,11 +32,10 @@ def bench(arguments: tuple[str, ...]) -> None:
     root = checkout(Path.cwd())
     if root is None:
         raise InputError(
-            "UNSORTED",
+            "missing",
             None,
-            "the benchmarks are part of the sources, not of the installed package, and this folder is "
-            "not in a checkout; change to a checkout, pip install -e '.[bench]' there, and run hopfuse "
-            "bench again",
+            "the benchmarks are in the sources, not in the installed package, and this folder is not in a checkout; "
+            "change to a checkout, pip install -e '.[bench]' there, and run hopfuse bench again",
         )
     path = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
     command = (sys.executable, "-P", "-m", "bench", *arguments)  # -P: nothing of this folder shadows a module

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from ... import Index
+from ..._validation import counted
 from ...encoders import Encoder
 from ...errors import InputError
 from ...extract.extraction import ORDERED
@@ -27,13 +28,11 @@ from ..console import note
 from ..filters import read_types
 from ..options import DIRECTORY, FILE, encoder_option, make_encoder
 from .conflicts import check_conflicts, save_with_conflicts
-from .hipporag import check_folder, index_of_folder, is_folder, refuse_results_alone
+from .hipporag import index_of_folder, is_folder, refuse_results_alone
 from .memory import index_of_memory, read_bounds, read_memory
-from .sources import FACT_READERS, check_reader, read_aliases, read_nodes, reader_options
-from .store import check_files, check_store, save_store
-
-#: Options of files whose contents --from and --reader make themselves.
-TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
+from .rules import FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin
+from .sources import read_aliases, read_nodes, reader_options
+from .store import save_store
 
 
 @click.command()
@@ -147,36 +146,37 @@ def build(
     """
     if lexical is not None:
         _bm25([], lexical)  # refuses a language without stop words and stems
+    everything = {**given, "passages": passages, "from": origin, "synonyms": synonyms, "conflicts": conflicts}
+    everything["encoder"] = encoder
+    own = ("passages", "conflicts", "reader", *FILE_OPTIONS)  # what a store and a folder have themselves
     if origin is not None and is_folder(origin):
-        check_folder(passages, conflicts, encoder, given)
+        queries = ("passage_query", *QUERY_OPTIONS)
+        check_origin(everything, (*own, "encoder", "metadata_types", *queries), "a HippoRAG folder")
         check_directory(out, overwrite)
         _save(index_of_folder(origin, synonyms, given), lexical, out)
         return
     if origin is not None and is_place(origin):
         refuse_results_alone(origin)
-        check_store(passages, synonyms, conflicts, given)
+        check_origin(everything, (*own, "synonyms"), "a store")
         check_directory(out, overwrite)
         save_store(origin, encoder, given, out, lambda index: _save(index, lexical, out))
         return
-    check_files(given)
+    bounds = None if synonyms is None else read_bounds(synonyms)
+    check_files(everything)
     given["edges"] = given["edges"][0] if given["edges"] else None
     for name in ("edges", "entities", "facts"):
         given[name] = None if given[name] is None else Path(given[name])
     source = None if origin is None else Path(origin)
-    extracted = source is not None or bool(given["readers"])
-    check_vectors(encoder, given)
-    _check_sources(passages, source, synonyms, given)
-    bounds = None if synonyms is None else read_bounds(synonyms)
-    inputs = {"--from": source, "PASSAGES": passages, "--vectors": given["vectors"]}
-    stated = source is not None or bool(FACT_READERS & set(given["readers"]))
-    check_conflicts(conflicts, inputs, out, extracted=stated, overwrite=overwrite)
+    extracted = source is not None or bool(given["reader"])
+    inputs = {"from": source, "passages": passages, "vectors": given["vectors"]}
+    check_conflicts(conflicts, inputs, out, overwrite=overwrite)
     check_directory(out, overwrite)
     model = None if encoder is None else make_encoder(encoder)
     options = {name: given[name] for name in ("vectors", "metric", "storage")}
     given["metadata_types"] = read_types(given["metadata_types"])
     table = None if passages is None else _read_passages(passages, ordered=extracted)
     if extracted:
-        memory = read_memory(source, passages, table, bounds, given, options, encodes=model is not None)
+        memory = read_memory(source, passages, table, bounds, given, options)
         index = index_of_memory(memory, model, bounds, **options)
         index = _with_metadata(index, table, given["metadata_types"])
     else:
@@ -214,10 +214,6 @@ def _read_passages(path: Path, *, ordered: bool) -> Table:
 def _with_metadata(index: Index, passages: Table | None, types: dict[str, str]) -> Index:
     """Return the index of a memory with the metadata of the passages' file."""
     if passages is None:
-        if types:
-            raise InputError(
-                "unused", "metadata_type", "{field} is given without PASSAGES, whose metadata it describes"
-            )
         return index
     plain = Index.build(passages=passages, metadata_types=types)
     if not plain.metadata:
@@ -253,83 +249,18 @@ def _index_of_tables(
         raise InputError(
             "length",
             "nodes",
-            "{field} has {passages} passages, PASSAGES {num_passages}; they must agree",
-            passages=nodes.passages,
-            num_passages=index.num_passages,
+            "{field} has {given}, and {@passages} {allowed}; they must agree",
+            given=counted(nodes.passages, "passage"),
+            allowed=index.num_passages,
         )
     return index
-
-
-# ---- Checks before any work ------------------------------------------------------------------------------------------
-
-
-def check_vectors(encoder: str | None, given: Mapping[str, Any]) -> None:
-    """Refuse an encoder that has nothing to encode, and a metric or storage if there are no vectors."""
-    if encoder is not None and given["vectors"] is not None and given["entity_vectors"] is not None:
-        raise InputError(
-            "unknown",
-            "encoder",
-            "{field} is given with {@vectors} and {@entity_vectors}, so it has nothing to encode; leave one out",
-        )
-    if encoder is None and given["vectors"] is None and given["entity_vectors"] is None:
-        for name, default in (("metric", "ip"), ("storage", "float32")):
-            if given[name] != default:
-                raise InputError(
-                    "missing",
-                    name,
-                    "{field} is {given}, but there are no vectors; give {@vectors}, {@encoder} or "
-                    "{@entity_vectors}, or leave --{name} out",
-                    given=given[name],
-                    name=name,
-                )
-
-
-def _check_sources(passages: Path | None, source: Path | None, synonyms: str | None, given: Mapping[str, Any]) -> None:
-    if given["entities"] is not None and given["nodes"] is not None:
-        raise InputError("conflict", "entities", "{field} and {@nodes} are both given; each names the entities")
-    if given["fact_ends"] is not None and given["facts"] is None:
-        raise InputError("unused", "fact_ends", "{field} is given without {@facts}, whose heads and tails it describes")
-    check_reader(given)
-    facts_are_read = bool(FACT_READERS & set(given["readers"]))
-    if facts_are_read and source is not None:
-        raise InputError(
-            "conflict", "from", "{field} and {@reader} are both given, and both are sources of facts; leave one out"
-        )
-    if given["readers"] and source is None:
-        if passages is None:
-            raise InputError("unused", "reader", "{field} is given without PASSAGES, which it reads")
-        if synonyms is not None and not facts_are_read:
-            raise InputError(
-                "unused",
-                "synonyms",
-                "{field} is given with {@reader} words alone, which finds no names to join; leave it out",
-            )
-    elif source is None:
-        if passages is None:
-            raise InputError("UNSORTED", None, "there is nothing to build from: give PASSAGES, or {@from}")
-        if synonyms is not None:
-            raise InputError(
-                "unused",
-                "synonyms",
-                "{field} is given without {@from} or {@reader}; leave it out, as {@edges} are used as given",
-            )
-        return
-    made_by = "--from" if source is not None else "--reader"
-    for name in TABLES:
-        if given[name] is not None:
-            raise InputError(
-                "conflict",
-                name,
-                "{field} is given beside {made_by}, which makes its own; leave one out",
-                made_by=made_by,
-            )
 
 
 def check_directory(out: Path, overwrite: bool) -> None:
     """Refuse a directory that holds an index, or that cannot be written or created; leave nothing behind."""
     if (out / POINTER).exists() and not overwrite:
         raise InputError(
-            "UNSORTED",
+            "exists",
             "out",
             "{field} is {given!r}, which holds an index; choose another directory, or replace the index "
             "with {@overwrite}",
@@ -338,22 +269,22 @@ def check_directory(out: Path, overwrite: bool) -> None:
     there = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
     if not there.is_dir():
         raise InputError(
-            "UNSORTED",
+            "exists",
             "out",
-            "{field} is {given!r}, but {there} is a file; name another directory",
+            "{field} is {given!r}, but {file} is a file; name another directory",
             given=str(out),
-            there=there,
+            file=there,
         )
     try:
         TemporaryDirectory(dir=there).cleanup()
     except OSError as error:
         raise InputError(
-            "UNSORTED",
+            "failed",
             "out",
-            "{field} is {given!r}, but {there} cannot be written: {strerror}",
+            "{field} is {given!r}, but {folder} cannot be written: {reason}",
             given=str(out),
-            there=there,
-            strerror=error.strerror,
+            folder=there,
+            reason=error.strerror,
         ) from None
 
 

@@ -9,39 +9,28 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..._validation import check_suffix
 from ...errors import InputError
 from ...extract import Memory
 from ...io.files import create_exclusively, sync_directory, sync_file
 from ..files import check_outputs
 
 
-def check_conflicts(
-    path: Path | None, inputs: Mapping[str, Path | None], out: Path, *, extracted: bool, overwrite: bool
-) -> None:
-    """Refuse a file that cannot be written, or that would have nothing to record.
-
-    ``inputs`` are the files read, by option; ``out`` is the index. Only facts ``extracted`` from passages can conflict.
-    """
+def check_conflicts(path: Path | None, inputs: Mapping[str, Path | None], out: Path, *, overwrite: bool) -> None:
+    """Refuse a file that cannot be written; ``inputs`` are the files read, by option, and ``out`` is the index."""
     if path is None:
         return
-    if not extracted:
-        raise InputError(
-            "unused",
-            "conflicts",
-            "{field} is given without {@from} or {@reader} of facts; leave it out, as {@facts} are used as given",
-        )
-    if path.suffix != ".jsonl":
-        raise InputError("syntax", "conflicts", "{field} is {given!r}; its suffix must be .jsonl", given=path.name)
+    check_suffix(path, "conflicts", ".jsonl")
     place, index = path.resolve(), out.resolve()
     if place == index or index in place.parents or place in index.parents:
         raise InputError(
-            "range",
+            "conflict",
             "conflicts",
             "{field} is {given!r}, and {@out} {out!r} is the directory of the index; name a file outside it",
             given=str(path),
             out=str(out),
         )
-    check_outputs({"--conflicts": path}, inputs, overwrite=overwrite)
+    check_outputs({"conflicts": path}, inputs, overwrite=overwrite)
 
 
 def save_with_conflicts(path: Path, memory: Memory, save: Callable[[], int]) -> int:
@@ -62,14 +51,7 @@ def save_with_conflicts(path: Path, memory: Memory, save: Callable[[], int]) -> 
     try:
         os.replace(draft, path)
     except OSError as error:
-        raise InputError(
-            "UNSORTED",
-            "conflicts",
-            "{field}: {path} cannot be written: {strerror}; the index is saved, its conflicts are in {draft}",
-            path=path,
-            strerror=error.strerror,
-            draft=draft,
-        ) from None
+        raise _unwritten(path, error, f"the index is saved, its conflicts are in {draft}") from None
     sync_directory(path.parent)
     return generation
 
@@ -82,13 +64,18 @@ def _write(path: Path, content: bytes) -> None:
             file.write(content)
             sync_file(file)
     except OSError as error:
-        raise InputError(
-            "UNSORTED",
-            "conflicts",
-            "{field}: {path} cannot be written: {strerror}; nothing is saved",
-            path=path,
-            strerror=error.strerror,
-        ) from None
+        raise _unwritten(path, error, "nothing is saved") from None
+
+
+def _unwritten(path: Path, error: OSError, result: str) -> InputError:
+    return InputError(
+        "failed",
+        "conflicts",
+        "{field}: {path} cannot be written: {reason}; {result}",
+        path=path,
+        reason=error.strerror,
+        result=result,
+    )
 
 
 def conflict_lines(memory: Memory) -> str:

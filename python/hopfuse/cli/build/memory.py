@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import Index
-from ..._validation import counted
+from ..._validation import check_number, check_suffix, counted
 from ...encoders import Encoder
 from ...errors import InputError
 from ...extract import (
@@ -26,13 +26,14 @@ from ...extract import (
 )
 from ...index.contents import passage_vectors, text_to_index
 from ...io.tables import Table
+from ..config_options import plain_value
 from ..console import note
-from .sources import FACT_READERS, make_word_reader, read_passages, reading_bar
+from .rules import FACT_READERS
+from .sources import make_word_reader, read_passages, reading_bar
 
 OPENIE, TRIPLES = (".json", ".jsonl"), (".tsv", ".nt", ".parquet")
 Bounds = float | Mapping[str, float]
 ANY = "*"  # every label without its own bound
-ALLOWED = "a similarity in [0, 1], or one for each label: PERSON=0.85,ORG=0.8,*=0.9"
 
 
 def read_memory(
@@ -42,8 +43,6 @@ def read_memory(
     synonyms: Bounds | None,
     reading: Mapping[str, Any],
     options: Mapping[str, Any],
-    *,
-    encodes: bool,
 ) -> Memory:
     """Read facts from a file, or from passages with a reader, and the passages' words.
 
@@ -51,11 +50,9 @@ def read_memory(
     ``passages`` were read from ``path``; ``synonyms`` is from :func:`read_bounds`; ``reading`` are the options of
     :func:`hopfuse.cli.build.sources.reader_options`; ``options`` are those of :meth:`hopfuse.Index.build`.
     """
-    if synonyms is not None and not encodes:
-        raise InputError("missing", "synonyms", "{field} needs {@encoder}, which gives the entities their vectors")
     if isinstance(synonyms, Mapping):
         # Loading the model twice costs a second; a wrong label found only after reading would waste the whole run.
-        check_labels(synonyms, SpacyReader().labels if "spacy" in reading["readers"] else ())
+        check_labels(synonyms, SpacyReader().labels if "spacy" in reading["reader"] else ())
     words = make_word_reader(reading)
     if source is not None:
         found = _read(source, passages)
@@ -63,14 +60,8 @@ def read_memory(
         assert passages is not None
         plain = Index.build(passages=passages, **options)  # refuses vectors that do not fit, before anything is read
         if not plain.num_passages:
-            raise InputError(
-                "unknown",
-                None,
-                "{path} has no passages; {@reader} {reading} needs some to read",
-                path=path,
-                reading=reading["readers"][0],
-            )
-        if words is not None and not FACT_READERS & set(reading["readers"]):
+            raise InputError("empty", "passages", "{field} {path} has no passages; {@reader} needs some", path=path)
+        if words is not None and not FACT_READERS & set(reading["reader"]):
             with reading_bar("Reading words") as progress:
                 return build_memory(words.read(passages, progress=progress))
         found = read_passages(passages, reading)
@@ -111,28 +102,21 @@ def _read(source: Path, passages: Table | None) -> list[Extraction]:
     suffix = source.suffix.lower()
     if suffix == ".jsonl" and passages is None:
         raise InputError(
-            "UNSORTED",
-            "from",
-            "{field} {name} has facts by passage id; give the passages' file PASSAGES, too",
-            name=source.name,
+            "missing",
+            "passages",
+            "{@from} {file} has facts by passage id; give the file of the passages, {field}, too",
+            file=source.name,
         )
     if suffix in OPENIE:
         return read_openie(source, passages)
     if passages is not None:
         raise InputError(
             "conflict",
-            None,
-            "PASSAGES is given beside {@from} {name}, whose facts become the passages; leave it out",
-            name=source.name,
+            "passages",
+            "{field} is given beside {@from} {file}, whose facts become the passages; leave it out",
+            file=source.name,
         )
-    if suffix not in TRIPLES:
-        raise InputError(
-            "type",
-            "from",
-            "{field} is {given!r}; its suffix must be one of {names}",
-            given=source.name,
-            names=", ".join((*OPENIE, *TRIPLES)),
-        )
+    check_suffix(source, "from", *OPENIE, *TRIPLES)
     return described(read_triples(source))
 
 
@@ -164,18 +148,18 @@ def read_bounds(given: str) -> Bounds:
     (0.8, {'PERSON': 0.85, '*': 0.9})
     """
     if "=" not in given:
-        return _similarity(given, given)
+        return check_number(plain_value(given), "synonyms", low=0, high=1)
     bounds: dict[str, float] = {}
     for part in given.split(","):
         label, _, number = (piece.strip() for piece in part.partition("="))
         if not label:
             raise InputError(
-                "unknown",
+                "syntax",
                 "synonyms",
-                "{field} is {given!r}, where {part!r} has no label; it must be {allowed}",
+                "{field} is {given!r}, where {part!r} has no label; give one similarity, or one for each label: "
+                "PERSON=0.85,ORG=0.8,*=0.9",
                 given=given,
                 part=part,
-                allowed=ALLOWED,
             )
         if label in bounds:
             raise InputError(
@@ -185,27 +169,8 @@ def read_bounds(given: str) -> Bounds:
                 given=given,
                 label=label,
             )
-        bounds[label] = _similarity(number, given)
+        bounds[label] = check_number(plain_value(number), f"synonyms[{label}]", low=0, high=1)
     return bounds
-
-
-def _similarity(number: str, given: str) -> float:
-    try:
-        similarity = float(number)
-    except ValueError:
-        raise InputError(
-            "UNSORTED", "synonyms", "{field} is {given!r}; it must be {allowed}", given=given, allowed=ALLOWED
-        ) from None
-    if not 0 <= similarity <= 1:
-        raise InputError(
-            "range",
-            "synonyms",
-            "{field} is {given!r}, where {number} is not in [0, 1]; it must be {allowed}",
-            given=given,
-            number=number,
-            allowed=ALLOWED,
-        )
-    return similarity
 
 
 def check_labels(bounds: Mapping[str, float], known: Sequence[str]) -> None:
@@ -215,18 +180,18 @@ def check_labels(bounds: Mapping[str, float], known: Sequence[str]) -> None:
             continue
         if not known:
             raise InputError(
-                "UNSORTED",
+                "unused",
                 "synonyms",
-                "{field} has the label {label!r}, but entities have labels with {@reader} spacy alone; give "
-                "one similarity for all of them",
+                "{field} has the label {label!r}, but only {@reader} spacy gives entities labels; give one similarity "
+                "for all of them",
                 label=label,
             )
         raise InputError(
-            "UNSORTED",
+            "unknown",
             "synonyms",
-            "{field} has the label {label!r}; the reader's labels are {names}",
+            "{field} has the label {label!r}; the reader's labels are {allowed}",
             label=label,
-            names=", ".join(known),
+            allowed=", ".join(known),
         )
 
 

@@ -15,11 +15,12 @@ from ...io.files import read_text
 from ...io.json_lines import json_objects
 from ...io.tables import Table
 from ..console import note, progress_bar
-from ..options import DIRECTORY, ENDPOINT_OPTIONS, endpoint_options, make_endpoint
+from ..options import DIRECTORY, endpoint_options, make_endpoint
+from .rules import FACT_READERS, WORDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 KINDS = ("passage", "entity")
-WORDS, FACT_READERS, LANGUAGE = "words", frozenset(("spacy", "endpoint")), "english"
+LANGUAGE = "english"
 
 
 class Nodes(NamedTuple):
@@ -31,7 +32,7 @@ class Nodes(NamedTuple):
 
 def read_nodes(path: Path) -> Nodes:
     """Read lines of node, kind and name, separated by tabs, without a header; nodes count from 0, passages first."""
-    text = read_text(path, "--nodes")
+    text = read_text(path, "nodes")
     lines = text.removesuffix("\n").split("\n") if text else []
     passages = 0
     entities: list[str] = []
@@ -40,23 +41,16 @@ def read_nodes(path: Path) -> Nodes:
         if len(fields) != 3 or fields[0] != str(node) or fields[1] not in KINDS:
             raise InputError(
                 "syntax",
-                None,
-                "{path}, line {node} is {line!r}; it must be {allowed}, {names} and a name, separated by tabs",
-                path=path,
-                node=node + 1,
-                line=line[:80],
-                allowed=node,
-                names=" or ".join(KINDS),
-            )
+                "nodes",
+                "{field} is {given!r}; it must be {allowed}",
+                given=line[:80],
+                allowed=f"{node}, {' or '.join(KINDS)} and a name, separated by tabs",
+            ).at(f"{path}, line {node + 1}")
         if fields[1] == "entity":
             entities.append(fields[2])
         elif entities:
-            raise InputError(
-                "syntax",
-                None,
-                "{path}, line {node} is a passage after an entity; passages are nodes 0 .. P-1",
-                path=path,
-                node=node + 1,
+            raise InputError("order", "nodes", "{field} has a passage after an entity; passages are nodes 0 .. P-1").at(
+                f"{path}, line {node + 1}"
             )
         else:
             passages += 1
@@ -72,16 +66,14 @@ def read_aliases(path: Path) -> dict[int | str, list[str]]:
             if isinstance(entity, bool) or not isinstance(entity, (int, str)) or not isinstance(names, list):
                 raise InputError(
                     "type",
-                    None,
-                    "{path}, line {number} is {dict}; entity must be a name or a number, aliases a list",
-                    path=path,
-                    number=number,
-                    dict=str(dict(row))[:80],
-                )
+                    "aliases",
+                    "{field} has the row {given}; entity must be a name or a number, aliases a list",
+                    given=str(dict(row))[:80],
+                ).at(f"{path}, line {number}")
             aliases.setdefault(entity, []).extend(names)
     except OSError as error:
         raise InputError(
-            "syntax", "aliases", "{field}: {path} cannot be read: {strerror}", path=path, strerror=error.strerror
+            "missing", "aliases", "{field}: {path} cannot be read: {reason}", path=path, reason=error.strerror
         ) from None
     return aliases
 
@@ -98,7 +90,6 @@ def reader_options(command: F) -> F:
     )
     return click.option(
         "--reader",
-        "readers",
         type=click.Choice((WORDS, *sorted(FACT_READERS, reverse=True))),
         multiple=True,
         help="Read PASSAGES: words takes seconds and no model; spacy and endpoint find entities and facts. words may "
@@ -112,31 +103,9 @@ def endpoint_reader_options(command: F) -> F:
     return endpoint_options("so that an interrupted run resumes")(prompts(command))
 
 
-def check_reader(options: Mapping[str, Any]) -> None:
-    """Refuse two readers of facts, options of a reader that is not used, and an endpoint without a model."""
-    if set(options["readers"]) >= FACT_READERS:
-        raise InputError("UNSORTED", "reader", "{field} is both spacy and endpoint, which both find facts; choose one")
-    if WORDS not in options["readers"]:
-        for name in ("language", "tagger"):
-            if options[name] is not None:
-                raise InputError(
-                    "unused", name, "{field} is given without {@reader} words, the only reader that uses it"
-                )
-    if "endpoint" not in options["readers"]:
-        for name in ("model", *ENDPOINT_OPTIONS, "prompts"):
-            if options[name] is not None:
-                raise InputError(
-                    "unused", name, "{field} is given without {@reader} endpoint, the only reader that uses it"
-                )
-    elif options["model"] is None:
-        raise InputError(
-            "missing", "reader", "{field} endpoint needs {@model}, the name of a language model at the endpoint"
-        )
-
-
 def make_word_reader(options: Mapping[str, Any]) -> WordReader | None:
     """Return the reader of ``--reader words``, or None if it is not given."""
-    if WORDS not in options["readers"]:
+    if WORDS not in options["reader"]:
         return None
     language = options["language"] or LANGUAGE
     return WordReader(None if language == "none" else language, tagger=options["tagger"])
@@ -151,7 +120,7 @@ def read_passages(passages: Table, options: Mapping[str, Any]) -> list[Extractio
 
 def make_fact_reader(options: Mapping[str, Any]) -> SpacyReader | EndpointReader:
     """Return the reader of entities and facts that ``--reader`` names."""
-    return SpacyReader() if "spacy" in options["readers"] else _endpoint_reader(options)
+    return SpacyReader() if "spacy" in options["reader"] else _endpoint_reader(options)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import click
 from rich.progress import Progress, TaskID
 
 from ... import Corpus, Index, LiveIndex
-from ..._validation import counted
+from ..._validation import check_length, counted
 from ...encoders import Encoder
 from ...errors import InputError
 from ...extract.extraction import ORDERED
@@ -20,7 +20,8 @@ from ...index.contents import check_encodable, text_to_index
 from ...io.npy import read_npy
 from ...io.readers import read_table
 from ...report import printable
-from ..build.sources import FACT_READERS, endpoint_reader_options
+from ..build.rules import FACT_READERS
+from ..build.sources import endpoint_reader_options
 from ..console import json_text, note, progress_bar
 from ..options import FILE, encoder_for, encoder_option, index_argument
 from .reading import PassageReader, edges_between
@@ -58,21 +59,16 @@ def add(
     """
     index = Index.open(directory)
     if index.dim is None and vectors is not None:
-        raise InputError("unknown", None, "the index has no vectors of passages; leave out {@vectors} and {@encoder}")
+        raise InputError(
+            "unused", "vectors", "{field} is given, but the index has no vectors of passages; leave it out"
+        )
     reader = PassageReader(index, reading)
     model = _encoder(index, encoder, vectors, names_are_read=reader.reads)
     table = read_table(passages, ORDERED)
     rows = [{name: column[at] for name, column in table.columns.items()} for at in range(table.num_rows)]
-    given = None if vectors is None else read_npy(vectors, "--vectors")
-    if given is not None and len(given) != len(rows):
-        raise InputError(
-            "length",
-            "vectors",
-            "{field} has {count} for {count_2}; give one for each",
-            count=counted(len(given), "row"),
-            count_2=counted(len(rows), "passage"),
-        )
+    given = None if vectors is None else read_npy(vectors, "vectors")
     if given is not None:
+        check_length(len(given), "vectors", len(rows), "passage")
         Corpus.from_array(given, metric=index.metric)  # refuses a bad row by its number
     elif index.dim is not None and model is not None:
         _check_words(model, rows)
@@ -91,13 +87,7 @@ def add(
                     if first // batch in joined:
                         change.add_edges(joined[first // batch])
             except InputError as error:
-                raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{error} (added before this error: {count})",
-                    error=error,
-                    count=counted(first, "passage"),
-                ) from error
+                raise error.at(f"after {counted(first, 'passage')} added" if first else None) from None
             progress.update(task, completed=first + len(rows[part]))
         seq = live.refresh().seq
     note(f"{counted(len(rows), 'passage')} {'replaced' if replace else 'added'}; the index is at seq {seq}")
@@ -118,9 +108,7 @@ def _encoder(index: Index, name: str | None, vectors: Path | None, *, names_are_
     of_entities = names_are_read and index.info()["entity_dim"] is not None
     if index.dim is None and not of_entities:
         if name is not None:
-            raise InputError(
-                "unknown", None, "the index has no vectors, so the passages added need none; leave out {@encoder}"
-            )
+            raise InputError("unused", "encoder", "{field} is given, but the index has no vectors; leave it out")
         return None
     return encoder_for(index, name, None if of_entities else vectors)
 
@@ -183,7 +171,9 @@ def _ids(live: LiveIndex[Index], ids: Sequence[str]) -> list[Any]:
         return list(ids)
     wrong = [id for id in ids if not id.removeprefix("-").isdecimal()]
     if wrong:
-        raise InputError("unknown", None, "{wrong!r} is not an id of the index, whose ids are integers", wrong=wrong[0])
+        raise InputError(
+            "type", "ids", "{field}: {given!r} is no id of the index, whose ids are integers", given=wrong[0]
+        )
     return [int(id) for id in ids]
 
 

@@ -10,9 +10,10 @@ from types import FrameType
 import click
 
 from ... import Index
-from ...errors import InputError, StoreError
+from ...errors import StoreError
 from ...stores.places import check_followed
 from ...stores.postgres import PostgresFollower, drop_slot
+from ..checks import check_rules
 from ..console import note
 from ..options import encoder_for, encoder_option, index_argument
 
@@ -48,12 +49,10 @@ def follow(directory: Path, url: str, encoder: str | None, once: bool, drop: boo
     """
     check_followed(url)
     if drop:
-        if once or encoder is not None:
-            raise InputError(
-                "UNSORTED",
-                "drop",
-                "{field} is given with {@once} or {@encoder}, which are for following; leave one out",
-            )
+        check_rules(
+            {"drop": drop, "once": once, "encoder": encoder},
+            excludes=[("drop", ("once", "encoder"), "which are for following")],
+        )
         note(f"Dropped the slot and the publication {drop_slot(directory, url)}")
         return
     model = encoder_for(Index.open(directory), encoder, None)

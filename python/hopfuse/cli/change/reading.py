@@ -9,7 +9,8 @@ from ... import Index
 from ..._validation import counted
 from ...errors import InputError
 from ...extract import Extraction, Memory, WordReader, build_memory
-from ..build.sources import check_reader, make_fact_reader
+from ..build.rules import check_reader
+from ..build.sources import make_fact_reader
 from ..console import note
 
 Row = dict[str, Any]
@@ -19,19 +20,19 @@ class PassageReader:
     """Reads added passages the way the index's own were read; ``options`` are those of the command."""
 
     def __init__(self, index: Index, options: Mapping[str, Any]) -> None:
-        given = {**options, "readers": [] if options["reader"] is None else [options["reader"]]}
+        given = {**options, "reader": () if options["reader"] is None else (options["reader"],)}
         check_reader({**given, "language": None, "tagger": None})
         names = index.num_entities if index.words is None else index.words.first
-        if given["readers"] and (index.graph is None or index.facts is None):
+        if given["reader"] and (index.graph is None or index.facts is None):
             raise InputError(
                 "unused",
                 "reader",
-                "{field} finds entities and facts, but the index was built without them; leave it out, or "
-                "rebuild the index with {@reader}",
+                "{field} finds entities and facts, but the index was built without them; leave it out, or build the "
+                "index again with {field}",
             )
-        if names and index.graph is not None and not given["readers"]:
+        if names and index.graph is not None and not given["reader"]:
             note(f"The index has {counted(names, 'entity')}, but none is read from these passages: see --reader")
-        self._facts = make_fact_reader(given) if given["readers"] else None
+        self._facts = make_fact_reader(given) if given["reader"] else None
         self._words = None if index.words is None else WordReader.like(index.words)
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 
 from ... import Index
+from ..._validation import check_choice, check_needs
 from ...diagnose import RANKINGS, CachedEncoder, RecipeComparison, compare_recipes
 from ...diagnose.comparison import BASELINE, BATCH, reads_words
 from ...encoders import Encoder
@@ -22,7 +23,7 @@ from ..about.info import machine
 from ..evaluate.inputs import gaps, named_files, qrels_files
 from ..evaluate.questions import judged_questions
 from ..files import check_outputs, strict_json, write_all
-from ..options import DIRECTORY, FILE, case_option, encoder_for, encoder_option, index_argument
+from ..options import DIRECTORY, FILE, case_option, check_dim, encoder_option, index_argument, question_encoder
 from ..recipes import LEGS, threads_option
 from ..run.queries import QueryInputs
 
@@ -99,41 +100,24 @@ def compare(
     latter.
     """
     files = named_files(named)
-    read: dict[str, Path | None] = {f"--run {name}": path for name, path in files.items()}
-    read |= {"--queries": queries, "--vectors": vectors, **({} if judgements is None else qrels_files(judgements))}
-    check_outputs({"--out": out}, read, overwrite=overwrite)
+    read: dict[str, Path | None] = {f"run {name}": path for name, path in files.items()}
+    read |= {"queries": queries, "vectors": vectors, **({} if judgements is None else qrels_files(judgements))}
+    check_outputs({"out": out}, read, overwrite=overwrite)
     wanted = [name.strip() for name in metrics.split(",")]
-    if against not in wanted:
-        raise InputError(
-            "type",
-            "against",
-            "{field} is {given!r}; it must be one of {@metrics}: {names}",
-            given=against,
-            names=", ".join(wanted),
-        )
+    check_choice(against, "against", wanted)
     rankings = [name for name in only or RANKINGS if name not in skip]
     index = Index.open(directory)
     if index.corpus is None or index.graph is None:
         raise InputError(
-            "unknown",
-            None,
-            "{directory} has no vectors or no graph; build it with {@vectors} or {@encoder}, and {@edges}",
-            directory=directory,
+            "unsupported",
+            "directory",
+            "{field} has no vectors or no graph; build it with --encoder and --edges or --from",
         )
-    model = encoder_for(index, encoder, vectors)
-    if model is None and vectors is None:
-        raise InputError(
-            "length",
-            None,
-            "each query needs a vector, and the index does not record the encoder of its vectors; give "
-            "{@encoder}, {@vectors} or both",
-        )
-    if model is None and cache is not None:
-        raise InputError("unused", "cache", "{field} is given without {@encoder}, whose vectors it keeps; add one")
+    model = question_encoder(index, encoder, vectors)
+    check_needs("cache", cache, "encoder", model, "whose vectors it keeps")
     once = None if model is None else CachedEncoder(model, cache)
     inputs = QueryInputs(index, vectors, once, count_queries(queries), case_sensitive=case_sensitive)
-    encoder_name = "the index's encoder" if encoder is None else f"--encoder {encoder}"
-    _check_spaces(index, None if vectors is None else int(inputs.vectors([], 0).shape[1]), encoder_name, once)
+    _check_spaces(index, None if vectors is None else int(inputs.vectors([], 0).shape[1]), once)
     qrels, questions = judged_questions(index, queries, judgements or queries, inputs)
     runs = {name: read_run(path, qrels.ids, PassageNames(index.passage_ids)) for name, path in files.items()}
     lexical = words_of(index, words) if reads_words(rankings) else None
@@ -167,44 +151,20 @@ def compare(
         write_all({out: strict_json({**made, **found.to_dict(per_query=True)})})
 
 
-def _check_spaces(index: Index, vectors: int | None, name: str, encoder: Encoder | None) -> None:
+def _check_spaces(index: Index, vectors: int | None, encoder: Encoder | None) -> None:
     """Refuse vectors or an encoder whose dimension differs from that of the vectors they search.
 
-    ``vectors`` is the dimension of ``--vectors``, which search the passages. The encoder, called ``name``, searches the
-    entities, and without ``--vectors`` the passages too.
+    ``vectors`` is the dimension of ``--vectors``, which search the passages. The encoder searches the entities, and
+    without ``--vectors`` the passages too.
     """
     assert index.corpus is not None
     passages, entities = index.corpus.dim, index.entity_corpus
-    if vectors is not None and vectors != passages:
-        raise InputError(
-            "shape",
-            "vectors",
-            "{field} has {vectors} dimensions, the passages' vectors {passages}; give vectors of the same encoder",
-            vectors=vectors,
-            passages=passages,
-        )
-    if encoder is None:
-        return
-    if vectors is None and encoder.dim != passages:
-        raise InputError(
-            "shape",
-            name,
-            "{field} has {dim} dimensions, the passages' vectors {passages}; name the encoder that made "
-            "them, or give the questions' vectors by that encoder with {@vectors}",
-            dim=encoder.dim,
-            passages=passages,
-        )
-    if entities is not None and encoder.dim != entities.dim:
-        without = "leave --encoder out" if vectors is not None else "give --vectors instead"
-        raise InputError(
-            "shape",
-            name,
-            "{field} has {dim} dimensions, the entities' vectors {dim_2}; name the encoder that made "
-            "them, or {without}: entities are then found by name alone",
-            dim=encoder.dim,
-            dim_2=entities.dim,
-            without=without,
-        )
+    if vectors is not None:
+        check_dim("vectors", vectors, passages)
+    elif encoder is not None:
+        check_dim("encoder", encoder.dim, passages)
+    if encoder is not None and entities is not None:
+        check_dim("encoder", encoder.dim, entities.dim, "entities")
 
 
 def _quality(found: RecipeComparison, metrics: Sequence[str]) -> Table:

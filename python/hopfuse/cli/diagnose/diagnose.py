@@ -10,7 +10,6 @@ import click
 from rich.console import Console
 
 from ... import Hits, Index
-from ..._validation import counted
 from ...diagnose import Rewriting, paraphrase, search_legs, stability_rows, substitute_aliases
 from ...diagnose import diagnose as diagnose_legs
 from ...errors import InputError
@@ -19,12 +18,18 @@ from ...extract import Match
 from ...io.queries import Query, count_queries, read_queries
 from ...recipes import RECIPES
 from ...report import section_tables
+from ..checks import Rule, check_rules
 from ..console import json_text
-from ..options import DIRECTORY, FILE, case_option, encoder_for, encoder_option
+from ..options import DIRECTORY, FILE, case_option, encoder_option, question_encoder
 from ..recipes import BoundRecipe, bind, threads_option
-from ..run.queries import QueryInputs, chunks, text_of
+from ..run.queries import QueryInputs, chunks, text_of, unjudged, unknown_entity, unknown_gold
 
 CHUNK = 256
+NEEDS: tuple[Rule, ...] = (("policy", "stability policy-rag", "which reads it"),)
+EXCLUDES: tuple[Rule, ...] = (
+    ("vectors", "encoder", "since each question has one vector"),
+    ("stability", "vectors", "which has no vectors of reworded questions"),
+)
 #: Recipes whose hits are passages.
 STABILITY_RECIPES = tuple(name for name in RECIPES if name != "triple-hybrid")
 
@@ -76,31 +81,24 @@ def diagnose(
     each size. With --stability, each question is paraphrased, and an entity in it is called by another of its names;
     the recipe's first K passages are compared with those of the original question.
     """
-    if vectors is not None and encoder is not None:
-        raise InputError("conflict", None, "give {@vectors} or {@encoder}, and not both: each query needs one vector")
-    _check_stability(stable, vectors, policy)
+    given: dict[str, Any] = {"vectors": vectors, "encoder": encoder, "stability": stable, "policy": policy}
+    given["stability policy-rag"] = "policy-rag" in stable
+    check_rules(given, NEEDS, EXCLUDES)
     index = Index.open(directory)
-    model = encoder_for(index, encoder, vectors)
-    if vectors is None and model is None:
-        raise InputError(
-            "length",
-            None,
-            "each query needs one vector, and the index does not record the encoder of its vectors; give "
-            "{@vectors} or {@encoder}",
-        )
+    model = question_encoder(index, encoder, vectors)
     inputs = QueryInputs(index, vectors, model, count_queries(queries), case_sensitive=case_sensitive)
     length = min(pool, index.num_passages)
     if k > length:
         raise InputError(
-            "UNSORTED",
-            None,
-            "--k is {k}, and the lists are {length} long; raise {@pool}, or lower --k",
-            k=k,
-            length=length,
+            "range",
+            "k",
+            "{field} is {given}, and the lists are {allowed} long; raise {@pool}, or lower {field}",
+            given=k,
+            allowed=length,
         )
     rows = list(read_queries(queries))
     if not rows:
-        raise InputError("unknown", None, "{queries} has no questions", queries=queries)
+        raise InputError("empty", "queries", "{field}: {path} has no questions", path=queries)
     qrels = None if judgements is None else _aligned(judgements, index, rows)
     bound = [_bind(name, index, model, policy, threads, k) for name in dict.fromkeys(stable)]
     options: dict[str, Any] = {"damping": damping, "threads": threads}
@@ -126,17 +124,6 @@ def rewritings(index: Index, inputs: QueryInputs, rows: Sequence[Query]) -> dict
         named = ((_name_of(one, index, row.id) for one in part) for part, row in zip(found, rows, strict=True))
         mentions = [list(dict.fromkeys(row)) for row in named]
     return {"paraphrases": paraphrase(texts, mentions), "other names": substitute_aliases(texts, index, mentions)}
-
-
-def _check_stability(stable: Sequence[str], vectors: Path | None, policy: Path | None) -> None:
-    if stable and vectors is not None:
-        raise InputError(
-            "unknown",
-            "stability",
-            "{field} rewords questions, and {@vectors} has no vectors of the new texts; give {@encoder} instead",
-        )
-    if policy is not None and "policy-rag" not in stable:
-        raise InputError("unused", "policy", "{field} is given without {@stability} policy-rag, which reads it; add it")
 
 
 def _bind(name: str, index: Index, encoder: Any, policy: Path | None, threads: int | None, k: int) -> BoundRecipe:
@@ -177,24 +164,10 @@ def _aligned(path: Path, index: Index, rows: Sequence[Query]) -> Qrels:
     qrels = read_qrels(path, names)
     strangers = [names.name(p) for gold in qrels.gold for p in gold if p >= index.num_passages]
     if strangers:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{path} has {count} that the index does not have, such as {strangers!r}",
-            path=path,
-            count=counted(len(strangers), "gold passage"),
-            strangers=strangers[0],
-        )
+        raise unknown_gold(path, len(strangers), strangers[0])
     gold = dict(zip(qrels.ids, qrels.gold, strict=True))
     if not any(gold.get(row.id) for row in rows):
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{path} judges none of the {number} questions, such as {id!r}",
-            path=path,
-            number=len(rows),
-            id=rows[0].id,
-        )
+        raise unjudged(path, rows)
     return Qrels([row.id for row in rows], [gold.get(row.id, ()) for row in rows])
 
 
@@ -204,12 +177,5 @@ def _name_of(entity: str | int | Match, index: Index, query: str) -> str:
     if isinstance(entity, Match):
         return entity.surface
     if not 0 <= entity < index.num_entities:
-        raise InputError(
-            "UNSORTED",
-            "query",
-            "{field} {query!r} has the entity {entity}; the index has 0 .. {num_entities}",
-            query=query,
-            entity=entity,
-            num_entities=index.num_entities - 1,
-        )
+        raise unknown_entity(entity, index).at(f"query {query!r}")
     return index.entity_names[entity]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..._validation import check_names, check_number
 from ...errors import InputError
-from ...evaluate.sweep import is_number
 from ..config_options import assigned, plain_value
 
 
@@ -24,14 +24,11 @@ def option_grid(
     """
     grid: dict[str, list[Any]] = {}
     given = [(name, values(written, name)) for name, written in simple.items() if written is not None]
-    named = [(name, values(written, f"option {name}")) for name, written in assigned(further, "rank_constant=10,60")]
+    named = [(name, values(written, name)) for name, written in assigned(further, example="rank_constant=10,60")]
     for name, found in (*given, *_pools(pools, legs), *named):
         grid.setdefault(name, []).extend(found)
-    alphas = grid.get("alpha", [])
-    if not all(is_number(value) and 0 <= value <= 1 for value in alphas):
-        raise InputError(
-            "range", "alpha", "{field} is {given!r}; it must be numbers from 0 to 1", given=",".join(map(str, alphas))
-        )
+    for value in grid.get("alpha", []):
+        check_number(value, "alpha", low=0, high=1)
     return grid
 
 
@@ -45,22 +42,15 @@ def words(given: str, name: str) -> list[str]:
     """
     parts = [part.strip() for part in given.split(",")]
     if not all(parts):
-        raise InputError("UNSORTED", name, "{field} is {given!r}; give values separated by commas", given=given)
+        raise InputError("syntax", name, "{field} is {given!r}; give values separated by commas", given=given)
     return parts
 
 
 def _pools(given: Sequence[str], legs: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
     for one in given:
         name, equals, written = one.rpartition("=")
-        if equals and name not in legs:
-            raise InputError(
-                "length",
-                "pool",
-                "{field} {one}: {name!r} is not a run; there are {names}",
-                one=one,
-                name=name,
-                names=", ".join(legs),
-            )
+        if equals:
+            check_names((name,), "pool", legs)
         yield (f"pool {name}" if equals else "pool"), values(written, "pool")
 
 

@@ -25,6 +25,7 @@ from ...evaluate import (
     split_rows,
 )
 from ...fusion.calibration import CalibrationName
+from ..config_options import assigned
 from ..files import check_outputs
 from ..options import FILE
 
@@ -93,9 +94,9 @@ def read_inputs(
 ) -> EvaluationInputs:
     """Check the output files, then read judgements, runs, and the texts of hits if a metric needs them."""
     files, passages = named_files(named), options["passages"]
-    inputs = {f"--run {name}": path for name, path in files.items()}
-    inputs |= {"--passages": passages, **qrels_files(judgements, options["beir_split"])}
-    outputs = {"--out": options["out"], "--html": options["html_out"]}
+    inputs = {f"run {name}": path for name, path in files.items()}
+    inputs |= {"passages": passages, **qrels_files(judgements, options["beir_split"])}
+    outputs = {"out": options["out"], "html": options["html_out"]}
     check_outputs(outputs, inputs, overwrite=options["overwrite"])
     names = PassageNames()
     if passages is not None:
@@ -116,12 +117,12 @@ def _with_texts(inputs: EvaluationInputs, metrics: Sequence[str], passages: Path
             one = inputs.names.name(int(unread[0]))
             raise InputError(
                 "missing",
-                None,
-                "{passages} lacks {count} that {name} found, such as {one!r}; give a file with all of them",
-                passages=passages,
+                "passages",
+                "{field}: {path} lacks {count} that {name} found, such as {example!r}; give a file with all of them",
+                path=passages,
                 count=counted(unread.size, "passage"),
                 name=name,
-                one=one,
+                example=one,
             )
     return inputs._replace(runs={name: replace(run, texts=texts) for name, run in inputs.runs.items()})
 
@@ -188,23 +189,15 @@ def origin(inputs: EvaluationInputs, judgements: Path) -> dict[str, Any]:
 def qrels_files(judgements: Path, beir_split: str = "test") -> dict[str, Path]:
     """Return the files that ``--qrels`` reads, by option: a file, or those of a BEIR folder."""
     if not judgements.is_dir():
-        return {"--qrels": judgements}
+        return {"qrels": judgements}
     parts = ("corpus.jsonl", "queries.jsonl", f"qrels/{beir_split}.tsv")
-    return {f"--qrels ({part})": judgements / part for part in parts}
+    return {f"qrels ({part})": judgements / part for part in parts}
 
 
 def named_files(named: Sequence[str]) -> dict[str, Path]:
     """Return the files of ``--run NAME=FILE``, by name."""
     files: dict[str, Path] = {}
-    for one in named:
-        name, equals, path = one.partition("=")
-        if not (name and equals and path):
-            raise InputError(
-                "UNSORTED",
-                "run",
-                "{field} is {given!r}; give a name and a file, for instance {@run} dense=dense.jsonl",
-                given=one,
-            )
+    for name, path in assigned(named, "run", "dense=dense.jsonl"):
         if name in files:
             raise InputError("duplicate", "run", "{field} {name} is given twice; give each run its own name", name=name)
         files[name] = Path(path)

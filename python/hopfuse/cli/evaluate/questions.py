@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from ... import Index
-from ..._validation import counted
 from ...diagnose import Questions
-from ...errors import InputError
 from ...evaluate import PassageNames, Qrels, read_qrels
 from ...io.queries import read_queries
-from ..run.queries import QueryInputs, text_of
+from ..run.queries import QueryInputs, text_of, unjudged, unknown_gold
 
 
 def judged_questions(index: Index, queries: Path, judgements: Path, inputs: QueryInputs) -> tuple[Qrels, Questions]:
@@ -20,27 +18,12 @@ def judged_questions(index: Index, queries: Path, judgements: Path, inputs: Quer
     names = PassageNames(index.passage_ids)
     qrels = read_qrels(judgements, names)
     if len(names) > index.num_passages:
-        stranger = names.name(index.num_passages)
-        raise InputError(
-            "missing",
-            None,
-            "{judgements} has {count} that the index lacks, such as {stranger!r}",
-            judgements=judgements,
-            count=counted(len(names) - index.num_passages, "passage"),
-            stranger=stranger,
-        )
+        raise unknown_gold(judgements, len(names) - index.num_passages, names.name(index.num_passages))
     rows = list(read_queries(queries))
     at = {id: row for row, id in enumerate(qrels.ids)}
     kept = [number for number, row in enumerate(rows) if row.id in at]
     if not kept:
-        raise InputError(
-            "UNSORTED",
-            None,
-            "{judgements} judges none of the {number} questions of {queries}",
-            judgements=judgements,
-            number=len(rows),
-            queries=queries,
-        )
+        raise unjudged(judgements, rows)
     asked = [rows[number] for number in kept]
     texts = [text_of(query, "for the lexical leg") for query in asked]
     questions = Questions(texts, inputs.vectors(rows, 0)[kept], inputs.entities(asked))

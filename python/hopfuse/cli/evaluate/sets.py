@@ -24,7 +24,7 @@ from ...io.files import read_text
 from ...io.queries import count_queries
 from ...report import printable, sets_tables
 from ...types import Hits
-from ..config_options import assigned, listed, plain_value, unread_options
+from ..config_options import assigned, listed, plain_value, unread_option, unread_options
 from ..files import check_outputs, strict_json, write_all
 from ..options import make_encoder
 from ..recipes import BoundRecipe, bind, check_given, config_of, default_recipe
@@ -62,15 +62,15 @@ def sweep_recipe(
 ) -> None:
     """Choose the options of a recipe with the least worst loss over the sets of a file, and print the results."""
     files = read_sets(sets)
-    read = {f"--sets: {name}.{key}": path for name, one in files.items() for key, path in _inputs(one).items()}
-    check_outputs({"--out": out}, {"--sets": sets, **read}, overwrite=overwrite)
+    read = {f"sets: {name}.{key}": path for name, one in files.items() for key, path in _inputs(one).items()}
+    check_outputs({"out": out}, {"sets": sets, **read}, overwrite=overwrite)
     indexes = {name: Index.open(one.index) for name, one in files.items()}
     names = [recipe] if recipe is not None else sorted({default_recipe(index) for index in indexes.values()})
     if len(names) > 1:
         raise InputError(
             "missing",
-            None,
-            "the sets' indexes have different default recipes, {names}; give {@recipe}",
+            "recipe",
+            "{field} is missing, and the sets' indexes have different defaults, {names}; give it",
             names=" and ".join(names),
         )
     trials = recipe_trials(names[0], given)
@@ -89,7 +89,7 @@ def sweep_recipe(
 
 def read_sets(path: Path) -> dict[str, SetFiles]:
     """Return the sets of a TOML file, one table each; paths are relative to the file's folder."""
-    text = read_text(path, "--sets")
+    text = read_text(path, "sets")
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -98,27 +98,22 @@ def read_sets(path: Path) -> dict[str, SetFiles]:
         ) from None
     if not tables:
         raise InputError(
-            "unknown", "sets", "{field}: {path} has no set; give tables such as {example}", path=path, example=EXAMPLE
+            "empty", "sets", "{field}: {path} has no set; give tables such as {example}", path=path, example=EXAMPLE
         )
     made = {}
     for name, table in tables.items():
-        if not isinstance(table, dict) or not {"index", "queries"} <= set(table) <= set(KEYS):
+        paths = table if isinstance(table, dict) else {}
+        if not {"index", "queries"} <= set(paths) <= set(KEYS) or not all(
+            isinstance(one, str) for one in paths.values()
+        ):
             raise InputError(
-                "UNSORTED",
+                "type",
                 "sets",
-                "{field}: {path}, {name} is {table!r}; give index, queries and any of vectors and qrels",
+                "{field}: {path} has the set {name} = {given!r}; give it the paths index, queries and any of "
+                "vectors and qrels",
                 path=path,
                 name=name,
-                table=table,
-            )
-        if not all(isinstance(value, str) for value in table.values()):
-            raise InputError(
-                "UNSORTED",
-                "sets",
-                "{field}: {path}, {name} is {table!r}; every value is the path of a file",
-                path=path,
-                name=name,
-                table=table,
+                given=table,
             )
         there = {key: path.parent / value for key, value in table.items()}
         made[name] = SetFiles(
@@ -144,7 +139,7 @@ def recipe_trials(recipe: str, given: Sequence[str]) -> list[dict[str, Any]]:
         grid.setdefault(name, []).extend(listed(config, name, text))
     if not grid:
         raise InputError(
-            "missing", "sets", "{field} needs options to try: give {@option} NAME=VALUE,VALUE, once for each option"
+            "missing", "option", "{field} is missing; give {field} NAME=VALUE,VALUE, once for each option to try"
         )
     trials: list[dict[str, Any]] = []
     for row in product(*grid.values()):
@@ -155,13 +150,7 @@ def recipe_trials(recipe: str, given: Sequence[str]) -> list[dict[str, Any]]:
             trials.append(trial)
     for name in grid:
         if not any(name in trial for trial in trials):
-            raise InputError(
-                "unused",
-                name,
-                "{field} is given, and {unread}: {recipe} does not read it; leave one of them out",
-                unread=unread[name],
-                recipe=recipe,
-            )
+            raise unread_option(name, unread[name], recipe)
     return trials
 
 
@@ -177,8 +166,8 @@ def _system(index: Index, files: SetFiles, common: Mapping[str, Any], encoder: E
         raise InputError(
             "missing",
             "sets",
-            "{field}: the questions of {queries} have no vectors; give the set 'vectors', or give {@encoder}",
-            queries=files.queries,
+            "{field}: the questions of {path} have no vectors; give the set 'vectors', or give {@encoder}",
+            path=files.queries,
         )
     qrels, questions = judged_questions(index, files.queries, files.qrels, inputs)
     check_given(bind(index, common, encoder=encoder), files.vectors, encoder)

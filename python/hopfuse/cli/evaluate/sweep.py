@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 import numpy as np
-from click.core import ParameterSource
 
 from ... import fusion
+from ..._validation import check_choice
 from ...errors import InputError
 from ...evaluate import (
     FusedLegs,
@@ -28,6 +28,8 @@ from ...evaluate import (
 from ...evaluate.sweep import Options, options_text
 from ...recipes import RECIPES
 from ...report import sweep_tables
+from ..checks import check_rules
+from ..naming import field_of, given_parameters
 from ..options import FILE, encoder_option
 from ..recipes import LEGS
 from .grid import option_grid, words
@@ -37,9 +39,9 @@ from .sets import sweep_recipe
 
 METHODS = ("boltzmann", "linear", "rrf")
 
-#: Parameters that only --sets reads, and those that it shares with --run.
+#: Options that only --sets reads, and those that it shares with --run.
 OF_SETS = ("sets", "recipe", "encoder", "lexical", "threads")
-OF_BOTH = ("metric", "further", "k", "out", "overwrite")
+OF_BOTH = ("metric", "option", "k", "out", "overwrite")
 
 
 @click.command("sweep")
@@ -122,24 +124,16 @@ def sweep_command(
 def _check_kind(of_sets: bool) -> None:
     """Refuse options of runs if ``--sets`` is given, and options of sets if it is not."""
     context = click.get_current_context()
-    for parameter in context.command.params:
-        name = str(parameter.name)
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if given and of_sets and name not in (*OF_SETS, *OF_BOTH):
-            raise InputError(
-                "unused", None, "{opts} is given, and {@sets} does not read it; leave it out", opts=parameter.opts[0]
-            )
-        if given and not of_sets and name in OF_SETS:
-            raise InputError(
-                "unused",
-                None,
-                "{opts} is given without {@sets}, which alone reads it; leave it out",
-                opts=parameter.opts[0],
-            )
-    if not of_sets and not all(context.params[name] for name in ("judgements", "named")):
-        raise InputError(
-            "missing", "qrels", "{field} or {@run} is missing; give {@qrels} and two or more {@run}, or {@sets}"
-        )
+    names = given_parameters(context)
+    given = {field_of(one): True for one in context.command.params if one.name in names}
+    if of_sets:
+        others = [name for name in given if name not in (*OF_SETS, *OF_BOTH)]
+        check_rules(given, excludes=[(name, "sets", "which does not read it") for name in others])
+        return
+    check_rules(given, needs=[(name, "sets", "the only one that reads it") for name in OF_SETS[1:]])
+    for field in ("qrels", "run"):
+        if field not in given:
+            raise InputError("missing", field, "{field} is missing; give {@qrels} and two or more {@run}, or {@sets}")
 
 
 def _sweep_runs(
@@ -162,14 +156,7 @@ def _sweep_runs(
     judges = [parse_metric(name) for name in metrics]
     whole = read_inputs(judgements, named, metrics, options)
     base = baseline or next(iter(whole.runs))
-    if base not in whole.runs:
-        raise InputError(
-            "type",
-            "baseline",
-            "{field} is {given!r}; it must be one of the runs: {names}",
-            given=base,
-            names=", ".join(whole.runs),
-        )
+    check_choice(base, "baseline", whole.runs)
     whole = with_baseline(whole, metrics, base)
     simple = {"alpha": alpha, "temperature": temperature, "consensus": consensus, "calibration": calibration}
     grid = option_grid(simple, pools, further, list(whole.runs))
@@ -218,14 +205,7 @@ def _check_metrics(
             try:
                 judge.per_query(fused(trial, np.array([row])), one)
             except InputError as error:
-                raise InputError(
-                    "UNSORTED",
-                    "options",
-                    "{field} {options_text}, {name}: {error}",
-                    options_text=options_text(trial),
-                    name=judge.name,
-                    error=error,
-                ) from error
+                raise error.at(f"options {options_text(trial)}, {judge.name}") from None
 
 
 def _finalists(found: Sweep, baseline: str, legs: Mapping[str, Run]) -> dict[str, Run]:

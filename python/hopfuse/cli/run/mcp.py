@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from ...errors import InputError
 from ...recipes import RECIPES
+from ..checks import check_rules
 from ..options import FILE, encoder_option
 from ..recipes import LEGS, threads_option
 from .serve import Readers, read_config
@@ -46,8 +46,8 @@ def mcp_command(
     """
     from ...serve import run, run_stdio  # needs the extra serve
 
-    if not http and (public or options["host"] is not None or options["port"] is not None):
-        raise InputError("missing", "host", "{field}, {@port} and {@public} need {@http}; add it, or leave them out")
+    given = {**options, "public": public, "http": http}
+    check_rules(given, needs=[(name, "http", "which listens") for name in ("host", "port", "public")])
     about = {"recipe": recipe, "encoder": encoder, "lexical": options.pop("lexical"), "writable": writable or None}
     config = read_config(indexes, file, about, {**options, "mcp": http})
     if http:

@@ -45,7 +45,7 @@ def query_path(queries: Path) -> Iterator[Path]:
 
 def input_files(queries: Path, options: Mapping[str, Any]) -> dict[str, Path | None]:
     """Return the files that a run reads, by option."""
-    return {"--queries": None if queries == STDIN else queries, "--vectors": options["vectors"], **read_files(options)}
+    return {"queries": None if queries == STDIN else queries, "vectors": options["vectors"], **read_files(options)}
 
 
 def scoring_of(options: Mapping[str, Any], recipe: str) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def planned(
     files = {name: path for name, path in input_files(queries, options).items() if path is not None}
     inputs = fingerprints(files, folder.known())
     place = folder.path.resolve() / "queries.jsonl" if stdin else queries.resolve()
-    inputs["--queries"]["path"] = str(place)
+    inputs["queries"]["path"] = str(place)
     plan = Plan(
         str(place),
         inputs,
@@ -121,10 +121,10 @@ def planned(
         differ = before.differs(replace(plan, part_rows=part_rows or before.part_rows))
         if differ:
             raise InputError(
-                "UNSORTED",
-                None,
-                "{path} holds an unfinished run with other {names}; finish that run, or discard it with "
-                "{@restart} of hopfuse score, or choose another folder",
+                "exists",
+                "out",
+                "{field}: {path} holds an unfinished run with other {names}; finish that run, discard it with "
+                "--restart of hopfuse score, or choose another folder",
                 path=folder.path,
                 names=", ".join(differ),
             )
@@ -147,6 +147,6 @@ def _checked(scorer: QueryScorer, queries: Path, names: bool) -> int:
             try:
                 trec_name(query.id)
             except InputError as error:
-                raise InputError("UNSORTED", None, "{where}, column 'id': {error}", where=where, error=error) from None
+                raise error.at(where, "id") from None
 
     return check_rows(queries, check)

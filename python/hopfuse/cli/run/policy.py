@@ -12,8 +12,12 @@ import click
 from ...errors import InputError
 from ...io.files import read_text
 from ...recipes import Policy
+from ..checks import Rule, check_rules
 from ..files import check_outputs, write_all
 from ..options import FILE
+
+NEEDS: tuple[Rule, ...] = (("overwrite", "out", "the file to replace"),)
+EXCLUDES: tuple[Rule, ...] = tuple((name, "check", "which only reads a file") for name in ("out", "paper"))
 
 
 @click.command()
@@ -26,21 +30,16 @@ def policy(out: Path | None, paper: bool, checked: Path | None, overwrite: bool)
 
     A comment above each key explains it. An edited file needs only the keys that differ from the defaults.
     """
-    if overwrite and out is None:
-        raise InputError("unused", "overwrite", "{field} is given without {@out}; there is no file to replace")
+    given = {"overwrite": overwrite, "out": out, "paper": paper, "check": checked}
+    check_rules(given, NEEDS, EXCLUDES)
     if checked is None:
-        check_outputs({"--out": out}, {}, overwrite=overwrite)
+        check_outputs({"out": out}, {}, overwrite=overwrite)
         text = (Policy.paper() if paper else Policy()).to_toml()
         if out is None:
             click.echo(text, nl=False)
         else:
             write_all({out: text})
         return
-    for option, given in (("--out", out is not None), ("--paper", paper)):
-        if given:
-            raise InputError(
-                "conflict", option, "{field} and {@check} are both given; leave one out: {@check} only reads a file"
-            )
     rows = list(differences(read_policy(checked)))
     for name, value, default in rows:
         click.echo(f"{name} = {value!r}, by default {default!r}")
@@ -51,11 +50,11 @@ def read_policy(path: Path | None) -> Policy:
     """Return the policy of a file, or the default one; errors name the file."""
     if path is None:
         return Policy()
-    text = read_text(path, "the policy")
+    text = read_text(path, "policy")
     try:
         return Policy.from_toml(text)
     except InputError as error:
-        raise InputError("UNSORTED", None, "{path}: {error}", path=path, error=error) from None
+        raise error.at(path) from None
 
 
 def differences(given: Policy) -> Iterator[tuple[str, Any, Any]]:

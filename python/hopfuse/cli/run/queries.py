@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import Index
-from ..._validation import counted
+from ..._validation import check_length, counted
 from ...encoders import Encoder
 from ...encoders.protocol import first_unencodable
 from ...errors import InputError
@@ -65,14 +65,12 @@ class QueryInputs:
         assert self.encoder is not None
         if first_unencodable(self.encoder.encode_queries, [text_of(query, "to be encoded", instead, place=where)]) == 0:
             raise InputError(
-                "unused",
-                None,
-                "{where}: the text of query {id!r} is empty, and the encoder has no vector for it; give it "
-                "words{instead}, or leave it out",
-                where=where,
+                "empty",
+                "text",
+                "query {id!r} has no words that the encoder reads; give it some{instead}, or leave it out",
                 id=query.id,
                 instead=instead,
-            )
+            ).at(where)
 
     def entities(self, queries: list[Query]) -> list[Sequence[str | int | Match]]:
         """Return the entities of each query, as given or found in its text."""
@@ -90,27 +88,57 @@ def chunks(queries: Iterator[Query], size: int) -> Iterator[list[Query]]:
 def text_of(query: Query, purpose: str, instead: str = "", *, place: str = "") -> str:
     """Return a query's text; the error for a missing one says what it is needed for and what may replace it."""
     if query.text is None:
-        where = f"{place}: " if place else ""
         raise InputError(
-            "unknown",
-            None,
-            "{where}query {id!r} has no text {purpose}; give it 'text'{instead}",
-            where=where,
+            "missing",
+            "text",
+            "query {id!r} has no text {purpose}; give it {field!r}{instead}",
             id=query.id,
             purpose=purpose,
             instead=instead,
-        )
+        ).at(place or None)
     return query.text
 
 
+def unknown_entity(entity: int, index: Index) -> InputError:
+    """Return the error for the number of an entity that the index does not have."""
+    return InputError(
+        "unknown",
+        "entities",
+        "{field} has {given}, and the index has the entities 0 .. {last}; correct the number, or give the name",
+        given=entity,
+        last=index.num_entities - 1,
+    )
+
+
+def unknown_gold(path: Path, count: int, first: str) -> InputError:
+    """Return the error for judgements of passages that the index does not have."""
+    return InputError(
+        "unknown",
+        "qrels",
+        "{field}: {path} has {count} that the index does not have, such as {given!r}",
+        path=path,
+        count=counted(count, "gold passage"),
+        given=first,
+    )
+
+
+def unjudged(path: Path, rows: Sequence[Query]) -> InputError:
+    """Return the error for judgements of none of the questions."""
+    return InputError(
+        "missing",
+        "qrels",
+        "{field}: {path} judges none of the {count}, such as {example!r}",
+        path=path,
+        count=counted(len(rows), "question"),
+        example=rows[0].id if rows else "",
+    )
+
+
 def _read_vectors(path: Path, rows: int) -> NDArray[Any]:
-    vectors = read_npy(path, "--vectors")
-    if vectors.ndim != 2 or len(vectors) != rows:
+    vectors = read_npy(path, "vectors")
+    if vectors.ndim != 2:
         raise InputError(
-            "shape",
-            "vectors",
-            "{field} has shape {shape}; there are {count}, one vector each",
-            shape=vectors.shape,
-            count=counted(rows, "query"),
+            "shape", "vectors", "{field} has the shape {given}; give one vector of each query", given=vectors.shape
         )
+    check_length(len(vectors), "vectors", rows, "query")
     return vectors

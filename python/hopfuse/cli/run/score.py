@@ -18,6 +18,7 @@ from ..._validation import counted
 from ...errors import InputError
 from ...offline import Folder, Made, Merged, merge, ray, run, verify
 from ...offline.merge import STDOUT, part_kind, writes_names
+from ..checks import Rule, check_rules
 from ..console import note, progress_bar
 from ..files import check_outputs
 from ..options import DIRECTORY, FILE, case_option, encoder_option, index_argument, k_option
@@ -40,6 +41,11 @@ workers_option = click.option(
 )
 
 
+OF_RAY: tuple[Rule, ...] = tuple((name, "engine ray", "") for name in ("address", "num_gpus", "copy_index"))
+NO_FILE: tuple[Rule, ...] = (
+    ("address", "out -", "which keeps the parts on this machine"),
+    *((name, "out -", "which is no file") for name in ("overwrite", "restart")),
+)
 #: The parameters of :func:`engine_options`.
 ENGINE = ("engine", "workers", "address", "num_gpus", "copy_index", "chunk", "threads")
 
@@ -161,14 +167,10 @@ def score(
     how = {name: options.pop(name) for name in ENGINE}
     runner, threads, chunk = _runner(**how), how["threads"], how["chunk"]
     alone = how["engine"] == "local" and how["workers"] == 1
-    if out == STDOUT and how["address"] is not None:
-        raise InputError(
-            "UNSORTED", "out", "{field} - keeps its parts on this machine alone; with {@address}, give a file"
-        )
-    if out == STDOUT and (overwrite or restart):
-        raise InputError("missing", "overwrite", "{field} and {@restart} need a file; leave them out with {@out} -")
+    given = {**how, "overwrite": overwrite, "restart": restart, "out -": out == STDOUT}
+    check_rules(given, excludes=NO_FILE)
     if out != STDOUT:
-        check_outputs({"--out": out}, input_files(queries, options), overwrite=overwrite)
+        check_outputs({"out": out}, input_files(queries, options), overwrite=overwrite)
     with query_path(queries) as path, _run_folder(out) as folder:
         if restart and folder.path.exists():
             with folder.lock(alone=True):
@@ -242,7 +244,7 @@ def run_command(folder: Path, shard: str, **engine: Any) -> None:
 def merge_command(folder: Path, out: Path, tag: str, overwrite: bool) -> None:
     """Merge the parts of a plan into one file; the folder is kept."""
     if out != STDOUT:
-        check_outputs({"--out": out}, {}, overwrite=overwrite)
+        check_outputs({"out": out}, {}, overwrite=overwrite)
     merged = merge(folder, out, tag=tag)
     note(
         f"Merged {counted(merged.parts, 'part')} of {counted(merged.rows, 'query')} into {out}; {merged.empty:,} "
@@ -300,18 +302,13 @@ def _runner(
     threads: int | None,
 ) -> Callable[..., Made]:
     """Return the function that makes parts: :func:`hopfuse.offline.run`, or Ray's."""
-    of_ray = {"--address": address, "--num-gpus": num_gpus, "--copy-index": copy_index}
-    if engine == "local":
-        given = [name for name, value in of_ray.items() if value is not None]
-        if given:
-            raise InputError(
-                "missing", None, "{given} needs {@engine} ray; add it, or leave {given} out", given=given[0]
-            )
+    given = {"address": address, "num_gpus": num_gpus, "copy_index": copy_index, "threads": threads}
+    by_ray = engine == "ray"
+    check_rules(
+        {**given, "engine ray": by_ray}, OF_RAY, [("threads", "engine ray", "whose actors have one thread each")]
+    )
+    if not by_ray:
         return partial(run, workers=workers, threads=threads, chunk=chunk)
-    if threads is not None:
-        raise InputError(
-            "unused", "threads", "{field} is given, but each Ray actor has one kernel thread; leave it out"
-        )
     return partial(ray.run, actors=workers, address=address, num_gpus=num_gpus or 0, copy_index=copy_index, chunk=chunk)
 
 
@@ -359,9 +356,9 @@ def _shard(text: str) -> tuple[int, int]:
     number, slash, shares = text.partition("/")
     if not (slash and number.isdecimal() and shares.isdecimal()):
         raise InputError(
-            "UNSORTED",
+            "syntax",
             "shard",
-            "{field} is {given!r}; give a share and the number of shares, for instance 2/8",
+            "{field} is {given!r}; give a share and the number of shares, such as 2/8",
             given=text,
         )
     return int(number), int(shares)

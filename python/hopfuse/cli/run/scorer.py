@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import Index
+from ..._validation import check_excludes
 from ...errors import InputError
 from ...io.npy import read_npy
 from ...io.qrels import trec_name
@@ -20,7 +21,7 @@ from ...offline.parts import Row
 from ...offline.plan import open_index
 from ..options import encoder_for
 from ..recipes import bind, check_given, language_model
-from .queries import QueryInputs, text_of
+from .queries import QueryInputs, text_of, unknown_entity
 
 #: The values of ``--with``.
 EXTRAS = ("title", "text", "metadata", "legs")
@@ -55,13 +56,8 @@ class QueryScorer:
         encoder = encoder_for(index, options["encoder"], queries if own else vectors)
         self.bound = bound = bind(index, options, encoder=encoder, llm=llm)
         self._own = own and bound.recipe.needs.vectors
-        if self._own and vectors is not None:
-            raise InputError(
-                "UNSORTED",
-                "vectors",
-                "{field} is given, and {queries} has a column 'vector'; give only one of them",
-                queries=queries,
-            )
+        if self._own:
+            check_excludes("vectors", vectors, "queries", queries, "which have the column 'vector'")
         check_given(bound, queries if self._own else vectors, encoder)
         self._legs = tuple(bound.check(self._k).lists)
         self._answers = options["answers"]
@@ -82,16 +78,15 @@ class QueryScorer:
         }
         self._columns = {name: read for name, read in reads.items() if name in self._with}
         if bound.name == "triple-hybrid" and self._columns:
-            names = ", ".join(self._columns)
             raise InputError(
                 "unused",
                 "with",
-                "{field} is {names}, but triple-hybrid's hits are entities, which have none; leave it out",
-                names=names,
+                "{field} is {given}, but triple-hybrid's hits are entities, which have none; leave it out",
+                given=", ".join(self._columns),
             )
         if "metadata" in self._with and not index.metadata:
             raise InputError(
-                "UNSORTED", "with", "{field} is metadata, but {described}", described=index.metadata.described()
+                "unused", "with", "{field} is {given}, but the index has none; leave it out", given="metadata"
             )
 
     def output(self, kind: Any) -> Output:
@@ -111,11 +106,9 @@ class QueryScorer:
         """Refuse a file of vectors that the index cannot be searched with; the error names the row."""
         if self._given is None:
             return
-        vectors = read_npy(self._given, "--vectors")
+        vectors = read_npy(self._given, "vectors")
         for first in range(0, len(vectors), BLOCK):
-            self._check_vectors(
-                vectors[first : first + BLOCK], lambda at, first=first: f"{self._given}, row {first + at}"
-            )
+            self._check_vectors(vectors[first : first + BLOCK], first)
 
     def check_names(self) -> None:
         """Refuse ids of hits that a TREC file cannot hold."""
@@ -137,52 +130,42 @@ class QueryScorer:
             text_of(query, "to find names in", instead, place=where)
         for entity in query.entities or () if needs.entities else ():
             if isinstance(entity, int) and not 0 <= entity < self._index.num_entities:
-                raise InputError(
-                    "unknown",
-                    None,
-                    "{where}, column 'entities': there is no entity {entity}; the index has 0 .. {num_entities}: "
-                    "correct the number, or give the name",
-                    where=where,
-                    entity=entity,
-                    num_entities=self._index.num_entities - 1,
-                )
+                raise unknown_entity(entity, self._index).at(where)
 
     def _check_own(self, vector: NDArray[Any] | None, where: str) -> None:
         if vector is None:
             raise InputError(
-                "missing",
-                None,
-                "{where}, column 'vector' is missing, but other rows have it; give each row a vector",
-                where=where,
-            )
-        self._check_vectors(vector[None], lambda _: f"{where}, column 'vector'")
+                "missing", "vector", "{field} is missing, but other rows have it; give each row a vector"
+            ).at(where)
+        self._check_vectors(vector[None], 0, where)
 
-    def _check_vectors(self, vectors: NDArray[Any], place: Any) -> None:
+    def _check_vectors(self, vectors: NDArray[Any], first: int, where: str | None = None) -> None:
+        """Refuse vectors of the rows ``first``, ``first + 1``, ... of the file, or that of the row ``where``."""
         corpus = self._index.entity_corpus if self.bound.name == "triple-hybrid" else self._index.corpus
         dim = None if corpus is None else corpus.dim
         if vectors.shape[1] != dim:
             raise InputError(
                 "shape",
-                None,
-                "{place} has {shape} numbers, the index's vectors have {dim}; encode the query with the "
-                "index's encoder",
-                place=place(0),
-                shape=vectors.shape[1],
-                dim=dim,
-            )
+                "vectors" if where is None else "vector",
+                "{field} has {given} numbers, the index's vectors have {allowed}; encode the query with the index's "
+                "encoder",
+                given=vectors.shape[1],
+                allowed=dim,
+            ).at(where)
         bad = ~np.isfinite(vectors.astype(np.float32)).all(axis=1)
         if self._index.metric == "cosine" or self.bound.name not in INNER_PRODUCTS:
             bad |= ~vectors.any(axis=1)
-        if bad.any():
-            at = int(np.flatnonzero(bad)[0])
-            found = "all zeros and has no direction" if not vectors[at].any() else "not finite"
-            raise InputError(
-                "unused",
-                None,
-                "{place} is {found}; encode the query again, or leave it out",
-                place=place(at),
-                found=found,
+        if not bad.any():
+            return
+        at = int(np.flatnonzero(bad)[0])
+        field = f"vectors[{first + at}]" if where is None else "vector"
+        if vectors[at].any():
+            raise InputError("finite", field, "{field} is not finite; encode the query again, or leave it out").at(
+                where
             )
+        raise InputError(
+            "zero", field, "{field} is all zeros and has no direction; encode the query again, or leave it out"
+        ).at(where)
 
     # ---- Scoring -----------------------------------------------------------------------------------------------------
 

@@ -14,12 +14,14 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ... import Index
+from ..._validation import check_needs
 from ...errors import InputError
 from ...extract import QuestionMatcher
 from ...io.npy import read_npy
 from ...recipes import Hit
 from ...report import printable
 from ...report.text import shorten
+from ..checks import check_rules
 from ..console import json_text
 from ..options import FILE, case_option, encoder_for, encoder_option, index_argument, k_option
 from ..recipes import (
@@ -81,8 +83,7 @@ def search(full: bool, as_json: bool, **options: Any) -> None:
     Each has its rank, score, id, title and the beginning of its text. The question is encoded by the encoder that the
     index was built with, unless --encoder names another.
     """
-    if full and as_json:
-        raise InputError("unused", "full", "{field} is given with {@json}, which has whole texts; leave it out")
+    check_rules({"full": full, "json": as_json}, excludes=[("full", "json", "which has whole texts")])
     question = options["question"]
     _, found, answer = ask(options)
     hits: list[Hit] = found[0]
@@ -111,10 +112,7 @@ def _fields(hit: Hit) -> dict[str, Any]:
 def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
     """Run the search that the options of :func:`question_options` describe."""
     question, vectors, row = options["question"], options["vectors"], options["row"]
-    if row is not None and vectors is None:
-        raise InputError(
-            "UNSORTED", "row", "{field} is {row}, but {@vectors} is not given; give it, or leave {@row} out", row=row
-        )
+    check_needs("row", row, "vectors", vectors, "whose row it is")
     llm = language_model(options["recipe"], options["policy"], options)
     index = Index.open(options["directory"])
     encoder = encoder_for(index, options["encoder"], vectors)
@@ -127,7 +125,7 @@ def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
         matcher = QuestionMatcher(index, case_sensitive=options["case_sensitive"])
         entities = [list(options["entities"]) or matcher.match([question], allow=bound.alone)[0]]
     if given is None and encoder is not None and not question.strip():
-        raise InputError("empty", None, "QUESTION is empty; give a question")
+        raise InputError("empty", "question", "{field} is empty; give a question")
     found = bound.search([question], given, entities, options["k"], trace=trace)
     answer = bound.recipe.answer([question], found)[0] if options["answers"] else None  # type: ignore[attr-defined]
     return Answer(bound, found, answer)
@@ -135,14 +133,14 @@ def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
 
 def read_row(path: Path, row: int) -> NDArray[Any]:
     """Return one row of the vectors in a file, of shape (1, d)."""
-    rows = np.atleast_2d(read_npy(path, "--vectors"))
+    rows = np.atleast_2d(read_npy(path, "vectors"))
     if row >= len(rows):
         raise InputError(
-            "UNSORTED",
+            "range",
             "row",
-            "{field} is {row}; {path} has the rows 0 .. {number}",
-            row=row,
+            "{field} is {given}; {path} has the rows 0 .. {last}",
+            given=row,
             path=path,
-            number=len(rows) - 1,
+            last=len(rows) - 1,
         )
     return np.asarray(rows[row : row + 1])

@@ -14,6 +14,7 @@ from ...errors import InputError, MissingExtraError
 from ...extract import QuestionMatcher
 from ...lexical import words_of
 from ...recipes import RECIPES
+from ..checks import check_rules
 from ..options import FILE, encoder_for, encoder_option
 from ..recipes import LEGS, threads_option
 
@@ -87,15 +88,14 @@ def read_config(
         given = {key: value for key, value in about.items() if value is not None}
         changes["indexes"] = {name: {"path": path, **given} for name, path in named.items()}
     elif any(value is not None for value in about.values()):
-        key = next(key for key, value in about.items() if value is not None)
-        raise InputError("unused", key, "{field} is given without INDEX; set it in the file of {@config}")
+        check_rules(
+            about, needs=[(name, "indexes", "whose it is; else set it in the file of --config") for name in about]
+        )
     if file is not None:
         return ServeConfig.load(file, changes)
     if named:
         return ServeConfig.read("", changes)
-    raise InputError(
-        "UNSORTED", None, "there is nothing to serve: give INDEX, or {@config} with a file that names indexes"
-    )
+    raise InputError("missing", "indexes", "{field} is missing; give it, or {@config} with a file that names indexes")
 
 
 def _print_key(names: Sequence[str]) -> None:
@@ -104,8 +104,8 @@ def _print_key(names: Sequence[str]) -> None:
     from ...serve.config import check_name, table_of
 
     if len(names) != 1:
-        raise InputError("UNSORTED", None, "serve key makes a key for one caller: hopfuse serve key NAME")
-    check_name(names[0], f"the name of the key is {names[0]!r}")
+        raise InputError("syntax", "indexes", "hopfuse serve key NAME makes a key for one caller; give one NAME")
+    check_name(names[0], "indexes")
     key, digest = new_key()
     click.echo(f"The key, which is not stored: {key}", err=True)  # so that ">> serve.toml" does not store it either
     click.echo(f'[{table_of("keys", names[0])}]\nsha256 = "{digest}"\nrights = ["read"]')
@@ -119,7 +119,7 @@ def _named(given: Sequence[str]) -> dict[str, str]:
         if not equals:
             name, path = Path(one).resolve().name, one
         if name in named:
-            raise InputError("UNSORTED", None, "two indexes are called {name!r}; give NAME=INDEX", name=name)
+            raise InputError("duplicate", "indexes", "{field} has {name!r} twice; give NAME=INDEX", name=name)
         named[name] = str(Path(path).resolve())
     return named
 

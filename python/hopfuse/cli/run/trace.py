@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from ..._validation import check_suffix
 from ...errors import InputError
 from ...recipes import Hit
 from ...report import policy_page, printable
@@ -52,13 +53,12 @@ def _with_texts(traced: Mapping[str, Any], found: Sequence[Hit]) -> Mapping[str,
 
 
 def _check_out(out: Path, options: Mapping[str, Any], *, overwrite: bool) -> None:
-    if out.suffix not in (".json", ".html"):
-        raise InputError("syntax", "out", "{field} is {given!r}; its suffix must be .json or .html", given=out.name)
+    check_suffix(out, "out", ".json", ".html")
     if out.suffix == ".html" and options["recipe"] != "policy-rag":
         raise InputError(
-            "UNSORTED",
+            "unsupported",
             "out",
             "{field} is {given!r}, but only {@recipe} policy-rag has pages; give a .json",
             given=out.name,
         )
-    check_outputs({"--out": out}, {"--vectors": options["vectors"], **read_files(options)}, overwrite=overwrite)
+    check_outputs({"out": out}, {"vectors": options["vectors"], **read_files(options)}, overwrite=overwrite)

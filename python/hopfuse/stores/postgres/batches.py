@@ -42,21 +42,19 @@ def _check_types(table: str, schema: Any) -> None:
         name, kind = field.name, type_name(field.type)
         if kind == "sparsevec":
             raise InputError(
-                "syntax",
-                None,
-                "--{table} gives {name!r}, a sparsevec; vectors must be dense: SELECT {name}::vector AS {name}",
-                table=table,
-                name=name,
+                "type",
+                table,
+                "{field} gives {column!r}, a sparsevec; vectors must be dense: SELECT {column}::vector AS {column}",
+                column=name,
             )
         if kind is not None and kind not in VECTORS:
             raise InputError(
-                "unused",
-                None,
-                "--{table} gives {name!r} of the type {kind}, which an index cannot hold; cast it, such as "
-                "{name}::text or {name}::float8, or leave it out",
-                table=table,
-                name=name,
-                kind=kind,
+                "type",
+                table,
+                "{field} gives {column!r} of the type {given}, which an index cannot hold; cast it, such as "
+                "{column}::text or {column}::float8, or leave it out",
+                column=name,
+                given=kind,
             )
 
 
@@ -119,5 +117,5 @@ def _check_headers(headers: NDArray[np.uint8], dim: int) -> None:
     said = np.ascontiguousarray(headers).view(">u2")
     if not ((said[:, 0] == dim) & (said[:, 1] == 0)).all():
         raise InputError(
-            "UNSORTED", None, "a vector of PostgreSQL is not in pgvector's binary format; update pgvector or hopfuse"
+            "version", None, "a vector of PostgreSQL is not in pgvector's binary format; update pgvector or hopfuse"
         )

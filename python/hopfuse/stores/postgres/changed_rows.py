@@ -36,11 +36,11 @@ def _value(query: Query, name: str, values: Values) -> Any:
     found = values.get(column.attribute)
     if found is UNCHANGED:
         raise StoreError(
-            "store",
-            None,
-            "the server does not send {attribute} of a changed row, since the value is stored outside "
-            "it; ALTER TABLE ... REPLICA IDENTITY FULL, and build the index anew",
-            attribute=column.attribute,
+            "missing",
+            query.table,
+            "the server does not send {column} of a changed row of {field}, since the value is stored outside it; "
+            "ALTER TABLE ... REPLICA IDENTITY FULL, and build the index anew",
+            column=column.attribute,
         )
     return found if found is None else column.key(str(found))
 

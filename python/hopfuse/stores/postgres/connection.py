@@ -48,9 +48,9 @@ def place_of(url: str) -> str:
     except psycopg.Error:
         raise InputError(
             "syntax",
-            None,
-            "the PostgreSQL URL cannot be parsed; give postgresql://user@host:port/database, and the "
-            "password in PGPASSWORD or ~/.pgpass",
+            "url",
+            "{field} cannot be parsed; give postgresql://user@host:port/database, and the password in PGPASSWORD or "
+            "~/.pgpass",
         ) from None
     host = ":".join(str(known[key]) for key in ("host", "port") if known.get(key))
     database = f", database {known['dbname']}" if known.get("dbname") else ""
@@ -71,7 +71,7 @@ def connect(url: str) -> Any:
         return psycopg.connect(url, autocommit=True, application_name="hopfuse")
     except psycopg.Error as error:
         raise TransientError(
-            "UNSORTED", None, "{place} cannot be reached: {first_line}", place=place, first_line=_first_line(error)
+            "connection", None, "{place} cannot be reached: {error}", place=place, error=_first_line(error)
         ) from None
 
 
@@ -90,8 +90,8 @@ def snapshot_connection(url: str) -> Iterator[Any]:
 
 
 @contextmanager
-def database_errors(url: str, what: str = "") -> Iterator[None]:
-    """Raise the errors of both drivers as hopfuse's; ``what`` names the query in the message.
+def database_errors(url: str, what: str = "", field: str | None = None) -> Iterator[None]:
+    """Raise the errors of both drivers as hopfuse's; ``what`` stands before the message, and ``field`` is its argument.
 
     Raises
     ------
@@ -106,27 +106,37 @@ def database_errors(url: str, what: str = "") -> Iterator[None]:
     try:
         yield
     except (psycopg.Error, adbc.Error) as error:
-        said = f"{what}: {_first_line(error)}" if what else _first_line(error)
-        raise _as_hopfuse(error, (psycopg.OperationalError, adbc.OperationalError), place_of(url), said) from None
+        known = _as_hopfuse(error, (psycopg.OperationalError, adbc.OperationalError), url)
+        raise (known.at(what, field) if what else known) from None
 
 
-def _as_hopfuse(error: Any, operational: tuple[type[Exception], ...], place: str, said: str) -> HopfuseError:
+def _as_hopfuse(error: Any, operational: tuple[type[Exception], ...], url: str) -> HopfuseError:
     """Return the error for a driver's: by its SQLSTATE or, if the server sent none, by its class (PEP 249)."""
-    code = error.sqlstate
+    code, said = error.sqlstate, _first_line(error)
     if code is not None and code.startswith(_PERMANENT):
         return StoreError(
-            "store",
+            "failed",
             None,
-            "{place} failed: {said} (SQLSTATE {code_value}); see the server's log",
-            place=place,
-            said=said,
-            code_value=code,
+            "{place} failed: {error} (SQLSTATE {sqlstate}); see the server's log",
+            place=place_of(url),
+            error=said,
+            sqlstate=code,
         )
     if code.startswith(_TRANSIENT) if code is not None else isinstance(error, operational):
-        return TransientError(
-            "UNSORTED", None, "{place} is unavailable: {said}; try again later", place=place, said=said
-        )
-    return InputError("UNSORTED", None, "{said}; change the query or the database", said=said)
+        return unavailable(url, said)
+    return wrong_query(said)
+
+
+def unavailable(url: str, said: str) -> TransientError:
+    """Return the error for a server that cannot answer now, with what the driver said."""
+    return TransientError(
+        "connection", None, "{place} is unavailable: {error}; try again later", place=place_of(url), error=said
+    )
+
+
+def wrong_query(said: str) -> InputError:
+    """Return the error for a query that the server cannot run, with what it said."""
+    return InputError("failed", None, "{error}; change the query or the database", error=said)
 
 
 def is_connected(connection: Any) -> bool:

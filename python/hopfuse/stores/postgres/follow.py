@@ -233,8 +233,8 @@ class PostgresFollower:
             if self._encoder is None:
                 raise InputError(
                     "missing",
-                    None,
-                    "the index has vectors of an encoder, and its tables have none; give {@encoder} (--encoder)",
+                    "encoder",
+                    "{field} is missing, which the vectors of the index need, since its tables have none; give it",
                 )
             made = passage_vectors(self._encoder, index.texts_to_index(), index.passage_ids)
             index = index.with_vectors(made, encoder=old.encoder)
@@ -268,13 +268,13 @@ class PostgresFollower:
     def _check_position(self, position: int) -> None:
         if position > self._state.position:
             raise StoreError(
-                "store",
-                None,
-                "the slot {slot} is at {position_text}, and the index at {position}: another reader advanced "
-                "it, or it was created again; build the index anew by hopfuse build --slot",
+                "changed",
+                "slot",
+                "{field} {slot} is at {position}, and the index at {known}: another reader advanced it, or it was "
+                "created again; build the index anew by hopfuse build --slot",
                 slot=self._state.slot,
-                position_text=position_text(position),
-                position=self.position,
+                position=position_text(position),
+                known=self.position,
             )
 
     def _compact_if_due(self) -> None:

@@ -33,11 +33,11 @@ class State:
         """Read the state from its text in an index."""
         if text is None:
             raise InputError(
-                "UNSORTED",
-                None,
-                "{directory} was not built to be followed; build it by hopfuse build --from postgresql://... "
+                "unsupported",
+                "directory",
+                "{field} {given} was not built to be followed; build it by hopfuse build --from postgresql://... "
                 "--slot NAME",
-                directory=directory,
+                given=str(directory),
             )
         try:
             known = json.loads(text)
@@ -46,10 +46,10 @@ class State:
             return cls(known["slot"], position_of(known["position"]), known["queries"], known["shape"])
         except (ValueError, KeyError, TypeError):
             raise InputError(
-                "UNSORTED",
-                None,
-                "{directory} follows another store than PostgreSQL, or was built by another hopfuse; build it anew",
-                directory=directory,
+                "version",
+                "directory",
+                "{field} {given} follows another store than PostgreSQL, or was built by another hopfuse; build it anew",
+                given=str(directory),
             ) from None
 
     def text(self, position: int, shape: Mapping[str, str]) -> str:
@@ -90,7 +90,7 @@ def followed(source: PostgresSource, slot: str, build: Callable[[PostgresSource]
         created = Slot(connection, source.url, slot)
         position = created.create(tables)
         try:
-            with database_errors(source.url, f"--slot {slot}"):
+            with database_errors(source.url, f"slot {slot}", "slot"):
                 shape = shape_of(lambda query: connection.execute(query).fetchone() or (), tables)
             index = build(source)
             KnownRows(index)

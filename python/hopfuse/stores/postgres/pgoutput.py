@@ -69,10 +69,10 @@ def transactions(messages: Iterable[bytes]) -> Iterator[Transaction]:
             current = None
         elif kind not in b"YOM":
             raise StoreError(
-                "store",
+                "version",
                 None,
-                "PostgreSQL sent a message of the type {kind!r}, which version 1 of pgoutput does not have",
-                kind=kind,
+                "PostgreSQL sent a message of the type {given!r}, which version 1 of pgoutput does not have",
+                given=kind,
             )
 
 

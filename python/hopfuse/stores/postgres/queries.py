@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import InputError
-from ..tables import TABLES
+from ..tables import TABLES, check_columns
 from .connection import database_errors
 
 #: Columns of the ends of edges, and what they name.
@@ -84,19 +83,15 @@ def describe(connection: Any, url: str, queries: Mapping[str, Sequence[str]]) ->
     for table in TABLES:
         for given in queries.get(table, ()):
             text = given.strip().rstrip(";").strip()
-            with database_errors(url, f"--{table}"):
-                described.append(Query(table, text, _columns(connection, text)))
+            with database_errors(url, f"the query of {table}", table):
+                described.append(Query(table, text, _columns(connection, table, text)))
     return described
 
 
-def _columns(connection: Any, text: str) -> dict[str, Column]:
+def _columns(connection: Any, table: str, text: str) -> dict[str, Column]:
     found = connection.execute(f"SELECT * FROM ({text}\n) AS q LIMIT 0", prepare=False)
     result, names = found.pgresult, [column.name for column in found.description]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(
-            "duplicate", None, "a query has two columns {twice!r}; name each column once, with AS", twice=twice
-        )
+    check_columns(table, names)
     types = [(result.ftype(at), result.fmod(at)) for at in range(len(names))]
     origins = [(result.ftable(at), result.ftablecol(at)) for at in range(len(names))]
     written = connection.execute(

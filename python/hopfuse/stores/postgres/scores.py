@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..._validation import counted
-from ...errors import InputError
+from ..._validation import check_length
 from ...recipes.results import Hit, SearchResult
 from .connection import connect, database_errors
 from .queries import quoted
@@ -56,17 +55,10 @@ def write_hits(
     >>> write_hits("postgresql:///news", "hits", ["q1"], recipe.search(["Who?"]))  # doctest: +SKIP
     10
     """
-    if len(questions) != len(hits):
-        raise InputError(
-            "length",
-            None,
-            "there are {count} and {count_2} of hits; give one list for each question",
-            count=counted(len(questions), "question"),
-            count_2=counted(len(hits), "list"),
-        )
+    check_length(len(hits), "hits", len(questions), "question")
     name = ".".join(quoted(part) for part in table.split("."))
     rows = 0
-    with connect(url) as connection, database_errors(url, f"table {table}"), connection.transaction():
+    with connect(url) as connection, database_errors(url, f"table {table}", "table"), connection.transaction():
         if replace:
             connection.cursor().executemany(f"DELETE FROM {name} WHERE question = %s", [(one,) for one in questions])
         columns = ", ".join(COLUMNS)

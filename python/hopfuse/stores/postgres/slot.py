@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ...errors import InputError, StoreError
@@ -30,9 +31,9 @@ class Slot:
     def __init__(self, connection: Any, url: str, name: str) -> None:
         if not _NAME.fullmatch(name):
             raise InputError(
-                "UNSORTED",
-                None,
-                "the slot is {given!r}; a name has 1 to 63 of the characters a-z, 0-9 and _",
+                "syntax",
+                "slot",
+                "{field} is {given!r}; a name has 1 to 63 of the characters a-z, 0-9 and _",
                 given=name,
             )
         self._connection, self._url, self.name = connection, url, name
@@ -45,22 +46,23 @@ class Slot:
         InputError
             Logical decoding is off, the user lacks the permission, or the slot exists.
         """
-        with database_errors(self._url, f"--slot {self.name}"):
+        with self._errors():
             (level,) = self._row("SHOW wal_level")
             if level != "logical":
                 raise InputError(
-                    "missing",
+                    "unsupported",
                     None,
-                    "the server's wal_level is {level}; logical decoding needs logical: ALTER SYSTEM SET "
-                    "wal_level = logical, and restart the server",
-                    level=level,
+                    "the server's wal_level is {given}; logical decoding needs {allowed}: ALTER SYSTEM SET wal_level = "
+                    "{allowed}, and restart the server",
+                    given=level,
+                    allowed="logical",
                 )
             if self._rows("SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", self.name):
                 raise InputError(
                     "exists",
-                    None,
-                    "the slot {name} exists; give another name, or drop it: hopfuse follow --drop",
-                    name=self.name,
+                    "slot",
+                    "{field} {given} exists; give another name, or drop it: hopfuse follow --drop",
+                    given=self.name,
                 )
             listed = self._rows("SELECT oid::regclass::text FROM pg_class WHERE oid = ANY(%s::oid[])", list(tables))
             self._connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(self.name)}")
@@ -73,7 +75,7 @@ class Slot:
 
     def drop(self) -> None:
         """Drop the slot and its publication, if they exist; the server then keeps no log for them."""
-        with database_errors(self._url, f"slot {self.name}"):
+        with self._errors():
             self._connection.execute(
                 "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s",
                 (self.name,),
@@ -97,22 +99,22 @@ class Slot:
         if not found or not published:
             what = "slot" if not found else "publication"
             raise StoreError(
-                "store",
-                None,
-                "{place_of} has no {what} {name}, so the changes since then are unknown; build the index "
-                "anew by hopfuse build --slot",
-                place_of=place_of(self._url),
+                "missing",
+                "slot",
+                "{place} has no {what} {given}, so the changes since then are unknown; build the index anew by hopfuse "
+                "build --slot",
+                place=place_of(self._url),
                 what=what,
-                name=self.name,
+                given=self.name,
             )
         position, status = found[0]
         if status == "lost":
             raise StoreError(
-                "store",
-                None,
-                "the slot {name} is lost: the server removed log that it needs (max_slot_wal_keep_size); "
-                "build the index anew by hopfuse build --slot",
-                name=self.name,
+                "changed",
+                "slot",
+                "{field} {given} is lost: the server removed log that it needs (max_slot_wal_keep_size); build the "
+                "index anew by hopfuse build --slot",
+                given=self.name,
             )
         return position_of(position)
 
@@ -122,7 +124,7 @@ class Slot:
 
     def messages(self, until: int) -> Iterator[bytes]:
         """Yield the messages of the slot up to a position, without advancing it."""
-        with database_errors(self._url, f"slot {self.name}"):
+        with self._errors():
             self._wait_for_flush(until)
             with self._connection.cursor(binary=True) as cursor:
                 rows = cursor.stream(
@@ -135,7 +137,7 @@ class Slot:
 
     def advance(self, position: int) -> None:
         """Let the server remove its log before a position."""
-        with database_errors(self._url, f"slot {self.name}"):
+        with self._errors():
             self._connection.execute(
                 "SELECT pg_replication_slot_advance(slot_name, %s::pg_lsn) FROM pg_replication_slots "
                 "WHERE slot_name = %s AND confirmed_flush_lsn < %s::pg_lsn",
@@ -148,16 +150,19 @@ class Slot:
         while position_of(self._row("SELECT pg_current_wal_flush_lsn()::text")[0]) < position:
             if time.monotonic() > until:
                 raise TransientError(
-                    "UNSORTED",
+                    "failed",
                     None,
-                    "{place_of} did not flush its log within {flush_seconds} s",
-                    place_of=place_of(self._url),
-                    flush_seconds=_FLUSH_SECONDS,
+                    "{place} did not flush its log within {allowed} s",
+                    place=place_of(self._url),
+                    allowed=_FLUSH_SECONDS,
                 )
             time.sleep(0.005)
 
+    def _errors(self) -> AbstractContextManager[None]:
+        return database_errors(self._url, f"slot {self.name}", "slot")
+
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        with database_errors(self._url, f"slot {self.name}"):
+        with self._errors():
             return list(self._connection.execute(query, values or None).fetchall())
 
     def _row(self, query: str) -> tuple[Any, ...]:
@@ -178,21 +183,19 @@ def check_followable(connection: Any, url: str, queries: Sequence[Query]) -> set
         for name, column in keys.items():
             if not column.attribute:
                 raise InputError(
-                    "changed",
-                    None,
-                    "--{table} computes {name!r}, which then does not identify a changed row; to follow the "
-                    "table, select one of its columns",
-                    table=query.table,
-                    name=name,
+                    "unsupported",
+                    query.table,
+                    "{field} computes {column!r}, which then does not identify a changed row; to follow the table, "
+                    "select one of its columns",
+                    column=name,
                 )
         relations = {column.relation for column in query.columns.values() if column.attribute}
         if len(relations) > 1:
             raise InputError(
-                "UNSORTED",
-                None,
-                "--{table} joins {number} tables; to follow it, select from one: changes of the others would be missed",
-                table=query.table,
-                number=len(relations),
+                "unsupported",
+                query.table,
+                "{field} joins {count} tables; to follow it, select from one: changes of the others would be missed",
+                count=len(relations),
             )
         if query.table == "edges" and {"src_entity", "dst_entity"} <= set(query.columns) - {
             "src_passage",
@@ -208,15 +211,15 @@ def check_followable(connection: Any, url: str, queries: Sequence[Query]) -> set
 def _check_stated(query: Query) -> None:
     if "passage" not in query.columns:
         raise InputError(
-            "UNSORTED",
-            None,
-            "--edges between entities have no column 'passage'; to follow them, select the id of the "
-            "passage that states each, or NULL::bigint AS passage",
+            "missing",
+            "edges",
+            "{field} between entities has no column 'passage'; to follow them, select the id of the passage that "
+            "states each, or NULL::bigint AS passage",
         )
 
 
 def _check_identity(connection: Any, url: str, query: Query, relation: int, needed: set[str]) -> None:
-    with database_errors(url, f"--{query.table}"):
+    with database_errors(url, f"the query of {query.table}", query.table):
         name, kind, identity = connection.execute(
             "SELECT oid::regclass::text, relkind::text, relreplident::text FROM pg_class WHERE oid = %s", (relation,)
         ).fetchone()
@@ -228,20 +231,19 @@ def _check_identity(connection: Any, url: str, query: Query, relation: int, need
         ).fetchall()
     if kind not in ("r", "p"):
         raise InputError(
-            "unknown",
-            None,
-            "--{table} selects from {name}, which is not a table; to follow it, select from a table",
-            table=query.table,
-            name=name,
+            "unsupported",
+            query.table,
+            "{field} selects from {given}, which is not a table; to follow it, select from a table",
+            given=name,
         )
     if identity != "f" and not needed <= {attribute for (attribute,) in sent}:
         raise InputError(
-            "UNSORTED",
-            None,
-            "the server sends updated and deleted rows of {name} without {names}: ALTER TABLE {name} "
-            "REPLICA IDENTITY FULL, or make these its primary key",
-            name=name,
-            names=", ".join(sorted(needed)),
+            "unsupported",
+            query.table,
+            "the server sends updated and deleted rows of {relation} without {columns}: ALTER TABLE {relation} REPLICA "
+            "IDENTITY FULL, or make these its primary key",
+            relation=name,
+            columns=", ".join(sorted(needed)),
         )
 
 

@@ -10,7 +10,7 @@ from ...errors import InputError
 from ...index.arrow_columns import empty_batch
 from ..tables import TableReader, check_queries
 from .batches import batch_reader
-from .connection import TransientError, connect, database_errors, driver, is_connected, place_of, snapshot_connection
+from .connection import connect, database_errors, driver, is_connected, snapshot_connection, unavailable, wrong_query
 from .queries import Query, describe
 
 
@@ -95,15 +95,15 @@ class PostgresSnapshot(TableReader):
         for query, condition in wanted:
             if self._reading:
                 raise InputError(
-                    "UNSORTED",
-                    None,
-                    "{reading} is still being read; read it to its end before {table}",
+                    "busy",
+                    query.table,
+                    "{field} cannot be read before {reading} is read to its end",
                     reading=self._reading,
-                    table=query.table,
                 )
             self._reading = query.table
             try:
-                with database_errors(self._url, f"--{query.table}"), self._connection.cursor() as cursor:
+                what = f"the query of {query.table}"
+                with database_errors(self._url, what, query.table), self._connection.cursor() as cursor:
                     cursor.execute(query.selecting(condition))
                     reader = cursor.fetch_record_batch()
                     dims = {name: column.modifier for name, column in query.columns.items()}
@@ -128,16 +128,8 @@ class PostgresSnapshot(TableReader):
         except (OSError, ValueError) as error:
             said = str(error).split("]: ")[-1].removeprefix("ERROR:").strip().split("\n")[0]
             if is_connected(self._connection):
-                raise InputError(
-                    "UNSORTED", None, "--{table}: {said}; change the query or the rows", table=table, said=said
-                ) from None
-            raise TransientError(
-                "UNSORTED",
-                None,
-                "{place_of} is unavailable: {said}; try again later",
-                place_of=place_of(self._url),
-                said=said,
-            ) from None
+                raise wrong_query(said).at(f"the query of {table}", table) from None
+            raise unavailable(self._url, said) from None
 
 
 def open_place(url: str, queries: Mapping[str, Sequence[str]]) -> PostgresSource:
