@@ -211,7 +211,7 @@ ZERO = np.zeros((2, DIM), np.float32)
         ),
         (
             lambda g, c, x: dialects.fuse([hf.dense_topk(on_device(x), c, 3)], "qdrant", "dbsf"),
-            ("UNSORTED", "'dbsf' of dialect 'qdrant'"),
+            ("unsupported", "lists"),
         ),
     ],
 )

@@ -59,11 +59,7 @@ def test_a_kernel_that_fails_is_an_error_of_its_case(monkeypatch: pytest.MonkeyP
     )
 
     def fail(*_: object, **__: object) -> None:
-<<<<<<< HEAD
-        raise BackendError("memory", None, "the device has 1 bytes free and 2 were asked for")
-=======
         raise error
->>>>>>> main
 
     monkeypatch.setattr(hf, "fuse", fail)
     (row,) = worker.rows("fusion", "numpy-fusion", QUICK)
