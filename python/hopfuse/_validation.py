@@ -403,7 +403,7 @@ def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str | No
 def _check_address(url: Any) -> None:
     if isinstance(url, str) and any(sign in url for sign in "@?#"):
         raise InputError(
-            "syntax",
+            "unsupported",
             "base_url",
             "{field} must not have an '@', a query or a fragment, where errors would show a password or a key; give "
             "the key as OPENAI_API_KEY, and the URL alone: http://localhost:8000/v1",

@@ -178,7 +178,7 @@ def test_arrays_that_are_not_on_the_cpu_are_refused_and_not_copied(library: Any)
     away = library(np.ones((1, 5)), device=2)
     with refused(InputError, "type", "restart"):
         hf.ppr(graph(), away)
-    with refused(InputError, "unknown", "queries"):
+    with refused(InputError, "conflict", "queries"):
         hf.dense_topk(away, np.ones((3, 5)), 1)
 
 

@@ -16,37 +16,37 @@ def corpus(metric: Any = "ip") -> hf.Corpus:
     return hf.Corpus.from_array(np.eye(4, 3, dtype=np.float32) + 0.5, metric=metric)
 
 
-BAD_CORPORA: list[tuple[Any, dict[str, Any], list[str]]] = [
-    (np.ones(3), {}, ("shape", None)),
-    (np.ones((2, 3, 4)), {}, ("shape", None)),
-    (np.ones((2, 0)), {}, ("shape", None)),
-    (np.array([["a"]]), {}, ("shape", None)),
-    (np.ones((2, 2), complex), {}, ("shape", None)),
-    (np.ones((2, 2), bool), {}, ("shape", None)),
-    ([[1.0], [np.nan]], {}, ("finite", "row")),
-    ([[1.0], [2.0], [-np.inf]], {}, ("finite", "row")),
-    ([[1e20]], {}, ("finite", "row")),
-    ([[1e300]], {}, ("finite", "row")),
-    ([[1.0], [7e4]], {"storage": "float16"}, ["row 1"]),
-    ([[1.0], [0.0]], {"metric": "cosine"}, ("zero", "row")),
-    ([[1.0], [1e-30]], {"metric": "cosine"}, ("zero", "row")),
-    ([[1.0], [1e-9]], {"metric": "cosine", "storage": "float16"}, ["row 1"]),
+BAD_CORPORA: list[tuple[Any, dict[str, Any], tuple[str, str | None]]] = [
+    (np.ones(3), {}, ("shape", "X")),
+    (np.ones((2, 3, 4)), {}, ("shape", "X")),
+    (np.ones((2, 0)), {}, ("shape", "X")),
+    (np.array([["a"]]), {}, ("shape", "X")),
+    (np.ones((2, 2), complex), {}, ("shape", "X")),
+    (np.ones((2, 2), bool), {}, ("shape", "X")),
+    ([[1.0], [np.nan]], {}, ("finite", "X[1]")),
+    ([[1.0], [2.0], [-np.inf]], {}, ("finite", "X[2]")),
+    ([[1e20]], {}, ("finite", "X[0]")),
+    ([[1e300]], {}, ("finite", "X[0]")),
+    ([[1.0], [7e4]], {"storage": "float16"}, ("finite", "X[1]")),
+    ([[1.0], [0.0]], {"metric": "cosine"}, ("zero", "X[1]")),
+    ([[1.0], [1e-30]], {"metric": "cosine"}, ("zero", "X[1]")),
+    ([[1.0], [1e-9]], {"metric": "cosine", "storage": "float16"}, ("zero", "X[1]")),
     ([[1.0]], {"metric": "l2"}, ("choice", "metric")),
     ([[1.0]], {"metric": None}, ("choice", "metric")),
-    ([[1.0], [3.4e38]], {"storage": "bfloat16"}, ("finite", "row")),
-    ([[1.0], [1e39]], {"storage": "bfloat16"}, ["row 1"]),
-    ([[1.0], [np.nan]], {"storage": "bfloat16"}, ("finite", "row")),
-    ([[1.0], [1e-42]], {"metric": "cosine", "storage": "bfloat16"}, ["row 1"]),
-    ([[1.0], [np.nan]], {"storage": "int8"}, ("finite", "row")),
-    (np.array([[1.0], [np.inf]], np.float16), {"storage": "int8"}, ("finite", "row")),
-    (np.array([[1.0], [0.0]], np.float16), {"storage": "int8", "metric": "cosine"}, ("zero", "row")),
-    (np.ones((4, 6), np.float32)[:, ::2], {"storage": "int8"}, ("shape", None)),
-    (np.asfortranarray(np.ones((4, 6), np.float16)), {"storage": "int8"}, ("shape", None)),
+    ([[1.0], [3.4e38]], {"storage": "bfloat16"}, ("finite", "X[1]")),
+    ([[1.0], [1e39]], {"storage": "bfloat16"}, ("finite", "X[1]")),
+    ([[1.0], [np.nan]], {"storage": "bfloat16"}, ("finite", "X[1]")),
+    ([[1.0], [1e-42]], {"metric": "cosine", "storage": "bfloat16"}, ("zero", "X[1]")),
+    ([[1.0], [np.nan]], {"storage": "int8"}, ("finite", "X[1]")),
+    (np.array([[1.0], [np.inf]], np.float16), {"storage": "int8"}, ("finite", "X[1]")),
+    (np.array([[1.0], [0.0]], np.float16), {"storage": "int8", "metric": "cosine"}, ("zero", "X[1]")),
+    (np.ones((4, 6), np.float32)[:, ::2], {"storage": "int8"}, ("shape", "X")),
+    (np.asfortranarray(np.ones((4, 6), np.float16)), {"storage": "int8"}, ("shape", "X")),
     ([[1.0]], {"storage": "int4"}, ("choice", "storage")),
     ([[1.0]], {"storage": np.float32}, ("choice", "storage")),
 ]
 
-BAD_QUERIES: list[tuple[Any, list[str]]] = [
+BAD_QUERIES: list[tuple[Any, tuple[str, str | None]]] = [
     (np.ones(4), ("shape", "queries")),
     (np.ones((2, 4)), ("shape", "queries")),
     (np.ones((1, 2, 3)), ("shape", "queries")),
@@ -57,22 +57,22 @@ BAD_QUERIES: list[tuple[Any, list[str]]] = [
     ([[np.inf, 0, 0]], ("finite", "queries[0]")),
     ([[1e39, 0, 0]], ("finite", "queries[0]")),
     ([[1e25, 0, 0]], ("finite", "queries[0]")),
-    ([[1, 2], [3]], ("unknown", "queries")),
+    ([[1, 2], [3]], ("shape", "queries")),
     (None, ("dtype", "queries")),
 ]
 
-BAD_OPTIONS: list[tuple[dict[str, Any], list[str]]] = [
+BAD_OPTIONS: list[tuple[dict[str, Any], tuple[str, str | None]]] = [
     ({"k": -1}, ("range", "k")),
     ({"k": 1.5}, ("range", "k")),
     ({"k": "3"}, ("range", "k")),
     ({"k": False}, ("range", "k")),
-    ({"k": 1, "allow": [4]}, ("UNSORTED", "allow")),
-    ({"k": 1, "allow": [-1, 2]}, ("UNSORTED", "allow")),
+    ({"k": 1, "allow": [4]}, ("unknown", "allow")),
+    ({"k": 1, "allow": [-1, 2]}, ("unknown", "allow")),
     ({"k": 1, "allow": [True, False]}, ("shape", "allow")),
     ({"k": 1, "allow": np.ones((3, 4), bool)}, ("shape", "allow")),
     ({"k": 1, "allow": np.ones((2, 5), bool)}, ("shape", "allow")),
     ({"k": 1, "allow": [[0], [1], [2]]}, ("length", "allow")),
-    ({"k": 1, "allow": [[0], [9]]}, ("UNSORTED", "allow[1]")),
+    ({"k": 1, "allow": [[0], [9]]}, ("unknown", "allow[1]")),
     ({"k": 1, "allow": [[0], ["x"]]}, ("shape", "allow[1]")),
     ({"k": 1, "allow": [0.5]}, ("shape", "allow")),
     ({"k": 1, "allow": "all"}, ("shape", "allow")),
@@ -107,7 +107,7 @@ def test_a_query_without_direction_has_no_cosine(query: list[float]) -> None:
 
 
 def test_a_bad_raw_array_is_refused_as_a_corpus_is() -> None:
-    with refused(InputError, "finite", "row", row=0):
+    with refused(InputError, "finite", "X[0]"):
         hf.dense_topk([[1.0]], [[np.nan]], 1)
 
 

@@ -181,7 +181,7 @@ ZERO = np.zeros((2, DIM), np.float32)
         (lambda g, c, x: hf.dense_topk(on_device(NAN), c, 3, allow=[]), ("finite", "queries[0]")),
         (
             lambda g, c, x: hf.add_passage_seeds(hf.Seeds([[1]]), on_device(hf.Hits([[1]], [[1.0]])), 1.0),
-            ("UNSORTED", "hits.ids"),
+            ("unavailable", "hits.ids"),
         ),
         (
             lambda g, c, x: hf.ppr_topk(
@@ -195,11 +195,11 @@ ZERO = np.zeros((2, DIM), np.float32)
         ),
         (
             lambda g, c, x: hf.Seeds(on_device(np.ones((1, 2), np.int32)), on_device(np.ones((1, 2)))),
-            ("UNSORTED", "seeds"),
+            ("dtype", "nodes"),
         ),
         (
             lambda g, c, x: hf.Seeds(on_device(np.ones((1, 2), np.int64)), np.ones((1, 2))),
-            ("UNSORTED", "nodes"),
+            ("missing", "weights"),
         ),
         (
             lambda g, c, x: hf.fuse([hf.dense_topk(on_device(x), c, 3), hf.dense_topk(x, c, 3)]),
@@ -211,12 +211,12 @@ ZERO = np.zeros((2, DIM), np.float32)
         ),
         (
             lambda g, c, x: dialects.fuse([hf.dense_topk(on_device(x), c, 3)], "qdrant", "dbsf"),
-            ("UNSORTED", "'dbsf' of dialect 'qdrant'"),
+            ("unsupported", "lists"),
         ),
     ],
 )
 def test_errors_describe_what_is_wrong(
-    graph: hf.Graph, corpus: hf.Corpus, vectors: Any, call: Any, refusal: str
+    graph: hf.Graph, corpus: hf.Corpus, vectors: Any, call: Any, refusal: tuple[str, str | None]
 ) -> None:
     with refused(InputError, *refusal):
         call(graph, corpus, vectors)

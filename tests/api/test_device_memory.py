@@ -174,7 +174,7 @@ def test_the_estimate_grows_with_what_is_asked(graph: hf.Graph, corpus: hf.Corpu
         ((), {"graph": hf.Graph.from_edges([0], [1]), "k": 1.5}, ("range", "k")),
     ],
 )
-def test_bad_input_is_refused(arguments: Any, options: Any, refusal: str) -> None:
+def test_bad_input_is_refused(arguments: Any, options: Any, refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         hf.estimate_device_memory(*arguments, **options)
 

@@ -19,7 +19,7 @@ def hits() -> hf.Hits:
     return hf.Hits([[3, 1, 4], [1, 5, -1]], [[9.0, 7.0, 1.0], [2.0, 1.0, 0.0]])
 
 
-BAD_FUSE: list[tuple[dict[str, Any], list[str]]] = [
+BAD_FUSE: list[tuple[dict[str, Any], tuple[str, str | None]]] = [
     ({"method": "vote"}, ("choice", "method")),
     ({"method": None}, ("choice", "method")),
     ({"method": ["rrf"]}, ("choice", "method")),
@@ -146,7 +146,7 @@ def test_boltzmann_refuses_calibrated_scores_below_0_and_names_the_list(calibrat
     assert hf.fuse([hits(), low], calibration=calibration, pool=1).counts.tolist() == [2, 2]
 
 
-BAD_CALIBRATE: list[tuple[dict[str, Any], list[str]]] = [
+BAD_CALIBRATE: list[tuple[dict[str, Any], tuple[str, str | None]]] = [
     ({"method": "logit"}, ("choice", "calibration")),
     ({"method": "softmax", "temperature": 0.0}, ("range", "temperature")),
     ({"method": "max", "temperature": 1.0}, ("unused", "temperature")),
@@ -171,23 +171,23 @@ def test_a_bad_argument_of_calibrate_is_refused(options: dict[str, Any], refusal
         hf.calibrate(hits(), **options)
 
 
-BAD_HITS: list[tuple[tuple[Any, ...], list[str]]] = [
+BAD_HITS: list[tuple[tuple[Any, ...], tuple[str, str | None]]] = [
     (([[1, 2]], [[1.0]]), ("shape", "ids")),
     (([[1, 2]], [1.0]), ("shape", "ids")),
     (([[[1]]], [[[1.0]]]), ("shape", "ids")),
     (([[1.0, 2.0]], [[1.0, 2.0]]), ("dtype", "ids")),
     (([["a"]], [[1.0]]), ("dtype", "ids")),
     (([[1]], [["x"]]), ("dtype", "scores")),
-    (([[1, -2]], [[1.0, 1.0]]), ("range", None)),
-    (([[1, 2], [4, 4]], [[1.0, 2.0], [3.0, 4.0]]), ("duplicate", None)),
-    (([[1, 2]], [[1.0, np.nan]]), ("UNSORTED", None)),
-    (([[1, 2]], [[np.inf, 1.0]]), ("UNSORTED", None)),
-    (([[1, 2]], [[1e39, 1.0]]), ("UNSORTED", None)),
+    (([[1, -2]], [[1.0, 1.0]]), ("range", "ids[0, 1]")),
+    (([[1, 2], [4, 4]], [[1.0, 2.0], [3.0, 4.0]]), ("duplicate", "ids[1]")),
+    (([[1, 2]], [[1.0, np.nan]]), ("finite", "scores[0, 1]")),
+    (([[1, 2]], [[np.inf, 1.0]]), ("finite", "scores[0, 0]")),
+    (([[1, 2]], [[1e39, 1.0]]), ("finite", "scores[0, 0]")),
     (([[1, 2]], [[1.0, 2.0]], [3]), ("shape", "counts")),
     (([[1, 2]], [[1.0, 2.0]], [-1]), ("shape", "counts")),
     (([[1, 2]], [[1.0, 2.0]], [1, 1]), ("shape", "counts")),
     (([[1, 2]], [[1.0, 2.0]], [1.5]), ("dtype", "counts")),
-    (([[-1, 2]], [[1.0, 2.0]], [2]), ("range", None)),
+    (([[-1, 2]], [[1.0, 2.0]], [2]), ("range", "ids[0, 0]")),
 ]
 
 
@@ -205,7 +205,7 @@ def test_hits_put_themselves_in_total_order_with_padding_last() -> None:
     assert made.row(0) == [(3, float(np.float32(0.9))), (5, 0.5), (7, 0.5)]
     assert len(made) == 1
     assert made.head(2).ids.tolist() == [[3, 5]]
-    with refused(InputError, "range", "k", k=-1):
+    with refused(InputError, "range", "k", given=-1):
         made.head(-1)
 
 
@@ -289,9 +289,14 @@ def test_inputs_are_left_as_they_were() -> None:
         assert_bitwise(now, then)
 
 
-@pytest.mark.parametrize("lists", [np.ones((2, 2)), 5, [np.ones(3)]])
-def test_calibrate_takes_hits_alone(lists: Any) -> None:
-    refused(lambda: hf.calibrate(lists), ["Hits", "wrap"])
+@pytest.mark.parametrize(
+    ("lists", "field"),
+    [(np.ones((2, 2)), "lists"), (5, "lists"), ([np.ones(3)], "lists[0]")],
+    ids=["array", "int", "list"],
+)
+def test_calibrate_takes_hits_alone(lists: Any, field: str) -> None:
+    with refused(InputError, "type", field):
+        hf.calibrate(lists)
 
 
 # ---- What is kept from call to call ----------------------------------------------------------------------------------

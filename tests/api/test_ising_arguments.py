@@ -10,13 +10,12 @@ import pytest
 from compare import assert_hits_equal
 from hopfuse import _native
 from hopfuse.errors import InputError
-from hopfuse.ops.ising import MOST_CANDIDATES
 from refusals import refused
 
 GRAPH = hf.Graph.from_edges([0, 1, 2, 3], [4, 4, 5, 5])
 HITS = hf.Hits([[3, 1, 2], [1, 0, -1]], [[9.0, 7.0, 1.0], [2.0, 1.0, 0.0]])
 
-BAD: list[tuple[dict[str, Any], list[str]]] = [
+BAD: list[tuple[dict[str, Any], tuple[str, str | None]]] = [
     ({"hits": [[1, 2]]}, ("type", "hits")),
     ({"graph": None}, ("type", "graph")),
     ({"graph": hf.Graph.from_edges([0], [5], directed=True)}, ("unsupported", "graph")),
@@ -55,7 +54,7 @@ def test_invalid_input_is_named(change: dict[str, Any], refusal: tuple[str, str 
 
 
 def test_a_document_may_occur_once_in_a_list() -> None:
-    with refused(InputError, "duplicate", q=0):
+    with refused(InputError, "duplicate", "ids[0]"):
         hf.Hits([[1, 2, 1]], [[3.0, 2.0, 1.0]])
 
 
@@ -67,7 +66,11 @@ def test_padding_may_hold_anything_that_hits_allow() -> None:
 
 
 def test_the_limit_is_the_kernels() -> None:
-    assert MOST_CANDIDATES == _native.ISING_CANDIDATES
+    wide = np.arange(_native.ISING_CANDIDATES + 1)[None]
+    graph = hf.Graph.from_edges([0], [1], num_nodes=wide.size)
+    with refused(InputError, "limit", "hits", given=wide.size, allowed=_native.ISING_CANDIDATES):
+        hf.ising_rerank(hf.Hits(wide, -wide.astype(np.float32)), graph)
+    assert hf.ising_rerank(hf.Hits(wide[:, 1:], -wide[:, 1:].astype(np.float32)), graph, k=1).ids.tolist() == [[1]]
 
 
 def test_inputs_are_left_alone_and_numpy_numbers_will_do() -> None:

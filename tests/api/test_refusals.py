@@ -46,8 +46,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str, str]] = {
         "shape",
         "allow[0]",
     ),
-    "a number of lists": (lambda: hf.fuse(5), "range", "lists"),
-    "a word of bias": (lambda: hf.fuse([hits()], method="max", bias="x"), "length", "bias"),
+    "a number of lists": (lambda: hf.fuse(5), "type", "lists"),
+    "a word of bias": (lambda: hf.fuse([hits()], method="max", bias="x"), "range", "bias"),
     "a list of backends": (lambda: hf.ppr(graph(), [{0: 1.0}], backend=["cpu"]), "choice", "backend"),
     "passes beyond an integer": (lambda: hf.ppr(graph(), [{0: 1.0}], max_iter=2**70), "range", "max_iter"),
 }

@@ -61,8 +61,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 def test_it_is_refused_without_a_warning(call: Callable[[Any], Any], dtype: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(InputError, match=r"(?i)nan|finite|damping is|sums beyond"):
+        with pytest.raises(InputError) as caught:
             call(dtype)
+    assert caught.value.code in ("finite", "range")
 
 
 @pytest.mark.parametrize("dtype", BITS)

@@ -9,22 +9,21 @@ import numpy as np
 import pytest
 from compare import assert_bitwise
 from hopfuse.errors import InputError
-from hopfuse.ops import similarity
 from refusals import refused
 
 VECTORS = np.eye(4, 3, dtype=np.float32) + 0.5
 QUERIES = np.array([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]], np.float32)
 
-BAD: list[tuple[dict[str, Any], list[str]]] = [
+BAD: list[tuple[dict[str, Any], tuple[str, str | None]]] = [
     ({"queries": QUERIES[:, :2]}, ("shape", "queries")),
     ({"queries": 1.0}, ("shape", "queries")),
     ({"queries": [["a", "b", "c"]]}, ("dtype", "queries")),
     ({"queries": [[1, 2, 3], [1, np.nan, 3]]}, ("finite", "queries[1]")),
     ({"queries": [[0, 0, 0]]}, ("zero", "queries[0]")),
     ({"queries": [[1e-30, 0, 0]]}, ("zero", "queries[0]")),
-    ({"corpus": [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]}, ("zero", "row")),
+    ({"corpus": [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]}, ("zero", "X[1]")),
     ({"corpus": hf.Corpus.from_array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])}, ("zero", "corpus[1]")),
-    ({"corpus": [[1.0, np.inf, 3.0]]}, ("finite", "row")),
+    ({"corpus": [[1.0, np.inf, 3.0]]}, ("finite", "X[0]")),
     ({"tau": 0.0}, ("range", "tau")),
     ({"tau": -1.0}, ("range", "tau")),
     ({"tau": 1e5}, ("range", "tau")),
@@ -35,7 +34,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"floor": 0.0}, ("range", "floor")),
     ({"floor": 1.5}, ("range", "floor")),
     ({"floor": np.nan}, ("range", "floor")),
-    ({"allow": [4]}, ("UNSORTED", "allow")),
+    ({"allow": [4]}, ("unknown", "allow")),
     ({"allow": np.ones((3, 4), bool)}, ("shape", "allow")),
     ({"allow": [[0], [1], [2]]}, ("length", "allow")),
     ({"threads": 0}, ("range", "threads")),
@@ -51,7 +50,7 @@ def test_invalid_input_is_named(change: dict[str, Any], refusal: tuple[str, str 
 
 
 def test_weights_above_the_budget_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "WEIGHTS_BUDGET", 4 * 2 * 4)
+    monkeypatch.setattr("hopfuse.ops.similarity.WEIGHTS_BUDGET", 4 * 2 * 4)
     assert hf.similarity_weights(QUERIES, VECTORS).shape == (2, 4)
     with refused(InputError, "limit"):
         hf.similarity_weights(np.ones((3, 3)), VECTORS)

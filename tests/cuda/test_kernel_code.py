@@ -139,7 +139,7 @@ def test_all_that_is_missing_is_compiled_by_threads_at_once(
         def compile(self, unit: Path, target: str, options: Sequence[str]) -> bytes:
             both.wait()
             if unit == wrong:
-                raise BackendError(f"{unit.name} is wrong")
+                raise BackendError("failed", None, "{unit} is wrong", unit=unit.name)
             return super().compile(unit, target, options)
 
     for unit in sources.units[4:]:

@@ -52,7 +52,7 @@ def test_a_loaded_model_is_accepted(folder):
     model = TextEmbedding("hopfuse/tiny", specific_model_path=str(folder), threads=1)
     encoder = FastEmbedEncoder(model, name="mine")
     assert (encoder.name, encoder.dim) == ("mine", tiny_onnx.DIM)
-    with pytest.raises(InputError, match="this one is already loaded"):
+    with refused(InputError, "unused", "folder"):
         FastEmbedEncoder(model, folder=folder)
 
 
@@ -64,7 +64,7 @@ def test_invalid_models_are_refused(tmp_path):
     with refused(InputError, "type", "model", given="int", methods="query_embed"):
         FastEmbedEncoder(3)
     pytest.importorskip("fastembed", reason="needs fastembed (extra fastembed)")
-    with pytest.raises(InputError, match="FastEmbed cannot load 'nobody/none'"):
+    with refused(InputError, "failed", "model", given="nobody/none"):
         FastEmbedEncoder("nobody/none", folder=tmp_path)
 
 

@@ -77,9 +77,9 @@ def test_bad_inputs():
     [
         ([], ("length", "reranker")),
         ([np.zeros(3)], ("shape", "reranker[0]")),
-        ([np.array([0.0, np.inf])], ("UNSORTED", None)),
-        ([np.array([0.0, 1e300])], ("UNSORTED", None)),
-        ([[0.0, -1e300]], ("UNSORTED", None)),
+        ([np.array([0.0, np.inf])], ("finite", "scores[0, 1]")),
+        ([np.array([0.0, 1e300])], ("finite", "scores[0, 1]")),
+        ([[0.0, -1e300]], ("finite", "scores[0, 1]")),
     ],
 )
 def test_a_reranker_that_breaks_its_word_is_caught(scores, refusal):

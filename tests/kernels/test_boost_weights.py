@@ -14,6 +14,7 @@ from hopfuse.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from refusals import refused
 from variants import SIMT
 
 COLUMNS = 12
@@ -80,7 +81,7 @@ def test_a_recording_has_the_hosts_bits(runtime: Any) -> None:
     captured = hf.capture(core, shapes, backend=SIMT)
     assert_bitwise(captured(*given), core(*given))
     given[1] = np.where(given[1] == hits.ids[2, 0], 90, given[1])
-    with pytest.raises(InputError, match=r"row [0-4] has a document that is not .* a column of the weights"):
+    with refused(InputError, "unknown", "hits[2]"):
         captured(*given)
 
 
@@ -88,31 +89,31 @@ def test_a_recording_has_the_hosts_bits(runtime: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "refusal"),
     [
-        ({"hits": [[1]]}, "hits must be Hits, got list"),
-        ({"strength": -1}, "strength is -1; it must be a number from 0 to 10000"),
-        ({"strength": np.nan}, "strength is nan"),
-        ({"strength": "2"}, "strength is '2'"),
-        ({"strength": True}, "strength is True"),
-        ({"strength": 1e5}, "strength is 100000.0"),
-        ({"weights": [0.5, 0.5]}, r"weights have shape \(2,\); they must be .* B = 1 rows"),
-        ({"weights": [[0.5], [0.5]]}, r"weights have shape \(2, 1\); they must be .* B = 1 rows"),
-        ({"weights": [["a"]]}, "weights has dtype"),
-        ({"weights": [[0.5]]}, r"row 0 of the hits has id 1; weights have the columns 0 \.\. 0"),
+        ({"hits": [[1]]}, ("type", "hits")),
+        ({"strength": -1}, ("range", "strength")),
+        ({"strength": np.nan}, ("range", "strength")),
+        ({"strength": "2"}, ("range", "strength")),
+        ({"strength": True}, ("range", "strength")),
+        ({"strength": 1e5}, ("range", "strength")),
+        ({"weights": [0.5, 0.5]}, ("shape", "weights")),
+        ({"weights": [[0.5], [0.5]]}, ("shape", "weights")),
+        ({"weights": [["a"]]}, ("dtype", "weights")),
+        ({"weights": [[0.5]]}, ("unknown", "hits[0]")),
     ],
     ids=repr,
 )
-def test_bad_arguments_are_refused(change: dict[str, Any], message: str) -> None:
+def test_bad_arguments_are_refused(change: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     arguments: dict[str, Any] = {"weights": [[0.5, 0.25]], "hits": hf.Hits([[1]], [[2.0]]), "strength": 2.0}
-    with pytest.raises(InputError, match=message):
+    with refused(InputError, *refusal):
         hf.boost_weights(**arguments | change)
 
 
 @pytest.mark.emulator
 def test_arrays_in_different_places_and_other_types_are_refused() -> None:
     hits = hf.Hits([[1]], [[2.0]])
-    with pytest.raises(InputError, match="ids of the hits is on the host"):
+    with refused(InputError, "conflict", "hits.ids"):
         hf.boost_weights(on_device(np.ones((1, 2), np.float32)), hits, 1.0)
-    with pytest.raises(InputError, match="weights on a device have dtype float64; it must be float32"):
+    with refused(InputError, "dtype", "weights", allowed=np.float32):
         hf.boost_weights(on_device(np.ones((1, 2))), on_device(hits), 1.0)

@@ -12,6 +12,7 @@ from compare import assert_bitwise, assert_hits_equal
 from hopfuse.errors import InputError
 from hopfuse.types import corpus as corpus_module
 from hopfuse.types.continued_corpus import ContinuedCorpus
+from refusals import refused
 from tiers import FULL
 
 STORAGES = ["float32", "float16", "bfloat16", "int8"]
@@ -73,7 +74,7 @@ def test_a_vector_that_was_removed_may_have_no_direction() -> None:
     assert_bitwise(hf.similarity_weights(queries, continued), hf.similarity_weights(queries, plain))
     by_cosine = continued.with_metric("cosine"), plain.with_metric("cosine")
     assert_hits_equal(*(hf.dense_topk(queries, one, 3) for one in by_cosine))
-    with pytest.raises(InputError, match="row 1 of the corpus is the zero vector"):
+    with refused(InputError, "zero", "corpus[1]"):
         hf.similarity_weights(queries, ContinuedCorpus(continued.all_in_one.corpus, whole))
-    with pytest.raises(InputError, match="row 0 of X has a NaN"):
+    with refused(InputError, "finite", "X[0]"):
         ContinuedCorpus(plain, np.vstack([plain.vectors, np.full((1, 4), np.nan, np.float32)]))

@@ -12,6 +12,7 @@ from hopfuse.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from refusals import refused
 
 #: Around a block of rows and of queries, 16 dimensions, a piece of 768, and pieces of unequal length.
 DIMS = [1, 15, 16, 17, 384, 768, 769, 1600]
@@ -84,10 +85,10 @@ def test_rows_that_cannot_be_scored_are_named(variant: str, value: float, batch:
     rng = np.random.default_rng(3)
     x, q = normal(rng, 150, CODED_DIM), np.zeros((batch, CODED_DIM), np.float32)
     x[at] = value
-    with pytest.raises(InputError, match=f"row {at[0]} of X has a NaN, an infinite entry, or values too large"):
+    with refused(InputError, "finite", f"X[{at[0]}]"):
         hf.Corpus.from_array(x)
     for k, allow in ((0, None), (3, None), (3, [1]), (3, np.ones(150, bool))):
-        with pytest.raises(InputError, match=f"row {at[0]} of X has a NaN, an infinite entry, or values too large"):
+        with refused(InputError, "finite", f"X[{at[0]}]"):
             hf.dense_topk(q, x, k, allow=allow)
 
 
@@ -106,7 +107,7 @@ def test_rows_beside_the_limit_are_scored(variant: str) -> None:
 
 @pytest.mark.parametrize("x", [np.zeros(3), np.zeros((2, 0)), np.zeros((2, 3), bool), np.zeros((1, 2, 3))])
 def test_other_shapes_are_refused_as_by_a_corpus(variant: str, x: NDArray[np.float64]) -> None:
-    with pytest.raises(InputError, match="it must be real numbers of shape"):
+    with refused(InputError, "shape", "X"):
         hf.Corpus.from_array(x)
-    with pytest.raises(InputError, match="it must be real numbers of shape"):
+    with refused(InputError, "shape", "X"):
         hf.dense_topk(np.zeros((1, 3)), x, 1)

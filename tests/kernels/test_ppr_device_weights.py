@@ -17,6 +17,7 @@ from hopfuse.backends.node_weights import order_weights as order_on_host
 from hopfuse.backends.restarts import Restart
 from hopfuse.errors import InputError
 from numpy.typing import NDArray
+from refusals import refused
 from variants import SIMT
 
 NODES, WIDTH = 130, 3
@@ -114,16 +115,18 @@ def test_usual_weights_need_no_more_passes_than_a_recording_has(runtime: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("at", "value", "message"),
+    ("at", "value", "refusal"),
     [
-        ((1, 5), np.nan, "node_weights row 1 has a weight that is negative, NaN or infinite"),
-        ((1, 5), np.inf, "node_weights row 1 has a weight that is negative, NaN or infinite"),
-        ((0, 5), -1.0, "node_weights row 0 has a weight that is negative, NaN or infinite"),
-        (2, 0.0, "node_weights row 2 is all zero"),
-        ((1, 7), 0.0, "seed row 1 has a node outside the graph, or one that allow or a node weight of 0 excludes"),
+        ((1, 5), np.nan, ("range", "node_weights[1]")),
+        ((1, 5), np.inf, ("range", "node_weights[1]")),
+        ((0, 5), -1.0, ("range", "node_weights[0]")),
+        (2, 0.0, ("zero", "node_weights[2]")),
+        ((1, 7), 0.0, ("unknown", "restart[1]")),
     ],
 )
-def test_weights_that_no_walk_has_are_refused_by_their_row(runtime: Any, at: Any, value: float, message: str) -> None:
+def test_weights_that_no_walk_has_are_refused_by_their_row(
+    runtime: Any, at: Any, value: float, refusal: tuple[str, str | None]
+) -> None:
     rng = np.random.default_rng(7)
     graph = random_graph(rng, NODES, 400, hub=3)
     nodes, weights, z = questions(rng, 3, 2.0)
@@ -131,7 +134,7 @@ def test_weights_that_no_walk_has_are_refused_by_their_row(runtime: Any, at: Any
     nodes[1, 1:] = -1
     z[at] = value
     for walk in (core_of(graph), hf.capture(core_of(graph), SHAPES, backend=SIMT)):
-        with pytest.raises(InputError, match=message):
+        with refused(InputError, *refusal):
             walk(on_device(nodes), on_device(weights), on_device(z))
 
 
@@ -139,21 +142,25 @@ def test_products_that_float32_cannot_hold_are_refused(runtime: Any) -> None:
     graph = hf.Graph.from_edges([0, 0], [1, 2], [1e-20, 1.0])
     seeds = on_device(hf.Seeds([[0]]))
     hf.ppr(graph, seeds, node_weights=on_device(np.float32([[1.0, 1e-17, 1.0]])))
-    with pytest.raises(InputError, match="node_weights of query 0 make the lightest edge weigh less than float32"):
+    with refused(InputError, "range", "node_weights[0]"):
         hf.ppr(graph, seeds, node_weights=on_device(np.float32([[1.0, 1e-20, 1.0]])))
 
 
 def test_shapes_types_and_places_that_do_not_fit_are_refused(runtime: Any) -> None:
     graph, seeds = random_graph(np.random.default_rng(8), NODES, 400), on_device(hf.Seeds([[0]]))
-    for wrong in (np.ones((1, 4), np.float32), np.ones((2, NODES), np.float32), np.ones((1, NODES))):
-        with pytest.raises(InputError, match=r"on a device they must be float32 of shape \(1, 130\)"):
+    for wrong, code in (
+        (np.ones((1, 4), np.float32), "shape"),
+        (np.ones((2, NODES), np.float32), "shape"),
+        (np.ones((1, NODES)), "dtype"),
+    ):
+        with refused(InputError, code, "node_weights"):
             hf.ppr(graph, seeds, node_weights=on_device(wrong))
     captured = hf.capture(
         lambda *seeds: hf.ppr_topk(graph, hf.Seeds(*seeds), 3, node_weights=np.ones((1, NODES)), stop="tol"),
         [((1,), "int64"), ((1,), "float64")],
         backend=SIMT,
     )
-    with pytest.raises(InputError, match="node_weights is given per query inside a captured core"):
+    with refused(InputError, "unsupported", "node_weights"):
         captured(np.zeros((1, 1), np.int64), np.ones((1, 1)))
 
 
@@ -179,5 +186,5 @@ def test_seeds_on_the_device_may_not_be_absent(runtime: Any) -> None:
     for name, array in vars(hf.ppr_topk(graph, seeds, 5, node_weights=z, backend="cpu")).items():
         assert_bitwise(getattr(found, name), array, name)
     z[1, 7] = 0.0
-    with pytest.raises(InputError, match=r"seed row 1 has a node .* that allow or a node weight of 0 excludes"):
+    with refused(InputError, "unknown", "restart[1]"):
         hf.ppr_topk(graph, on_device(seeds), 5, node_weights=z)

@@ -10,6 +10,7 @@ from compare import assert_bitwise, assert_ppr
 from hopfuse import reference
 from hypothesis import given
 from numpy.typing import NDArray
+from refusals import refused
 
 EVIDENCE = ("scores", "iterations", "residual", "bound", "converged")
 
@@ -197,15 +198,10 @@ def test_candidates_for_each_query_are_its_own_call(stop: str) -> None:
 
 @pytest.mark.parametrize("name", ["allow", "candidates"])
 @pytest.mark.parametrize(
-    ("given_nodes", "message"),
-    [
-        ([9], "has id 9; ids are 0 .. 3"),
-        ([[1], [2], [3]], "has 3 lists for 2 queries"),
-        (np.ones((3, 4), bool), r"is a mask of shape \(3, 4\)"),
-        ([0.5], "is float64"),
-    ],
+    ("given_nodes", "code"),
+    [([9], "unknown"), ([[1], [2], [3]], "length"), (np.ones((3, 4), bool), "shape"), ([0.5], "shape")],
 )
-def test_nodes_that_cannot_be_chosen_are_refused(name: str, given_nodes: object, message: str) -> None:
+def test_nodes_that_cannot_be_chosen_are_refused(name: str, given_nodes: object, code: str) -> None:
     graph = hf.Graph.from_edges([0, 1, 2], [1, 2, 3])
-    with pytest.raises(hf.errors.InputError, match=f"{name} {message}"):
+    with refused(hf.errors.InputError, code, name):
         hf.ppr_topk(graph, [{1: 1.0}, {2: 1.0}], 2, **{name: given_nodes})

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernels.canonical_project import best32, project32
 from numpy.typing import NDArray
+from refusals import refused
 from variants import SIMT, use
 
 UNIT, LEAST = 2.0**-24, 2.0**-149
@@ -182,11 +183,10 @@ def test_a_sum_beyond_float32_is_refused_by_its_query(variant: str, batch: int) 
     scores = np.ones((batch, 2), np.float32)
     hf.project(scores, incidence)
     scores[batch - 1] = LARGEST
-    message = rf"query {batch - 1} has a sum beyond float32"
     for call in (hf.project, lambda *given, **how: hf.project_topk(*given, 2, **how)):
-        with pytest.raises(InputError, match=message):
+        with refused(InputError, "range", f"scores[{batch - 1}]"):
             call(scores, incidence)
-        with pytest.raises(InputError, match=message):
+        with refused(InputError, "range", f"scores[{batch - 1}]"):
             call(-scores, incidence, scale=np.zeros(9))
 
 
@@ -251,27 +251,27 @@ def test_an_invalid_query_is_named_by_its_row(runtime: Any) -> None:
     scores, incidence = case(11, 4)
     scores[2, 1] = np.nan
     for k in (None, 0, 3):
-        with pytest.raises(InputError, match="row 2 has a score that is NaN or infinite"):
+        with refused(InputError, "finite", "scores[2]"):
             hf.project(on_device(scores), incidence) if k is None else hf.project_topk(on_device(scores), incidence, k)
     scores[2] = np.finfo(np.float32).max
-    with pytest.raises(InputError, match="query 2 has a sum beyond float32"):
+    with refused(InputError, "range", "scores[2]"):
         hf.project(on_device(scores), incidence)
-    with pytest.raises(InputError, match="query 2 has a sum beyond float32"):
+    with refused(InputError, "range", "scores[2]"):
         hf.project_topk(on_device(scores), incidence, 3)
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "refusal"),
     [
-        (np.ones((2, COLUMNS)), "scores are float64"),
-        (np.ones((2, 3), np.float32), r"\(B, 130\)"),
-        (np.ones(COLUMNS, np.float32), r"float32\(130,\)"),
+        (np.ones((2, COLUMNS)), ("dtype", "scores")),
+        (np.ones((2, 3), np.float32), ("shape", "scores")),
+        (np.ones(COLUMNS, np.float32), ("shape", "scores")),
     ],
 )
-def test_other_device_arrays_are_refused(runtime: Any, values: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_other_device_arrays_are_refused(runtime: Any, values: Any, refusal: tuple[str, str | None]) -> None:
+    with refused(InputError, *refusal):
         hf.project(on_device(values), case(12, 1)[1])
-    with pytest.raises(InputError, match="backend='cpu' reads arrays on the host"):
+    with refused(InputError, "conflict", "scores", backend="cpu", reads="reads arrays on the host"):
         hf.project(on_device(values), case(12, 1)[1], backend="cpu")
 
 
@@ -329,7 +329,7 @@ def test_a_captured_core_says_what_the_first_op_found_wrong(runtime: Any) -> Non
     captured = hf.capture(System().core, [((4,), "int64"), ((4,), "float64")], backend=SIMT)
     nodes, weights = questions(3)
     nodes[1, 0] = COLUMNS
-    with pytest.raises(InputError, match="row 1 has a node outside"):
+    with refused(InputError, "unknown", "restart[1]"):
         captured(nodes, weights)
 
 
@@ -338,5 +338,5 @@ def test_a_captured_core_says_which_scores_are_not_finite(runtime: Any) -> None:
     captured = hf.capture(lambda x: hf.project(x, incidence), [((COLUMNS,), "float32")], backend=SIMT)
     assert_bitwise(captured(scores), hf.project(scores, incidence, backend="cpu"))
     scores[4, 0] = np.inf
-    with pytest.raises(InputError, match="row 4 has a score that is NaN or infinite"):
+    with refused(InputError, "finite", "scores[4]"):
         captured(scores)

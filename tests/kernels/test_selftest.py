@@ -129,7 +129,7 @@ def test_walks_in_one_launch_are_given_up_where_they(monkeypatch: pytest.MonkeyP
 
     def one_launch_is_odd(kernel: str, *call: Any, **options: Any) -> None:
         if kernel.startswith("ppr_walk") and how == "fail":
-            raise BackendError("too many blocks")
+            raise BackendError("failed", None, "too many blocks")
         launch(kernel, *call, **options)
         if kernel.startswith("ppr_walk"):
             arguments = call[2][0].values

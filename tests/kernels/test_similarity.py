@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernels.canonical_similarity import weights32
 from numpy.typing import NDArray
+from refusals import refused
 from variants import SIMT, use
 
 STORAGES = ["float32", "float16", "bfloat16", "int8"]
@@ -274,23 +275,23 @@ def test_device_arrays_give_device_arrays(runtime: Any) -> None:
 def test_an_invalid_query_is_named_by_its_row(runtime: Any) -> None:
     queries, corpus = case(11, 4)
     queries[2, 1] = np.nan
-    with pytest.raises(InputError, match="query 2 has a NaN"):
+    with refused(InputError, "finite", "queries[2]"):
         hf.similarity_weights(on_device(queries), corpus)
     queries[2] = 0
-    with pytest.raises(InputError, match="query 2 is the zero vector"):
+    with refused(InputError, "zero", "queries[2]"):
         hf.similarity_weights(on_device(queries), corpus)
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "refusal"),
     [
-        (np.ones((2, DIM)), "queries are float64"),
-        (np.ones((2, 3), np.float32), r"\(B, 20\)"),
-        (np.ones(DIM, np.float32), r"float32\(20,\)"),
+        (np.ones((2, DIM)), ("dtype", "queries")),
+        (np.ones((2, 3), np.float32), ("shape", "queries")),
+        (np.ones(DIM, np.float32), ("shape", "queries")),
     ],
 )
-def test_other_device_arrays_are_refused(runtime: Any, values: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_other_device_arrays_are_refused(runtime: Any, values: Any, refusal: tuple[str, str | None]) -> None:
+    with refused(InputError, *refusal):
         hf.similarity_weights(on_device(values), case(12, 1)[1])
 
 
@@ -319,5 +320,5 @@ def test_a_captured_core_has_the_plain_calls_answers(runtime: Any) -> None:
         for name in expected:
             assert_bitwise(made[name], expected[name], name)
     queries[1] = 0
-    with pytest.raises(InputError, match="query 1 is the zero vector"):
+    with refused(InputError, "zero", "queries[1]"):
         captured(queries)

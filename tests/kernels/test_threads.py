@@ -6,7 +6,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import re
 import resource
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from compare import assert_bitwise, assert_hits_equal
 from hopfuse import _native
 from hopfuse._threads import cpu_quota, thread_count
 from hopfuse.errors import InputError
+from refusals import refused
 
 CALLS = 400
 FORKS_BESIDE_THREADS = pytest.mark.filterwarnings("ignore:This process")  # Python 3.12 warns of them
@@ -298,15 +298,13 @@ def test_an_invalid_number_of_threads_is_refused(calls: Calls, threads: Any) -> 
         lambda: hf.fuse([hits], threads=threads),
         lambda: hf.calibrate(hits, threads=threads),
     ):
-        with pytest.raises(InputError, match=re.escape(f"threads is {threads!r}; it must be a whole number from 1 to")):
+        with refused(InputError, "range", "threads"):
             call()
 
 
 @pytest.mark.parametrize("text", ["abc", "0", "1025", "-1", "1.5", "2 "])
 def test_an_invalid_threads_variable_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("HOPFUSE_NUM_THREADS", text)
-    with pytest.raises(
-        InputError, match=re.escape(f"HOPFUSE_NUM_THREADS is {text!r}; it must be a whole number from 1")
-    ):
+    with refused(InputError, "range", "HOPFUSE_NUM_THREADS"):
         hf.dense_topk([[1.0]], [[1.0]], 1)
     assert hf.dense_topk([[1.0]], [[1.0]], 1, threads=1).ids.tolist() == [[0]]

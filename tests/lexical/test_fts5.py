@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from compare import assert_hits_equal, assert_hits_wellformed
 from hopfuse.errors import InputError
-from hopfuse.lexical import FTS5, fts5
+from hopfuse.lexical import FTS5
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
@@ -90,7 +90,7 @@ def test_the_best_are_those_of_all(k: int, spare: int, monkeypatch: pytest.Monke
     texts = [" ".join(row[: 1 + at % 6]) for at, row in enumerate(rows)]
     leg, asked = FTS5.build(texts), ["the sea", "of the", "the", "sky sea of the"]
     every = leg.search(asked, len(texts))
-    monkeypatch.setattr(fts5, "EXTRA_HITS", spare)
+    monkeypatch.setattr("hopfuse.lexical.fts5.EXTRA_HITS", spare)
     found = leg.search(asked, k)
     assert found.ids.tolist() == every.ids[:, :k].tolist()
     assert found.scores.tolist() == every.scores[:, :k].tolist()
@@ -189,7 +189,9 @@ def test_any_other_database_is_refused(tmp_path: Path) -> None:
         (["lone \ud800"], {}, ("syntax", "texts[0]")),
     ],
 )
-def test_bad_texts_and_options_are_refused(texts: object, options: dict[str, str], refusal: str) -> None:
+def test_bad_texts_and_options_are_refused(
+    texts: object, options: dict[str, str], refusal: tuple[str, str | None]
+) -> None:
     with refused(InputError, *refusal):
         FTS5.build(texts, **options)  # type: ignore[arg-type]
 

@@ -23,7 +23,7 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
     finish: str | None = "stop"
-    refusal: str | None = None
+    refusal: tuple[str, str | None] | None = None
     held: threading.Event | None = None
     drip: threading.Semaphore | None = None
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from hopfuse.errors import EndpointError
-from hopfuse.llm._answers import Schema, UnusableError, object_in
 from llm.chat_server import Reply, in_turn
 from llm.test_chat_endpoint import NUMBER, endpoint
 from refusals import refused
@@ -36,12 +35,12 @@ def test_a_deeply_nested_completion_is_requested_again(serve):
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999"])
-def test_numbers_out_of_range_are_refused(number):
+def test_numbers_out_of_range_are_asked_for_again(serve, number):
     real = {"type": "object", "properties": {"n": {"type": "number"}}}
     for schema in (real, ANY):
-        with pytest.raises(UnusableError, match="finite"):
-            object_in(f'{{"n": {number}}}', Schema(schema))
-    assert object_in('{"n": 1e308}', Schema(real)) == {"n": 1e308}
+        server = serve(in_turn(f'{{"n": {number}}}', '{"n": 1e308}'))
+        assert endpoint(server).ask(["?"], schema) == [{"n": 1e308}]
+        assert "finite" in server.prompts()[1]
 
 
 def test_json_in_a_think_block_is_not_the_answer(serve):
@@ -50,7 +49,8 @@ def test_json_in_a_think_block_is_not_the_answer(serve):
     server = serve(in_turn('<think>{"n": 0}</think>', '{"n": 1}'))
     assert endpoint(server).ask(["?"], NUMBER) == [{"n": 1}]
     words = {"type": "object", "properties": {"w": {"type": "string"}}}
-    assert object_in('{"w": "<think>a</think>"}', Schema(words)) == {"w": "<think>a</think>"}
+    server = serve(lambda request: '{"w": "<think>a</think>"}')
+    assert endpoint(server).ask(["?"], words) == [{"w": "<think>a</think>"}]
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,9 @@ def test_only_a_complete_text_is_an_answer(serve, tmp_path, finish, told):
 
 def test_a_models_refusal_is_in_the_error(serve):
     server = serve(lambda request: Reply(None, refusal="I will not, sk-secret-1."))
-    with refused(EndpointError, "reply"):
+    with refused(EndpointError, "reply", requests=2) as caught:
         endpoint(server, retries=1).ask(["?"], NUMBER)
+    assert "I will not, [key]" in caught.value.values["problem"]
     assert len(server.requests) == 2
 
 

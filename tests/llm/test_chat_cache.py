@@ -48,8 +48,9 @@ def test_an_interrupted_run_goes_on(serve, tmp_path):
 
     server = serve(fragile)
     prompts = [str(i) for i in range(12)]
-    with refused(EndpointError, "reply", "api_key"):
+    with refused(EndpointError, "reply", "api_key", status=401) as caught:
         endpoint(server, cache=tmp_path, concurrency=1).ask(prompts, NUMBER)
+    assert caught.value.places == ("prompt 6 of 12 ('5')",)
     assert len(server.requests) == 6
     assert len(list(tmp_path.rglob("*.json"))) == 5
     broken = False

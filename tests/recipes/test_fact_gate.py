@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.recipes import Policy
-from hopfuse.recipes.policy_rag.facts import FoundFact
-from hopfuse.recipes.policy_rag.gate import judge, stems
-from hopfuse.recipes.policy_rag.language_model import fill
+from hopfuse.recipes.policy_rag import FoundFact, judge, stems
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
@@ -159,4 +157,8 @@ def test_a_gate_by_model_needs_one() -> None:
 
 
 def test_inserted_text_is_not_substituted_again() -> None:
-    assert fill('{question} {"keep": []} {other}', question="{facts}", facts="secret") == '{facts} {"keep": []} {other}'
+    prompt = '{question} {"keep": []} {other} {keep} {facts}'
+    policy = replace(LLM, answers=replace(LLM.answers, filter_prompt=prompt))
+    llm = Chooser({"{facts}": {"keep": []}})
+    judge(policy, llm, ["{facts}"], [[fact(0, 1, "met", 2)]], [{}])
+    assert llm.prompts == [f'{{facts}} {{"keep": []}} {{other}} {LLM.facts.keep} 1. e1 met e2']

@@ -13,7 +13,7 @@ from hopfuse.errors import InputError
 from hopfuse.recipes import AllowScope, GuidedWalk, GuidedWalkConfig
 from numpy.typing import NDArray
 from recipes.worlds import Encoder, Words, World, assert_same_ranking, lists_of, random_questions, random_world
-from refusals import refused
+from refusals import check_error, refused
 
 QUESTIONS = [f"question {q}" for q in range(5)]
 WORDS = ("river", "bridge", "engine", "notes", "harbour", "count")
@@ -363,7 +363,7 @@ def test_traces_add_up(options: dict[str, Any], allow: Any) -> None:
     ],
     ids=repr,
 )
-def test_bad_options_are_refused(option: dict[str, Any], refusal: str) -> None:
+def test_bad_options_are_refused(option: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         GuidedWalk(random_world(4).index(), **option)
 
@@ -376,13 +376,15 @@ def test_bad_options_are_refused(option: dict[str, Any], refusal: str) -> None:
     ],
     ids=repr,
 )
-def test_the_length_of_a_list_without_a_part_is_refused(option: dict[str, Any], refusal: str) -> None:
+def test_the_length_of_a_list_without_a_part_is_refused(
+    option: dict[str, Any], refusal: tuple[str, str | None]
+) -> None:
     with refused(InputError, *refusal):
         GuidedWalk(random_world(4).index(), lexical=Words(), **option)
 
 
 def test_an_index_without_vectors_or_graph_is_refused() -> None:
     index = hf.Index.build(passages=[{"text": "a"}])
-    assert GuidedWalk.missing(index).startswith("GuidedWalk needs an index with vectors and a graph")
-    with pytest.raises(InputError, match="GuidedWalk needs"):
+    check_error(GuidedWalk.missing(index), InputError, "missing", "index", allowed=("corpus", "graph"))
+    with refused(InputError, "missing", "index", recipe="GuidedWalk"):
         GuidedWalk(index)

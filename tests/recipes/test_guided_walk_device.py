@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from compare import assert_bitwise, assert_hits_equal
 from hopfuse import backends
-from hopfuse.backends.cuda import seeding
-from hopfuse.recipes.guided_walk.core import guided_walk
+from hopfuse.recipes.guided_walk import guided_walk
 from recipes.worlds import DIM, lists_of, random_questions, random_world
 from variants import SIMT
 
@@ -82,7 +81,7 @@ def test_more_second_seeds_than_a_recording_holds_are_asked_again(
     expected = recipe.search(**ask, k=7, trace=True)
     emulated()
     before = asked_again()
-    monkeypatch.setattr(seeding, "MOST_PLACES", 11)
+    monkeypatch.setattr("hopfuse.backends.cuda.seeding.MOST_PLACES", 11)
     assert_alike(recipe.search(**ask, k=7, trace=True), expected)
     assert asked_again() - before == 5  # four passages of three entities each
 

@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 from hopfuse.extract import Extraction, build_memory
 from hopfuse.recipes import Policy, PolicyRAG
-from hopfuse.recipes._parts.facts import MAX_PASSAGES, facts_between
-from hopfuse.recipes._parts.strong_paths import Step
-from hopfuse.recipes.policy_rag.graph import TYPES, PolicyGraph
-from hopfuse.recipes.policy_rag.path_evidence import PathEvidence, families_between
-from hopfuse.report.paths import arrow, fact_words
+from hopfuse.recipes.policy_rag import (
+    MAX_PASSAGES,
+    TYPES,
+    PathEvidence,
+    PolicyGraph,
+    Step,
+    facts_between,
+    families_between,
+)
+from hopfuse.report import arrow, fact_words
 from hypothesis import given
 from hypothesis import strategies as st
 

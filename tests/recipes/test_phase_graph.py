@@ -227,7 +227,9 @@ def test_an_empty_batch_gives_empty_hits(index: hf.Index) -> None:
         ({"passage_seeds": -1}, ("range", "passage_seeds")),
     ],
 )
-def test_bad_options_are_refused_at_once(index: hf.Index, options: dict[str, Any], refusal: str) -> None:
+def test_bad_options_are_refused_at_once(
+    index: hf.Index, options: dict[str, Any], refusal: tuple[str, str | None]
+) -> None:
     with refused(InputError, *refusal):
         hf.recipes.PhaseGraph(index, **options)
 
@@ -244,7 +246,9 @@ def test_bad_options_are_refused_at_once(index: hf.Index, options: dict[str, Any
         ({"entities": [["Entity 1"]]}, ("missing", "vectors")),
     ],
 )
-def test_bad_searches_say_what_is_missing(index: hf.Index, call: dict[str, Any], refusal: str) -> None:
+def test_bad_searches_say_what_is_missing(
+    index: hf.Index, call: dict[str, Any], refusal: tuple[str, str | None]
+) -> None:
     with refused(InputError, *refusal):
         hf.recipes.PhaseGraph(index).search(**call)
 
@@ -266,7 +270,7 @@ def test_an_index_without_a_graph_is_refused() -> None:
     ],
 )
 def test_options_of_the_operations_are_refused_before_any_search(
-    index: hf.Index, options: dict[str, Any], refusal: str
+    index: hf.Index, options: dict[str, Any], refusal: tuple[str, str | None]
 ) -> None:
     with refused(InputError, *refusal):
         hf.recipes.PhaseGraph(index, **options)

@@ -142,7 +142,7 @@ def test_no_passage_and_no_question() -> None:
     ],
     ids=lambda value: None,
 )
-def test_invalid_input_is_refused(options: dict[str, Any], refusal: str) -> None:
+def test_invalid_input_is_refused(options: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     recipe = hf.recipes.PhaseGraph(random_world(5).index())
     with refused(InputError, *refusal):
         recipe.search(**random_questions(2, batch=3), **options)

@@ -120,7 +120,9 @@ def test_weights_of_1_change_nothing(index: hf.Index, ask: dict[str, Any]) -> No
     ],
     ids=repr,
 )
-def test_invalid_options_are_refused_at_once(index: hf.Index, options: dict[str, Any], refusal: str) -> None:
+def test_invalid_options_are_refused_at_once(
+    index: hf.Index, options: dict[str, Any], refusal: tuple[str, str | None]
+) -> None:
     with refused(InputError, *refusal):
         hf.recipes.PhaseGraph(index, **options)
 

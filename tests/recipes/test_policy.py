@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.recipes import Policy, PolicyRAG
-from hopfuse.recipes.policy_rag.config import SECTIONS
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-KEYS = [(name, f) for name, kind in SECTIONS.items() for f in fields(kind)]
+SECTIONS = [f.name for f in fields(Policy) if f.name != "families"]
+KEYS = [(name, f) for name in SECTIONS for f in fields(getattr(Policy(), name))]
 
 
 def test_the_defaults_are_a_file_that_reads_back() -> None:
@@ -61,38 +61,37 @@ def test_any_policy_survives_a_round_trip(damping, keep, gate, text, families) -
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "refusal"),
     [
-        ("version = 1\n[walk", "not TOML"),
-        ("", "version None; this release reads version = 1"),
-        ("version = 2", "version 2; this release reads version = 1"),
-        ("version = true", "version True"),
-        ("version = 1.0", "version 1.0"),
-        ("version = 1\n[seeds]\npassages = 1" + "0" * 400, "must be one finite number, at least 0"),
-        ("version = 1\n[stroll]\n", "allowed: seeds, facts, walk"),
-        ("version = 1\nwalk = 3", "walk is 3; it must be a table"),
-        ("version = 1\nfamilies = 3", "families is 3; it must be a table"),
-        ("version = 1\n[families]\nkinship = -1.0", "families.kinship is -1.0; it must be a number in [0, 1e+30]"),
-        ("version = 1\n[walk]\nspeed = 1", "'speed'; allowed: damping, relation"),
-        ("version = 1\n[walk]\ndamping = 1.0", "walk.damping is 1.0; it must be one finite number in [0, 0.999]"),
-        ("version = 1\n[walk]\ndamping = nan", "walk.damping is nan"),
-        ("version = 1\n[walk]\ndamping = true", "walk.damping is True"),
-        ("version = 1\n[facts]\nkeep = 2.0", "facts.keep is 2.0; it must be a whole number from 1 to"),
-        ("version = 1\n[facts]\ngate = 'maybe'", "facts.gate is 'maybe'; allowed: rules, llm"),
-        ("version = 1\n[switches]\ngate = 1", "switches.gate is 1; it must be True or False"),
-        ("version = 1\n[answers]\nnot_found = ' '", "answers.not_found is ' '; it must be a string that is not blank"),
-        ("version = 1\n[answers]\nprompt = '{question}'", "answers.prompt has no {passages}"),
-        ("version = 1\n[walk]\nedge_type_norm = 'per_type'", "relation, synonym and context sum to 3; under per_type"),
-        ("version = 1\n[walk]\nrelation = 0\nsynonym = 0\ncontext = 0", "all 0; a walk needs edges"),
-        ("version = 1\n[walk]\ncontext = 0", "seeds.passages is above 0 and walk.context is 0"),
-        ("version = 1\n[walk]\ncontext = 0\n[seeds]\npassages = 0", 'projection.source is "passages" and walk.context'),
-        ("version = 1\n[seeds]\nlexical = 0\nembedding = 0", "no entity could be a seed"),
+        ("version = 1\n[walk", ("syntax", "policy")),
+        ("", ("version", "version")),
+        ("version = 2", ("version", "version")),
+        ("version = true", ("version", "version")),
+        ("version = 1.0", ("version", "version")),
+        ("version = 1\n[seeds]\npassages = 1" + "0" * 400, ("range", "seeds.passages")),
+        ("version = 1\n[stroll]\n", ("unknown", "policy")),
+        ("version = 1\nwalk = 3", ("type", "walk")),
+        ("version = 1\nfamilies = 3", ("type", "families")),
+        ("version = 1\n[families]\nkinship = -1.0", ("range", "families.kinship")),
+        ("version = 1\n[walk]\nspeed = 1", ("unknown", "walk")),
+        ("version = 1\n[walk]\ndamping = 1.0", ("range", "walk.damping")),
+        ("version = 1\n[walk]\ndamping = nan", ("range", "walk.damping")),
+        ("version = 1\n[walk]\ndamping = true", ("range", "walk.damping")),
+        ("version = 1\n[facts]\nkeep = 2.0", ("range", "facts.keep")),
+        ("version = 1\n[facts]\ngate = 'maybe'", ("choice", "facts.gate")),
+        ("version = 1\n[switches]\ngate = 1", ("type", "switches.gate")),
+        ("version = 1\n[answers]\nnot_found = ' '", ("empty", "answers.not_found")),
+        ("version = 1\n[answers]\nprompt = '{question}'", ("missing", "answers.prompt")),
+        ("version = 1\n[walk]\nedge_type_norm = 'per_type'", ("range", "walk")),
+        ("version = 1\n[walk]\nrelation = 0\nsynonym = 0\ncontext = 0", ("zero", "walk")),
+        ("version = 1\n[walk]\ncontext = 0", ("conflict", "seeds.passages")),
+        ("version = 1\n[walk]\ncontext = 0\n[seeds]\npassages = 0", ("conflict", "projection.source")),
+        ("version = 1\n[seeds]\nlexical = 0\nembedding = 0", ("zero", "seeds")),
     ],
 )
-def test_refusals_say_what_was_given_and_what_is_allowed(text: str, said: str) -> None:
-    with pytest.raises(InputError) as caught:
+def test_a_file_that_is_no_policy_is_refused(text: str, refusal: tuple[str, str]) -> None:
+    with refused(InputError, *refusal):
         Policy.from_toml(text)
-    assert said in str(caught.value)
 
 
 def test_weights_of_a_joint_walk_may_exceed_one() -> None:
@@ -128,18 +127,17 @@ def test_the_file_has_nothing_but_its_sections() -> None:
 
 
 @pytest.mark.parametrize(
-    ("families", "said"),
+    ("families", "refusal"),
     [
-        (None, "families is None"),
-        ({3: 1.0}, "must map names"),
-        ({"kin": 1e300}, "in [0, 1e+30]"),
-        ({"kin": "1"}, "'1'"),
+        (None, ("type", "families")),
+        ({3: 1.0}, ("type", "families")),
+        ({"kin": 1e300}, ("range", "families.kin")),
+        ({"kin": "1"}, ("range", "families.kin")),
     ],
 )
-def test_families_map_names_to_weights(families, said: str) -> None:
-    with pytest.raises(InputError) as caught:
+def test_families_map_names_to_weights(families, refusal: tuple[str, str]) -> None:
+    with refused(InputError, *refusal):
         Policy(families=families)
-    assert said in str(caught.value)
 
 
 def test_a_path_is_not_read_as_text() -> None:

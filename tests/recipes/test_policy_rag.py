@@ -19,8 +19,7 @@ from hopfuse import reference
 from hopfuse.errors import InputError
 from hopfuse.extract import Gazetteer
 from hopfuse.recipes import Policy, PolicyRAG
-from hopfuse.recipes.policy_rag.facts import FoundFact
-from hopfuse.recipes.policy_rag.gate import judge
+from hopfuse.recipes.policy_rag import FoundFact, judge
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes.policy_world import PASSAGES, PolicyWorld, WordVectors
@@ -353,13 +352,17 @@ def test_edge_weights_of_a_question() -> None:
     changed, alone = world.ask(recipe, edge_weights=eta), world.ask(recipe, edge_weights=[0.9, 0.0, 0.1])
     assert_bitwise(changed.hits.scores[3], alone.hits.scores[3])
     assert_bitwise(changed.hits.scores[:3], world.ask(recipe).hits.scores[:3])
-    for wrong in ([-0.1, 0.2, 0.2], [0.5, 0.5, 0.5], [np.nan, 0.2, 0.2]):
-        with refused(InputError, "range", "edge_weights[5, 0]"):
+    for wrong, field in (
+        ([-0.1, 0.2, 0.2], "edge_weights[5, 0]"),
+        ([0.5, 0.5, 0.5], "edge_weights"),
+        ([np.nan, 0.2, 0.2], "edge_weights[5, 0]"),
+    ):
+        with refused(InputError, "range", field):
             world.ask(recipe, edge_weights=np.vstack([eta[:5], [wrong]]))
     without = recipe_of(world, Policy.paper().without("synonym_edges"))
-    with pytest.raises(InputError, match="above 0 for synonym edges, which the policy leaves out"):
+    with refused(InputError, "conflict", "edge_weights", type="synonym"):
         world.ask(without, edge_weights=[0.5, 0.1, 0.1])
-    with pytest.raises(InputError, match=r"edge_weights has shape \(2,\); give eta of relation, synonym, context"):
+    with refused(InputError, "shape", "edge_weights", given=(2,)):
         world.ask(recipe, edge_weights=[0.5, 0.5])
 
 
@@ -461,7 +464,7 @@ def test_candidates_by_the_question_need_no_mentions() -> None:
         ({"seeds": {"threshold": 2.0}}, ("type", "seeds")),
     ],
 )
-def test_refusals(options: dict[str, Any], refusal: str) -> None:
+def test_refusals(options: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         PolicyRAG(PolicyWorld(1).index, **options)
 
@@ -587,8 +590,10 @@ def test_the_inputs_that_it_needs() -> None:
     policy = Policy.from_toml(POLICIES["by the question"])
     assert not recipe_of(world, policy).needs.entities
     bare = hf.Index.build(passages=[{"text": "one"}], graph=[{"src": 0, "dst": 1}], entities=["Ada"])
-    assert "with vectors for this policy" in PolicyRAG.missing(bare)
-    assert PolicyRAG.missing(bare, Policy.from_toml(NO_VECTORS)) == ""
+    lacks = PolicyRAG.missing(bare)
+    assert lacks is not None
+    assert lacks.allowed == ("corpus",)
+    assert PolicyRAG.missing(bare, Policy.from_toml(NO_VECTORS)) is None
     needs = PolicyRAG(bare, Policy.from_toml(NO_VECTORS)).needs
     assert needs == hf.recipes.Needs(texts=True, entities=True)
 

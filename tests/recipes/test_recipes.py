@@ -17,7 +17,7 @@ from hopfuse.lexical import FTS5
 from hopfuse.recipes import GuidedWalk, GuidedWalkConfig, HybridRRF, HybridRRFConfig, PhaseGraph, PhaseGraphConfig
 from numpy.typing import NDArray
 from recipes.worlds import DIM, Encoder, Words, lists_of, random_questions, random_world
-from refusals import refused
+from refusals import check_error, refused
 
 WORLD = random_world(4)
 ASK = random_questions(5)
@@ -122,7 +122,7 @@ def test_passages_are_allowed_by_their_own_ids() -> None:
     for allow in (["b", "c"], [["b", "c"]], np.array(["c", "b"]), [False, True, True]):
         found = recipe.search(vectors=np.ones((1, 3)), allow=allow)
         assert [hit.id for hit in found[0]] == ["b", "c"]
-    with refused(InputError, "shape"):
+    with refused(InputError, "unknown", "allow"):
         recipe.search(vectors=np.ones((1, 3)), allow=["d"])
     for given, code in (("b", "type"), ([1], "unknown")):
         with refused(InputError, code, "allow"):
@@ -134,7 +134,7 @@ def test_integers_are_ids_of_passages_and_not_rows(tmp_path: Path) -> None:
     recipe = HybridRRF(hf.Index.build(passages=rows, vectors=np.eye(3), metric="cosine"))
     for allow in ([2, 7], np.array([7, 2]), [[2, 7]], (np.int32(2), 7)):
         assert [hit.id for hit in recipe.search(vectors=np.ones((1, 3)), allow=allow)[0]] == [2, 7]
-    with refused(InputError, "shape", name="allow[0]"):
+    with refused(InputError, "unknown", "allow[0]"):
         recipe.search(vectors=np.ones((1, 3)), allow=[[1]])
     hf.Index.build(passages=[{"text": one} for one in "abc"], vectors=np.eye(3), metric="cosine").save(tmp_path)
     with hf.Index.open(tmp_path, writable=True) as live:
@@ -143,7 +143,7 @@ def test_integers_are_ids_of_passages_and_not_rows(tmp_path: Path) -> None:
             change.delete_passages([0])
         live.refresh()
         assert [hit.id for hit in follower.search(vectors=np.ones((1, 3)), allow=[2])[0]] == [2]  # it is row 1 now
-        with refused(InputError, "shape"):
+        with refused(InputError, "unknown", "allow"):
             follower.search(vectors=np.ones((1, 3)), allow=np.array([0]))
 
 
@@ -200,7 +200,7 @@ def test_recipes_are_known_by_name() -> None:
     for name in ("phase-graph", "hybrid-rrf"):
         assert hf.recipes.RECIPES[name].name == name
     index = hf.Index.build(passages=[{"text": "a"}])
-    assert PhaseGraph.missing(index).startswith("PhaseGraph needs an index with vectors and a graph")
-    assert PhaseGraph.missing(WORLD.index()) == HybridRRF.missing(index) == ""
+    check_error(PhaseGraph.missing(index), InputError, "missing", "index", recipe="PhaseGraph")
+    assert PhaseGraph.missing(WORLD.index()) is HybridRRF.missing(index) is None
     assert HybridRRF(index, lexical=Words()).needs == hf.recipes.Needs(texts=True, words=True)
     assert PhaseGraph(WORLD.index()).needs == hf.recipes.Needs(vectors=True, entities=True)

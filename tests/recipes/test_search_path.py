@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
+from pkgutil import resolve_name
 from typing import Any
 
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse.backends import cpu
+from hopfuse.backends import resolve
 from hopfuse.extract import Match
 from recipes.policy_world import PASSAGES, PolicyWorld
 from recipes.worlds import Encoder, lists_of, random_questions, random_world
@@ -57,6 +58,7 @@ class Spy:
 @pytest.fixture
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     monkeypatch.setenv("HOPFUSE_BACKEND", "cpu")
+    cpu: Any = resolve("cpu")
     spied = Spy(cpu._native)
     monkeypatch.setattr(cpu, "_native", spied)
     return spied
@@ -95,27 +97,27 @@ def test_a_search_is_four_rooms_from_the_kernels(
 
 @pytest.mark.parametrize("kind", dict.fromkeys(kind for kind, _, _ in CASES))
 def test_vectors_are_checked_once_and_a_backend_is_chosen_once(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
-    from hopfuse import backends
-    from hopfuse.ops import capture, vectors
-
     calls: Counter[str] = Counter()
 
-    def counted(module: Any, name: str) -> None:
-        whole = getattr(module, name)
+    def counted(module: str, name: str) -> None:
+        whole = resolve_name(f"{module}:{name}")
 
         def count(*args: Any, **kwargs: Any) -> Any:
             calls[name] += 1
             return whole(*args, **kwargs)
 
-        monkeypatch.setattr(module, name, count)
+        monkeypatch.setattr(f"{module}.{name}", count)
 
     monkeypatch.setenv("HOPFUSE_BACKEND", "cpu")
     recipe, how = recipe_and_questions(kind, {}, None)
     if kind is not hf.recipes.TripleHybrid:
         how["entities"] = [[mention for mention in row if isinstance(mention, int)] for row in how["entities"]]
-    for module, name in ((vectors, "first_unscorable"), (capture, "automatic"), (backends, "automatic")):
-        counted(module, name)
-    monkeypatch.setattr(capture.Captured, "__call__", lambda *_: pytest.fail("a core was wrapped on the CPU"))
+    counted("hopfuse.ops.vectors", "first_unscorable")
+    counted("hopfuse.ops.capture", "automatic")
+    counted("hopfuse.backends", "automatic")
+    monkeypatch.setattr(
+        "hopfuse.ops.capture.Captured.__call__", lambda *_: pytest.fail("a core was wrapped on the CPU")
+    )
     recipe.search(**how)
     spaces = 2 if kind is hf.recipes.PolicyRAG else 1  # of the vectors given, and of the encoder
     assert calls == {"first_unscorable": spaces, "automatic": 1}

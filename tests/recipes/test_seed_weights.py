@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.extract import EntityLinker, Match
-from hopfuse.recipes._parts.seeding import ALIAS
 from refusals import refused
+
+#: The factor of an entity that a name stands for as an alias.
+ALIAS = 0.05
 
 pytest.importorskip("ahocorasick", reason="names are found by pyahocorasick (extra text)")
 

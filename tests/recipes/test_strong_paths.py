@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import sys
+from typing import Any
 
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse.recipes._parts.strong_paths import MAX_PATHS, MIN_EXTRA_VISITS, Transitions, _Ends
+from hopfuse.recipes.policy_rag import MAX_PATHS, MIN_EXTRA_VISITS, Transitions
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -134,13 +136,14 @@ def large() -> tuple[Transitions, dict[int, float]]:
 def test_paths_of_further_seeds_cost_about_as_much_as_the_first(large, monkeypatch, last) -> None:
     """A hundred passages at the nodes that are reached first, but for the last; by visits."""
     transitions, mass = large
-    visited, reach = list[int](), _Ends.reach
+    ends_of_paths = sys.modules[Transitions.__module__]._Ends
+    visited, reach = list[int](), ends_of_paths.reach
 
-    def counted(ends: _Ends, node: int, seed: int, cost: float) -> None:
+    def counted(ends: Any, node: int, seed: int, cost: float) -> None:
         visited.append(node)
         reach(ends, node, seed, cost)
 
-    monkeypatch.setattr(_Ends, "reach", counted)
+    monkeypatch.setattr(ends_of_paths, "reach", counted)
     transitions.paths(mass, {0: np.array([-1])}, max_paths=1, max_nodes=last)
     assert len(visited) == last
     rows = {p: np.array([node]) for p, node in enumerate([*visited[:99], visited[-1]])}

@@ -184,7 +184,7 @@ def test_single_and_equal_say_what_a_list_without_a_spread_becomes(method: str) 
         ("pit", {"temperature": 1.0}, ("unused", "temperature")),
     ],
 )
-def test_options_that_are_refused(method: str, options: dict[str, Any], refusal: str) -> None:
+def test_options_that_are_refused(method: str, options: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         calibrate([[1.0, 0.0]], method, **options)
 
@@ -199,6 +199,6 @@ def test_options_that_are_refused(method: str, options: dict[str, Any], refusal:
         ([[[1.0]]], "pit", None, ("shape", "scores")),
     ],
 )
-def test_calibrate_refuses(lists: Any, method: str, ties: str | None, refusal: str) -> None:
+def test_calibrate_refuses(lists: Any, method: str, ties: str | None, refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         calibrate(lists, method, ties=ties)

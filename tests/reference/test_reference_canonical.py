@@ -237,6 +237,6 @@ def test_topk_of_few_candidates_is_padded() -> None:
         (np.zeros((1, 2), F), np.ones((1, 2), F), "cosine", ("zero", "queries[0]")),
     ],
 )
-def test_scores_refuse(q: np.ndarray, x: np.ndarray, metric: str, refusal: str) -> None:
+def test_scores_refuse(q: np.ndarray, x: np.ndarray, metric: str, refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         canonical_scores(q, x, metric=metric)

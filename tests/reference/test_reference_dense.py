@@ -117,7 +117,7 @@ def test_allow_of_other_lengths_and_nothing() -> None:
         (Q, X, {"allow": [1.5]}, ("dtype", "allow")),
     ],
 )
-def test_dense_refuses(q: Any, x: Any, options: dict[str, Any], refusal: str) -> None:
+def test_dense_refuses(q: Any, x: Any, options: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         dense_topk(q, x, 3, **options)
 

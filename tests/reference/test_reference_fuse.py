@@ -179,6 +179,6 @@ def test_the_order_of_lists_does_not_matter(rows: list[list[tuple[int, float]]],
         ([DENSE, hf.Hits.from_lists([[]])], {}, ("length", "lists[1]")),
     ],
 )
-def test_invalid_arguments_are_refused(lists: Any, options: dict[str, Any], refusal: str) -> None:
+def test_invalid_arguments_are_refused(lists: Any, options: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         fuse(lists, **options)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.reference import fuse
-from hopfuse.reference.fusion.boltzmann import EPSILON, auto_temperature, distribution
+from hopfuse.reference.fusion import EPSILON, auto_temperature, distribution
 from refusals import refused
 
 DENSE = hf.Hits.from_lists([[(1, 0.75), (2, 0.5), (3, 0.5), (4, 0.25)]])

@@ -146,7 +146,7 @@ def test_weights_below_two_to_the_minus_100_of_the_largest_count_as_0() -> None:
         ([[0.0, 1.0]], ("conflict", "restart[0]")),
     ],
 )
-def test_weights_that_no_walk_has_are_refused(given_weights: Any, refusal: str) -> None:
+def test_weights_that_no_walk_has_are_refused(given_weights: Any, refusal: tuple[str, str | None]) -> None:
     graph = hf.Graph.from_edges([0], [1])
     with refused(InputError, *refusal):
         ppr(graph, [{0: 1.0}], node_weights=given_weights)

@@ -61,7 +61,7 @@ def test_one_row_and_no_rows() -> None:
         (["a", "b", "c", "d"], ("dtype", "restart")),
     ],
 )
-def test_restart_is_refused(restart: Any, refusal: str) -> None:
+def test_restart_is_refused(restart: Any, refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         ppr(G, restart)
 
@@ -87,7 +87,7 @@ def test_restart_is_refused(restart: Any, refusal: str) -> None:
         ({"allow": np.array([[0, 1, 1, 1], [1, 1, 1, 1]], bool)}, ("conflict", "restart[0]")),
     ],
 )
-def test_options_are_refused(options: dict[str, Any], refusal: str) -> None:
+def test_options_are_refused(options: dict[str, Any], refusal: tuple[str, str | None]) -> None:
     with refused(InputError, *refusal):
         ppr(G, DENSE, **options)
     with refused(InputError, *refusal):
@@ -95,7 +95,7 @@ def test_options_are_refused(options: dict[str, Any], refusal: str) -> None:
 
 
 def test_residual_refuses_scores_of_another_shape() -> None:
-    with refused(InputError, "shape", "x", given="(1, 4)"):
+    with refused(InputError, "shape", "x", given=(1, 4)):
         ppr_residual(G, [1.0, 0, 0, 0], DENSE)
 
 

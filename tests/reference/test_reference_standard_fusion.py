@@ -10,10 +10,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.reference import fuse
-from hopfuse.reference.fusion.boltzmann import distribution
-from hopfuse.reference.fusion.gumbel import kendall
-from hopfuse.reference.fusion.mixtures import q_distribution
-from hopfuse.reference.fusion.products import strengths
+from hopfuse.reference.fusion import distribution, kendall, q_distribution, strengths
 from scipy import stats
 
 A = hf.Hits.from_lists([[(1, 1.0), (2, 0.75), (3, 0.5)]])

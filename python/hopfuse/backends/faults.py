@@ -60,7 +60,7 @@ FAULTS: dict[int, Callable[[int], InputError]] = {
         f"hits[{row}]",
         "{field} has an id that is not a node of the graph, a row of the incidence or a column of the weights",
     ),
-    -8: lambda row: InputError("finite", f"scores[{row}]", "{field} has a sum beyond float32; scale its scores down"),
+    -8: lambda row: InputError("range", f"scores[{row}]", "{field} has a sum beyond float32; scale its scores down"),
     -9: lambda row: InputError(
         "finite", f"scores[{row}]", "{field} has a score that is NaN or infinite; scores must be finite in float32"
     ),

@@ -132,45 +132,67 @@ class EndpointEncoder(NamedEncoder):
             )
             vectors = [one.embedding for one in sorted(answer.data, key=lambda one: int(one.index))]
         except library.APIStatusError as error:
-            failure = self._unusable(f"answered {error.status_code}: {error.message}")
+            failure = EndpointError(
+                "reply",
+                None,
+                "{url} answered {status}: {said}; check the address and the model",
+                url=self._url,
+                status=error.status_code,
+                said=self._clean(error.message),
+            )
         except library.APIConnectionError as error:
             failure = EndpointError(
                 "connection",
                 None,
                 "{url} gave no answer: {error}; check the address",
-                url=str(self._client.base_url),
+                url=self._url,
                 error=self._clean(str(error.__cause__ or error)),
             )
         except (library.APIError, AttributeError, TypeError, ValueError) as error:
-            failure = self._unusable(f"answered with no list of embeddings ({type(error).__name__})")
+            failure = EndpointError(
+                "syntax",
+                None,
+                "{url} answered with no list of embeddings ({kind}); check the address",
+                url=self._url,
+                kind=type(error).__name__,
+            )
         else:
             return self._rows(vectors, len(batch))
         raise failure  # outside the handlers: a handled error would hold the key
 
     def _rows(self, vectors: list[Any], count: int) -> NDArray[np.float32]:
-        if not all(isinstance(vector, list) for vector in vectors):
-            raise self._unusable("answered an embedding that is not a list of numbers")
-        lengths = {len(vector) for vector in vectors}
-        if len(vectors) != count or lengths != {self._dim}:
-            found = f"{len(vectors)} vectors of {sorted(lengths)} entries"
-            raise self._unusable(f"answered {found} for {count} texts and dim {self._dim}")
-        numbers = _numbers(vectors)
+        lengths = {len(vector) if isinstance(vector, list) else None for vector in vectors}
+        if len(vectors) != count or (None not in lengths and lengths != {self._dim}):
+            raise EndpointError(
+                "shape",
+                "dim",
+                "{url} answered {given} vectors of {lengths} entries for {count} texts, and {field} is {allowed}; "
+                "check the model, and give {field} as it makes vectors",
+                url=self._url,
+                given=len(vectors),
+                lengths=sorted(length for length in lengths if length is not None),
+                count=count,
+                allowed=self._dim,
+            )
+        numbers = None if None in lengths else _numbers(vectors)
         if numbers is None:
-            raise self._unusable("answered an embedding with an entry that is not a number")
+            raise EndpointError(
+                "type",
+                None,
+                "{url} answered an embedding that is not a list of numbers; check the model",
+                url=self._url,
+            )
         with np.errstate(over="ignore"):
             rows = numbers.astype(np.float32)
         if not np.isfinite(rows).all():
-            raise self._unusable("answered a vector with a NaN or outside float32's range")
+            raise EndpointError(
+                "finite", None, "{url} answered a vector with a NaN or outside float32's range", url=self._url
+            )
         return rows
 
-    def _unusable(self, problem: str) -> EndpointError:
-        return EndpointError(
-            "reply",
-            None,
-            "{url} {problem}; check the address and the model, and give {@dim} as the model makes vectors",
-            url=str(self._client.base_url),
-            problem=self._clean(problem),
-        )
+    @property
+    def _url(self) -> str:
+        return str(self._client.base_url)
 
     def _clean(self, text: str) -> str:
         return text.replace(self._key, "[key]") if self._key != NO_KEY else text

@@ -53,9 +53,9 @@ def adopt(cupy: Any, device: int, array: Any) -> Any:
         raise InputError(
             "type",
             None,
-            "the {kind} is {where}; allowed are arrays on the host, or on a CUDA device with "
+            "the {given} is {where}; allowed are arrays on the host, or on a CUDA device with "
             "__cuda_array_interface__ or DLPack: copy it to one of these",
-            kind=type(array).__name__,
+            given=type(array).__name__,
             where=where,
         )
     _check_device(found[1], device)
@@ -65,9 +65,9 @@ def adopt(cupy: Any, device: int, array: Any) -> Any:
         raise InputError(
             "type",
             None,
-            "the {kind} cannot be exported by DLPack: {error}. It must hold numbers and need no gradient; use "
+            "the {given} cannot be exported by DLPack: {error}. It must hold numbers and need no gradient; use "
             "x.detach() in torch",
-            kind=type(array).__name__,
+            given=type(array).__name__,
             error=error,
         ) from error
     _check_contiguous(adopted.shape, adopted.strides, adopted.dtype.itemsize)

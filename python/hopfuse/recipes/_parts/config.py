@@ -119,13 +119,13 @@ def needed(field: str, what: str, fix: str) -> InputError:
     return InputError("missing", field, "{what} needs {needed:@}, {fix}", what=what, needed=field, fix=fix)
 
 
-def lacking(recipe: str, *parts: str, fix: str = "") -> InputError:
+def lacking(name: str, *parts: str, fix: str = "") -> InputError:
     """Return the error for an index without parts that a recipe needs, by the names of its attributes (``allowed``)."""
     return InputError(
         "missing",
         "index",
         "{recipe} needs an index with {names}; build one with them{fix}",
-        recipe=recipe,
+        recipe=name,
         allowed=parts,
         names=" and ".join(_NOUNS[part] for part in parts),
         fix=fix,

@@ -1,6 +1,30 @@
-"""PolicyRAG: retrieval over a graph of facts, controlled by an editable policy."""
+"""PolicyRAG: retrieval over a graph of facts, controlled by an editable policy, with what its traces rest on."""
 
+from .._parts.facts import MAX_PASSAGES, facts_between
+from .._parts.strong_paths import MAX_PATHS, MIN_EXTRA_VISITS, Step, Transitions
 from .config import Policy
+from .facts import FoundFact
+from .gate import Verdict, judge, stems
+from .graph import TYPES, PolicyGraph
+from .path_evidence import PathEvidence, families_between
 from .search import PolicyRAG, PolicyRAGResult
 
-__all__ = ["Policy", "PolicyRAG", "PolicyRAGResult"]
+__all__ = [
+    "MAX_PASSAGES",
+    "MAX_PATHS",
+    "MIN_EXTRA_VISITS",
+    "TYPES",
+    "FoundFact",
+    "PathEvidence",
+    "Policy",
+    "PolicyGraph",
+    "PolicyRAG",
+    "PolicyRAGResult",
+    "Step",
+    "Transitions",
+    "Verdict",
+    "facts_between",
+    "families_between",
+    "judge",
+    "stems",
+]
