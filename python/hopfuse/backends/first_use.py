@@ -84,7 +84,7 @@ class FirstUse(Generic[B]):
                     except Exception as error:  # a broken installation must not break calls on the CPU
                         self._unusable = self._translated(error)
             if self._unusable is not None:
-                raise self._unusable.with_traceback(None)
+                raise self._unusable.about()  # a copy, since a kept error would keep the frames of its call
             assert self._made is not None
             return self._made
 
