@@ -8,6 +8,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,9 +103,16 @@ def module_name(path: Path, base: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports_of(source: str, module: str, is_package: bool) -> Iterator[Import]:
-    """Yield every import statement, and every import_module("a name")."""
-    yield from _walk(ast.parse(source), module.split(".") if is_package else module.split(".")[:-1], False, False)
+@lru_cache(maxsize=1)
+def nodes(source: str) -> list[ast.AST]:
+    """Return the nodes of a file, the module first."""
+    return list(ast.walk(ast.parse(source)))
+
+
+@lru_cache(maxsize=1)
+def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
+    """Return every import statement, and every import_module("a name")."""
+    return list(_walk(nodes(source)[0], module.split(".") if is_package else module.split(".")[:-1], False, False))
 
 
 def _walk(node: ast.AST, package: list[str], lazy: bool, typing_only: bool) -> Iterator[Import]:
@@ -173,7 +181,7 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
 
 
 def unsafe_calls(source: str, room: str) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if not isinstance(node, ast.Call):
             continue
         if isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec", "__import__"):
@@ -197,7 +205,7 @@ def private_names(source: str, module: str, is_package: bool = False) -> list[st
         bound[one.name] = one.module if one.name != "hopfuse" else "hopfuse"
         if room_of(one.module) != room and is_private(one.module):
             found.append(f"{module}:{one.line} imports {one.module}: private to {room_of(one.module) or 'hopfuse'}")
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         chain = attributes(node)
         if len(chain) < 2 or chain[0] not in bound:
             continue
@@ -227,7 +235,7 @@ def recipe_parameters(source: str, module: str) -> list[str]:
     """Functions that take a whole recipe: no room needs the class of one, and the recipes' own helpers take values."""
     inside = room_of(module) == "recipes"
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
         given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
