@@ -300,7 +300,13 @@ def check_bytes(count: float, what: str, limit: int, fix: str) -> None:
 def wrong_array(array: Any, field: str, allowed: str) -> InputError:
     """Return the error for an array of a wrong dtype or shape."""
     given = f"{array.dtype}{tuple(array.shape)}"
-    return InputError("shape", field, "{field} is {given}; it must be {allowed}", given=given, allowed=allowed)
+    return InputError(
+        "shape",
+        field,
+        "{field} has the dtype and shape {given}; it must be {allowed}",
+        given=given,
+        allowed=allowed,
+    )
 
 
 def check_length(number: int, field: str, expected: int, noun: str) -> None:
@@ -325,7 +331,7 @@ def check_as_long(field: str, number: int, other: str, expected: int) -> None:
         raise InputError(
             "length",
             field,
-            "{field} has {count} and {other:@} {allowed}; both must have equally many",
+            "{field} has {count}, and {other:@} has {allowed}; both must have equally many",
             given=number,
             allowed=expected,
             count=counted(number, "entry"),

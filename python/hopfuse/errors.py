@@ -51,7 +51,7 @@ CODES: Mapping[str, str] = {
     "missing_extra": "an optional dependency is not installed",
     "order": "entries are not in the order that is needed",
     "overloaded": "too much is waiting; the call may be repeated later",
-    "range": "a number is outside the allowed range",
+    "range": "a number is outside the allowed range, or what is given is no such number",
     "read_only": "changes are not accepted here",
     "reply": "a service gave an unusable answer",
     "shape": "an array has a shape or a memory layout that is not allowed",
@@ -98,13 +98,19 @@ class _Sentence(Formatter):
         return super().format_field(value, format_spec)
 
 
-class _Shown(str):
-    """The representation of a value that is not kept itself, such as one that cannot be pickled."""
+class _Shown:
+    """What a sentence shows of a value that is not kept itself, such as one that cannot be pickled."""
 
-    __slots__ = ()
+    __slots__ = ("_repr", "_str")
+
+    def __init__(self, value: object) -> None:
+        self._str, self._repr = str(value), repr(value)
+
+    def __str__(self) -> str:
+        return self._str
 
     def __repr__(self) -> str:
-        return str(self)
+        return self._repr
 
 
 class HopfuseError(Exception):
@@ -213,15 +219,25 @@ class HopfuseError(Exception):
         return _restored(kind or type(self), self.code, field or self.field, self.template, self.values, self.places)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        kept = {
-            name: value if isinstance(value, _PLAIN) else _Shown(repr(value)) for name, value in self.values.items()
-        }
+        kept = {name: _kept(value) for name, value in self.values.items()}
         return _restored, (type(self), self.code, self.field, self.template, kept, self.places)
+
+
+def _kept(value: Any) -> Any:
+    """Return a value as a pickled error has it: plain values, NumPy's scalars and collections of these as they are."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_kept, value)) if type(value) in (list, tuple) else _Shown(value)
+    return value if isinstance(value, _PLAIN) or _is_scalar(value) else _Shown(value)
+
+
+def _is_scalar(value: Any) -> bool:
+    """Return whether a value is NumPy's scalar or an array of no dimensions; a dtype, which has none either, is not."""
+    return getattr(value, "ndim", None) == 0 and hasattr(value, "item")
 
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it; one that JSON does not know, or that is long, as text."""
-    if getattr(value, "ndim", None) == 0:  # a NumPy scalar
+    if _is_scalar(value):
         value = value.item()
     if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value)):
         return value
