@@ -204,8 +204,9 @@ class HopfuseError(Exception):
 
     def at(self, place: object = None, field: str | None = None) -> HopfuseError:
         """Return this error with the place where it happened before its sentence, or with another field, or both."""
-        places = self.places if place is None else (str(place), *self.places)
-        return _restored(type(self), self.code, field or self.field, self.template, self.values, places)
+        moved = self.about(field)
+        moved.places = self.places if place is None else (str(place), *self.places)
+        return moved
 
     def about(self, field: str | None = None, *, kind: type[HopfuseError] | None = None) -> HopfuseError:
         """Return this error with another field or class, such as a FormatError for what a file holds.
@@ -216,11 +217,20 @@ class HopfuseError(Exception):
         >>> error.about("vectors"), error.about(kind=FormatError)
         (InputError('shape', 'vectors', '{field} has no columns'), FormatError('shape', 'X', '{field} has no columns'))
         """
-        return _restored(kind or type(self), self.code, field or self.field, self.template, self.values, self.places)
+        made = _restored(kind or type(self), self.code, field or self.field, self.template, self.values, self.places)
+        made.__dict__.update(self._more())
+        if self.__cause__ is not None:
+            made.__cause__ = self.__cause__
+        return made
+
+    def _more(self) -> dict[str, Any]:
+        """Return the other attributes, such as the notes of :meth:`BaseException.add_note`."""
+        own = ("code", "field", "template", "values", "places")
+        return {name: value for name, value in self.__dict__.items() if name not in own}
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = {name: _kept(value) for name, value in self.values.items()}
-        return _restored, (type(self), self.code, self.field, self.template, kept, self.places)
+        return _restored, (type(self), self.code, self.field, self.template, kept, self.places), self._more()
 
 
 def _kept(value: Any) -> Any:

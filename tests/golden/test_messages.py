@@ -117,6 +117,19 @@ def test_a_copied_error_says_the_same(copied):
     assert str(error) == "row 3: a[0] is object, dtype('O'): no number; 1 of 2.5, 1,000; give b= or c="
 
 
+@pytest.mark.parametrize("moved", [lambda e: e.at("row 3"), lambda e: e.about("l"), copy.copy])
+def test_a_moved_error_keeps_its_notes(moved):
+    error = InputError("range", "k", "{field} is wrong")
+    error.add_note("seen at the door")
+    assert moved(error).__notes__ == ["seen at the door"]
+
+
+def test_a_moved_error_keeps_its_cause():
+    error = InputError("range", "k", "{field} is wrong")
+    error.__cause__ = ValueError("why")
+    assert error.at("row 3").__cause__ is error.__cause__
+
+
 @pytest.mark.parametrize(
     ("value", "plain"),
     [
