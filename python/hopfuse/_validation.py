@@ -133,16 +133,18 @@ def check_choice(value: Any, field: str, choices: Iterable[str]) -> str:
     return value
 
 
-def check_suffix(path: Path, field: str, *allowed: str) -> None:
-    """Raise unless a file's name ends with one of the suffixes, in small or capital letters."""
-    if path.suffix.lower() not in allowed:
+def check_suffix(path: Path, field: str, *allowed: str) -> str:
+    """Return the suffix of a file's name in small letters; it must be one of those allowed."""
+    suffix = path.suffix.lower()
+    if suffix not in allowed:
         raise InputError(
             "choice",
             field,
-            "{field} is {given!r}; its suffix must be one of {allowed}",
+            "{field} is the path {given!r}; its suffix must be one of {allowed}",
             given=str(path),
             allowed=", ".join(allowed),
         )
+    return suffix
 
 
 def check_flag(value: Any, field: str) -> bool:
