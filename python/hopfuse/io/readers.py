@@ -89,7 +89,7 @@ def _positions(width: int, spec: Spec, where: str) -> list[str]:
         raise InputError(
             "syntax",
             None,
-            "the line has {given} fields and is no header; without a header the columns are {allowed}: add one that "
+            "the line has {given} fields and is not a header; without a header the columns are {allowed}: add one that "
             "names {required}",
             given=width,
             allowed=", ".join(spec.positional),
