@@ -16,9 +16,9 @@ def test_the_line_is_json_if_programs_read_it(index):
     (line,) = done.stderr.splitlines()
     error = json.loads(line)["error"]
     assert set(error) == PROGRAM
-    said = error["message"]
     assert (done.returncode, done.stdout, error["class"]) == (2, "", "InputError")
-    assert run("search", index, " ").stderr == f"hopfuse: {said}\n"
+    message = error["message"]
+    assert run("search", index, " ").stderr == f"hopfuse: {message}\n"
 
 
 @pytest.mark.parametrize(
