@@ -133,16 +133,18 @@ def check_choice(value: Any, field: str, choices: Iterable[str]) -> str:
     return value
 
 
-def check_suffix(path: Path, field: str, *allowed: str) -> None:
-    """Raise unless a file's name ends with one of the suffixes, in small or capital letters."""
-    if path.suffix.lower() not in allowed:
+def check_suffix(path: Path, field: str, *allowed: str) -> str:
+    """Return the suffix of a file's name in small letters; it must be one of those allowed."""
+    suffix = path.suffix.lower()
+    if suffix not in allowed:
         raise InputError(
             "choice",
             field,
-            "{field} is {given!r}; its suffix must be one of {allowed}",
+            "{field} is the path {given!r}; its suffix must be one of {allowed}",
             given=str(path),
             allowed=", ".join(allowed),
         )
+    return suffix
 
 
 def check_flag(value: Any, field: str) -> bool:
@@ -300,7 +302,13 @@ def check_bytes(count: float, what: str, limit: int, fix: str) -> None:
 def wrong_array(array: Any, field: str, allowed: str) -> InputError:
     """Return the error for an array of a wrong dtype or shape."""
     given = f"{array.dtype}{tuple(array.shape)}"
-    return InputError("shape", field, "{field} is {given}; it must be {allowed}", given=given, allowed=allowed)
+    return InputError(
+        "shape",
+        field,
+        "{field} has the dtype and shape {given}; it must be {allowed}",
+        given=given,
+        allowed=allowed,
+    )
 
 
 def check_length(number: int, field: str, expected: int, noun: str) -> None:
@@ -325,7 +333,7 @@ def check_as_long(field: str, number: int, other: str, expected: int) -> None:
         raise InputError(
             "length",
             field,
-            "{field} has {count} and {other:@} {allowed}; both must have equally many",
+            "{field} has {count}, and {other:@} has {allowed}; both must have equally many",
             given=number,
             allowed=expected,
             count=counted(number, "entry"),

@@ -53,7 +53,7 @@ CODES: Mapping[str, str] = {
     "missing_extra": "an optional dependency is not installed",
     "order": "entries are not in the order that is needed",
     "overloaded": "too much is waiting; the call may be repeated later",
-    "range": "a number is outside the allowed range",
+    "range": "a number is outside the allowed range, or what is given is no such number",
     "read_only": "changes are not accepted here",
     "reply": "a service gave an unusable answer",
     "shape": "an array has a shape or a memory layout that is not allowed",
@@ -100,13 +100,19 @@ class _Sentence(Formatter):
         return super().format_field(value, format_spec)
 
 
-class _Shown(str):
-    """The representation of a value that is not kept itself, such as one that cannot be pickled."""
+class _Shown:
+    """What a sentence shows of a value that is not kept itself, such as one that cannot be pickled."""
 
-    __slots__ = ()
+    __slots__ = ("_repr", "_str")
+
+    def __init__(self, value: object) -> None:
+        self._str, self._repr = str(value), repr(value)
+
+    def __str__(self) -> str:
+        return self._str
 
     def __repr__(self) -> str:
-        return str(self)
+        return self._repr
 
 
 class HopfuseError(Exception):
@@ -200,8 +206,9 @@ class HopfuseError(Exception):
 
     def at(self, place: object = None, field: str | None = None) -> HopfuseError:
         """Return this error with the place where it happened before its sentence, or with another field, or both."""
-        places = self.places if place is None else (str(place), *self.places)
-        return _restored(type(self), self.code, field or self.field, self.template, self.values, places)
+        moved = self.about(field)
+        moved.places = self.places if place is None else (str(place), *self.places)
+        return moved
 
     def about(self, field: str | None = None, *, kind: type[HopfuseError] | None = None) -> HopfuseError:
         """Return this error with another field or class, such as a FormatError for what a file holds.
@@ -212,18 +219,37 @@ class HopfuseError(Exception):
         >>> error.about("vectors"), error.about(kind=FormatError)
         (InputError('shape', 'vectors', '{field} has no columns'), FormatError('shape', 'X', '{field} has no columns'))
         """
-        return _restored(kind or type(self), self.code, field or self.field, self.template, self.values, self.places)
+        made = _restored(kind or type(self), self.code, field or self.field, self.template, self.values, self.places)
+        made.__dict__.update(self._more())
+        if self.__cause__ is not None:
+            made.__cause__ = self.__cause__
+        return made
+
+    def _more(self) -> dict[str, Any]:
+        """Return the other attributes, such as the notes of :meth:`BaseException.add_note`."""
+        own = ("code", "field", "template", "values", "places")
+        return {name: value for name, value in self.__dict__.items() if name not in own}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        kept = {
-            name: value if isinstance(value, _PLAIN) else _Shown(repr(value)) for name, value in self.values.items()
-        }
-        return _restored, (type(self), self.code, self.field, self.template, kept, self.places)
+        kept = {name: _kept(value) for name, value in self.values.items()}
+        return _restored, (type(self), self.code, self.field, self.template, kept, self.places), self._more()
+
+
+def _kept(value: Any) -> Any:
+    """Return a value as a pickled error has it: plain values, NumPy's scalars and collections of these as they are."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_kept, value)) if type(value) in (list, tuple) else _Shown(value)
+    return value if isinstance(value, _PLAIN) or _is_scalar(value) else _Shown(value)
+
+
+def _is_scalar(value: Any) -> bool:
+    """Return whether a value is NumPy's scalar or an array of no dimensions; a dtype, which has none either, is not."""
+    return getattr(value, "ndim", None) == 0 and hasattr(value, "item")
 
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it; one that JSON does not know, or that is long, as text."""
-    if getattr(value, "ndim", None) == 0:  # a NumPy scalar
+    if _is_scalar(value):
         value = value.item()
     if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value)):
         return value

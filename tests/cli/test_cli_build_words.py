@@ -85,7 +85,7 @@ def test_other_languages_and_none(chunks, tmp_path):
         (("--reader", "spacy", "--reader", "endpoint"), about("conflict", "reader")),
         (("--language", "german"), about("unused", "language", other="reader words")),
         (("--tagger", "model"), about("unused", "tagger", other="reader words")),
-        (("--reader", "words", "--language", "klingon"), about("choice", "stopwords", given="klingon")),
+        (("--reader", "words", "--language", "klingon"), about("choice", "language", given="klingon")),
         (("--reader", "words", "--model", "m"), about("unused", "model", other="reader endpoint")),
         (("--reader", "words", "--synonyms", "0.8"), about("unused", "synonyms")),
         (("--reader", "words", "--conflicts", "c.jsonl"), about("unused", "conflicts")),

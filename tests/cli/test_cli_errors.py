@@ -28,6 +28,7 @@ def test_the_line_is_json_if_programs_read_it(index):
         (("search", "index", "Who?", "--k", "many"), about("range", "k")),
         (("search", "index", "Who?", "--recipe", "walk"), about("choice", "recipe")),
         (("search", "index", "Who?", "--recip", "walk"), about("unknown", "recip")),
+        (("search", "index", "Who?", "--where"), about("missing", "where")),
         (("search", "index"), about("missing", "question")),
         (("score", "index"), about("missing", "queries")),
         (("score", "run", "folder", "--workers", "0"), about("range", "workers")),
@@ -43,6 +44,13 @@ def test_usage_errors_are_clicks_own_for_people():
     done = subprocess.run(command("search", "index", "Who?", "--k", "0"), capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("Usage: hopfuse search")
+
+
+@pytest.mark.parametrize("place", ["sqlite:", "sqlite:none.db"])
+def test_a_store_that_cannot_be_opened_is_named_by_its_option(tmp_path, place):
+    done = run("build", "--from", place, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert done.stderr.startswith("hopfuse: --from is ")
 
 
 def test_an_error_of_the_file_system_names_its_file(files, refused_here, tmp_path):

@@ -29,13 +29,13 @@ def test_half_a_character_is_refused_with_its_line(tmp_path):
     names.read_titles(whole)
     assert names.titles == {"a": "\U0001f680 \\ud800"}
     half = written(tmp_path, "h.jsonl", '{"id": "a", "title": "b"}\n{"id": "b", "title": "x\\uD800"}\n')
-    with refused(FormatError, "syntax"):
+    with refused(FormatError, "syntax", given="\\ud800", place="h.jsonl, line 2"):
         names.read_titles(half)
     judged = written(tmp_path, "q.jsonl", '{"id": "\\udfff", "gold": ["a"]}\n')
-    with refused(FormatError, "syntax"):
+    with refused(FormatError, "syntax", given="\\udfff", place="q.jsonl, line 1"):
         read_qrels(judged, names)
     run = written(tmp_path, "r.json", '{"q": {"\\udbff": 1.0}}')
-    with refused(FormatError, "syntax"):
+    with refused(FormatError, "syntax", given="\\udbff", place="r.json"):
         read_run(run, ["q"], names)
 
 
@@ -160,7 +160,7 @@ def test_bad_judgements_are_named_by_file_and_line(tmp_path, name, text, where, 
 
 def test_a_file_that_is_not_text_is_named(tmp_path):
     (tmp_path / "q").write_bytes(b"q1 0 d1 1\n\xff\xfe\n")
-    with refused(FormatError, "syntax"):
+    with refused(FormatError, "syntax", place="q, line 2"):
         read_qrels(tmp_path / "q", PassageNames())
 
 
@@ -297,9 +297,9 @@ def test_bad_runs_are_named_by_file_and_line(tmp_path, name, text, where, error)
 
 
 def test_json_that_is_not_a_run_is_refused(tmp_path):
-    with refused(FormatError, "type"):
+    with refused(FormatError, "type", place="r.json"):
         read_run(written(tmp_path, "r.json", "4"), ["q1"], PassageNames())
-    with refused(FormatError, "syntax"):
+    with refused(FormatError, "syntax", place="r.json"):
         read_run(written(tmp_path, "r.json", "{"), ["q1"], PassageNames())
 
 
@@ -318,7 +318,7 @@ def test_parquet_names_its_extra(tmp_path, monkeypatch):
 
 def test_a_parquet_file_that_is_none(tmp_path):
     pytest.importorskip("pyarrow")
-    with refused(FormatError, "syntax"):
+    with refused(FormatError, "syntax", place="run.parquet"):
         read_run(written(tmp_path, "run.parquet", "no"), ["a"], PassageNames())
 
 

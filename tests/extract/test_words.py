@@ -125,7 +125,7 @@ def test_an_invalid_table_is_refused(rows: Any, error: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"language": "klingon"}, ("choice", "stopwords", {"given": "klingon"})),
+        ({"language": "klingon"}, ("choice", "language", {"given": "klingon"})),
         ({"language": "klingon", "stopwords": []}, ("choice", "stemmer", {"given": "klingon"})),
         ({"stopwords": [3]}, ("type", "stopwords", {"given": "int"})),
         ({"batch_size": 0}, ("range", "batch_size", {"given": 0})),

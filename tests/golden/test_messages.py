@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import copy
+import json
+import pickle
 import re
 from collections import Counter
 from pathlib import Path
 from string import Formatter
 
+import numpy as np
 import pytest
 from golden.messages import FOLDER, PACKAGE, golden, rooms, sentences
 from hopfuse.errors import CODES, HopfuseError, InputError
@@ -94,6 +98,52 @@ def test_each_interface_names_an_argument_in_its_own_way():
     )
     assert str(error) == "cache is given without encoder= or model= or reader=; add one"
     assert error.sentence("--{}".format) == "--cache is given without --encoder or --model or --reader; add one"
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_a_copied_error_says_the_same(copied):
+    error = InputError(
+        "conflict",
+        "a[0]",
+        "{field} is {dtype}, {dtype!r}: {cause}; {given[0]} of {given[1]:.2g}, {count:,}; give {others:@}",
+        dtype=np.dtype("O"),
+        cause=ValueError("no number"),
+        given=(1, np.float32(2.5)),
+        count=np.int64(1000),
+        others=("b", "c"),
+    ).at("row 3")
+    again = copied(error)
+    assert (type(again), str(again), again.data()) == (InputError, str(error), error.data())
+    assert str(error) == "row 3: a[0] is object, dtype('O'): no number; 1 of 2.5, 1,000; give b= or c="
+
+
+@pytest.mark.parametrize("moved", [lambda e: e.at("row 3"), lambda e: e.about("l"), copy.copy])
+def test_a_moved_error_keeps_its_notes(moved):
+    error = InputError("range", "k", "{field} is wrong")
+    error.add_note("seen at the door")
+    assert moved(error).__notes__ == ["seen at the door"]
+
+
+def test_a_moved_error_keeps_its_cause():
+    error = InputError("range", "k", "{field} is wrong")
+    error.__cause__ = ValueError("why")
+    assert error.at("row 3").__cause__ is error.__cause__
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (np.dtype("<U1"), "<U1"),
+        (np.float32(0.5), 0.5),
+        (np.array(2), 2),
+        (np.ones(2), "[1. 1.]"),
+        ((1, np.nan), [1, "nan"]),
+    ],
+)
+def test_the_data_of_an_error_are_plain_values(value, plain):
+    data = InputError("dtype", "x", "{field} is {given}", given=value).data()
+    assert data["values"] == {"given": plain}
+    assert json.loads(json.dumps(data)) == data
 
 
 def test_a_long_value_is_cut():

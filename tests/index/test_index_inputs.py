@@ -43,11 +43,11 @@ def with_value(array: np.ndarray, row: int, value: float) -> np.ndarray:
         ({"entity_vectors": with_value(vectors(4), 0, np.inf)}, ("finite", "entity_vectors[0]")),
         (
             {"graph": Graph.from_edges([0], [5])},
-            ("length", "graph", {"allowed": 7, "entities": 4, "given": 6, "passages": 3}),
+            ("length", "graph", {"allowed": 7, "entities": "4 entities", "given": 6, "passages": "3 passages"}),
         ),
         (
             {"graph": Graph.from_edges([0], [7])},
-            ("length", "graph", {"allowed": 7, "entities": 4, "given": 8, "passages": 3}),
+            ("length", "graph", {"allowed": 7, "entities": "4 entities", "given": 8, "passages": "3 passages"}),
         ),
         (
             {"graph": Graph.from_edges([0], [1]), "entities": None, "aliases": None, "entity_vectors": None},
@@ -61,7 +61,7 @@ def with_value(array: np.ndarray, row: int, value: float) -> np.ndarray:
         ({"aliases": ["Ada"]}, ("type", "aliases", {"given": "list"})),
         ({"aliases": {0: "Ada"}}, ("type", "aliases[0]", {"allowed": "a list of strings", "given": "str"})),
         ({"aliases": {0: ["Ada", 5]}}, ("type", "aliases[0][1]")),
-        ({"aliases": {4: ["x"]}}, ("unknown", "aliases", {"count": 4, "given": 4})),
+        ({"aliases": {4: ["x"]}}, ("unknown", "aliases", {"count": "4 entities", "given": 4})),
         ({"aliases": {-1: ["x"]}}, ("unknown", "aliases", {"given": -1})),
         ({"aliases": {True: ["x"]}}, ("unknown", "aliases", {"given": True})),
         ({"aliases": {1.0: ["x"]}}, ("unknown", "aliases", {"given": 1.0})),

@@ -355,7 +355,7 @@ def test_a_damaged_pointer_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_a_pointer_to_nothing_is_refused(tmp_path: Path) -> None:
     full_index().save(tmp_path)
     generation_file(tmp_path).unlink()
-    with refused(FormatError, "missing"):
+    with refused(FormatError, "missing", given=generation_file(tmp_path).name, place="CURRENT"):
         Index.open(tmp_path)
     generation_file(tmp_path).mkdir()
     with refused(FormatError, "type"):
@@ -366,14 +366,14 @@ def test_a_generation_under_another_number_is_refused(tmp_path: Path) -> None:
     full_index().save(tmp_path)
     generation_file(tmp_path).rename(tmp_path / "generation-000000000002.hopfuse")
     (tmp_path / "CURRENT").write_text("generation-000000000002.hopfuse\n")
-    with refused(FormatError, "conflict"):
+    with refused(FormatError, "conflict", given=1, allowed=2):
         Index.open(tmp_path)
 
 
 def test_open_says_what_is_wrong_with_its_arguments(tmp_path: Path) -> None:
     with refused(InputError, "missing", "directory"):
         Index.open(tmp_path / "nothing")
-    with refused(FormatError, "missing"):
+    with refused(FormatError, "missing", pointer="CURRENT"):
         Index.open(tmp_path)
     full_index(vectors=vectors(3)).save(tmp_path)
     with refused(InputError, "choice", "verify", allowed="lazy, full"):

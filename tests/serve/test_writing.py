@@ -292,10 +292,14 @@ def test_a_tenant_cannot_change_or_see_anothers_passages(keyed, folder):
     assert unknown.text.replace("nobody", "p1") == hidden.text
     replaced = post(url, key["a"], passages=[{"id": "p1", "text": "mine"}], replace=True).json()["error"]
     assert (replaced["code"], replaced["values"]["given"]) == ("duplicate", "p1")
+    ends = []
     for end in ("p1", "nobody"):
         edge = {"src": ["passage", end], "dst": ["entity", "Ankara"]}
-        error = post(url, key["a"], edges=[edge]).json()["error"]
+        answer = post(url, key["a"], edges=[edge])
+        error = answer.json()["error"]
         assert (error["code"], error["values"]["given"]) == ("unknown", end)
+        ends.append(answer.text.replace(end, "*"))
+    assert ends[0] == ends[1]
     mine = [{"id": f"m{at}", "text": f"Ankara, Bergen {at}.", "entities": ["Ankara", "Oslo"]} for at in range(4)]
     assert post(url, key["a"], passages=mine).json() == {"seq": 1}
     assert delete(url, "p0", key["a"]).json() == {"seq": 2}
@@ -314,12 +318,14 @@ def test_a_prefix_hides_whether_another_has_an_id(folder, keys):
     with running(writable(folder, keys=made)) as url:
         assert post(url, keys["b"][0], passages=[{"id": "b/1", "text": "t"}]).json() == {"seq": 1}
         for replace in (False, True):
-            errors = [
-                post(url, keys["a"][0], passages=[{"id": id, "text": "t"}], replace=replace).json()["error"]
+            answers = {
+                id: post(url, keys["a"][0], passages=[{"id": id, "text": "t"}], replace=replace)
                 for id in ("b/1", "b/2", "p1", "p99")
-            ]
+            }
+            errors = [answer.json()["error"] for answer in answers.values()]
             assert {one["field"] for one in errors} == {"passages[0].id"}
             assert {(one["code"], one["values"]["allowed"]) for one in errors} == {("forbidden", "a/")}
+            assert len({answer.text.replace(id, "*") for id, answer in answers.items()}) == 1
         assert post(url, keys["a"][0], passages=[{"id": "a/1", "text": "t"}]).json() == {"seq": 2}
 
 

@@ -454,7 +454,7 @@ def _attribute(elements: Any, given: str, name: str) -> list[Any]:
         raise InputError(
             "unknown",
             name,
-            "{field} is {given!r}, which is no attribute; there are: {allowed}",
+            "{field} is {given!r}, which is not an attribute; allowed: {allowed}",
             given=given,
             allowed=", ".join(elements.attributes()) or "none",
         )

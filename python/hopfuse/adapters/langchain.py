@@ -198,7 +198,7 @@ def _refuse_others(given: Iterable[str], what: str, allowed: Iterable[str]) -> N
         raise InputError(
             "unknown",
             name,
-            "{field} is no argument of {what}; allowed: {allowed}",
+            "{field} is not an argument of {what}; allowed: {allowed}",
             what=what,
             allowed=", ".join(allowed),
         )

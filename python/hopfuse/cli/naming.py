@@ -16,6 +16,8 @@ OTHER_NAMES = {
     "base_url": "endpoint",
     "graph": "edges",
     "language": "lexical",
+    "path": "from",
+    "place": "from",
     "queries": "question",
     "stemmer": "lexical",
     "stopwords": "lexical",
@@ -46,8 +48,8 @@ class Names:
         command, given, values = _parsed(app, words)
         shown = {str(one.name): _spelling(one) for one in command.params}
         own = {field_of(one): _spelling(one) for one in command.params}
-        self._shown = {**own, **shown}  # the argument PASSAGES of build, not its option --passages
-        self._shown |= {name: shown[other] for name, other in OTHER_NAMES.items() if other in shown} | self._shown
+        known = {**own, **shown}  # the argument PASSAGES of build, not its option --passages
+        self._shown = {name: known[other] for name, other in OTHER_NAMES.items() if other in known} | known
         self._settings = {
             one.partition("=")[0]: option for name, option in SETTINGS.items() for one in values.get(name) or ()
         }
@@ -97,7 +99,7 @@ def usage_error(error: click.UsageError) -> InputError:
     """Return an error of Click's as data: the parameter, and the code that the library gives to the same mistake."""
     parameter = getattr(error, "param", None)
     field = None if parameter is None else field_of(parameter)
-    if isinstance(error, click.NoSuchOption):
+    if isinstance(error, (click.NoSuchOption, click.BadOptionUsage)):
         field = error.option_name.lstrip("-").replace("-", "_")
     found = InputError("syntax", field, "{reason}", reason=error.format_message())
     found.code = _code(error, None if parameter is None else parameter.type)

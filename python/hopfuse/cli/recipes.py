@@ -276,7 +276,7 @@ def check_index(name: str, index: Index, config: Any = None) -> None:
         raise InputError(
             "missing",
             "index",
-            "{recipe} cannot run on this {field}, which has {parts}; build the index with them, or {fix}",
+            "{field} has {parts}, so {recipe} cannot run on it; build the index with them, or {fix}",
             recipe=name,
             parts=" and ".join(absent),
             fix="choose --recipe hybrid-rrf, which runs on it" if name != "hybrid-rrf" else "give --lexical",

@@ -58,8 +58,9 @@ class Questions:
             raise InputError(
                 "length",
                 "queries",
-                "{field} must have an entry for each question, as must {@vectors} and {@entities}; given: {given}",
+                "{field}, {@vectors} and {@entities} must have an entry for each question; given: {counts}",
                 given=lengths or "none",
+                counts=", ".join(f"{count:,} {name}" for name, count in lengths.items()) or "none",
             )
         given = {"texts": columns["queries"], "vectors": columns["vectors"], "entities": columns["entities"]}
         return cls(**given, allow=_allowed(allow, next(iter(lengths.values()))))

@@ -114,7 +114,7 @@ def compare(values: NDArray[np.float64], baseline: NDArray[np.float64], *, binar
         raise InputError(
             "range",
             "values",
-            "{field} has others than 0 and 1, and binary=True is for those, as of hit@k; give binary=False",
+            "{field} has numbers other than 0 and 1, and binary=True needs these, as hit@k has; give binary=False",
         )
     if ours.size == 0:
         return Comparison(0, 0, 0, 0, float("nan"), None, None, 0.0, 1.0, 1.0)

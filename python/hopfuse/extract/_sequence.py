@@ -82,7 +82,7 @@ def _in_order(
             raise InputError(
                 "duplicate",
                 "position",
-                "{field} {given} of document {document!r} is that of passages {passage!r} and {other!r}; give one each",
+                "passages {passage!r} and {other!r} of document {document!r} have the {field} {given}; give one each",
                 given=at[one],
                 document=document,
                 passage=ids[one],

@@ -141,7 +141,7 @@ def _joined(file: Path, passages: Table) -> list[Extraction]:
             raise error.at(f"{passages.where(at)}, with its entities and triples in {file}") from None
     unknown = sorted(set(extracted) - set(map(str, ids)))
     if unknown:
-        raise InputError("unknown", "id", "{field} {given!r} is that of no passage", given=unknown[0]).at(file)
+        raise InputError("unknown", "id", "{field} {given!r} belongs to no passage", given=unknown[0]).at(file)
     return found
 
 

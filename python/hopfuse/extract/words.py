@@ -80,7 +80,7 @@ class WordReader:
         batch_size: int = 256,
     ) -> None:
         if stopwords is None and language is not None:
-            stopwords = _STOPWORD_LISTS.get(language, language)
+            stopwords = _stopwords_of(language)
         info = WordInfo(0, None if tagger else language, tagger, listed_stopwords(stopwords))
         self._begin(info, check_whole(batch_size, "batch_size"))
 
@@ -286,3 +286,11 @@ def _placed(word: Word, folded: FoldedText) -> Word:
     while folded.end_at[last] < 0:
         last += 1
     return word._replace(start=folded.start_at[first], end=folded.end_at[last])
+
+
+def _stopwords_of(language: str) -> tuple[str, ...]:
+    """Return the stop words of a language."""
+    try:
+        return listed_stopwords(_STOPWORD_LISTS.get(language, language))
+    except InputError as error:
+        raise error.about("language") from None

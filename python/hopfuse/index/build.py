@@ -17,6 +17,7 @@ from .._validation import (
     check_list,
     check_type,
     checked_texts,
+    counted,
     is_whole,
     wrong_value,
 )
@@ -386,11 +387,11 @@ def _check_nodes(nodes: int, num_passages: int, num_entities: int | None) -> Non
         raise InputError(
             "length",
             "graph",
-            "{field} has {given} nodes; {passages} passages and {entities} entities are {allowed}: give "
-            "num_nodes={allowed} to Graph.from_edges",
+            "{field} has {given} nodes; {passages} and {entities} are {allowed}: give num_nodes={allowed} to "
+            "Graph.from_edges",
             given=nodes,
-            passages=num_passages,
-            entities=num_entities,
+            passages=counted(num_passages, "passage"),
+            entities=counted(num_entities, "entity"),
             allowed=num_passages + num_entities,
         )
 
@@ -416,10 +417,10 @@ def _alias_rows(names: list[str], aliases: Any) -> list[list[str]]:
             raise InputError(
                 "unknown",
                 "aliases",
-                "{field} has the key {given!r}, which is none of the {count} entities; a key is an entity's name or "
+                "{field} has the key {given!r}, which is not among {count}; a key is an entity's name or "
                 "its index 0 .. E-1",
                 given=key,
-                count=len(names),
+                count=counted(len(names), "entity"),
             )
         rows[entity].extend(own)
     return rows

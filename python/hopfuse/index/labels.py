@@ -177,7 +177,7 @@ def check_labels(sections: Mapping[str, Section], label: Label, num_passages: in
     if any(a >= b for a, b in pairwise(values)):
         raise FormatError("order", None, "the {what}s do not ascend", what=label.what).at(where)
     if used(found.codes, np.arange(len(values)))[1].size < len(values):
-        raise FormatError("damaged", None, "a {what} is that of no passage", what=label.what).at(where)
+        raise FormatError("damaged", None, "a {what} belongs to no passage", what=label.what).at(where)
     check_values(label, values, where)
     return found
 
@@ -187,7 +187,11 @@ def check_values(label: Label, values: Iterable[Value], where: str) -> None:
     for value in values:
         if not _is_value(label, value):
             raise FormatError(
-                "syntax", None, "the {what} {given!r} is blank, or no tag of a language", what=label.what, given=value
+                "syntax",
+                None,
+                "the {what} {given!r} is blank, or not the tag of a language",
+                what=label.what,
+                given=value,
             ).at(where)
 
 

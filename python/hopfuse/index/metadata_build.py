@@ -180,7 +180,7 @@ def _checked_name(name: Any, where: str) -> str:
 def _first_type(name: str, value: Any, where: str) -> str:
     kind = type_of(value)
     if kind is None:
-        refuse_value(where, f"metadata.{name}", value, f"{', '.join(TYPES)} (a list of strings): convert it")
+        refuse_value(where, f"metadata.{name}", value, f"one of {', '.join(TYPES)} (a list of strings): convert it")
     return kind
 
 

@@ -148,7 +148,7 @@ class Names:
                 raise InputError(
                     "duplicate",
                     "id",
-                    "a passage has the id {given!r} already; give another id, or replace the passage with {@replace}",
+                    "a passage has the id {given!r} already; give another id, or use {@replace}",
                     given=id,
                 ).at(where(at))
 

@@ -115,7 +115,7 @@ def reopened(kind: type[Kind], directory: str, generation: int, seq: int) -> Kin
     raise FormatError(
         "changed",
         None,
-        "the directory no longer has the generation {generation} at seq {seq}, as which this index was pickled; "
+        "the directory no longer has the generation {generation} at seq {seq}, to which this pickled index refers; "
         "open it again: hf.Index.open",
         generation=generation,
         seq=seq,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -102,17 +102,3 @@ def existing_file(path: Path, what: str) -> Path:
 
 def _no_file(path: Path, what: str) -> InputError:
     return InputError("missing", what, "{field}: there is no file {given!r}", given=str(path))
-
-
-def check_suffix(path: Path, field: str, suffixes: Iterable[str]) -> str:
-    """Return the suffix of a file, in lower case; it must be one of those allowed."""
-    suffix, allowed = path.suffix.lower(), tuple(suffixes)
-    if suffix not in allowed:
-        raise InputError(
-            "choice",
-            field,
-            "{field} is the path {given!r}; its suffix must be one of {allowed}: convert it",
-            given=str(path),
-            allowed=", ".join(allowed),
-        )
-    return suffix

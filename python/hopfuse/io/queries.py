@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_suffix
 from ..errors import InputError
-from .files import check_suffix
 from .json_lines import parse_line
 from .parquet import check_group, open_parquet
 from .qrels import is_id
@@ -168,7 +168,7 @@ def query_file(path: Path) -> JsonlQueries | ParquetQueries:
 
 
 def _kind_of(path: Path) -> type[JsonlQueries] | type[ParquetQueries]:
-    return JsonlQueries if check_suffix(path, "queries", (".jsonl", ".parquet")) == ".jsonl" else ParquetQueries
+    return JsonlQueries if check_suffix(path, "queries", ".jsonl", ".parquet") == ".jsonl" else ParquetQueries
 
 
 def opened(path: Path) -> Any:

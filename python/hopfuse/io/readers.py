@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import wrong_type
+from .._validation import check_suffix, wrong_type
 from ..errors import InputError, MissingExtraError
-from .files import check_suffix, existing_file
+from .files import existing_file
 from .json_lines import numbered_lines, parse_line
 from .parquet import open_parquet, read_groups
 from .qrels import wrong_fields
@@ -45,7 +45,7 @@ def read_table(source: Any, spec: Spec) -> Table:
 
 
 def _read_path(path: Path, spec: Spec) -> Table:
-    read = _READERS[check_suffix(path, spec.what, _READERS)]
+    read = _READERS[check_suffix(path, spec.what, *_READERS)]
     return read(existing_file(path, spec.what), spec)
 
 
@@ -89,7 +89,7 @@ def _positions(width: int, spec: Spec, where: str) -> list[str]:
         raise InputError(
             "syntax",
             None,
-            "the line has {given} fields and is no header; without a header the columns are {allowed}: add one that "
+            "the line has {given} fields and is not a header; without a header the columns are {allowed}: add one that "
             "names {required}",
             given=width,
             allowed=", ".join(spec.positional),

@@ -119,7 +119,7 @@ def make_table(
 def refuse_row(where: str, field: str, row: Any, allowed: str) -> NoReturn:
     """Raise an InputError for a row that is not what a table holds."""
     raise InputError(
-        "type", field, "a row is of the type {given}; it must be {allowed}", given=type(row).__name__, allowed=allowed
+        "type", field, "the row is of the type {given}; it must be {allowed}", given=type(row).__name__, allowed=allowed
     ).at(where)
 
 
@@ -268,7 +268,8 @@ def languages(table: Table, name: str) -> list[str | None]:
         try:
             out.append(language_tag("" if value is None else value))
         except (TypeError, ValueError, AttributeError):
-            _refuse(table, name, i, value, "the tag of a language, such as 'en' or 'pt-BR'")
+            code = "syntax" if isinstance(value, str) else "type"
+            _refuse(table, name, i, value, "the tag of a language, such as 'en' or 'pt-BR'", code)
     return out
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import to_float64, to_numpy
 from .._arrays.rows import indptr_of
-from .._validation import WHOLE, check_real, check_shape, is_whole
+from .._validation import check_real, check_shape, is_whole
 from ..backends.restarts import GivenRestart, Restart, order_restart, outside
 from ..errors import InputError
 from ..types import Graph, Seeds
@@ -65,7 +65,7 @@ def _from_seeds(seeds: Seeds) -> GivenRestart:
 def _from_mappings(graph: Graph, rows: Sequence[Mapping[Any, Any]]) -> GivenRestart:
     keys = [key for row in rows for key in row]
     for key in keys:
-        if isinstance(key, bool) or not isinstance(key, WHOLE) or not 0 <= key < graph.num_nodes:
+        if not is_whole(key) or not 0 <= key < graph.num_nodes:
             _refuse_key(graph, rows)
     try:
         with np.errstate(invalid="ignore"):  # a signalling NaN is refused below

@@ -178,7 +178,7 @@ def _as_type(array: Any, dtype: np.dtype[Any], at: int) -> NDArray[Any]:
         raise InputError(
             "dtype",
             f"arrays[{at}]",
-            "{field} holds numbers that do not fit {allowed}, as which it was captured",
+            "{field} holds numbers that do not fit {allowed}, the dtype that it was captured with",
             allowed=dtype,
         )
     return cast

@@ -113,7 +113,7 @@ def _wrong_row(path: Path, line: int, export: str, error: Exception) -> FormatEr
     return FormatError(
         "damaged",
         None,
-        "{path}, line {line} is no row of {export}: {error}",
+        "{path}, line {line} is not a row of {export}: {error}",
         path=path,
         line=line,
         export=export,

@@ -68,7 +68,7 @@ def open_source(place: str, queries: Mapping[str, Sequence[str]] | None = None) 
         raise InputError(
             "unknown",
             "place",
-            "{field} is {given!r}, which is no store; allowed: {allowed}",
+            "{field} is {given!r}, which is not a store; allowed: {allowed}",
             given=place,
             allowed=", ".join(("a folder with passages.parquet", *(f"{known}:" for known in SCHEMES))),
         )

@@ -172,7 +172,7 @@ def _ids(live: LiveIndex[Index], ids: Sequence[str]) -> list[Any]:
     wrong = [id for id in ids if not id.removeprefix("-").isdecimal()]
     if wrong:
         raise InputError(
-            "type", "ids", "{field}: {given!r} is no id of the index, whose ids are integers", given=wrong[0]
+            "type", "ids", "{field}: {given!r} is not an id of the index, whose ids are integers", given=wrong[0]
         )
     return [int(id) for id in ids]
 

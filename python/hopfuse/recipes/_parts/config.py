@@ -124,7 +124,7 @@ def lacking(name: str, *parts: str, fix: str = "") -> InputError:
     return InputError(
         "missing",
         "index",
-        "{recipe} needs an index with {names}; build one with them{fix}",
+        "{recipe} needs an index with {names}; build such an index{fix}",
         recipe=name,
         allowed=parts,
         names=" and ".join(_NOUNS[part] for part in parts),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._validation import is_whole
 from ...errors import InputError
 from ...index import Index, IndexPart
 from ...types import Hits, Seeds
@@ -68,7 +69,7 @@ class Group:
 
     def _mention(self, mention: Any, left: list[Mention]) -> Any:
         number = getattr(mention, "entity", mention)
-        if isinstance(number, bool) or not isinstance(number, int | np.integer):
+        if not is_whole(number):
             return mention
         if not 0 <= number < self._whole.num_entities:
             raise unknown_entity(int(number), self._whole.num_entities, "entities")
