@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from hopfuse.serve.decoding import LARGE
 from hopfuse.serve.watching import PATIENCE, Watching
 from serve.served import Letters, configured, load, running, small_index
 
@@ -87,7 +86,7 @@ def test_a_deadline_that_passes_in_the_queue_or_in_the_kernel_is_504(held):
 
 def test_large_bodies_at_a_time_are_all_answered(path):
     many = {"queries": SEARCH["queries"] * 200}
-    padded = json.dumps(many) + " " * LARGE
+    padded = json.dumps(many) + " " * 2**16
     with running(configured(path)) as url, ThreadPoolExecutor(8) as pool:
         kind = {"content-type": "application/json"}
         asked = [

@@ -41,8 +41,8 @@ def error_of_row(row: str) -> Exception:
     >>> from hopfuse.errors import InputError
     >>> from hopfuse.offline.ray import error_of_row, row_of_error
     >>> error = error_of_row(row_of_error(InputError("range", "k", "{field} is {given}", given=-1)))
-    >>> type(error).__name__, error.code, error.values
-    ('InputError', 'range', {'given': -1})
+    >>> type(error).__name__, error.code, error.values["given"]
+    ('InputError', 'range', -1)
     """
     data = json.loads(row)
     if "code" in data:
