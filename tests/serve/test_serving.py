@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import json
 import os
@@ -12,13 +11,14 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from hopfuse.serve.watching import PATIENCE, Watching
 from serve.served import Letters, configured, load, running, small_index
+from starlette.requests import Request
 
 SEARCH = {"queries": ["What is far from Ankara?"]}
 
@@ -60,8 +60,10 @@ def metric(url, name):
     return float(found[0]) if found else 0.0
 
 
-def until(condition):
+def until(condition, seconds=600.0):
+    end = time.monotonic() + seconds
     while not condition():
+        assert time.monotonic() < end
         threading.Event().wait(0.005)
 
 
@@ -96,24 +98,19 @@ def test_large_bodies_at_a_time_are_all_answered(path):
         assert [answer.result().json()["results"] for answer in asked] == [one * 200] * 8
 
 
-def test_the_end_of_watching_leaves_no_circle_of_references():
-    class Request:
-        async def receive(self):
-            await asyncio.Event().wait()
-
-    async def watch(request):
-        watching = Watching(request.receive, lambda: None)
-        await asyncio.sleep(2 * PATIENCE)  # until its task waits
-        watching.end()
-        await asyncio.sleep(0)
-
+def test_a_request_whose_client_was_watched_is_not_in_a_circle_of_references(held):
+    url, encoder, pool = held
+    gc.collect()
     gc.disable()
     try:
-        request = Request()
-        left = weakref.ref(request)
-        asyncio.run(watch(request))
-        del request
-        assert left() is None
+        asked = pool.submit(post, url, timeout_ms=60_000)
+        encoder.begun.wait()
+        threading.Event().wait(0.3)  # until its client is watched
+        requests = weakref.WeakSet(one for one in gc.get_objects() if isinstance(one, Request))
+        assert requests
+        encoder.go.set()
+        assert asked.result().status_code == 200
+        until(lambda: not requests, 30)
     finally:
         gc.enable()
 
