@@ -7,11 +7,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <new>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
+#include "../kernels/cpu/float_mode.h"
 #include "../kernels/cpu/kernels.h"
+#include "hopfuse/execution.h"
 #include "hopfuse/status.h"
 
 namespace nb = nanobind;
@@ -27,22 +29,64 @@ const T* pointer(const std::optional<In<T>>& array) {
     return array.has_value() ? array->data() : nullptr;
 }
 
-inline void raise_unless_ok(hopfuse::Status status) {
-    switch (status) {
-        case hopfuse::Status::ok: return;
-        case hopfuse::Status::out_of_memory: throw std::bad_alloc();
-        case hopfuse::Status::bad_argument: throw std::invalid_argument("a kernel's contract was broken by its caller");
+// The native module. Every function of it runs in the default floating-point mode, whatever that of its caller is. Arguments
+// are converted in the caller's mode, so numbers that are float32 in a kernel come in as double.
+class Module {
+public:
+    explicit Module(nb::module_& module) : module_(module) {}
+
+    template <class Function, class... Extra>
+    void def(const char* name, Function&& function, const Extra&... extra) {
+        module_.def(name, std::forward<Function>(function), nb::call_guard<hopfuse::FloatMode>(), extra...);
     }
-}
 
-// The kernels that calls use, set at import and changed by use_isa.
-const hopfuse::CpuKernels& kernels();
+    auto attr(const char* name) { return module_.attr(name); }
+    operator nb::handle() const { return module_; }
 
-void bind_inputs(nb::module_& m);
-void bind_ppr(nb::module_& m);
-void bind_dense(nb::module_& m);
-void bind_fuse(nb::module_& m);
-void bind_ising(nb::module_& m);
-void bind_dice(nb::module_& m);
-void bind_project(nb::module_& m);
-void bind_similarity(nb::module_& m);
+private:
+    nb::module_& module_;
+};
+
+using hopfuse::CpuKernels;
+
+// A call of a kernel, the only access to the kernels. It runs without the GIL until it ends or is stopped: by a signal, if
+// the caller is Python's main thread, or by a token of the caller's context (cancel.cpp).
+class Call : hopfuse::StopFlag {
+public:
+    // `keeps_gil`: for calls so short that releasing it would take as long.
+    explicit Call(hopfuse::Execution& execution, bool keeps_gil = false);
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    // Throws unless body(kernels) returns Status::ok.
+    template <class Body>
+    void run(const Body& body) {
+        hopfuse::Status status;
+        {
+            std::optional<nb::gil_scoped_release> release;
+            if (!keeps_gil_) release.emplace();
+            status = body(kernels());
+        }
+        raise_unless_ok(status);
+    }
+
+private:
+    int32_t own_ = 0;  // not 0: a signal handler has raised an exception
+    const bool keeps_gil_;
+    int64_t next_poll_ = 0;
+    nb::object scope_;
+
+    static const CpuKernels& kernels();
+    static void poll_signals(hopfuse::StopFlag* flag);
+    void raise_unless_ok(hopfuse::Status status) const;
+};
+
+void bind_cancel(Module& m);
+void bind_inputs(Module& m);
+void bind_ppr(Module& m);
+void bind_dense(Module& m);
+void bind_fuse(Module& m);
+void bind_ising(Module& m);
+void bind_dice(Module& m);
+void bind_project(Module& m);
+void bind_similarity(Module& m);

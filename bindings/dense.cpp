@@ -28,13 +28,10 @@ DenseCodes codes_of(const Out<uint8_t>& codes, const Out<float>& scale, const Ou
 
 void encode(Vectors vectors, int type, bool cosine, int32_t threads, Out<uint8_t> codes, Out<float> scale,
             Out<float> error, Out<float> norm_code, Out<float> norm) {
-    const DenseVectors view = view_of(vectors, type, cosine, threads);
-    hopfuse::Status status;
-    {
-        nb::gil_scoped_release release;
-        status = kernels().dense_encode(view, codes_of(codes, scale, error, norm_code, norm));
-    }
-    raise_unless_ok(status);
+    const DenseVectors view = view_of(vectors, type, cosine);
+    const DenseCodes out = codes_of(codes, scale, error, norm_code, norm);
+    hopfuse::Execution execution{threads};
+    Call(execution).run([&](const CpuKernels& kernels) { return kernels.dense_encode(view, out, execution); });
 }
 
 bool topk(Vectors vectors, int type, bool cosine, std::optional<Out<uint8_t>> codes, std::optional<Out<float>> scale,
@@ -43,30 +40,25 @@ bool topk(Vectors vectors, int type, bool cosine, std::optional<Out<uint8_t>> co
           std::optional<In<int64_t>> allow_ids, bool allow_shared, int32_t threads, Out<int64_t> ids, Out<float> scores,
           Out<int64_t> counts, Out<int64_t> rescored) {
     const bool is_coded = codes && scale && error && norm_code && norm;
-    const DenseCorpus corpus{view_of(vectors, type, cosine, threads),
+    const DenseCorpus corpus{view_of(vectors, type, cosine),
                              is_coded ? codes_of(*codes, *scale, *error, *norm_code, *norm) : DenseCodes{}};
-    const DenseQueries q{static_cast<int64_t>(queries.shape(0)),
-                         queries.data(),
-                         k,
-                         pointer(allow_mask),
-                         pointer(allow_indptr),
-                         pointer(allow_ids),
-                         allow_shared,
-                         threads};
+    DenseQueries q{static_cast<int64_t>(queries.shape(0)),
+                   queries.data(),
+                   k,
+                   pointer(allow_mask),
+                   pointer(allow_indptr),
+                   pointer(allow_ids),
+                   allow_shared,
+                   {threads}};
     bool is_sound = true;
     const DenseHits hits{ids.data(), scores.data(), counts.data(), rescored.data(), &is_sound};
-    hopfuse::Status status;
-    {
-        nb::gil_scoped_release release;
-        status = kernels().dense_topk(corpus, q, hits);
-    }
-    raise_unless_ok(status);
+    Call(q.execution).run([&](const CpuKernels& kernels) { return kernels.dense_topk(corpus, q, hits); });
     return is_sound;
 }
 
 }  // namespace
 
-void bind_dense(nb::module_& m) {
+void bind_dense(Module& m) {
     m.attr("DENSE_TILE") = hopfuse::DENSE_TILE;
     m.attr("DENSE_GROUP") = hopfuse::DENSE_GROUP;
     m.attr("DENSE_STEP") = hopfuse::DENSE_STEP;

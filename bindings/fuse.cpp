@@ -66,50 +66,40 @@ FusionOptions fusion_options(const nb::dict& option) {
 
 void calibrate(In<float> scores, In<int64_t> counts, int method, int ties, const nb::dict& option, int32_t threads,
                Out<float> out) {
-    const CalibrateArgs args{static_cast<int64_t>(scores.shape(0)),
-                             static_cast<int64_t>(scores.shape(1)),
-                             scores.data(),
-                             counts.data(),
-                             calibration_rule(method, ties, option),
-                             out.data(),
-                             threads};
-    hopfuse::Status status;
-    {
-        nb::gil_scoped_release release;
-        status = kernels().calibrate_f32(args);
-    }
-    raise_unless_ok(status);
+    CalibrateArgs args{static_cast<int64_t>(scores.shape(0)),
+                       static_cast<int64_t>(scores.shape(1)),
+                       scores.data(),
+                       counts.data(),
+                       calibration_rule(method, ties, option),
+                       out.data(),
+                       {threads}};
+    Call(args.execution).run([&](const CpuKernels& kernels) { return kernels.calibrate_f32(args); });
 }
 
 void fuse(const std::vector<In<int64_t>>& ids, const std::vector<In<float>>& scores,
           const std::vector<In<int64_t>>& counts, In<int64_t> pools, int method, int calibration, int ties,
           const nb::dict& calibration_option, const nb::dict& option, In<float> weights, bool weights_shared,
-          float consensus, In<float> prior, int32_t threads, Out<int64_t> out_ids, Out<float> out_scores,
+          double consensus, In<float> prior, int32_t threads, Out<int64_t> out_ids, Out<float> out_scores,
           Out<int64_t> out_counts) {
     std::vector<FuseList> lists;
     for (size_t l = 0; l < ids.size(); ++l)
         lists.push_back({static_cast<int64_t>(ids[l].shape(1)), ids[l].data(), scores[l].data(), counts[l].data()});
-    const FuseArgs args{static_cast<int64_t>(out_ids.shape(0)),
-                        static_cast<int32_t>(lists.size()),
-                        lists.data(),
-                        pools.data(),
-                        static_cast<FusionMethod>(method),
-                        calibration_rule(calibration, ties, calibration_option),
-                        fusion_options(option),
-                        weights.data(),
-                        weights_shared,
-                        {consensus, prior.data(), static_cast<int64_t>(prior.shape(0))},
-                        static_cast<int64_t>(out_ids.shape(1)),
-                        out_ids.data(),
-                        out_scores.data(),
-                        out_counts.data(),
-                        threads};
-    hopfuse::Status status;
-    {
-        nb::gil_scoped_release release;
-        status = kernels().fuse_f32(args);
-    }
-    raise_unless_ok(status);
+    FuseArgs args{static_cast<int64_t>(out_ids.shape(0)),
+                  static_cast<int32_t>(lists.size()),
+                  lists.data(),
+                  pools.data(),
+                  static_cast<FusionMethod>(method),
+                  calibration_rule(calibration, ties, calibration_option),
+                  fusion_options(option),
+                  weights.data(),
+                  weights_shared,
+                  {static_cast<float>(consensus), prior.data(), static_cast<int64_t>(prior.shape(0))},
+                  static_cast<int64_t>(out_ids.shape(1)),
+                  out_ids.data(),
+                  out_scores.data(),
+                  out_counts.data(),
+                  {threads}};
+    Call(args.execution).run([&](const CpuKernels& kernels) { return kernels.fuse_f32(args); });
 }
 
 using Numbers = std::map<std::string, int>;
@@ -137,7 +127,7 @@ Numbers ties() {
 
 }  // namespace
 
-void bind_fuse(nb::module_& m) {
+void bind_fuse(Module& m) {
     m.def("fusion_methods", &fusion_methods, "The number of each fusion method.");
     m.def("calibrations", &calibrations, "The number of each calibration.");
     m.def("ties", &ties, "The number of each tie rule.");

@@ -19,12 +19,10 @@ std::optional<nb::tuple> read_restarts(In<int64_t> indptr, In<int64_t> node, In<
         static_cast<int64_t>(indptr.shape(0)) - 1,  indptr.data(),      node.data(), weight.data(),
         static_cast<int64_t>(internal_of.shape(0)), internal_of.data(), may_be_empty};
     hopfuse::RestartFinding found;
-    hopfuse::Status status;
-    {
-        nb::gil_scoped_release release;
-        status = hopfuse::read_restarts(given, {out_indptr.data(), out_node.data(), out_weight.data()}, found);
-    }
-    raise_unless_ok(status);
+    hopfuse::Execution execution{1};
+    Call(execution).run([&](const CpuKernels&) {
+        return hopfuse::read_restarts(given, {out_indptr.data(), out_node.data(), out_weight.data()}, found);
+    });
     if (found.fault == RestartFault::none) return std::nullopt;
     return nb::make_tuple(static_cast<int>(found.fault), found.at);
 }
@@ -41,12 +39,10 @@ std::optional<nb::tuple> read_node_weights(std::optional<In<float>> single, std:
     given.is_weighted = is_weighted.data(), given.has_entries = has_entries.data();
     given.allow = pointer(allow), given.allow_shared = allow.has_value() && allow->shape(0) == 1;
     hopfuse::NodeWeightFinding found;
-    hopfuse::Status status;
-    {
-        nb::gil_scoped_release release;
-        status = hopfuse::read_node_weights(given, weight.data(), other_weight.data(), found);
-    }
-    raise_unless_ok(status);
+    hopfuse::Execution execution{1};
+    Call(execution).run([&](const CpuKernels&) {
+        return hopfuse::read_node_weights(given, weight.data(), other_weight.data(), found);
+    });
     if (found.fault == NodeWeightFault::none) return std::nullopt;
     return nb::make_tuple(static_cast<int>(found.fault), found.row, found.column);
 }
@@ -54,19 +50,18 @@ std::optional<nb::tuple> read_node_weights(std::optional<In<float>> single, std:
 // The row of the first vector that cannot be scored, and whether it is too small; None if all can.
 std::optional<nb::tuple> first_unscorable(In<float> vectors, bool needs_length, int threads) {
     hopfuse::VectorFinding found;
-    {
-        std::optional<nb::gil_scoped_release> release;
-        if (vectors.size() > FEW_NUMBERS) release.emplace();
-        found = hopfuse::first_unscorable(vectors.data(), static_cast<int64_t>(vectors.shape(0)),
-                                          static_cast<int64_t>(vectors.shape(1)), needs_length, threads);
-    }
+    hopfuse::Execution execution{threads};
+    Call(execution, vectors.size() <= FEW_NUMBERS).run([&](const CpuKernels&) {
+        return hopfuse::first_unscorable(vectors.data(), static_cast<int64_t>(vectors.shape(0)),
+                                         static_cast<int64_t>(vectors.shape(1)), needs_length, execution, found);
+    });
     if (found.fault == VectorFault::none) return std::nullopt;
     return nb::make_tuple(found.row, found.fault == VectorFault::too_small);
 }
 
 }  // namespace
 
-void bind_inputs(nb::module_& m) {
+void bind_inputs(Module& m) {
     m.attr("RESTART_OUTSIDE") = static_cast<int>(RestartFault::outside);
     m.attr("RESTART_BAD_WEIGHT") = static_cast<int>(RestartFault::bad_weight);
     m.attr("RESTART_EMPTY_ROW") = static_cast<int>(RestartFault::empty_row);

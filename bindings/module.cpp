@@ -39,11 +39,12 @@ std::string isa_of(const std::string& op) {
 
 }  // namespace
 
-const hopfuse::CpuKernels& kernels() { return *chosen.load(); }
+const CpuKernels& Call::kernels() { return *chosen.load(); }
 
-NB_MODULE(_native, m) {
-    m.doc() = "CPU kernels: arrays in, arrays out. Used by hopfuse.backends only.";
+NB_MODULE(_native, module) {
+    module.doc() = "CPU kernels: arrays in, arrays out. Used by hopfuse.backends only.";
     chosen = hopfuse::runnable_variants()[0];
+    Module m(module);
     m.def("built_isas", [] { return names(hopfuse::built_isas()); }, "Variants in this build, best first.");
     m.def("runnable_isas", &runnable_isas, "Variants that this machine can run, best first.");
     m.def(
@@ -55,6 +56,7 @@ NB_MODULE(_native, m) {
     m.def("idle_workspace_bytes", &hopfuse::idle_workspace_bytes, "Bytes held for reuse by later calls.");
     m.def("pool_size", &hopfuse::pool_size, "Threads that the pool has started in this process.");
     m.def("release_workspaces", &hopfuse::release_workspaces, "Give the idle workspaces back to the system.");
+    bind_cancel(m);
     bind_inputs(m);
     bind_ppr(m);
     bind_dense(m);

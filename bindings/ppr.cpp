@@ -97,7 +97,7 @@ PprQueries make_queries(In<int64_t> restart_indptr, In<int32_t> restart_node, In
     q.node_weight = pointer(node_weight), q.weighted_node = pointer(weighted_node);
     q.other_weight = pointer(other_weight);
     q.num_weighted = weighted_node.has_value() ? static_cast<int64_t>(weighted_node->shape(0)) : 0;
-    q.tol = tol, q.max_iter = max_iter, q.threads = threads;
+    q.tol = tol, q.max_iter = max_iter, q.execution = {threads};
     return q;
 }
 
@@ -106,15 +106,12 @@ void ppr(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart
          std::optional<In<float>> node_weight, std::optional<In<int32_t>> weighted_node,
          std::optional<In<float>> other_weight, double tol, int64_t max_iter, int32_t threads, Out<float> scores,
          Out<int64_t> iterations, Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
-    const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow,
-                                      node_weight, weighted_node, other_weight, tol, max_iter, threads);
+    PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow, node_weight,
+                                weighted_node, other_weight, tol, max_iter, threads);
     const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
-    hopfuse::Status status;
-    {
-        nb::gil_scoped_release release;
-        status = kernels().ppr_f32(graph.view, q, scores.data(), nullptr, evidence);
-    }
-    raise_unless_ok(status);
+    Call(q.execution).run([&](const CpuKernels& kernels) {
+        return kernels.ppr_f32(graph.view, q, scores.data(), nullptr, evidence);
+    });
 }
 
 void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
@@ -124,8 +121,8 @@ void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> re
               std::optional<In<int32_t>> candidates, bool stop_when_proven, bool prove_order, Out<int64_t> ids,
               Out<float> scores, Out<int64_t> counts, Out<float> score_bounds, Out<uint8_t> proven,
               Out<int64_t> iterations, Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
-    const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow,
-                                      node_weight, weighted_node, other_weight, tol, max_iter, threads);
+    PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow, node_weight,
+                                weighted_node, other_weight, tol, max_iter, threads);
     const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
     PprTopk top{};
     top.width = static_cast<int64_t>(ids.shape(1));
@@ -136,17 +133,14 @@ void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> re
     top.stop_when_proven = stop_when_proven, top.prove_order = prove_order;
     top.ids = ids.data(), top.scores = scores.data(), top.counts = counts.data();
     top.score_bounds = score_bounds.data(), top.proven = proven.data();
-    hopfuse::Status status;
-    {
-        nb::gil_scoped_release release;
-        status = kernels().ppr_f32(graph.view, q, nullptr, &top, evidence);
-    }
-    raise_unless_ok(status);
+    Call(q.execution).run([&](const CpuKernels& kernels) {
+        return kernels.ppr_f32(graph.view, q, nullptr, &top, evidence);
+    });
 }
 
 }  // namespace
 
-void bind_ppr(nb::module_& m) {
+void bind_ppr(Module& m) {
     m.attr("PPR_SEGMENT") = hopfuse::PPR_SEGMENT;
     m.attr("PPR_TILE") = hopfuse::PPR_TILE;
     m.attr("PPR_SLICE") = hopfuse::PPR_SLICE;

@@ -13,16 +13,11 @@ ProjectArgs read_args(const In<int64_t>& indptr, const In<int32_t>& indices, con
             static_cast<int64_t>(scores.shape(0)),
             scores.data(),
             status.data(),
-            threads};
+            {threads}};
 }
 
-void run(const ProjectArgs& args, float* out, const ProjectHits* hits) {
-    hopfuse::Status status;
-    {
-        nb::gil_scoped_release release;
-        status = kernels().project_f32(args, out, hits);
-    }
-    raise_unless_ok(status);
+void run(ProjectArgs args, float* out, const ProjectHits* hits) {
+    Call(args.execution).run([&](const CpuKernels& kernels) { return kernels.project_f32(args, out, hits); });
 }
 
 void project(In<int64_t> indptr, In<int32_t> indices, std::optional<In<float>> weight, std::optional<In<float>> scale,
@@ -40,7 +35,7 @@ void project_topk(In<int64_t> indptr, In<int32_t> indices, std::optional<In<floa
 
 }  // namespace
 
-void bind_project(nb::module_& m) {
+void bind_project(Module& m) {
     m.def("project", &project, nb::kw_only(), nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(),
           nb::arg("scale").none(), nb::arg("scores"), nb::arg("threads"), nb::arg("status"), nb::arg("out"));
     m.def("project_topk", &project_topk, nb::kw_only(), nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(),

@@ -81,8 +81,9 @@ OUTSIDE = {
 RECIPES = {"GuidedWalk", "PhaseGraph", "PolicyRAG", "HybridRRF", "TripleHybrid"}
 #: Public methods of a named tuple, whatever their names begin with.
 NAMED_TUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
-#: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, pools of threads and workspaces.
-BOUND = {"inputs.h", "kernels.h", "threads.h", "workspace.h"}
+#: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, pools of threads and workspaces,
+#: the floating-point mode.
+BOUND = {"float_mode.h", "inputs.h", "kernels.h", "threads.h", "workspace.h"}
 
 
 class Import(NamedTuple):

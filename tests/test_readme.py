@@ -17,6 +17,7 @@ def test_the_table_of_operations_has_every_function() -> None:
     table = README.split("| operation | what it gives |")[1].split("\n\n")[0]
     elsewhere = {
         "backend_info",
+        "cancellation",
         "estimate_device_memory",
         "free_device_memory",
         "selftest",

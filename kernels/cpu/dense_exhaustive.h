@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
 #include <new>
 #include <type_traits>
@@ -222,20 +221,21 @@ private:
 
 // The best rows of a list for some queries. Each query may use all rows of the list that its mask allows.
 template <class Row>
-bool score_list(const Search& search, const int64_t* queries, int64_t count, const RowList& rows, int threads) {
+bool score_list(const Search& search, const int64_t* queries, int64_t count, const RowList& rows,
+                const Execution& execution) {
     const int32_t steps = step_count(search.corpus.vectors.dim);
     WorkspaceLease lease;
     float* packed = lease ? lease->reserve<float>(0, size_t(count) * size_t(steps) * 16) : nullptr;
     float* norms = lease ? lease->reserve<float>(1, size_t(count)) : nullptr;
     if (packed == nullptr || norms == nullptr) throw std::bad_alloc();
     const QueryPanels panels{queries, count, steps, packed, norms};
-    parallel_for(panels.groups(), 1, threads,
+    parallel_for(panels.groups(), 1, execution,
                  [&](int64_t group, int) { panels.pack(search.queries.data, search.corpus.vectors.dim, group); });
-    BlockRooms rooms(panels, search.queries.k, rows.count, threads);
+    BlockRooms rooms(panels, search.queries.k, rows.count, execution.threads);
     const BlockPass<Row> pass(search, panels, rows);
-    parallel_for(pass.parts(), pass.chunk(threads), threads,
+    parallel_for(pass.parts(), pass.chunk(execution.threads), execution,
                  [&](int64_t part, int thread) { pass.run(part, rooms[thread]); });
-    parallel_for(count, 1, threads, [&](int64_t j, int) {
+    parallel_for(count, 1, execution, [&](int64_t j, int) {
         Ranked* best;
         const int64_t found = rooms.gather(j, &best);
         search.write(queries[j], best, rank_best(best, found, search.queries.k), rows.count);
@@ -247,7 +247,8 @@ bool score_list(const Search& search, const int64_t* queries, int64_t count, con
 inline int64_t queries_at_once(const Search& search, int64_t rows) {
     constexpr int64_t bytes = 1 << 26, most = 512;
     const int64_t fit =
-        bytes / (int64_t(sizeof(Ranked)) * search.queries.threads * TopkBuffer::room(search.queries.k, rows) + 1);
+        bytes /
+        (int64_t(sizeof(Ranked)) * search.queries.execution.threads * TopkBuffer::room(search.queries.k, rows) + 1);
     return fit < 1 ? 1 : fit > most ? most : fit;
 }
 
@@ -257,7 +258,7 @@ bool score_list_in_turns(const Search& search, const Vec<int64_t>& chosen, const
     bool is_sound = true;
     for (int64_t i = 0; i < batch; i += step) {
         const int64_t count = i + step < batch ? step : batch - i;
-        is_sound &= score_list<Row>(search, &chosen[size_t(i)], count, rows, search.queries.threads);
+        is_sound &= score_list<Row>(search, &chosen[size_t(i)], count, rows, search.queries.execution);
     }
     return is_sound;
 }
@@ -266,18 +267,12 @@ bool score_list_in_turns(const Search& search, const Vec<int64_t>& chosen, const
 template <class Row>
 void score_own_lists(const Search& search, const Vec<int64_t>& chosen) {
     const int64_t batch = int64_t(chosen.size());
-    const int across = batch >= search.queries.threads ? search.queries.threads : 1;
-    const int within = across == 1 ? search.queries.threads : 1;
-    std::atomic<bool> failed{false};
-    parallel_for(batch, 1, across, [&](int64_t i, int) {
+    const Execution &all = search.queries.execution, one = all.with(1);
+    const bool has_many = batch >= all.threads;
+    parallel_for(batch, 1, has_many ? all : one, [&](int64_t i, int) {
         const int64_t query = chosen[size_t(i)];
-        try {
-            score_list<Row>(search, &query, 1, {search.list(query), search.list_length(query)}, within);
-        } catch (const std::bad_alloc&) {
-            failed = true;
-        }
+        score_list<Row>(search, &query, 1, {search.list(query), search.list_length(query)}, has_many ? one : all);
     });
-    if (failed) throw std::bad_alloc();
 }
 
 // Scores every allowed row, for small corpora, large k, short id lists and arrays without codes.

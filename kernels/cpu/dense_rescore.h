@@ -44,7 +44,7 @@ public:
         std::sort(wanted_.begin(), wanted_.end(), EarlierRow{});
         constexpr int64_t together = 256;
         const int64_t total = int64_t(wanted_.size());
-        parallel_for((total + together - 1) / together, 1, search_.queries.threads,
+        parallel_for((total + together - 1) / together, 1, search_.queries.execution,
                      [&](int64_t part, int) { score_wanted(part * together, std::min((part + 1) * together, total)); });
         for (const WantedRow& w : wanted_) found_[size_t(w.query)].push_back({w.score, w.row});
     }
@@ -85,15 +85,15 @@ template <class Row>
 void rescore(const Search& search, const Vec<int64_t>& chosen, Vec<Vec<Candidate>>& candidates) {
     const size_t k = size_t(search.queries.k);
     const int64_t batch = int64_t(chosen.size());
-    const int threads = search.queries.threads;
+    const Execution& execution = search.queries.execution;
     Rescoring<Row> rescoring(search, chosen);
     const auto first = [&](size_t i) { return std::min(candidates[i].size(), k); };
-    parallel_for(batch, 1, threads, [&](int64_t at, int) {
+    parallel_for(batch, 1, execution, [&](int64_t at, int) {
         Vec<Candidate>& rows = candidates[size_t(at)];
         std::nth_element(rows.begin(), rows.begin() + std::ptrdiff_t(first(size_t(at))), rows.end(), HigherUpper{});
     });
     rescoring.score(candidates.data(), [&](size_t i) { return std::pair{size_t{0}, first(i)}; });
-    parallel_for(batch, 1, threads, [&](int64_t at, int) {
+    parallel_for(batch, 1, execution, [&](int64_t at, int) {
         Vec<Candidate>& rows = candidates[size_t(at)];
         const Vec<Ranked>& found = rescoring.found(size_t(at));
         if (found.size() < k) return;
@@ -104,7 +104,7 @@ void rescore(const Search& search, const Vec<int64_t>& chosen, Vec<Vec<Candidate
         rows.erase(std::remove_if(rest, rows.end(), [&](const Candidate& c) { return c.upper < least; }), rows.end());
     });
     rescoring.score(candidates.data(), [&](size_t i) { return std::pair{first(i), candidates[i].size()}; });
-    parallel_for(batch, 1, threads, [&](int64_t at, int) {
+    parallel_for(batch, 1, execution, [&](int64_t at, int) {
         Vec<Ranked>& found = rescoring.found(size_t(at));
         const int64_t count = int64_t(found.size());
         search.write(chosen[size_t(at)], found.data(), rank_best(found.data(), count, search.queries.k), count);

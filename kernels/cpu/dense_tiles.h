@@ -192,9 +192,9 @@ private:
 };
 
 template <class Row>
-void encode_all(const DenseVectors& v, const DenseCodes& out) {
+void encode_all(const DenseVectors& v, const DenseCodes& out, const Execution& execution) {
     const TileEncoder<Row> encoder(v, out);
-    parallel_for(tile_count(v.count), v.threads, [&](int64_t tile, int) { encoder.encode(tile); });
+    parallel_for(tile_count(v.count), execution, [&](int64_t tile, int) { encoder.encode(tile); });
 }
 
 // The codes that start at a tile.

@@ -41,7 +41,7 @@ void encode_queries(const Search& search, const Vec<int64_t>& chosen, const Quer
     QueryElement* const codes = lease ? lease->reserve<QueryElement>(0, size * chosen.size()) : nullptr;
     if (codes == nullptr) throw std::bad_alloc();
     out.resize(chosen.size());
-    parallel_for(int64_t(chosen.size()), 8, search.queries.threads, [&](int64_t at, int) {
+    parallel_for(int64_t(chosen.size()), 8, search.queries.execution, [&](int64_t at, int) {
         const int64_t b = chosen[size_t(at)];
         const float* query = search.query(b);
         QueryElement* mine = codes + size * size_t(at);
@@ -119,7 +119,8 @@ private:
 template <class Row>
 bool find_candidates(const Search& search, const Vec<int64_t>& chosen, Vec<Candidates>& candidates) {
     const DenseVectors& v = search.corpus.vectors;
-    const int32_t groups = group_count(v.dim), threads = search.queries.threads;
+    const int32_t groups = group_count(v.dim);
+    const Execution& execution = search.queries.execution;
     const int64_t tiles = tile_count(v.count);
     const QueryLayout layout(v.dim);
     const int64_t batch = int64_t(chosen.size()), block = tiles_in_block(groups);
@@ -129,33 +130,28 @@ bool find_candidates(const Search& search, const Vec<int64_t>& chosen, Vec<Candi
     Vec<QueryCode> queries;
     encode_queries(search, chosen, layout, lease, queries);
     if (search.has_list()) mask_lists(search, chosen, masks, queries);
-    const CodeRoom room(is_coded ? 0 : block, v.dim, threads);
-    std::atomic<bool> failed{false}, is_sound{true};
-    parallel_for((tiles + block - 1) / block, 1, threads, [&](int64_t at, int thread) {
-        try {
-            const int64_t tile = at * block, end = tile + block < tiles ? tile + block : tiles;
-            Candidates* mine = &candidates[size_t(thread) * size_t(batch)];
-            CodedRows rows{is_coded ? codes_from(search.corpus.codes, tile, v.dim) : room[thread], tile * DENSE_TILE,
-                           v.count};
-            if (!is_coded && !encode_some<Row>(v, tile, end, rows.codes)) {
-                is_sound = false;
-                return;
-            }
-            if (layout.vectors < MOST_VECTORS)
-                BlockScan<1>(rows, queries.data(), batch, layout.stride, groups, mine).run(end - tile);
-            else BlockScan<MOST_VECTORS>(rows, queries.data(), batch, layout.stride, groups, mine).run(end - tile);
-        } catch (const std::bad_alloc&) {
-            failed = true;
+    const CodeRoom room(is_coded ? 0 : block, v.dim, execution.threads);
+    std::atomic<bool> is_sound{true};
+    parallel_for((tiles + block - 1) / block, 1, execution, [&](int64_t at, int thread) {
+        const int64_t tile = at * block, end = tile + block < tiles ? tile + block : tiles;
+        Candidates* mine = &candidates[size_t(thread) * size_t(batch)];
+        CodedRows rows{is_coded ? codes_from(search.corpus.codes, tile, v.dim) : room[thread], tile * DENSE_TILE,
+                       v.count};
+        if (!is_coded && !encode_some<Row>(v, tile, end, rows.codes)) {
+            is_sound = false;
+            return;
         }
+        if (layout.vectors < MOST_VECTORS)
+            BlockScan<1>(rows, queries.data(), batch, layout.stride, groups, mine).run(end - tile);
+        else BlockScan<MOST_VECTORS>(rows, queries.data(), batch, layout.stride, groups, mine).run(end - tile);
     });
-    if (failed) throw std::bad_alloc();
     return is_sound;
 }
 
 template <class Row>
 void scan(const Search& search, const Vec<int64_t>& chosen) {
     const DenseQueries& q = search.queries;
-    Vec<Candidates> candidates(size_t(q.threads) * chosen.size(), Candidates(q.k));
+    Vec<Candidates> candidates(size_t(q.execution.threads) * chosen.size(), Candidates(q.k));
     if (!find_candidates<Row>(search, chosen, candidates)) {
         for (const int64_t b : chosen) search.write(b, nullptr, 0, 0);
         return search.mark_unsound();
@@ -163,7 +159,7 @@ void scan(const Search& search, const Vec<int64_t>& chosen) {
     Vec<Vec<Candidate>> rows(chosen.size());
     for (size_t i = 0; i < chosen.size(); ++i) {
         rows[i].swap(candidates[i].rows());
-        for (size_t part = 1; part < size_t(q.threads); ++part) {
+        for (size_t part = 1; part < size_t(q.execution.threads); ++part) {
             const Vec<Candidate>& more = candidates[part * chosen.size() + i].rows();
             rows[i].insert(rows[i].end(), more.begin(), more.end());
         }
@@ -171,13 +167,14 @@ void scan(const Search& search, const Vec<int64_t>& chosen) {
     rescore<Row>(search, chosen, rows);
 }
 
-// Scans queries together, as many as the masks of their lists allow.
+// Scans queries together, as many as the masks of their lists allow, and as few as let a call be stopped soon.
 template <class Row>
 void search_with(const Search& search) {
-    constexpr int64_t mask_bytes = 1 << 26;
+    constexpr int64_t mask_bytes = 1 << 26, candidates = 1 << 20, least = 16, largest = 2048;
     const int64_t n = search.corpus.vectors.count, batch = search.queries.batch;
     const bool has_masks = search.has_list() && !search.queries.allow_shared;
-    const int64_t most = !has_masks ? batch : n < mask_bytes ? mask_bytes / n : 1;
+    const int64_t together = std::clamp(candidates / search.queries.k, least, largest);
+    const int64_t most = !has_masks ? together : n < mask_bytes ? std::min(together, mask_bytes / n) : 1;
     Vec<int64_t> scanned, others;
     for (int64_t b = 0; b < batch; ++b) {
         if (!search.is_scanned(b)) {
@@ -195,26 +192,24 @@ void search_with(const Search& search) {
 
 }  // namespace
 
-Status dense_encode(const DenseVectors& vectors, DenseCodes codes) {
-    try {
+Status dense_encode(const DenseVectors& vectors, DenseCodes codes, const Execution& execution) {
+    return status_of([&] {
         switch (vectors.type) {
-            case DenseType::float32: return encode_all<Float32Row>(vectors, codes), Status::ok;
-            case DenseType::float16: return encode_all<Float16Row>(vectors, codes), Status::ok;
-            case DenseType::bfloat16: return encode_all<BFloat16Row>(vectors, codes), Status::ok;
+            case DenseType::float32: return encode_all<Float32Row>(vectors, codes, execution), Status::ok;
+            case DenseType::float16: return encode_all<Float16Row>(vectors, codes, execution), Status::ok;
+            case DenseType::bfloat16: return encode_all<BFloat16Row>(vectors, codes, execution), Status::ok;
         }
         return Status::bad_argument;
-    } catch (const std::bad_alloc&) {
-        return Status::out_of_memory;
-    }
+    });
 }
 
 Status dense_topk(const DenseCorpus& corpus, const DenseQueries& queries, const DenseHits& hits) {
-    if (queries.k < 1 || queries.threads < 1) return Status::bad_argument;
-    try {
+    if (queries.k < 1 || queries.execution.threads < 1) return Status::bad_argument;
+    return status_of([&] {
         constexpr int64_t grain = 1 << 20;  // products of codes
         DenseQueries limited = queries;
         const int64_t products = queries.batch * corpus.vectors.count * corpus.vectors.dim;
-        limited.threads = threads_worth(products, grain, queries.threads);
+        limited.execution.threads = threads_worth(products, grain, queries.execution.threads);
         const Search search{corpus, limited, hits};
         if (hits.is_sound != nullptr) *hits.is_sound = true;
         switch (corpus.vectors.type) {
@@ -223,9 +218,7 @@ Status dense_topk(const DenseCorpus& corpus, const DenseQueries& queries, const 
             case DenseType::bfloat16: return search_with<BFloat16Row>(search), Status::ok;
         }
         return Status::bad_argument;
-    } catch (const std::bad_alloc&) {
-        return Status::out_of_memory;
-    }
+    });
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

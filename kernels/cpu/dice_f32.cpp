@@ -1,8 +1,6 @@
 // dice_f32 for one instruction set: threads over queries. Contract: hopfuse/dice.h.
 #include "hopfuse/dice.h"
 
-#include <new>
-
 #include "kernels.h"
 #include "threads.h"
 #include "vec.h"
@@ -39,16 +37,14 @@ void score_query(const DiceArgs& args, int64_t b, uint8_t* marks) {
 }  // namespace
 
 Status dice_f32(const DiceArgs& args) {
-    if (args.parts < 1 || args.units < 0 || args.threads < 1) return Status::bad_argument;
-    try {
+    if (args.parts < 1 || args.units < 0 || args.execution.threads < 1) return Status::bad_argument;
+    return status_of([&] {
         const size_t units = size_t(args.units);
-        Vec<uint8_t> marks(units * size_t(args.threads));
-        parallel_for(args.batch, 1, args.threads,
+        Vec<uint8_t> marks(units * size_t(args.execution.threads));
+        parallel_for(args.batch, 1, args.execution,
                      [&](int64_t b, int thread) { score_query(args, b, marks.data() + units * size_t(thread)); });
         return Status::ok;
-    } catch (const std::bad_alloc&) {
-        return Status::out_of_memory;
-    }
+    });
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

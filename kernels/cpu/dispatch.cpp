@@ -21,7 +21,7 @@ extern const CpuKernels kernels;
 }
 
 namespace avxvnni {
-Status dense_encode(const DenseVectors&, DenseCodes);
+Status dense_encode(const DenseVectors&, DenseCodes, const Execution&);
 Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);
 bool code_dots_are_exact();
 }  // namespace avxvnni
@@ -31,7 +31,7 @@ extern const CpuKernels kernels;
 }
 
 namespace amx {
-Status dense_encode(const DenseVectors&, DenseCodes);
+Status dense_encode(const DenseVectors&, DenseCodes, const Execution&);
 Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);
 bool code_dots_are_exact();
 }  // namespace amx

@@ -3,7 +3,6 @@
 #include "hopfuse/fuse.h"
 
 #include <algorithm>
-#include <new>
 #include <type_traits>
 
 #include "fuse_folds.h"
@@ -16,6 +15,9 @@
 namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
+
+// How many queries a thread takes at once; a call may be stopped in between.
+int64_t rows_at_once(int64_t width) { return width > 4096 ? 1 : 16; }
 
 // Computes list values that depend on positions only, and with them the terms of folds if all queries have the same weights.
 template <class Method>
@@ -41,11 +43,11 @@ Status fuse(const FuseArgs& args) {
     using Room = std::conditional_t<is_fold<Method>, FoldRoom, GroupRoom>;
     constexpr int64_t grain = 1 << 10;  // in entries of lists
     const ListPlan plan = make_plan<Method>(args);
-    const int threads = threads_worth(args.batch * int64_t(plan.most), grain, args.threads);
+    const int threads = threads_worth(args.batch * int64_t(plan.most), grain, args.execution.threads);
     Vec<Room> rooms;  // each constructed in place: a copy would lose its reserved capacity
     rooms.reserve(size_t(threads));
     while (rooms.size() < size_t(threads)) rooms.emplace_back(args, plan);
-    parallel_for(args.batch, 16, threads,
+    parallel_for(args.batch, rows_at_once(int64_t(plan.most)), args.execution.with(threads),
                  [&](int64_t b, int thread) { fuse_query<Method>(args, b, rooms[size_t(thread)]); });
     return Status::ok;
 }
@@ -69,23 +71,21 @@ size_t width_of_all(const FuseArgs& args) {
 }  // namespace
 
 Status calibrate_f32(const CalibrateArgs& args) {
-    parallel_for(args.batch, 16, args.threads, [&](int64_t b, int) {
-        const int64_t row = b * args.width;
-        calibrate_row(Alone{}, args.scores + row, args.counts[b], args.width, args.rule, args.out + row);
+    return status_of([&] {
+        parallel_for(args.batch, rows_at_once(args.width), args.execution, [&](int64_t b, int) {
+            const int64_t row = b * args.width;
+            calibrate_row(Alone{}, args.scores + row, args.counts[b], args.width, args.rule, args.out + row);
+        });
+        return Status::ok;
     });
-    return Status::ok;
 }
 
 Status fuse_f32(const FuseArgs& args) {
-    if (args.num_lists < 1 || args.threads < 1) return Status::bad_argument;
+    if (args.num_lists < 1 || args.execution.threads < 1) return Status::bad_argument;
     if (width_of_all(args) >= size_t{0x7fffffff})
         return Status::bad_argument;  // in one query: entries are counted in int32
     if (args.k == 0) return std::fill_n(args.counts, args.batch, 0), Status::ok;
-    try {
-        return fuse_by_method(args);
-    } catch (const std::bad_alloc&) {
-        return Status::out_of_memory;
-    }
+    return status_of([&] { return fuse_by_method(args); });
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -216,16 +216,22 @@ Status read_node_weights(const GivenNodeWeights& given, float* weight, float* ot
     return Status::ok;
 }
 
-VectorFinding first_unscorable(const float* vectors, int64_t count, int64_t dim, bool needs_length, int threads) {
+Status first_unscorable(const float* vectors, int64_t count, int64_t dim, bool needs_length, const Execution& execution,
+                        VectorFinding& found) {
     constexpr int64_t values = 1 << 16;  // per chunk: enough work for another thread
     VectorCheck check{vectors, dim, needs_length, {count}, {count}};
     const ChunkBody body = [](const void* context, int64_t begin, int64_t end, int) {
         static_cast<const VectorCheck*>(context)->run(begin, end);
     };
-    run_chunks(count, 1 + values / (dim + 1), threads, body, &check);
-    if (check.first_large < count) return {VectorFault::too_large, check.first_large};
-    if (needs_length && check.first_small < count) return {VectorFault::too_small, check.first_small};
-    return {};
+    try {
+        run_chunks(count, 1 + values / (dim + 1), execution, body, &check);
+    } catch (const Stopped&) {
+        return Status::stopped;
+    }
+    found = {};
+    if (check.first_large < count) found = {VectorFault::too_large, check.first_large};
+    else if (needs_length && check.first_small < count) found = {VectorFault::too_small, check.first_small};
+    return Status::ok;
 }
 
 }  // namespace hopfuse

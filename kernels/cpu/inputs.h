@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "hopfuse/execution.h"
 #include "hopfuse/status.h"
 
 namespace hopfuse {
@@ -83,6 +84,7 @@ struct VectorFinding {
 };
 
 // The first of `count` vectors that is too large; else, where `needs_length`, the first that is too small.
-VectorFinding first_unscorable(const float* vectors, int64_t count, int64_t dim, bool needs_length, int threads);
+Status first_unscorable(const float* vectors, int64_t count, int64_t dim, bool needs_length, const Execution& execution,
+                        VectorFinding& found);
 
 }  // namespace hopfuse

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <new>
 #include <utility>
 
 #include "kernels.h"
@@ -106,6 +105,7 @@ void rerank_query(const IsingArgs& args, int64_t b, Scratch& scratch) {
         m[i] = ising_start(model, h[i]);
     }
     for (int32_t step = 0; step < model.steps; ++step) {
+        check_stop(args.execution);
         for (int64_t i = 0; i < n; ++i)
             next[i] = ising_step(model, h[i], m[i], ising_mean(team, n, coupling + i * n, m));
         std::swap(m, next);
@@ -123,11 +123,11 @@ void rerank_query(const IsingArgs& args, int64_t b, Scratch& scratch) {
 Status rerank(const IsingArgs& args) {
     const size_t entries = size_t(most_entries(args)), width = size_t(std::max<int64_t>(args.width, 1));
     const size_t fit = ISING_ROOM / (entries * sizeof(Incidence) + width * width * (sizeof(double) + sizeof(float)));
-    const int threads = size_t(args.threads) <= fit ? args.threads : fit > 1 ? int(fit) : 1;
+    const int threads = size_t(args.execution.threads) <= fit ? args.execution.threads : fit > 1 ? int(fit) : 1;
     Vec<Scratch> scratch;  // each constructed in place: a copy would lose its reserved capacity
     scratch.reserve(size_t(threads));
     while (scratch.size() < size_t(threads)) scratch.emplace_back(entries, width);
-    parallel_for(args.batch, 4, threads,
+    parallel_for(args.batch, 4, args.execution.with(threads),
                  [&](int64_t b, int thread) { rerank_query(args, b, scratch[size_t(thread)]); });
     return Status::ok;
 }
@@ -135,12 +135,8 @@ Status rerank(const IsingArgs& args) {
 }  // namespace
 
 Status ising_f32(const IsingArgs& args) {
-    if (args.width > ISING_CANDIDATES || args.threads < 1) return Status::bad_argument;
-    try {
-        return rerank(args);
-    } catch (const std::bad_alloc&) {
-        return Status::out_of_memory;
-    }
+    if (args.width > ISING_CANDIDATES || args.execution.threads < 1) return Status::bad_argument;
+    return status_of([&] { return rerank(args); });
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -14,7 +14,7 @@ namespace hopfuse {
 
 struct CpuKernels {
     Status (*ppr_f32)(const PprGraph&, const PprQueries&, float* scores, const PprTopk* top, const PprEvidence&);
-    Status (*dense_encode)(const DenseVectors&, DenseCodes);
+    Status (*dense_encode)(const DenseVectors&, DenseCodes, const Execution&);
     Status (*dense_topk)(const DenseCorpus&, const DenseQueries&, const DenseHits&);
     Status (*calibrate_f32)(const CalibrateArgs&);
     Status (*fuse_f32)(const FuseArgs&);
@@ -39,7 +39,7 @@ namespace HOPFUSE_ISA_NS {
 extern const CpuKernels kernels;
 
 Status ppr_f32(const PprGraph&, const PprQueries&, float* scores, const PprTopk* top, const PprEvidence&);
-Status dense_encode(const DenseVectors&, DenseCodes);
+Status dense_encode(const DenseVectors&, DenseCodes, const Execution&);
 Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);
 Status calibrate_f32(const CalibrateArgs&);
 Status fuse_f32(const FuseArgs&);

@@ -61,7 +61,7 @@ void write_nodes(const PprBlock<L>& block, const bool* write, int64_t begin, int
 // Writes rows of `scores` from the block's lanes, in the caller's node order.
 template <int L>
 void write_scores(const PprBlock<L>& block, const bool* write, float* scores) {
-    parallel_for(block.num_tiles, block.queries.threads, [&](int64_t tile, int) {
+    parallel_for(block.num_tiles, block.queries.execution, [&](int64_t tile, int) {
         write_nodes<L>(block, write, block.tile_begin(tile), block.tile_end(tile), scores);
     });
 }

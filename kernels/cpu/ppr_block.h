@@ -229,7 +229,7 @@ template <int L>
 void copy_lanes(const PprBlock<L>& block, const Lanes<L>& lanes, const float* from, float* to) {
     uint32_t taken[L];
     for (int lane = 0; lane < L; ++lane) taken[lane] = lanes[lane] ? ~uint32_t{0} : 0;
-    parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
+    parallel_for(block.graph.num_nodes, block.queries.execution, [&](int64_t row, int) {
         uint32_t mine[L], others[L];  // bits, so that a select is one operation for many lanes
         std::memcpy(mine, from + row * L, sizeof mine);
         std::memcpy(others, to + row * L, sizeof others);

@@ -72,7 +72,7 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
         }
     };
     double total[L];
-    sum_tiles(block.num_tiles, 8, q.threads, block.sums, mass).value(total);
+    sum_tiles(block.num_tiles, 8, q.execution, block.sums, mass).value(total);
     for (int lane = 0; lane < L; ++lane) total[lane] = by_proof[lane] ? 1.0 : ppr_factor(total[lane]);
     const D<L> factor = D<L>::load(total);
     const auto scale = [&](int64_t tile, LaneSums<L>& sums) {
@@ -84,7 +84,7 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
         }
         add_lost<L>(block, tile, sums);
     };
-    sum_tiles(block.num_tiles, 8, q.threads, block.sums, scale).value(lost);
+    sum_tiles(block.num_tiles, 8, q.execution, block.sums, scale).value(lost);
 }
 
 // What the float64 sums of rows read, by value, so that the compiler knows that no store changes it.
@@ -251,9 +251,9 @@ HF_INLINE void residual_rows(Residual<L>& residual, int64_t begin, int64_t end, 
 template <int L>
 LaneSums<L> sum_residual_of_tiles(PprBlock<L>& block, const Residual<L>& shared) {
     const PprTiles& tiles = *block.graph.tiles;
-    const int threads = block.queries.threads;
+    const int threads = block.queries.execution.threads;
     for (int thread = 0; thread < threads; ++thread) block.sums[thread] = LaneSums<L>();
-    parallel_for(tiles.num_blocks, 1, threads, [&](int64_t number, int thread) {
+    parallel_for(tiles.num_blocks, 1, block.queries.execution, [&](int64_t number, int thread) {
         const int64_t first = tiles.block_row[number], end = tiles.block_row[number + 1];
         double* const sums = block.unit_sums + thread * tiles.most_units * L;
         std::memset(sums, 0, size_t(tiles.most_units) * L * sizeof(double));
@@ -291,7 +291,7 @@ LaneSums<L> sum_residual(PprBlock<L>& block, const Residual<L>& shared) {
         residual_rows<L>(residual, block.tile_begin(tile), block.tile_end(tile), [&](D<L> r) { sums.add(r); });
         sums.largest = residual.largest;
     };
-    return sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, take);
+    return sum_tiles(block.num_tiles, 8, block.queries.execution, block.sums, take);
 }
 
 // Computes the bounds that follow from r. `improved`, if not null, receives fl(x^ + r).
@@ -317,7 +317,7 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improve
 template <int L>
 void lost_mass(PprBlock<L>& block, double* lost) {
     const auto take = [&](int64_t tile, LaneSums<L>& sums) { add_lost<L>(block, tile, sums); };
-    sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, take).value(lost);
+    sum_tiles(block.num_tiles, 8, block.queries.execution, block.sums, take).value(lost);
 }
 
 // Makes power steps in float64 for lanes whose certificate exceeds tol, until it is met or a step gains less than 2 %, since
@@ -327,7 +327,7 @@ void polish(PprBlock<L>& block, Lanes<L>& open, double* lost, PprCertificate<L>&
     if (!open.any()) return;
     certify<L>(block, lost, block.current);
     for (int step = 0; step < PPR_POLISH_STEPS && open.any(); ++step) {
-        parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
+        parallel_for(block.graph.num_nodes, block.queries.execution, [&](int64_t row, int) {
             for (int lane = 0; lane < L; ++lane)
                 if (!open[lane]) block.current[row * L + lane] = block.result[row * L + lane];
         });

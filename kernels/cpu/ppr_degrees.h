@@ -16,7 +16,7 @@ template <int L>
 void spread_mask(const PprBlock<L>& block, float* mask) {
     const PprQueries& q = block.queries;
     const int64_t n = block.graph.num_nodes;
-    parallel_for(block.num_tiles, q.threads, [&](int64_t tile, int) {
+    parallel_for(block.num_tiles, q.execution, [&](int64_t tile, int) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
             for (int lane = 0; lane < L; ++lane) {
                 const int64_t b = q.allow_shared ? 0 : block.query[lane];
@@ -40,12 +40,12 @@ void spread_weights(const PprBlock<L>& block, float* weights, bool all) {
         columns[lane] = b < 0 ? nullptr : q.node_weight + b * q.num_weighted;
     }
     const F<L> other = F<L>::load(others);
-    const int threads = threads_worth(block.graph.num_nodes * L, 1 << 16, q.threads);
+    const Execution worth = q.execution.with(threads_worth(block.graph.num_nodes * L, 1 << 16, q.execution.threads));
     if (all)
-        parallel_for(block.graph.num_nodes, threads, [&](int64_t row, int) { F<L>::store(weights + row * L, other); });
+        parallel_for(block.graph.num_nodes, worth, [&](int64_t row, int) { F<L>::store(weights + row * L, other); });
     constexpr int64_t group = 16;
     const auto own = [&](int64_t column) { return weights + row_of_node(block.graph, q.weighted_node[column]) * L; };
-    parallel_for((q.num_weighted + group - 1) / group, threads, [&](int64_t part, int) {
+    parallel_for((q.num_weighted + group - 1) / group, worth, [&](int64_t part, int) {
         const int64_t begin = part * group, end = std::min(begin + group, q.num_weighted);
         if constexpr (L >= 16) {  // transposes squares of 16 lanes by 16 columns
             for (int first = 0; end == begin + group && first < L; first += 16) {
@@ -105,7 +105,7 @@ bool weights_exclude(const PprBlock<L>& block) {
 // Sets weights to 0 where the mask is 0, and the mask to 0 where weights are 0.
 template <int L>
 void join_mask(const PprBlock<L>& block, float* mask, float* weights) {
-    parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
+    parallel_for(block.graph.num_nodes, block.queries.execution, [&](int64_t row, int) {
         for (int64_t at = row * L; at < (row + 1) * L; ++at) {
             weights[at] = weights[at] * mask[at];
             mask[at] = weights[at] > 0.0f ? 1.0f : 0.0f;
@@ -524,7 +524,7 @@ void set_volume(PprBlock<L>& block, const DegreeTables& tables, const NodeShares
             for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
                 sums.sum = D<L>::add(sums.sum, to_grains<L>(terms.of(row), anchor));
         };
-        D<L>::store(volume, sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, add_terms).sum);
+        D<L>::store(volume, sum_tiles(block.num_tiles, 8, block.queries.execution, block.sums, add_terms).sum);
     }
     for (int lane = 0; lane < L; ++lane) block.volume[lane] = ppr_volume(volume[lane], anchors[lane]);
 }
@@ -558,17 +558,17 @@ bool setup_degrees(PprBlock<L>& block) {
         spread_mask<L>(block, block.next);  // all nodes count, with other weights of edge types
     const NodeShares<L> shares(block, masked ? block.mask32 : block.next);
     guess_anchors<L>(block, tables, shares);
-    Vec<LeastOfRows<L>> least(size_t(q.threads), LeastOfRows<L>());
-    LaneSums<L>*const sizes = block.sums, *const terms = block.sums + q.threads;
-    for (int thread = 0; thread < q.threads; ++thread) sizes[thread] = terms[thread] = LaneSums<L>();
+    Vec<LeastOfRows<L>> least(size_t(q.execution.threads), LeastOfRows<L>());
+    LaneSums<L>*const sizes = block.sums, *const terms = block.sums + q.execution.threads;
+    for (int thread = 0; thread < q.execution.threads; ++thread) sizes[thread] = terms[thread] = LaneSums<L>();
     constexpr int64_t tiles = L == 1 ? 1 : 8;  // the longest rows, which are stored first for one lane, are much work
-    parallel_for(block.num_tiles, tiles, q.threads, [&](int64_t tile, int thread) {
+    parallel_for(block.num_tiles, tiles, q.execution, [&](int64_t tile, int thread) {
         tile_degrees<L>(block, tile, tables, shares, sizes[thread], terms[thread], least[size_t(thread)]);
     });
-    const LaneSums<L> entries = joined(sizes, q.threads), largest_terms = joined(terms, q.threads);
+    const LaneSums<L> entries = joined(sizes, q.execution.threads), largest_terms = joined(terms, q.execution.threads);
     if (masked) set_rounding<L>(block, entries.largest, entries.sum);
     set_volume<L>(block, tables, shares, largest_terms);
-    for (int thread = 1; thread < q.threads; ++thread) least[0].join(least[size_t(thread)]);
+    for (int thread = 1; thread < q.execution.threads; ++thread) least[0].join(least[size_t(thread)]);
     for (int lane = 0; lane < L && block.attraction != nullptr; ++lane) {
         block.accelerates[lane] = block.chebyshev && ppr_accelerates(least[0].weight[lane]);
         block.is_faint[lane] = ppr_is_faint(least[0].factor[lane], block.damping[lane]);

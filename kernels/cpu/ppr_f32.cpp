@@ -1,7 +1,6 @@
 // ppr_f32 for one instruction set: the solver for blocks of lanes. Contract: hopfuse/ppr.h.
 #include <cmath>
 #include <limits>
-#include <new>
 #include <utility>
 
 #include "kernels.h"
@@ -153,7 +152,7 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
 template <int L>
 Status solve_with(const PprGraph& graph, PprQueries queries, const Outputs& out, Workspace& work, const int64_t* query,
                   int count, Stage* stage) {
-    queries.threads = ppr_threads(graph.num_nodes, graph.num_stored, L, queries.threads);
+    queries.execution.threads = ppr_threads(graph.num_nodes, graph.num_stored, L, queries.execution.threads);
     return solve<L>(graph, queries, out, work, query, count, stage);
 }
 
@@ -179,28 +178,24 @@ Status solve_in_turn(const PprGraph& graph, const PprQueries& queries, const Out
 
 // The same with its own workspace.
 Status solve_apart(const PprGraph& graph, const PprQueries& queries, const Outputs& out, const int64_t* query,
-                   int64_t count, Stage* stage) noexcept {
+                   int64_t count, Stage* stage) {
     const WorkspaceLease work;
     if (!work) return Status::out_of_memory;
-    try {
-        return solve_in_turn(graph, queries, out, *work, query, count, stage);
-    } catch (const std::bad_alloc&) {
-        return Status::out_of_memory;
-    }
+    return solve_in_turn(graph, queries, out, *work, query, count, stage);
 }
 
 // Solves queries in blocks that walk at the same time, if that is worth it: blocks of 32 lanes while there is one for each
 // thread, then equal shares of the rest. If too few are left, their block shares all threads.
 Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outputs& out, const int64_t* query,
                    int64_t count, Stage* stage) {
-    const int64_t at_once = ppr_blocks_at_once(graph.num_nodes, graph.num_stored, count, queries.threads);
+    const int64_t at_once = ppr_blocks_at_once(graph.num_nodes, graph.num_stored, count, queries.execution.threads);
     if (at_once == 1) return solve_apart(graph, queries, out, query, count, stage);
     const int64_t wide = count / (32 * at_once) * at_once, rest = count - 32 * wide;
     const int64_t shares = ppr_are_shared(rest, at_once) ? at_once : 0;
     PprQueries single = queries;
-    single.threads = 1;
+    single.execution.threads = 1;
     Vec<Status> status(size_t(wide + shares), Status::ok);
-    parallel_for(wide + shares, 1, static_cast<int>(at_once), [&](int64_t part, int) {
+    parallel_for(wide + shares, 1, queries.execution.with(static_cast<int32_t>(at_once)), [&](int64_t part, int) {
         const int64_t share = part - wide;
         const int64_t begin = share < 0 ? 32 * part : 32 * wide + rest * share / shares;
         const int64_t end = share < 0 ? begin + 32 : 32 * wide + rest * (share + 1) / shares;
@@ -231,12 +226,8 @@ Status run(const PprGraph& graph, const PprQueries& queries, const Outputs& out)
 
 Status ppr_f32(const PprGraph& graph, const PprQueries& queries, float* scores, const PprTopk* top,
                const PprEvidence& evidence) {
-    if (queries.threads < 1 || !(queries.tol > 0.0)) return Status::bad_argument;
-    try {
-        return run(graph, queries, Outputs{scores, top, evidence});
-    } catch (const std::bad_alloc&) {
-        return Status::out_of_memory;
-    }
+    if (queries.execution.threads < 1 || !(queries.tol > 0.0)) return Status::bad_argument;
+    return status_of([&] { return run(graph, queries, Outputs{scores, top, evidence}); });
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

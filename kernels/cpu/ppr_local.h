@@ -26,7 +26,7 @@ void largest_of_rows(const PprBlock<L>& block, double* largest, const Of& of) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
             sums.largest = D<L>::max(sums.largest, of(row));
     };
-    D<L>::store(largest, sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, take).largest);
+    D<L>::store(largest, sum_tiles(block.num_tiles, 8, block.queries.execution, block.sums, take).largest);
 }
 
 // 1 in lanes where a walk continues, else 0.

@@ -157,7 +157,7 @@ template <int L, class Edges, Rows rows>
 void pass_chunks(const PprBlock<L>& block, const PassOptions& options) {
     constexpr int64_t many = 8 * PPR_TILE;
     const int64_t rows_of_all = block.graph.num_nodes;
-    parallel_for((rows_of_all + many - 1) / many, 1, block.queries.threads, [&](int64_t part, int thread) {
+    parallel_for((rows_of_all + many - 1) / many, 1, block.queries.execution, [&](int64_t part, int thread) {
         RowEnd<L> end_of(block, options);
         const int64_t end = (part + 1) * many < rows_of_all ? (part + 1) * many : rows_of_all;
         pass_rows<L, Edges, rows>(block, part * many, end, end_of);
@@ -191,7 +191,7 @@ void run_pass(const PprBlock<L>& block, const PassOptions& options) {
 // One pass. Returns what it measures: the L1 residual and the largest |z - y|.
 template <int L>
 LaneSums<L> ppr_pass(const PprBlock<L>& block, const PassOptions& options) {
-    const int threads = block.queries.threads;
+    const int threads = block.queries.execution.threads;
     for (int thread = 0; thread < threads; ++thread) block.sums[thread] = LaneSums<L>();
     run_pass<L>(block, options);
     return joined(block.sums, threads);

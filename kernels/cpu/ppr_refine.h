@@ -79,10 +79,10 @@ const float* solve_correction(PprBlock<L>& shared, const Lanes<L>& open, const i
 // Sets `refined` to fl(x^ + D y), which may replace y, and measures y.
 template <int L>
 void add_correction(const PprBlock<L>& block, const float* solved, float* refined, Correction<L>& found) {
-    const int threads = block.queries.threads;
+    const int threads = block.queries.execution.threads;
     LaneSums<L>*const lackings = block.sums, *const moves = block.sums + threads;
     for (int thread = 0; thread < threads; ++thread) lackings[thread] = moves[thread] = LaneSums<L>();
-    parallel_for(block.num_tiles, 8, threads, [&](int64_t tile, int thread) {
+    parallel_for(block.num_tiles, 8, block.queries.execution, [&](int64_t tile, int thread) {
         LaneSums<L> lacking, moved;
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
             float* const h = refined + row * L;

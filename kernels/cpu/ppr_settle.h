@@ -172,7 +172,7 @@ struct Moved {
 template <int L>
 Status settle_moved(const PprGraph& graph, PprQueries queries, const Outputs& out, Workspace& work, Stage* stage,
                     const Moved* moved, int count, float* x, float* rho) {
-    queries.threads = ppr_threads(graph.num_nodes, graph.num_stored, L, queries.threads);
+    queries.execution.threads = ppr_threads(graph.num_nodes, graph.num_stored, L, queries.execution.threads);
     PprBlock<L> block(graph, queries, work);
     int64_t query[L];
     for (int lane = 0; lane < count; ++lane) query[lane] = moved[lane].query;
@@ -202,7 +202,7 @@ void move_lanes(const PprBlock<L>& block, const int* lanes, int count, const Ppr
         for (int i = 0; i < count; ++i) to[i] = from[lanes[i]];
         std::fill(to + count, to + width, 0.0f);
     };
-    parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
+    parallel_for(block.graph.num_nodes, block.queries.execution, [&](int64_t row, int) {
         const int64_t moved = row_of_node(stored, node_of_row(block.graph, row)) * width;
         for (int line = 0; line < L; line += 16) {
             prefetch_beyond(block.result + row * L + line, 16 * L * int64_t{sizeof(float)});

@@ -112,7 +112,7 @@ bool setup_partials(PprBlock<L>& block) {
     size_t partials = 0;
     if (L <= PPR_FEW_LANES && graph.slices != nullptr) partials = (size_t(graph.slices->segment_units) + 1) * L;
     if (L <= PPR_TILE_LANES && graph.tiles != nullptr) {
-        const size_t units = size_t(block.queries.threads) * size_t(graph.tiles->most_units);
+        const size_t units = size_t(block.queries.execution.threads) * size_t(graph.tiles->most_units);
         partials = units * L;
         block.unit_sums = block.work.template reserve<double>(slot_unit_sums, units * L);
         if (block.unit_sums == nullptr) return false;
@@ -127,7 +127,7 @@ bool setup_block(PprBlock<L>& block) {
     block.current = block.work.template reserve<float>(slot_current, state);
     block.next = block.work.template reserve<float>(slot_next, state);
     block.result = block.work.template reserve<float>(slot_result, state);
-    block.sums = block.work.template reserve<LaneSums<L>>(slot_sums, 2 * size_t(block.queries.threads));
+    block.sums = block.work.template reserve<LaneSums<L>>(slot_sums, 2 * size_t(block.queries.execution.threads));
     if (!block.current || !block.next || !block.result || !block.sums || !setup_partials<L>(block)) return false;
     if (!setup_types<L>(block) || !setup_degrees<L>(block) || !setup_restart<L>(block)) return false;
     setup_near<L>(block);

@@ -2,6 +2,8 @@
 // once per instruction set.
 #pragma once
 
+#include <algorithm>
+
 #include "ppr_row_end.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
@@ -75,9 +77,10 @@ void take_slices(const PprBlock<L>& shared, const Source* source, int64_t begin,
 template <int L>
 void take_long_rows(const PprBlock<L>& block, const PassOptions& options, const float* partial) {
     const PprSlices& slices = *block.graph.slices;
-    const int threads = threads_worth(slices.long_rows + slices.segment_units, 1 << 14, block.queries.threads);
-    const int64_t chunk = 1 + slices.long_rows / (8 * int64_t{threads});
-    parallel_for((slices.long_rows + chunk - 1) / chunk, 1, threads, [&](int64_t part, int thread) {
+    const Execution& all = block.queries.execution;
+    const Execution worth = all.with(threads_worth(slices.long_rows + slices.segment_units, 1 << 14, all.threads));
+    const int64_t chunk = 1 + slices.long_rows / (8 * int64_t{worth.threads});
+    parallel_for((slices.long_rows + chunk - 1) / chunk, 1, worth, [&](int64_t part, int thread) {
         RowEnd<L> row_end(block, options);
         const int64_t end = (part + 1) * chunk < slices.long_rows ? (part + 1) * chunk : slices.long_rows;
         for (int64_t row = part * chunk; row < end; ++row) {
@@ -93,8 +96,11 @@ void take_long_rows(const PprBlock<L>& block, const PassOptions& options, const 
 
 template <int L, class Edges, class Source>
 void pass_slices(const PprBlock<L>& block, const Source* source, const PassOptions& options) {
-    const int threads = block.queries.threads, parts = threads == 1 ? 1 : 8 * threads;
-    parallel_for(parts, 1, threads, [&](int64_t part, int thread) {
+    constexpr int64_t most_work = 1 << 21;  // entries of a part, because a call may be stopped between parts
+    const Execution& execution = block.queries.execution;
+    const int64_t threads = execution.threads, equal = threads == 1 ? 1 : 8 * threads;
+    const int64_t parts = std::max(equal, block.graph.num_stored / most_work);
+    parallel_for(parts, 1, execution, [&](int64_t part, int thread) {
         RowEnd<L> row_end(block, options);
         const int64_t begin = first_slice(*block.graph.slices, part, parts);
         const int64_t end = first_slice(*block.graph.slices, part + 1, parts);

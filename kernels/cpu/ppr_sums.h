@@ -45,14 +45,14 @@ LaneSums<L> joined(const LaneSums<L>* room, int threads) {
 
 // Calls take(tile, sums) for every tile, several tiles at a time; returns the total. `room` has one element per thread.
 template <int L, class Take>
-LaneSums<L> sum_tiles(int64_t tiles, int64_t chunk, int threads, LaneSums<L>* room, const Take& take) {
-    for (int thread = 0; thread < threads; ++thread) room[thread] = LaneSums<L>();
-    parallel_for(tiles, chunk, threads, [&](int64_t tile, int thread) {
+LaneSums<L> sum_tiles(int64_t tiles, int64_t chunk, const Execution& execution, LaneSums<L>* room, const Take& take) {
+    for (int thread = 0; thread < execution.threads; ++thread) room[thread] = LaneSums<L>();
+    parallel_for(tiles, chunk, execution, [&](int64_t tile, int thread) {
         LaneSums<L> sums;
         take(tile, sums);
         room[thread].join(sums);
     });
-    return joined(room, threads);
+    return joined(room, execution.threads);
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

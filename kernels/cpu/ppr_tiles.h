@@ -53,7 +53,7 @@ void take_units(const PprBlock<L>& block, int64_t begin, int64_t end, const floa
 template <int L, class Edges>
 void pass_tiles(const PprBlock<L>& block, const PassOptions& options) {
     const PprTiles& tiles = *block.graph.tiles;
-    parallel_for(tiles.num_blocks, 1, block.queries.threads, [&](int64_t number, int thread) {
+    parallel_for(tiles.num_blocks, 1, block.queries.execution, [&](int64_t number, int thread) {
         float* const units = block.partial + thread * tiles.most_units * L;
         sum_units<L, Edges>(block, tiles, number, units);
         RowEnd<L> row_end(block, options);

@@ -63,7 +63,8 @@ void scores_to_reach(const PprBlock<L>& block, const Ranking<L>& ranking, const 
 template <int L>
 bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const bool* active,
                  int64_t want, Ranked* selected, int64_t* found) {
-    const int threads = block.queries.threads;
+    const Execution& execution = block.queries.execution;
+    const int threads = execution.threads;
     const int64_t candidates = candidate_count(block.graph, top);
     const int64_t room = TopkBuffer::room(want, candidates / threads + 1);  // a thread does not see more
     Ranked* memory = block.work.template reserve<Ranked>(slot_topk, size_t(threads) * L * room);
@@ -73,7 +74,7 @@ bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>&
     scores_to_reach<L>(block, ranking, active, want, selected, found, least);
     int64_t* sizes = block.work.template reserve<int64_t>(slot_selected, size_t(threads) * L);
     if (sizes == nullptr) return false;
-    parallel_for(threads, 1, threads, [&](int64_t part, int) {
+    parallel_for(threads, 1, execution, [&](int64_t part, int) {
         TopkBuffer best[L];
         float threshold[L];
         for (int lane = 0; lane < L; ++lane) {
@@ -99,7 +100,7 @@ bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>&
             sizes[part * L + lane] = best[lane].size();
         }
     });
-    parallel_for(L, 1, threads, [&](int64_t lane, int) {
+    parallel_for(L, 1, execution, [&](int64_t lane, int) {
         if (!active[lane]) return;
         Ranked* all = merged + lane * threads * room;
         int64_t total = 0;
@@ -181,7 +182,8 @@ void find_complete(const PprBlock<L>& block, const PprTopk& top, const Ranking<L
 template <int L>
 void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const ListEnd* list_end,
                      const NodeError* error, const float* local, float* outside) {
-    const int threads = block.queries.threads;
+    const Execution& execution = block.queries.execution;
+    const int threads = execution.threads;
     const int64_t candidates = candidate_count(block.graph, top);
     constexpr float denorm = std::numeric_limits<float>::denorm_min();
     float cut[L], per_degree[L], flat[L];
@@ -196,7 +198,7 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
         float v[L];
     };
     Vec<Reach> best(size_t(threads), Reach{});
-    parallel_for(threads, 1, threads, [&](int64_t part, int) {
+    parallel_for(threads, 1, execution, [&](int64_t part, int) {
         const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;
         F<L> mine = F<L>::all(-infinite32());
         for (int64_t i = begin; i < end; ++i) {

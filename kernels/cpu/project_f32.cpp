@@ -68,7 +68,9 @@ void project_part(const Block<L>& block, int64_t part, Take take) {
     const int64_t begin = part_begin(rows, part, block.parts), end = part_begin(rows, part + 1, block.parts);
     F<L> wrong = F<L>::zero();
     float tile[TILE][L];
+    constexpr int64_t rows_at_once = 256 * TILE;
     for (int64_t first = begin; first < end; first += TILE) {
+        if ((first - begin) % rows_at_once == 0) check_stop(block.args.execution);
         const int count = static_cast<int>(end - first < TILE ? end - first : TILE);
         for (int i = 0; i < count; ++i) {
             const F<L> scores = row_scores<L>(rows, block.state, first + i);
@@ -101,7 +103,7 @@ void write_tile(const Block<L>& block, float* out, int64_t row, int count, const
 
 template <int L>
 void write_scores(const Block<L>& block, float* out) {
-    parallel_for(block.parts, 1, block.args.threads, [&](int64_t part, int) {
+    parallel_for(block.parts, 1, block.args.execution, [&](int64_t part, int) {
         project_part<L>(block, part, [&](int64_t row, int count, const float (&tile)[TILE][L]) {
             write_tile<L>(block, out, row, count, tile);
         });
@@ -182,8 +184,8 @@ bool keep_best(const Block<L>& block, Workspace& work, const ProjectHits& hits) 
     lists.merged = work.reserve<Ranked>(slot_merged, room);
     lists.sizes = work.reserve<int64_t>(slot_sizes, size_t(block.parts) * L);
     if (lists.best == nullptr || lists.merged == nullptr || lists.sizes == nullptr) return false;
-    parallel_for(block.parts, 1, block.args.threads, [&](int64_t part, int) { keep_part<L>(lists, part); });
-    parallel_for(block.count, 1, block.args.threads,
+    parallel_for(block.parts, 1, block.args.execution, [&](int64_t part, int) { keep_part<L>(lists, part); });
+    parallel_for(block.count, 1, block.args.execution,
                  [&](int64_t lane, int) { write_hits<L>(lists, static_cast<int>(lane), hits); });
     return true;
 }
@@ -192,7 +194,7 @@ bool keep_best(const Block<L>& block, Workspace& work, const ProjectHits& hits) 
 void put_side_by_side(const ProjectArgs& args, int64_t first, int64_t count, float* state) {
     const int64_t columns = args.incidence.columns, whole = columns / TILE;
     const float zeros[TILE] = {};
-    parallel_for(whole, args.threads, [&](int64_t tile, int) {
+    parallel_for(whole, args.execution, [&](int64_t tile, int) {
         const float* from[LANES];
         float* to[TILE];
         for (int lane = 0; lane < LANES; ++lane)
@@ -208,7 +210,7 @@ void put_side_by_side(const ProjectArgs& args, int64_t first, int64_t count, flo
 template <int L>
 bool run_block(const ProjectArgs& args, int64_t first, int64_t count, Workspace& work, float* out,
                const ProjectHits* hits) {
-    Block<L> block{args, first, count, args.scores + first * args.incidence.columns, args.threads, nullptr};
+    Block<L> block{args, first, count, args.scores + first * args.incidence.columns, args.execution.threads, nullptr};
     block.wrong = work.reserve<float>(slot_wrong, size_t(block.parts) * L);
     if (block.wrong == nullptr) return false;
     if constexpr (L > 1) {
@@ -230,18 +232,20 @@ bool run_block(const ProjectArgs& args, int64_t first, int64_t count, Workspace&
 }  // namespace
 
 Status project_f32(const ProjectArgs& args, float* out, const ProjectHits* hits) {
-    if (args.threads < 1 || (out == nullptr) == (hits == nullptr)) return Status::bad_argument;
+    if (args.execution.threads < 1 || (out == nullptr) == (hits == nullptr)) return Status::bad_argument;
     if (hits != nullptr && hits->width < 1) return Status::bad_argument;
     const WorkspaceLease work;
     if (!work) return Status::out_of_memory;
-    for (int64_t first = 0; first < args.batch;) {
-        const int64_t left = args.batch - first, count = left < FEW ? 1 : left < LANES ? left : LANES;
-        const bool done = count == 1 ? run_block<1>(args, first, count, *work, out, hits)
-                                     : run_block<LANES>(args, first, count, *work, out, hits);
-        if (!done) return Status::out_of_memory;
-        first += count;
-    }
-    return Status::ok;
+    return status_of([&] {
+        for (int64_t first = 0; first < args.batch;) {
+            const int64_t left = args.batch - first, count = left < FEW ? 1 : left < LANES ? left : LANES;
+            const bool done = count == 1 ? run_block<1>(args, first, count, *work, out, hits)
+                                         : run_block<LANES>(args, first, count, *work, out, hits);
+            if (!done) return Status::out_of_memory;
+            first += count;
+        }
+        return Status::ok;
+    });
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

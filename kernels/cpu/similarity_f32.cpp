@@ -188,7 +188,7 @@ private:
     // Calls body(query, first passage, passages, part) for all queries and parts.
     template <class Body>
     void for_parts(const Body& body) const {
-        parallel_for(args_.batch * parts_, 1, args_.threads, [&](int64_t i, int) {
+        parallel_for(args_.batch * parts_, 1, args_.execution, [&](int64_t i, int) {
             const int64_t b = i / parts_, begin = i % parts_ * PART;
             body(b, begin, std::min(PART, n_ - begin), i);
         });
@@ -203,8 +203,10 @@ private:
         int64_t* ids = take<int64_t>(slot_ids, n_);
         uint8_t* wanted = take<uint8_t>(slot_wanted, n_);
         std::copy_n(args_.allow_mask, n_, wanted);
-        for (int64_t b = 1; b < args_.batch && !args_.allow_shared; ++b)
+        for (int64_t b = 1; b < args_.batch && !args_.allow_shared; ++b) {
+            check_stop(args_.execution);
             for (int64_t row = 0; row < n_; ++row) wanted[row] |= args_.allow_mask[b * n_ + row];
+        }
         RowList rows{ids, 0};
         for (int64_t row = 0; row < n_; ++row)
             if (wanted[row] != 0) ids[rows.count++] = row;
@@ -213,11 +215,11 @@ private:
 
     template <class Row>
     void measure(const RowList& rows) {
-        const int64_t batch = args_.batch, threads = args_.threads;
+        const int64_t batch = args_.batch, threads = args_.execution.threads;
         const int32_t steps = step_count(args_.vectors.dim);
         const QueryPanels queries{nullptr, batch, steps, take<float>(slot_queries, batch * steps * 16),
                                   take<float>(slot_norms, batch)};
-        parallel_for(queries.groups(), 1, args_.threads,
+        parallel_for(queries.groups(), 1, args_.execution,
                      [&](int64_t group, int) { queries.pack(args_.queries, args_.vectors.dim, group); });
         const int64_t held = CosinePass<Row>::panels_at_once(steps) * BLOCK_ROWS;
         const int64_t squares = (BLOCK_ROWS + 1) * 16, sums = (BLOCK_ROWS * BLOCK_QUERIES + 3) * 16;
@@ -228,7 +230,7 @@ private:
             std::fill_n(room + thread * floats + held * steps * 16, floats - held * steps * 16, 0.0f);
         std::fill_n(largest_, batch * threads, SIMILARITY_ABSENT);
         const CosinePass<Row> pass(args_, queries, rows, out_);
-        parallel_for(pass.parts(), 1, args_.threads, [&](int64_t part, int thread) {
+        parallel_for(pass.parts(), 1, args_.execution, [&](int64_t part, int thread) {
             float* mine = room + thread * floats;
             float* after = mine + held * steps * 16;
             pass.run(part, {mine, after, after + squares, after + squares + norms, largest_ + thread * batch});
@@ -261,12 +263,13 @@ private:
 }  // namespace
 
 Status similarity_f32(const SimilarityArgs& args, float* out) {
-    if (args.threads < 1 || !(args.tau > 0.0) || !(args.floor > 0.0f)) return Status::bad_argument;
+    if (args.execution.threads < 1 || !(args.tau > 0.0) || !(args.floor > 0.0f)) return Status::bad_argument;
     if (args.batch == 0 || args.vectors.count == 0) return Status::ok;
-    try {
+    return status_of([&] {
         constexpr int64_t grain = 1 << 20;  // in multiplications
         SimilarityArgs limited = args;
-        limited.threads = threads_worth(args.batch * args.vectors.count * args.vectors.dim, grain, args.threads);
+        limited.execution.threads =
+            threads_worth(args.batch * args.vectors.count * args.vectors.dim, grain, args.execution.threads);
         PassageWeights weights(limited, out);
         switch (args.vectors.type) {
             case DenseType::float32: return weights.run<Float32Row>(), Status::ok;
@@ -274,9 +277,7 @@ Status similarity_f32(const SimilarityArgs& args, float* out) {
             case DenseType::bfloat16: return weights.run<BFloat16Row>(), Status::ok;
         }
         return Status::bad_argument;
-    } catch (const std::bad_alloc&) {
-        return Status::out_of_memory;
-    }
+    });
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

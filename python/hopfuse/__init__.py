@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         types,
     )
     from .backends import backend_info
+    from .backends.cancellation import CancelToken, cancellation
     from .index import Index, LiveIndex, Where, where
     from .ops.boosting import boost_weights
     from .ops.calibration import calibrate
@@ -48,6 +49,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Calibrator",
+    "CancelToken",
     "Captured",
     "Corpus",
     "Facts",
@@ -69,6 +71,7 @@ __all__ = [
     "backend_info",
     "boost_weights",
     "calibrate",
+    "cancellation",
     "capture",
     "dense_topk",
     "diagnose",
@@ -126,6 +129,7 @@ _HOMES: dict[str, str | None] = {
     **dict.fromkeys(("project", "project_topk"), "ops.projection"),
     **dict.fromkeys(("add_entity_seeds", "add_passage_seeds"), "ops.seeding"),
     "Calibrator": "ops.calibrator",
+    **dict.fromkeys(("CancelToken", "cancellation"), "backends.cancellation"),
     **dict.fromkeys(("Index", "LiveIndex", "Where", "where"), "index"),
     "boost_weights": "ops.boosting",
     "calibrate": "ops.calibration",

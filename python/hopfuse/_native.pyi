@@ -36,6 +36,28 @@ def pool_size() -> int:
 def release_workspaces() -> None:
     """Give the idle workspaces back to the system."""
 
+class Token:
+    """The native part of hopfuse.CancelToken."""
+
+    def __init__(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+    def is_cancelled(self) -> bool: ...
+
+class Scope:
+    """A token in use, inside another scope or None."""
+
+    def __init__(self, token: object, outer: object | None) -> None: ...
+
+def use_scopes(current: object, raise_cancelled: object) -> None:
+    """
+    Take the function that returns the scope of a context, and the one that raises if a call is cancelled.
+    """
+
+def check_cancelled() -> None:
+    """Raise for a signal, or if a token of the current context is cancelled."""
+
 RESTART_OUTSIDE: int = 1
 
 RESTART_BAD_WEIGHT: int = 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import threading
@@ -70,7 +71,8 @@ def _processors() -> int:
 def cpu_quota(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> float | None:
     """Return the CPU quota of this process's control groups, in processors; None if there is no limit.
 
-    Version 2 keeps it in ``cpu.max`` of the group and its ancestors, version 1 in ``cpu.cfs_quota_us``.
+    Version 2 keeps it in ``cpu.max`` of the group and its ancestors, version 1 in ``cpu.cfs_quota_us``. A folder of
+    version 1 may name its controllers in another order than ``/proc`` does, or only one of them.
 
     Examples
     --------
@@ -87,13 +89,19 @@ def cpu_quota(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/f
         _, controllers, path = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue
-        root = mount / controllers if controllers else mount
+        root = _folder_of(controllers, mount) if controllers else mount
         group = root / path.lstrip("/")
         for folder in (group, *group.parents):  # inside a container the path may not exist below the mount
             quotas.append(_quota_of(folder))
             if folder == root:
                 break
     return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _folder_of(controllers: str, mount: Path) -> Path:
+    names = controllers.split(",")
+    orders = (",".join(order) for order in itertools.permutations(names))
+    return next((mount / name for name in (*orders, "cpu") if (mount / name).is_dir()), mount / controllers)
 
 
 def _quota_of(folder: Path) -> float | None:

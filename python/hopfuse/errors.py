@@ -15,6 +15,7 @@ from typing import Any
 __all__ = [
     "CODES",
     "BackendError",
+    "CancelledError",
     "DeviceMemoryError",
     "EndpointError",
     "FormatError",
@@ -28,6 +29,7 @@ __all__ = [
 #: What the code of an error means.
 CODES: Mapping[str, str] = {
     "busy": "something else holds what the call needs, such as the lock of an index",
+    "cancelled": "a token of hopfuse.CancelToken stopped the call",
     "changed": "what was read before has changed in the meantime",
     "choice": "the value is not one of the allowed ones",
     "conflict": "two arguments exclude each other",
@@ -282,6 +284,10 @@ class BackendError(HopfuseError, RuntimeError):
 
 class DeviceMemoryError(BackendError):
     """A device has too little free memory for a call. The message says how to free some; then repeat the call."""
+
+
+class CancelledError(HopfuseError):
+    """A call was stopped by a :class:`hopfuse.CancelToken`. It returned nothing and changed nothing but ``out=``."""
 
 
 class EndpointError(HopfuseError, RuntimeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -90,6 +92,25 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         return first
 
     return put
+
+
+def test_an_error_that_is_kept_keeps_nothing_of_its_call():
+    """It would hold the frames of the first call, with its graph, until the program ends."""
+
+    class Held:
+        pass
+
+    first = FirstUse("cuda", lambda: NO_DEVICE, Held, lambda _: None)
+
+    def call() -> weakref.ref[Held]:
+        held = Held()
+        with refused(BackendError, "unavailable"):
+            first.untested()
+        return weakref.ref(held)
+
+    left = call()
+    gc.collect()
+    assert left() is None
 
 
 # ---- A machine without CuPy ------------------------------------------------------------------------------------

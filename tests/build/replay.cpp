@@ -200,7 +200,7 @@ struct Replay {
         q.eta = c.optional<double>("eta"), q.per_type = c.whole("per_type") != 0;
         q.allow = c.optional<uint8_t>("allow");
         q.allow_shared = q.allow != nullptr && c.extent("allow", 0) == 1;
-        q.tol = c.real("tol"), q.max_iter = c.whole("max_iter"), q.threads = threads;
+        q.tol = c.real("tol"), q.max_iter = c.whole("max_iter"), q.execution = {threads};
         return q;
     }
 
@@ -230,11 +230,11 @@ struct Replay {
     // Encodes with this variant first: the codes need not be the recording machine's.
     Status dense_topk(const Call& c) const {
         const Field& vectors = c.field("vectors");
-        const DenseVectors rows{vectors.shape[0],       int32_t(vectors.shape[1]), DenseType(c.whole("type")),
-                                c.whole("cosine") != 0, vectors.bytes.get(),       threads};
+        const DenseVectors rows{vectors.shape[0], int32_t(vectors.shape[1]), DenseType(c.whole("type")),
+                                c.whole("cosine") != 0, vectors.bytes.get()};
         const DenseCodes codes{c.array<uint8_t>("codes"), c.array<float>("scale"), c.array<float>("error"),
                                c.array<float>("norm_code"), c.array<float>("norm")};
-        const Status status = kernels.dense_encode(rows, codes);
+        const Status status = kernels.dense_encode(rows, codes, {threads});
         if (status != Status::ok) return status;
         const DenseQueries queries{c.extent("queries", 0),
                                    c.array<float>("queries"),
@@ -243,7 +243,7 @@ struct Replay {
                                    c.optional<int64_t>("allow_indptr"),
                                    c.optional<int64_t>("allow_ids"),
                                    c.whole("allow_shared") != 0,
-                                   threads};
+                                   {threads}};
         std::vector<int64_t> rescored(size_t(queries.batch));
         const DenseHits hits{c.array<int64_t>("ids"), c.array<float>("scores"), c.array<int64_t>("counts"),
                              rescored.data(), nullptr};
@@ -271,9 +271,13 @@ struct Replay {
     }
 
     Status calibrate(const Call& c) const {
-        return kernels.calibrate_f32({c.extent("scores", 0), c.extent("scores", 1), c.array<float>("scores"),
-                                      c.array<int64_t>("counts"), rule(c, "method", "option"), c.array<float>("out"),
-                                      threads});
+        return kernels.calibrate_f32({c.extent("scores", 0),
+                                      c.extent("scores", 1),
+                                      c.array<float>("scores"),
+                                      c.array<int64_t>("counts"),
+                                      rule(c, "method", "option"),
+                                      c.array<float>("out"),
+                                      {threads}});
     }
 
     Status fuse(const Call& c) const {
@@ -291,7 +295,7 @@ struct Replay {
         args.calibration = rule(c, "calibration", "calibration_option");
         args.weights = c.array<float>("weights"), args.weights_shared = c.whole("weights_shared") != 0;
         args.finish = {float(c.real("consensus")), c.array<float>("prior"), c.extent("prior", 0)};
-        args.threads = threads;
+        args.execution = {threads};
         args.ids = c.array<int64_t>("out_ids"), args.scores = c.array<float>("out_scores");
         args.counts = c.array<int64_t>("out_counts");
         return kernels.fuse_f32(args);
@@ -307,7 +311,7 @@ struct Replay {
         args.ids = c.array<int64_t>("ids"), args.scores = c.array<float>("scores");
         args.counts = c.array<int64_t>("counts");
         args.out_ids = c.array<int64_t>("out_ids"), args.out_scores = c.array<float>("out_scores");
-        args.out_counts = c.array<int64_t>("out_counts"), args.threads = threads;
+        args.out_counts = c.array<int64_t>("out_counts"), args.execution = {threads};
         return kernels.ising_f32(args);
     }
 
@@ -320,7 +324,7 @@ struct Replay {
                                  c.array<int32_t>("candidates"),
                                  int32_t(c.extent("candidates", 1)),
                                  c.array<float>("scores"),
-                                 threads});
+                                 {threads}});
     }
 
     ProjectArgs projection(const Call& c) const {
@@ -329,7 +333,7 @@ struct Replay {
                 c.extent("scores", 0),
                 c.array<float>("scores"),
                 c.array<int32_t>("status"),
-                threads};
+                {threads}};
     }
 
     Status project(const Call& c) const { return kernels.project_f32(projection(c), c.array<float>("out"), nullptr); }
@@ -342,16 +346,16 @@ struct Replay {
 
     Status similarity(const Call& c) const {
         const Field& vectors = c.field("vectors");
-        return kernels.similarity_f32({{vectors.shape[0], int32_t(vectors.shape[1]), DenseType(c.whole("type")), true,
-                                        vectors.bytes.get(), threads},
-                                       c.extent("queries", 0),
-                                       c.array<float>("queries"),
-                                       c.optional<uint8_t>("allow_mask"),
-                                       c.whole("allow_shared") != 0,
-                                       c.real("tau"),
-                                       float(c.real("floor")),
-                                       threads},
-                                      c.array<float>("out"));
+        return kernels.similarity_f32(
+            {{vectors.shape[0], int32_t(vectors.shape[1]), DenseType(c.whole("type")), true, vectors.bytes.get()},
+             c.extent("queries", 0),
+             c.array<float>("queries"),
+             c.optional<uint8_t>("allow_mask"),
+             c.whole("allow_shared") != 0,
+             c.real("tau"),
+             float(c.real("floor")),
+             {threads}},
+            c.array<float>("out"));
     }
 
     Status run(const Call& c) const {

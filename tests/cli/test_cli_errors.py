@@ -17,7 +17,8 @@ def test_the_line_is_json_if_programs_read_it(index):
     error = json.loads(line)["error"]
     assert set(error) == PROGRAM
     assert (done.returncode, done.stdout, error["class"]) == (2, "", "InputError")
-    assert run("search", index, " ").stderr == f"hopfuse: {error['message']}\n"
+    message = error["message"]
+    assert run("search", index, " ").stderr == f"hopfuse: {message}\n"
 
 
 @pytest.mark.parametrize(

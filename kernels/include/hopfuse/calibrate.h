@@ -23,6 +23,7 @@
 // of one score, and for a list of two or more equal scores, the call may give the value.
 #pragma once
 
+#include "hopfuse/execution.h"
 #include "hopfuse/integers.h"
 
 #include "hopfuse/normal_quantile.h"
@@ -68,7 +69,7 @@ struct CalibrateArgs {
     const int64_t* counts;  // (B,)
     CalibrationRule rule;   // for one list
     float* out;             // (B, width); -inf after counts
-    int32_t threads;
+    Execution execution;
 };
 
 HOPFUSE_FN float percentile(int64_t below, int64_t not_above, int64_t n, Ties ties) {

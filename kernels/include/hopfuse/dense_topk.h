@@ -76,6 +76,7 @@
 // ALIASING  No output overlaps an input or another output.
 #pragma once
 
+#include "hopfuse/execution.h"
 #include "hopfuse/integers.h"
 
 #include "hopfuse/status.h"
@@ -102,7 +103,6 @@ struct DenseVectors {
     DenseType type;
     bool cosine;
     const void* data;  // (count, dim), contiguous
-    int32_t threads;
 };
 
 // Codes of `count` rows, padded to a multiple of DENSE_STEP tiles and to whole groups, or null for an array without codes
@@ -130,7 +130,7 @@ struct DenseQueries {
     const int64_t* allow_indptr;  // (2,) or (B + 1,)
     const int64_t* allow_ids;     // row ids, strictly ascending
     bool allow_shared;
-    int32_t threads;
+    Execution execution;
 };
 
 struct DenseHits {

@@ -15,6 +15,7 @@
 // SOURCE    Dice, Measures of the Amount of Ecologic Association Between Species, Ecology 26, 1945; Sørensen, 1948.
 #pragma once
 
+#include "hopfuse/execution.h"
 #include "hopfuse/integers.h"
 
 #include "hopfuse/scalar.h"
@@ -36,7 +37,7 @@ struct DiceArgs {
     const int32_t* candidates;  // (Z, parts) numbers of labels
     int32_t parts;              // >= 1
     float* scores;              // (Z,)
-    int32_t threads;
+    Execution execution;
 };
 
 HOPFUSE_FN double dice_coefficient(int64_t common, int64_t sizes) {

@@ -13,6 +13,7 @@
 // lists (wasserstein.h), gumbel their concordance, condorcet the majorities of its documents.
 #pragma once
 
+#include "hopfuse/execution.h"
 #include "hopfuse/integers.h"
 
 #include "hopfuse/calibrate.h"
@@ -98,7 +99,7 @@ struct FuseArgs {
     int64_t* ids;     // (B, k) -1 after counts
     float* scores;    // (B, k) -inf after counts
     int64_t* counts;  // (B,)
-    int32_t threads;
+    Execution execution;
 };
 
 // Whether a method uses the distance of its lists.

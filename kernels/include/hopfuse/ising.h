@@ -21,6 +21,7 @@
 // THREADS   Any number gives the same bits.
 #pragma once
 
+#include "hopfuse/execution.h"
 #include "hopfuse/integers.h"
 
 #include "hopfuse/calibrate.h"
@@ -59,7 +60,7 @@ struct IsingArgs {
     int64_t* out_ids;     // (B, k) -1 after counts
     float* out_scores;    // (B, k) -inf after counts
     int64_t* out_counts;  // (B,)
-    int32_t threads;
+    Execution execution;
 };
 
 // The total weight of a row's edges to one neighbour; `e` is advanced from its first edge to that of the next neighbour.

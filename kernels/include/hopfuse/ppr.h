@@ -115,6 +115,7 @@
 // THREADS   The bits do not depend on the number of threads. Thread-safe; the workspace is taken from a pool.
 #pragma once
 
+#include "hopfuse/execution.h"
 #include "hopfuse/integers.h"
 
 #include "hopfuse/status.h"
@@ -217,7 +218,7 @@ struct PprQueries {
     const float* other_weight;  // (B,) 0 or a power of two
     double tol;
     int64_t max_iter;  // pass limit per query, or 0: from the convergence theory
-    int32_t threads;   // >= 1
+    Execution execution;
 };
 
 struct PprEvidence {      // each (B,)

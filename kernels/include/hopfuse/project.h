@@ -15,6 +15,7 @@
 // SOURCE    u = B'v with the incidence B of entities and passages: PolicyRAG; HippoRAG (NeurIPS 2024), section 2.3.
 #pragma once
 
+#include "hopfuse/execution.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/scalar.h"
 #include "hopfuse/status.h"
@@ -34,7 +35,7 @@ struct ProjectArgs {
     int64_t batch;
     const float* scores;  // (B, columns)
     int32_t* status;      // (B,), written
-    int32_t threads;
+    Execution execution;
 };
 
 // (B, width), width >= 1: the best of each query's rows.

@@ -26,6 +26,7 @@
 #pragma once
 
 #include "hopfuse/dense_topk.h"
+#include "hopfuse/execution.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/scalar.h"
 
@@ -47,7 +48,7 @@ struct SimilarityArgs {
     bool allow_shared;
     double tau;
     float floor;
-    int32_t threads;
+    Execution execution;
 };
 
 inline namespace HOPFUSE_SHARED {

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from hopfuse.backends.cancellation import check_cancelled
 from hopfuse.backends.cuda.arguments import Arguments
 from hopfuse.backends.cuda.recording_memory import Lease, Place, RecordingMemory, Tape
 from hopfuse.backends.cuda.runtime import Constants, LaunchTime
@@ -219,6 +220,7 @@ class SimtRuntime:
         *,
         cooperative: bool = False,
     ) -> None:
+        check_cancelled()
         if cooperative and grid > self.blocks_at_once:
             raise SimtError(f"a cooperative launch of {grid} blocks, and the device runs {self.blocks_at_once} at once")
         given = [self._given(one) for one in arguments]

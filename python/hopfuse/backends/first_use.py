@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextvars import Context
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
@@ -37,6 +38,8 @@ def no_cupy() -> BackendError | None:
 
 class FirstUse(Generic[B]):
     """A backend made and tested once, by one thread while others wait. It is unusable in processes forked afterwards.
+
+    Both happen in an empty context: a cancelled token of the call that happens to be the first does not fail the test.
 
     Parameters
     ----------
@@ -77,11 +80,11 @@ class FirstUse(Generic[B]):
                 self._unusable = self._impossible()
                 if self._unusable is None:
                     try:
-                        self._made = self._make()
+                        self._made = Context().run(self._make)
                     except Exception as error:  # a broken installation must not break calls on the CPU
                         self._unusable = self._translated(error)
             if self._unusable is not None:
-                raise self._unusable.with_traceback(None)
+                raise self._unusable.about()  # a copy, since a kept error would keep the frames of its call
             assert self._made is not None
             return self._made
 
@@ -92,7 +95,7 @@ class FirstUse(Generic[B]):
             backend = self.untested()
             if not self._tested:
                 try:
-                    self._difference = self._differs(backend)
+                    self._difference = Context().run(self._differs, backend)
                 except DeviceMemoryError:  # once there is room, the next call tests it
                     raise
                 except Exception as error:

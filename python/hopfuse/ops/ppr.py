@@ -81,7 +81,7 @@ def ppr(
     weighted_nodes : array_like of int (M,), optional
         The distinct nodes of the columns of ``node_weights``; all other nodes have z = 1. Default: all nodes.
     out : array of float32 (B, N), optional
-        C-contiguous array for the scores, on the host or GPU like ``restart``.
+        C-contiguous array for the scores, on the host or GPU like ``restart``. Undefined after a call that raised.
     backend : {"auto", "cpu", "cuda"}
     threads : int, optional
         CPU threads. Default: HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the processors available to the process.

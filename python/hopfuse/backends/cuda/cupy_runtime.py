@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ..cancellation import check_cancelled
 from . import cupy_interop as interop
 from .arguments import Arguments
 from .cublas import WORKSPACE_BYTES, Cublas
@@ -266,6 +267,7 @@ class CupyRuntime:
         *,
         cooperative: bool = False,
     ) -> None:
+        check_cancelled()
         driver = self._cupy.cuda.driver
         with self._device:
             function = self._modules.function(kernel, shared)
