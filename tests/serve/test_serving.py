@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 from serve.served import Letters, configured, load, running, small_index
-from starlette.requests import Request
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 SEARCH = {"queries": ["What is far from Ankara?"]}
 
@@ -106,7 +106,7 @@ def test_a_request_whose_client_was_watched_is_not_in_a_circle_of_references(hel
         asked = pool.submit(post, url, timeout_ms=60_000)
         encoder.begun.wait()
         threading.Event().wait(0.3)  # until its client is watched
-        requests = weakref.WeakSet(one for one in gc.get_objects() if isinstance(one, Request))
+        requests = weakref.WeakSet(one for one in gc.get_objects() if isinstance(one, RequestResponseCycle))
         assert requests
         encoder.go.set()
         assert asked.result().status_code == 200
