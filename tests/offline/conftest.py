@@ -1,11 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cli.cli_files import write_jsonl
-from hopfuse.io import query_file
-from hopfuse.offline import Folder, Output, Plan
-from hopfuse.offline.files import fingerprints
-from hopfuse.offline.plan import versions
+from hopfuse import Index
+from hopfuse.offline import Folder, Output, make_plan
 
 ROWS, PART = 95, 10
 
@@ -16,25 +15,22 @@ def queries(tmp_path_factory):
     return write_jsonl(path, [{"id": f"q{at}", "text": "x" * (at % 7)} for at in range(ROWS)])
 
 
+@pytest.fixture(scope="session")
+def an_index(tmp_path_factory):
+    """The directory of an index that no scorer reads."""
+    directory = tmp_path_factory.mktemp("index") / "index"
+    Index.build(passages=[{"text": "A river."}]).save(directory)
+    return directory
+
+
 @pytest.fixture
-def planned(queries, tmp_path):
-    """Make a folder with a plan over the queries."""
+def planned(queries, an_index, tmp_path):
+    """Make a folder with a plan over the queries, for scorers that open no index."""
 
     def make(name="run", kind="jsonl", part_rows=PART, **scoring):
-        output = Output(kind)
         folder = Folder(Path(tmp_path, name))
-        plan = Plan(
-            str(queries),
-            fingerprints({"queries": queries}),
-            {"directory": "nowhere"},
-            scoring,
-            output,
-            rows=ROWS,
-            part_rows=part_rows,
-            offsets=query_file(queries).offsets(part_rows),
-            versions=versions(output),
-        )
-        folder.create(plan)
+        plan = make_plan(queries, an_index, scoring=scoring, output=Output(kind), part_rows=part_rows)
+        folder.create(replace(plan, index={"directory": "nowhere"}))
         return folder
 
     return make

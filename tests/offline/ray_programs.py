@@ -43,7 +43,6 @@ def busy(folder: str, opening: str, how: str) -> Any:
     """Make the missing parts while an actor of another kind has most of the cluster."""
     import ray
 
-    by_ray.PATIENCE = 1.0
     with by_ray.connected(json.loads(how)["address"]):
 
         @ray.remote(num_cpus=1.8)
@@ -53,7 +52,7 @@ def busy(folder: str, opening: str, how: str) -> Any:
 
         holder = Holder.remote()
         assert ray.get(holder.here.remote())
-        return run(folder, opening, json.dumps({"actors": 2}))
+        return run(folder, opening, json.dumps({"actors": 2, "patience": 1.0}))
 
 
 def score(queries: str, index: str, folder: str, address: str) -> Any:
@@ -72,5 +71,5 @@ if __name__ == "__main__":
     try:
         found = {"run": run, "busy": busy, "score": score}[sys.argv[1]](*sys.argv[2:])
     except HopfuseError as error:
-        found = {"error": type(error).__name__, "text": str(error)}
+        found = error.data()
     print(json.dumps(found, default=lambda value: value.tolist()))

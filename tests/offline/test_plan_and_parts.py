@@ -7,9 +7,7 @@ from dataclasses import replace
 
 import pytest
 from hopfuse.errors import FormatError, InputError
-from hopfuse.offline import Folder, Output, Plan
-from hopfuse.offline.parts import part_format, seal_of
-from hopfuse.offline.plan import rows_a_part
+from hopfuse.offline import Folder, Output, Plan, rows_a_part
 from offline.conftest import ROWS
 from refusals import refused
 
@@ -59,35 +57,34 @@ def test_a_million_rows_make_hundreds_of_parts() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_part_is_read_as_it_was_written(kind, tmp_path) -> None:
-    parts, seal = part_format(Output(kind)), seal_of(ROWS_OF_PART, "digest", 7)
-    path = tmp_path / "part"
-    path.write_bytes(parts.encode(ROWS_OF_PART, seal))
-    assert parts.seal(path) == seal == ("digest", 7, 3, 1)
-    assert list(parts.rows(path)) == ROWS_OF_PART
-    assert parts.encode(ROWS_OF_PART, seal) == path.read_bytes()
+def test_a_part_is_read_as_it_was_written(kind, planned) -> None:
+    folder = planned(kind=kind)
+    folder.add(7, ROWS_OF_PART)
+    assert folder.seal(7) == (folder.plan.digest, 7, 3, 1)
+    assert list(folder.rows_of(7)) == ROWS_OF_PART
+    assert folder.encode(7, ROWS_OF_PART) == folder.part(7).read_bytes()
 
 
-def test_every_changed_byte_of_a_part_is_noticed(tmp_path) -> None:
-    parts, path = part_format(Output("jsonl")), tmp_path / "part"
-    whole = parts.encode(ROWS_OF_PART, seal_of(ROWS_OF_PART, "digest", 7))
+def test_every_changed_byte_of_a_part_is_noticed(planned) -> None:
+    folder = planned()
+    whole = folder.encode(7, ROWS_OF_PART)
     damaged = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(len(whole))]
     damaged += [whole[:at] for at in range(len(whole) - 1)]  # a part without its last end of line holds the same rows
     for content in damaged:
-        path.write_bytes(content)
+        folder.part(7).write_bytes(content)
         with refused(FormatError, "damaged"):
-            assert list(parts.rows(path)) is None
+            assert list(folder.rows_of(7)) is None
 
 
-def test_a_damaged_parquet_part_is_refused(tmp_path) -> None:
+def test_a_damaged_parquet_part_is_refused(planned) -> None:
     pytest.importorskip("pyarrow")
-    parts, path = part_format(Output("parquet")), tmp_path / "part"
-    whole = parts.encode(ROWS_OF_PART, seal_of(ROWS_OF_PART, "digest", 7))
+    folder = planned(kind="parquet")
+    whole = folder.encode(7, ROWS_OF_PART)
     page = whole.index(b"q0")
     for content in (whole[:page] + b"q9" + whole[page + 2 :], whole[:-9], b""):
-        path.write_bytes(content)
+        folder.part(7).write_bytes(content)
         with refused(FormatError, "damaged"):
-            list(parts.rows(path))
+            list(folder.rows_of(7))
 
 
 def test_unknown_kinds_are_refused() -> None:

@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 from cli.cli_files import command
 from hopfuse.errors import InputError, MissingExtraError
+from hopfuse.io import Query
 from hopfuse.offline import make_plan, merge, open_index, run
 from hopfuse.offline import ray as by_ray
-from hopfuse.offline.actors import copied
-from hopfuse.offline.cluster import connected, cpus_of_actor
-from hopfuse.offline.workers import as_row, of_row
+from hopfuse.offline.ray import connected, copied, cpus_of_actor, error_of_row, row_of_error
 from offline.conftest import ROWS
 from offline.ray_space import Space, missing, until
 from offline.scorers import HashScorer, open_hash
@@ -77,7 +76,7 @@ def test_actors_without_room_are_refused(nodes, actors, gpus, room) -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_is_sent_as_a_row(error) -> None:
-    found = of_row(as_row(error))
+    found = error_of_row(row_of_error(error))
     if isinstance(error, ZeroDivisionError):
         assert isinstance(found, RuntimeError)
         assert "ZeroDivisionError: a bug" in f"{found}"
@@ -275,23 +274,24 @@ def test_each_actor_has_its_gpus_one_thread_and_the_copied_index(cluster, planne
 @pytest.mark.full
 @on_clusters
 @pytest.mark.parametrize(
-    ("program", "how", "environment", "said"),
+    ("program", "how", "environment", "code", "field", "values"),
     [
-        ("run", {"actors": 3}, {}, "3 actors of a kernel thread each, and the Ray cluster has 2 CPUs on 1 nodes"),
-        ("run", {"actors": 3, "num_gpus": 1}, {}, "2 CPUs and 2 GPUs on 1 nodes: room for 2"),
-        ("busy", {}, {}, "has 0.2 CPUs and 2 GPUs free: room for 0 actors of 0.5 CPUs"),
-        ("run", {}, {"RAY_AUTH_TOKEN": "f" * 64}, f"no connection to the Ray cluster {ADDRESS}"),
-        ("run", {"address": "127.0.0.1:6400"}, {}, "no connection to the Ray cluster 127.0.0.1:6400"),
+        ("run", {"actors": 3}, {}, "range", "actors", {"given": 3, "total": 2.0, "nodes": 1, "allowed": 2}),
+        ("run", {"actors": 3, "num_gpus": 1}, {}, "range", "actors", {"gpus": " and 2 GPUs", "allowed": 2}),
+        ("busy", {}, {}, "busy", "actors", {"free_gpus": 2.0, "allowed": 0, "cpus": 0.5}),
+        ("run", {}, {"RAY_AUTH_TOKEN": "f" * 64}, "connection", "address", {"given": ADDRESS}),
+        ("run", {"address": "127.0.0.1:6400"}, {}, "connection", "address", {"given": "127.0.0.1:6400"}),
     ],
 )
 def test_a_cluster_without_room_or_with_another_token_is_refused(
-    cluster, planned, program, how, environment, said
+    cluster, planned, program, how, environment, code, field, values
 ) -> None:
     folder = planned("refused", **SLOW)
     given = json.dumps({"address": ADDRESS, **how})
     refused = outcome(cluster.program(program, folder.path, "slow", given, **environment))
-    assert refused["error"] == "InputError"
-    assert said in refused["text"]
+    assert (refused["class"], refused["code"], refused["field"]) == ("InputError", code, field)
+    assert {name: refused["values"][name] for name in values} == values
+    assert program != "busy" or round(refused["values"]["free_cpus"], 3) == 0.2
     assert not finished(folder)
 
 
@@ -302,8 +302,8 @@ def test_a_part_that_kills_every_actor_is_given_up(cluster, planned, tmp_path) -
     deaths.mkdir()
     folder = planned("dying", part_rows=40, folder=str(deaths), times=99, row=80)
     refused = outcome(cluster.program("run", folder.path, "dying", json.dumps({"actors": 2, "address": ADDRESS})))
-    assert refused["error"] == "HopfuseError"
-    assert "actors died 5 times before any part was made, and part 2 is the first that is missing" in refused["text"]
+    assert (refused["class"], refused["code"], refused["field"]) == ("HopfuseError", "failed", "actors")
+    assert (refused["values"]["deaths"], refused["values"]["part"]) == (5, 2)
     assert folder.missing() == [2]
 
 
@@ -315,7 +315,7 @@ def test_a_dataset_is_scored(cluster, queries, tmp_path) -> None:
     rows = [json.loads(line) for line in queries.read_text().splitlines()]
     parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "queries.parquet", row_group_size=20)
     hf.Index.build(passages=[{"text": "A river."}, {"text": "The sea."}]).save(tmp_path / "index")
-    wanted = HashScorer().score([hf.io.queries.Query(row["id"], None, None) for row in rows], 0)
+    wanted = HashScorer().score([Query(row["id"], None, None) for row in rows], 0)
     for _ in range(2):  # the second time all parts are there
         found = outcome(
             cluster.program("score", tmp_path / "queries.parquet", tmp_path / "index", tmp_path / "run", ADDRESS)

@@ -19,7 +19,6 @@ import pytest
 from cli.cli_files import write_jsonl
 from hopfuse.errors import FormatError, HopfuseError, InputError
 from hopfuse.io import Query
-from hopfuse.io import files as io_files
 from hopfuse.offline import RecipeScorer, check_rows, merge, run, verify
 from offline.conftest import PART, ROWS, parts_of
 from offline.kills import alive, finish_under_kills
@@ -183,7 +182,7 @@ def test_a_full_disk_leaves_the_finished_parts(whole, planned, monkeypatch) -> N
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(io_files.os, "fsync", full)
+        patch.setattr(os, "fsync", full)
         with pytest.raises(
             OSError, match=r"part 2 of .*/full cannot be written: No space left on device; .* run again"
         ):

@@ -15,9 +15,7 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.extract import Extraction, build_memory
-from hopfuse.report import arrow, policy_page, subgraph, subgraph_plot
-from hopfuse.report.pages import seed_shares
-from hopfuse.report.paths import HIT
+from hopfuse.report import arrow, policy_page, seed_shares, subgraph, subgraph_plot
 from refusals import refused
 
 SCRIPT = "<script>alert('x')</script>"
@@ -125,7 +123,7 @@ def test_the_drawing_has_each_path_once_and_leads_right(trace) -> None:
     links = {(link.start, link.end): link for link in laid.links}
     assert len(links) == len(laid.links)
     for hit in trace["hits"]:
-        here = (HIT, hit["passage"], laid.columns - 1)
+        here = ("hit", hit["passage"], laid.columns - 1)
         for path in hit["paths"]:
             steps = [(step["kind"], step["number"], column) for column, step in enumerate(path)]
             for at, (start, end) in enumerate(pairwise(steps), 1):
@@ -139,7 +137,7 @@ def test_the_drawing_has_each_path_once_and_leads_right(trace) -> None:
         assert len(link.through) == len(between)
         places += zip(between, link.through, strict=True)
     assert len(set(places)) == len(places), "two things at one place"
-    assert {node.column for node in laid.nodes.values() if node.kind == HIT} == {laid.columns - 1}
+    assert {node.column for node in laid.nodes.values() if node.kind == "hit"} == {laid.columns - 1}
     drawn = subgraph_plot(laid)
     assert drawn.count("<title>") == len(laid.links) + len(laid.nodes)
     assert {link.edge for link in laid.links} >= {"relation", "synonym", "in"}
@@ -162,10 +160,10 @@ def test_a_passage_that_others_are_reached_through_is_drawn_by_itself_too() -> N
     hits = [{"passage": p, "id": f"p{p}", "title": "", "paths": [path]} for p, path in ((0, there), (7, beyond))]
     laid = subgraph(hits)
     assert laid.nodes["passage", 0, 1].column == 1
-    assert laid.nodes[HIT, 0, 3].column == laid.nodes[HIT, 7, 3].column == 3
+    assert laid.nodes["hit", 0, 3].column == laid.nodes["hit", 7, 3].column == 3
     edges = [(link.start, link.end, link.edge) for link in laid.links]
-    assert (("passage", 0, 1), (HIT, 0, 3), "in") in edges
-    assert (("entity", 2, 2), (HIT, 7, 3), "in") in edges
+    assert (("passage", 0, 1), ("hit", 0, 3), "in") in edges
+    assert (("entity", 2, 2), ("hit", 7, 3), "in") in edges
 
 
 def test_paths_of_several_seeds_meet_where_they_are_as_far() -> None:
@@ -178,7 +176,7 @@ def test_paths_of_several_seeds_meet_where_they_are_as_far() -> None:
     assert sorted(key for key in laid.nodes if key[1] == 2) == [("entity", 2, 0), ("entity", 2, 1)]
     assert sorted(key for key in laid.nodes if key[1] == 3) == [("entity", 3, 1), ("entity", 3, 2)]
     links = {(link.start, link.end): link for link in laid.links}
-    assert links[("entity", 3, 1), (HIT, 0, 3)].strength == 0.2, "of the stronger of the two"
+    assert links[("entity", 3, 1), ("hit", 0, 3)].strength == 0.2, "of the stronger of the two"
     assert laid.rows == 3, "a link that two paths have takes its places between once"
     drawn = subgraph_plot(laid)
     assert drawn.count(">—birth→<") == 4

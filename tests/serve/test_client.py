@@ -12,7 +12,7 @@ from threading import Thread
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse.client import AsyncClient, Client, steps
+from hopfuse.client import AsyncClient, Client
 from hopfuse.errors import EndpointError, InputError
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import GuidedWalk, PhaseGraph
@@ -92,7 +92,6 @@ def test_errors(ask, url, monkeypatch):
         Client(url, timeout=0)
     with refused(EndpointError, "timeout", "timeout", seconds=-1.0, url=url):
         ask.search(QUESTIONS, timeout=-1.0)
-    monkeypatch.setattr(steps, "GRACE", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with Client(url, timeout=0.05) as asks, refused(EndpointError, "timeout", "timeout", seconds=0.05, url=url):
@@ -194,7 +193,6 @@ class Busy(BaseHTTPRequestHandler):
 
 
 def test_a_busy_server_is_asked_again_and_other_answers_are_errors(monkeypatch):
-    monkeypatch.setattr(steps, "GRACE", 0.0)
     with HTTPServer(("127.0.0.1", 0), Busy) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()

@@ -10,24 +10,45 @@ import time
 import httpx
 import pytest
 import uvicorn
-from hopfuse.serve import Limits, connections
-from hopfuse.serve.connections import PIPELINED, JoinedTransport, protocol
-from serve.served import configured, running
+from hopfuse.serve import make_server
+from serve.served import configured, load, running
 from uvicorn.server import ServerState
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 1000 + b"\r\n\r\n"
 #: Bytes that the event loop reads at once.
 READ = 2**18
+#: Requests of one connection that may wait for their turn before more of it is read.
+PIPELINED = 16
+
+
+class Recorded:
+    """A transport that keeps what is written."""
+
+    def __init__(self, transport, written):
+        self._transport, self._written = transport, written
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    def write(self, data):
+        self._written.append(data)
+        self._transport.write(data)
 
 
 @contextlib.asynccontextmanager
-async def connected(app, **limits):
-    """The protocol of a connection to a server of ``app``, and the client's streams."""
+async def connected(app, written=None, **limits):
+    """The protocol of a connection to a server of ``app``, and the client's streams; what is written, if wanted."""
+    served = make_server(configured("none", limits=limits), load).config.http
+
+    class Recording(served):
+        def connection_made(self, transport):
+            super().connection_made(transport if written is None else Recorded(transport, written))
+
     made, config = [], uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
     config.load()
 
     def make():
-        made.append(protocol(Limits(**limits))(config, ServerState(), {}))
+        made.append(Recording(config, ServerState(), {}))
         return made[0]
 
     server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
@@ -134,29 +155,35 @@ def test_a_connection_is_kept_whose_body_ended_after_its_answer():
     asyncio.run(run())
 
 
-class Recorded:
-    """A transport that keeps what is written."""
-
-    is_closing = close = None
-
-    def __init__(self):
-        self.written = []
-        self.write = self.written.append
-
-
 def test_a_head_and_its_body_are_written_together():
-    head = b"HTTP/1.1 200 OK\r\n\r\n"
-    for before in ([], [b"HTTP/1.1 100 Continue\r\n\r\n"]):
-        transport = Recorded()
-        joined = JoinedTransport(transport)
-        for data in (*before, head, b"HTTP/1.1 100 is how the body begins", b"and", b""):
-            joined.write(data)
-        assert transport.written == [*before, head + b"HTTP/1.1 100 is how the body begins", b"and", b""]
+    async def app(scope, receive, send):
+        if scope["method"] == "POST":
+            await receive()  # asks for the body by 100 Continue
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"38")]})
+        for part, more in ((b"HTTP/1.1 100 is how the body begins", True), (b"and", True), (b"", False)):
+            await send({"type": "http.response.body", "body": part, "more_body": more})
+
+    expecting = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n"
+
+    async def run(asked, rest):
+        written = []
+        async with connected(app, written) as (_, reader, writer):
+            writer.write(asked)
+            if rest:
+                await reader.readuntil(b"Continue\r\n\r\n")
+                writer.write(rest)
+            await reader.readuntil(b"body beginsand")
+        return written
+
+    for asked, rest, before in ((REQUEST, b"", 0), (expecting, b"x", 1)):
+        written = asyncio.run(run(asked, rest))
+        assert [data.startswith(b"HTTP/1.1 100 Continue\r\n") for data in written[:before]] == [True] * before
+        assert written[before].startswith(b"HTTP/1.1 200 OK\r\n")
+        assert written[before].endswith(b"\r\n\r\nHTTP/1.1 100 is how the body begins")
+        assert written[before + 1] == b"and"
 
 
-def test_a_server_that_stops_answers_the_next_request_and_closes(monkeypatch):
-    monkeypatch.setattr(connections, "STOP_SECONDS", 0.05)
-
+def test_a_server_that_stops_answers_the_next_request_and_closes():
     async def run():
         async with connected(answering) as (made, reader, writer):
             await ask(reader, writer, REQUEST)
@@ -167,7 +194,7 @@ def test_a_server_that_stops_answers_the_next_request_and_closes(monkeypatch):
         async with connected(answering) as (made, reader, writer):
             await ask(reader, writer, REQUEST)
             made[0].shutdown()
-            assert await reader.read() == b""  # nothing was sent for STOP_SECONDS
+            assert await reader.read() == b""  # nothing was sent for half a second
 
     asyncio.run(run())
 

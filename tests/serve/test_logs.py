@@ -7,8 +7,7 @@ import json
 import logging
 
 import pytest
-from hopfuse.serve import LogConfig
-from hopfuse.serve.logs import start_logging
+from hopfuse.serve import LogConfig, start_logging
 
 
 @pytest.fixture

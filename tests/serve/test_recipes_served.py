@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +13,6 @@ import hopfuse as hf
 import httpx
 import numpy as np
 import pytest
-from hopfuse.cli.run.serve import Readers
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import RECIPES
 from hopfuse.serve import Service
@@ -159,6 +162,20 @@ def test_a_recipe_that_is_named_and_cannot_be_made_is_refused_at_the_start(path)
         Service(config, with_words).open_all()
 
 
+@contextlib.contextmanager
+def by_command(path):
+    """The address of ``hopfuse serve``, while it runs."""
+    command = [sys.executable, "-m", "hopfuse", "serve", str(path), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            url = next(found[0] for line in process.stderr if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
+            while httpx.get(f"{url}/health/ready").status_code != 200:
+                pass
+            yield url
+        finally:
+            process.terminate()
+
+
 @pytest.mark.parametrize("has_vectors", [False, True])
 def test_a_graph_without_entities_is_asked_by_text(tmp_path, has_vectors):
     links = [{"src": at, "dst": at + 1} for at in range(len(TEXTS) - 1)]
@@ -168,7 +185,7 @@ def test_a_graph_without_entities_is_asked_by_text(tmp_path, has_vectors):
     index.save(tmp_path / "index")
     query = {"text": f"What is said of {CITIES[3]}?"}
     with (
-        running(configured(str(tmp_path / "index")), Readers()) as url,
+        by_command(tmp_path / "index") as url,
         httpx.Client(base_url=url, timeout=60) as client,
     ):
         assert client.get("/v1/indexes").json()["indexes"][0]["entities"] == 0

@@ -18,10 +18,7 @@ import hopfuse as hf
 import httpx
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.serve import ServeConfig, run, workers
-from hopfuse.serve.metrics import Metrics
-from hopfuse.serve.siblings import merged
-from hopfuse.serve.workers import cards_of, run_workers
+from hopfuse.serve import ServeConfig, cards_of, merge_metrics, run
 from refusals import refused
 from serve.served import Letters, configured, running, save
 
@@ -201,39 +198,52 @@ def test_an_invalid_worker_setting_is_one_line(tmp_path):
     assert done.stderr.splitlines()[-1].endswith("is not a directory; an index is the directory that Index.save wrote")
 
 
-def test_settings_that_workers_cannot_share_are_refused(folder, monkeypatch):
+def named_cards(monkeypatch, folder, **environment):
+    """Set an environment whose kernels would use CUDA."""
+    (folder / "cupy.py").touch()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.delenv("HOPFUSE_BACKEND", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_settings_that_workers_cannot_share_are_refused(folder, monkeypatch, tmp_path):
     indexes = {"cities": {"path": folder, "writable": True}}
     with refused(InputError, "conflict", "workers"):
         configured(folder, indexes=indexes, workers=2)
     with running(configured(folder)) as url:
         port = int(url.rpartition(":")[2])
         with refused(InputError, "busy", "port"):
-            run_workers(configured(folder, workers=2, port=port), None)
+            run(configured(folder, workers=2, port=port), None)
         with refused(InputError, "busy", "port"):
             run(configured(folder, port=port), None)
-    monkeypatch.setattr(workers, "cards_of", lambda environment: ["0"])
+    named_cards(monkeypatch, tmp_path, CUDA_VISIBLE_DEVICES="0")
     with refused(InputError, "range", "workers", given=2, allowed=1):
-        run_workers(configured(folder, workers=2), None)
+        run(configured(folder, workers=2), None)
 
 
 def test_cards_are_those_that_kernels_would_use(monkeypatch, tmp_path):
-    monkeypatch.setattr(workers, "find_spec", lambda name: object())
-    monkeypatch.setattr(workers, "CARDS", tmp_path)
+    named_cards(monkeypatch, tmp_path)
+    driver = tmp_path / "gpus"
     for name in ("0000:01:00.0", "0000:02:00.0"):
-        (tmp_path / name).mkdir()
-    assert cards_of({}) == cards_of({"HOPFUSE_BACKEND": "cuda"}) == ["0", "1"]
+        (driver / name).mkdir(parents=True)
+    assert cards_of({}, driver) == cards_of({"HOPFUSE_BACKEND": "cuda"}, driver) == ["0", "1"]
+    assert cards_of({}, tmp_path / "none") == []
     assert cards_of({"CUDA_VISIBLE_DEVICES": "3, GPU-ab"}) == ["3", "GPU-ab"]
     assert cards_of({"CUDA_VISIBLE_DEVICES": ""}) == cards_of({"HOPFUSE_BACKEND": "cpu"}) == []
-    monkeypatch.setattr(workers, "find_spec", lambda name: None)
-    assert cards_of({}) == []
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert cards_of({}, driver) == []
 
 
-def test_counters_of_workers_are_told_apart_and_nothing_is_lost():
-    metrics = Metrics()
-    metrics.answered("/v1/search", 429, "overloaded")
-    metrics.stages["total"].observe(0.003)
-    page = metrics.text()
-    both = merged({0: page, 1: page, 2: None}).decode()
+def test_counters_of_workers_are_told_apart_and_nothing_is_lost(folder):
+    with running(configured(folder)) as url:
+        assert httpx.post(f"{url}/v1/search", json=BODY).status_code == 200
+        assert httpx.post(f"{url}/v1/search", json=BODY | {"k": -1}).status_code == 400
+        page = httpx.get(f"{url}/metrics").content
+    assert b'hopfuse_refusals_total{code="range"} 1.0' in page
+    assert b'hopfuse_request_seconds_count{stage="total"} 1.0' in page
+    both = merge_metrics({0: page, 1: page, 2: None}).decode()
     for row in page.decode().splitlines():
         if row.startswith("hopfuse"):
             name = row.rpartition(" ")[0]

@@ -1,14 +1,14 @@
 """Offline scoring: a plan of parts, which any number of processes make, and which are merged into one result.
 
-The room imports the public API, and Ray in one module. docs/offline.md has the contract: a part's bytes depend on the
-plan alone, so making a part twice gives the same part, and a killed run can be continued.
+The room imports the public API, and Ray in the package ``ray`` alone. docs/offline.md has the contract: a part's bytes
+depend on the plan alone, so making a part twice gives the same part, and a killed run can be continued.
 """
 
 from .check import check_rows
 from .folder import Folder
 from .merge import Merged, merge
 from .parts import Output
-from .plan import Plan, make_plan, open_index
+from .plan import Plan, make_plan, open_index, rows_a_part
 from .run import Made, run, verify
 from .scoring import RecipeScorer, Scorer
 
@@ -24,6 +24,7 @@ __all__ = [
     "make_plan",
     "merge",
     "open_index",
+    "rows_a_part",
     "run",
     "verify",
 ]

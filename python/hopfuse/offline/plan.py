@@ -227,8 +227,14 @@ def rows_a_part(rows: int) -> int:
 
     It is a multiple of the queries scored at a time, since a smaller batch at the end of a part costs more per query.
 
+    Parameters
+    ----------
+    rows : int
+        Number of queries.
+
     Examples
     --------
+    >>> from hopfuse.offline import rows_a_part
     >>> [(rows, rows_a_part(rows)) for rows in (10, 100_000, 1_000_000)]
     [(10, 256), (100000, 1792), (1000000, 4096)]
     """

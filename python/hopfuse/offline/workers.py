@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -17,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from ..errors import HopfuseError, error_of
+from ..errors import HopfuseError
 from .folder import Folder
 from .scoring import OpenScorer, PartMaker
 
@@ -159,22 +158,6 @@ def portable(error: Exception) -> Exception:
     if isinstance(error, (HopfuseError, OSError)):
         return error
     return RuntimeError("a worker failed:\n" + "".join(traceback.format_exception(error)))
-
-
-def as_row(error: Exception) -> str:
-    """Return an error as JSON, for a row of a dataset; :func:`of_row` makes it again."""
-    sent = portable(error)
-    if isinstance(sent, HopfuseError):
-        return json.dumps(sent.data())
-    return json.dumps({"class": "OSError" if isinstance(sent, OSError) else "RuntimeError", "message": f"{sent}"})
-
-
-def of_row(row: str) -> Exception:
-    """Return the error of a row."""
-    data = json.loads(row)
-    if "code" in data:
-        return error_of(data)
-    return OSError(data["message"]) if data["class"] == "OSError" else RuntimeError(data["message"])
 
 
 def _leave_with_parent() -> None:

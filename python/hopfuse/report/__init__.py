@@ -3,7 +3,7 @@
 Imports the public API and ``evaluate``; Rich, Jinja2 and matplotlib are imported when they are first needed.
 """
 
-from .pages import evaluation_page, policy_page
+from .pages import evaluation_page, policy_page, seed_shares
 from .path_plot import subgraph_plot
 from .paths import Subgraph, arrow, fact_words, path_words, subgraph
 from .plots import curve_plot, difference_bars, heat_map, histogram, reliability_plot, stacked_bars
@@ -43,6 +43,7 @@ __all__ = [
     "reliability_plot",
     "score_table",
     "section_tables",
+    "seed_shares",
     "sets_tables",
     "stacked_bars",
     "subgraph",

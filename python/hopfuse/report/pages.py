@@ -277,10 +277,16 @@ def _attributed(named: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[st
 def seed_shares(attribution: Sequence[Mapping[str, Any]], largest: Sequence[tuple[str, int]]) -> dict[str, float]:
     """Return the percentage of a hit's score by seed: for the seeds in ``largest`` by name, and for all others.
 
-    ``largest`` has the (kind, number) of seeds.
+    Parameters
+    ----------
+    attribution : sequence of mapping
+        ``kind``, ``number``, ``name`` and ``score`` of each seed of a hit, as in a trace.
+    largest : sequence of (str, int)
+        Kind and number of the seeds to name.
 
     Examples
     --------
+    >>> from hopfuse.report import seed_shares
     >>> ada = {"kind": "entity", "number": 1, "name": "Ada", "score": 0.25}
     >>> seed_shares([ada, {**ada, "number": 2, "name": "Bob", "score": 0.75}], [("entity", 1)])
     {'Ada': 25.0, 'other seeds': 75.0}

@@ -13,34 +13,51 @@ from ..errors import MissingExtraError
 
 if TYPE_CHECKING:
     from .app import make_app
+    from .batcher import Batcher, BatchTimes
     from .config import IndexConfig, KeyConfig, Limits, LogConfig, ServeConfig
+    from .errors import RefusalError, status_of
     from .keys import new_key
+    from .logs import start_logging
     from .server import make_server, run, run_stdio
     from .service import Service
+    from .siblings import merge_metrics
     from .snapshots import Collaborators
+    from .workers import cards_of
 
 __all__ = [
+    "BatchTimes",
+    "Batcher",
     "Collaborators",
     "IndexConfig",
     "KeyConfig",
     "Limits",
     "LogConfig",
+    "RefusalError",
     "ServeConfig",
     "Service",
+    "cards_of",
     "make_app",
     "make_server",
+    "merge_metrics",
     "new_key",
     "run",
     "run_stdio",
+    "start_logging",
+    "status_of",
 ]
 
 _HOMES = {
     **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "LogConfig", "ServeConfig"), "config"),
+    **dict.fromkeys(("BatchTimes", "Batcher"), "batcher"),
+    **dict.fromkeys(("RefusalError", "status_of"), "errors"),
     **dict.fromkeys(("make_server", "run", "run_stdio"), "server"),
     "Collaborators": "snapshots",
     "Service": "service",
+    "cards_of": "workers",
     "make_app": "app",
+    "merge_metrics": "siblings",
     "new_key": "keys",
+    "start_logging": "logs",
 }
 _NEEDED = ("httptools", "msgspec", "prometheus_client", "starlette", "uvicorn")
 

@@ -90,6 +90,7 @@ class BatchTimes:
 
     Examples
     --------
+    >>> from hopfuse.serve import BatchTimes
     >>> times = BatchTimes(32)
     >>> times.add(1, 0.002)
     >>> times.add(32, 0.016)
@@ -146,6 +147,20 @@ class Batcher:
         Most batches at a time.
     observe : callable, optional
         ``observe(works, seconds)``, called on the event loop after each batch.
+
+    Examples
+    --------
+    >>> import asyncio, time
+    >>> from hopfuse.serve import Batcher
+    >>> async def ask(text):
+    ...     batcher = Batcher(lambda group, texts: [len(one) for one in texts], limit=8, max_requests=9, max_bytes=99)
+    ...     batcher.start()
+    ...     work = batcher.submit("group", text, size=1, nbytes=len(text), owner="me", deadline=time.monotonic() + 60)
+    ...     answer = await work.future
+    ...     batcher.close()
+    ...     return answer
+    >>> asyncio.run(ask("a river"))
+    7
     """
 
     def __init__(

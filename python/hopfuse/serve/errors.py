@@ -46,6 +46,13 @@ class RefusalError(HopfuseError):
     ----------
     retry_after : float or None
         Seconds after which the request may be sent again.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import RefusalError
+    >>> refusal = RefusalError("overloaded", None, "the queue has {most} requests", most=8).after(1)
+    >>> print(refusal, refusal.retry_after)
+    the queue has 8 requests 1
     """
 
     retry_after: float | None = None
@@ -67,7 +74,19 @@ def damaged() -> RefusalError:
 
 
 def status_of(error: HopfuseError) -> int:
-    """Return the HTTP status of an error."""
+    """Return the HTTP status of an error.
+
+    Parameters
+    ----------
+    error : HopfuseError
+
+    Examples
+    --------
+    >>> from hopfuse.errors import InputError
+    >>> from hopfuse.serve import RefusalError, status_of
+    >>> status_of(RefusalError("timeout", None, "too late")), status_of(InputError("empty", "text", "{field} is empty"))
+    (504, 400)
+    """
     if isinstance(error, RefusalError):
         return STATUSES[error.code]
     return 400 if isinstance(error, (InputError, MissingExtraError)) else 500

@@ -54,6 +54,11 @@ def start_logging(config: LogConfig, worker: int | None = None) -> None:
     config : LogConfig
     worker : int, optional
         The number of the worker, if this process is one.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import LogConfig, start_logging
+    >>> start_logging(LogConfig(format="json"))  # doctest: +SKIP
     """
     handler = logging.StreamHandler(sys.stderr)
     if config.format == "json":

@@ -47,7 +47,7 @@ class Siblings:
     async def text(self) -> bytes:
         """Return the metrics of all workers; each sample has the label ``worker``."""
         pages = await asyncio.gather(*(self._page(number) for number in range(self._place.count)))
-        return await asyncio.to_thread(merged, dict(enumerate(pages)))
+        return await asyncio.to_thread(merge_metrics, dict(enumerate(pages)))
 
     def _path(self, number: int) -> str:
         return str(self._place.folder / f"{number}.sock")
@@ -71,14 +71,19 @@ class Siblings:
             return None
 
 
-def merged(pages: Mapping[int, bytes | None]) -> bytes:
-    """Merge the metrics of workers, and add which of them are up; None is one that did not answer.
+def merge_metrics(pages: Mapping[int, bytes | None]) -> bytes:
+    """Merge the metrics of workers, and add which of them are up.
+
+    Parameters
+    ----------
+    pages : mapping of int to bytes
+        The page ``/metrics`` of each worker by its number; None for one that did not answer.
 
     Examples
     --------
-    >>> from hopfuse.serve.siblings import merged
+    >>> from hopfuse.serve import merge_metrics
     >>> page = b"# HELP a_total Of a.\\n# TYPE a_total counter\\na_total 3.0\\n"
-    >>> print(merged({0: page, 1: None}).decode().partition("# HELP hopfuse")[0], end="")
+    >>> print(merge_metrics({0: page, 1: None}).decode().partition("# HELP hopfuse")[0], end="")
     # HELP a_total Of a.
     # TYPE a_total counter
     a_total{worker="0"} 3.0

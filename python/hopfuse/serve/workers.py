@@ -34,6 +34,7 @@ RESTART_SECONDS = 1.0
 GRACE_SECONDS = 5.0
 #: Environment variable with systemd's socket, of units that say when they are ready.
 NOTIFY = "NOTIFY_SOCKET"
+#: Folder with an entry for each GPU of NVIDIA's driver.
 CARDS = Path("/proc/driver/nvidia/gpus")
 
 
@@ -223,17 +224,30 @@ def notify_ready() -> None:
             systemd.sendall(b"READY=1")
 
 
-def cards_of(environment: Mapping[str, str]) -> list[str]:
+def cards_of(environment: Mapping[str, str], driver: Path = CARDS) -> list[str]:
     """Return the GPUs that kernels would use, as in CUDA_VISIBLE_DEVICES; none if they use the CPU.
 
     CUDA is not loaded, since it does not survive a fork.
+
+    Parameters
+    ----------
+    environment : mapping of str to str
+        Environment variables.
+    driver : Path
+        The driver's folder with an entry for each GPU.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import cards_of
+    >>> cards_of({"HOPFUSE_BACKEND": "cpu"})
+    []
     """
     if environment.get("HOPFUSE_BACKEND", "") not in ("", "auto", "cuda") or find_spec("cupy") is None:
         return []
     named = environment.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
         return [one.strip() for one in named.split(",") if one.strip()]
-    return [str(at) for at in range(len(list(CARDS.iterdir())))] if CARDS.is_dir() else []
+    return [str(at) for at in range(len(list(driver.iterdir())))] if driver.is_dir() else []
 
 
 @contextlib.contextmanager

@@ -10,14 +10,19 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from ..errors import InputError, MissingExtraError
+from ...errors import InputError, MissingExtraError
 
 
 @contextmanager
 def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
     """Yield the module ``ray``, connected to a cluster or to a new one on this machine.
 
-    With ``stay`` the process stays connected afterwards.
+    Parameters
+    ----------
+    address : str or None
+        As in :func:`run`.
+    stay : bool
+        Whether the process stays connected afterwards.
 
     Raises
     ------
@@ -25,6 +30,13 @@ def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
         The cluster cannot be reached or has another token, or an address is given and the process is connected already.
     MissingExtraError
         Ray is not installed.
+
+    Examples
+    --------
+    >>> from hopfuse.offline.ray import connected
+    >>> with connected("head:6379") as ray:  # doctest: +SKIP
+    ...     ray.cluster_resources()["CPU"]
+    64.0
     """
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
@@ -103,6 +115,7 @@ def cpus_of_actor(nodes: Sequence[Mapping[str, float]], actors: int, num_gpus: f
 
     Examples
     --------
+    >>> from hopfuse.offline.ray import cpus_of_actor
     >>> cpus_of_actor([{"CPU": 8.0}], 2, 0), cpus_of_actor([{"CPU": 2.0}], 2, 0)
     (1.0, 0.5)
     """

@@ -1,8 +1,4 @@
-"""Make parts by Ray Data: a pool of actors over the same plan, on one machine or a cluster.
-
-The contract is that of :mod:`hopfuse.offline`: a part exists whole or not at all, and its bytes do not depend on its
-maker. So no row is lost or repeated: the death of an actor, a node or the driver costs only the parts in progress.
-"""
+"""Runs of a plan by Ray Data, and scoring of a dataset."""
 
 from __future__ import annotations
 
@@ -16,21 +12,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .._validation import check_number, check_whole
-from ..errors import HopfuseError, InputError
-from ..io.queries import COLUMNS, Query
+from ..._validation import check_number, check_whole
+from ...errors import HopfuseError, InputError
+from ...io.queries import COLUMNS, Query
+from ..folder import Folder
+from ..parts import Output
+from ..plan import CHUNK, make_plan
+from ..run import Made, shard_parts
+from ..scoring import OpenScorer
+from ..workers import MOST_DEATHS
 from .actors import PartActor, PartReader
 from .cluster import connected, cpus_of_actor, fitting, quiet
-from .folder import Folder
-from .parts import Output
-from .plan import CHUNK, make_plan
-from .run import Made, shard_parts
-from .scoring import OpenScorer
-from .workers import MOST_DEATHS, of_row
+from .errors import error_of_row
 
-__all__ = ["run", "score"]
-
-#: Seconds that a run waits for resources that other jobs use, or that a lost node had.
+#: Default seconds that a run waits for resources that other jobs use, or that a lost node had.
 PATIENCE = 30.0
 
 
@@ -46,6 +41,7 @@ def run(
     chunk: int = CHUNK,
     alone: bool = False,
     progress: Callable[[int], object] = lambda rows: None,
+    patience: float = PATIENCE,
 ) -> Made:
     """Make the missing parts of a plan by actors of Ray Data.
 
@@ -72,6 +68,8 @@ def run(
         copy, which stays. By default all map the plan's path.
     shard, chunk, alone, progress
         As in :func:`hopfuse.offline.run`.
+    patience : float
+        Seconds to wait for resources that other jobs use, or that a lost node had.
 
     Returns
     -------
@@ -92,6 +90,7 @@ def run(
     numbers = shard_parts(place.plan.num_parts, shard)
     check_whole(actors, "actors")
     check_number(num_gpus, "num_gpus", low=0)
+    check_number(patience, "patience", low=0)
     place.check()
     with place.lock(alone=alone):
         missing = place.missing(numbers)
@@ -100,7 +99,7 @@ def run(
         if missing:
             what = (place.path.resolve(), open_scorer, chunk, None if copy_index is None else copy_index.resolve())
             with connected(address) as ray:
-                deaths = _Rounds(ray, place, what, actors, num_gpus, progress).make(missing)
+                deaths = _Rounds(ray, place, what, actors, num_gpus, progress, patience).make(missing)
     return Made(len(missing), _rows(place, missing), deaths)
 
 
@@ -173,9 +172,10 @@ class _Rounds:
         actors: int,
         num_gpus: float,
         progress: Callable[[int], object],
+        patience: float,
     ) -> None:
         self._ray, self._place, self._what, self._progress = ray, place, what, progress
-        self._actors, self._gpus = actors, num_gpus
+        self._actors, self._gpus, self._patience = actors, num_gpus, patience
         self._cpus = cpus_of_actor(self._nodes(), actors, num_gpus)
 
     def make(self, parts: Sequence[int]) -> int:
@@ -226,11 +226,11 @@ class _Rounds:
             )
             for row in made.iter_rows():
                 if row["error"]:
-                    raise of_row(row["error"])
+                    raise error_of_row(row["error"])
                 yield int(row["part"])
 
     def _wait_for_room(self, wanted: int) -> None:
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + self._patience
         while True:
             gc.collect()  # an ended pool keeps its resources while its actors' handles are in reference cycles
             free = self._ray.available_resources()

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .folder import Folder
-from .parts import Row
-from .plan import Plan, open_index
-from .scoring import OpenScorer, PartMaker
-from .workers import as_row
+from ..folder import Folder
+from ..parts import Row
+from ..plan import Plan, open_index
+from ..scoring import OpenScorer, PartMaker
+from .errors import row_of_error
 
 
 class PartActor:
@@ -31,7 +31,7 @@ class PartActor:
                 self._maker = self._opened()
             self._maker.make(int(batch["part"][0]))
         except Exception as error:
-            return {"part": batch["part"], "error": [as_row(error)]}
+            return {"part": batch["part"], "error": [row_of_error(error)]}
         return {"part": batch["part"], "error": [""]}
 
     def _opened(self) -> PartMaker:
@@ -55,10 +55,30 @@ class PartReader:
 def copied(plan: Plan, copies: Path) -> Plan:
     """Return the plan with a copy of its index in a folder; the first actor on a machine makes the copy.
 
+    Parameters
+    ----------
+    plan : Plan
+    copies : Path
+        A folder on this machine's own disk, which is made if it does not exist.
+
     Raises
     ------
     InputError
         The index is not the plan's.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import hopfuse as hf
+    >>> from hopfuse.offline import make_plan
+    >>> from hopfuse.offline.ray import copied
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     place = pathlib.Path(name)
+    ...     generation = hf.Index.build(passages=[{"text": "A river."}]).save(place / "index")
+    ...     size = (place / "queries.jsonl").write_text('{"id": "q"}')
+    ...     plan = copied(make_plan(place / "queries.jsonl", place / "index", scoring={}), place / "copies")
+    ...     pathlib.Path(plan.index["directory"]).parent.name
+    'copies'
     """
     target = copies / str(plan.index["checksum"])[:32]
     copies.mkdir(parents=True, exist_ok=True)
