@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -8,8 +9,8 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from cli.cli_files import about, command, hopfuse, refused
-from hopfuse.cli.console import progress_bar
-from hopfuse.cli.files import write_all
+from hopfuse.io import write_all
+from hopfuse.report import ProgressLines
 
 COMMANDS = ("build", "search", "trace", "score", "policy", "eval", "sweep", "diagnose", "compare")
 COMMANDS += ("info", "selftest", "bench", "serve", "mcp")
@@ -71,9 +72,14 @@ def test_several_files_are_written_only_where_all_can_be(tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"one", "b": "zwölf\n".encode()}
 
 
-def test_progress_is_printed_as_lines_if_stderr_is_not_a_terminal(capsys):
+def test_progress_is_printed_as_lines_if_stderr_is_not_a_terminal(scoring, tmp_path):
+    *_, line, _ = hopfuse(*scoring, "--out", tmp_path / "out.jsonl").stderr.splitlines()
+    assert re.fullmatch(r"Scoring 300/300(, [\d,]+/s)?", line)
+
+
+def test_lines_of_progress(capsys):
     now = [0.0]
-    with progress_bar(get_time=lambda: now[0]) as bar:
+    with ProgressLines(get_time=lambda: now[0]) as bar:
         task = bar.add_task("Scoring", total=4000)
         for now[0] in range(5, 105, 5):
             bar.advance(task, 200)
@@ -82,6 +88,25 @@ def test_progress_is_printed_as_lines_if_stderr_is_not_a_terminal(capsys):
         "Scoring 2,400/4,000, 40/s, 0:00:40 left",
         "Scoring 3,600/4,000, 40/s, 0:00:10 left",
         "Scoring 4,000/4,000, 40/s",
+    ]
+
+
+def test_lines_of_progress_have_what_is_known(capsys):
+    now = [0.0]
+    with ProgressLines(10, get_time=lambda: now[0]) as bar:
+        task, unknown = bar.add_task("Reading"), bar.add_task("Waiting")
+        now[0] = 9.0
+        bar.update(task, completed=9, total=100)
+        assert capsys.readouterr().err == ""
+        now[0] = 20.0
+        bar.advance(unknown)
+        bar.update(task, completed=40)
+        now[0] = 30.0
+        bar.update(task, completed=100)
+    # A line has the rate since the one before it; the last, that of the whole task.
+    assert capsys.readouterr().err.splitlines() == [
+        "Reading 40/100, 2/s, 0:00:30 left",
+        "Reading 100/100, 3/s",
     ]
 
 

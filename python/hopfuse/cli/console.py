@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-import time
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
@@ -17,16 +14,13 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     Task,
-    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
 
-from ..report import printable
+from ..report import ProgressLines, printable
 
-#: Seconds between two lines of progress, if stderr is not a terminal.
-LINE_SECONDS = 30.0
 #: Control characters that JSON does not have to escape, and those that change the direction of text.
 _CONTROL = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -55,50 +49,16 @@ def note(text: str) -> None:
     Console(stderr=True).print(printable(text), soft_wrap=True, highlight=False, markup=False)
 
 
-def progress_bar(get_time: Callable[[], float] = time.monotonic) -> Progress:
+def progress_bar() -> Progress | ProgressLines:
     """Return a progress bar on stderr, with counts, the rate per second and the time left.
 
-    If stderr is not a terminal, print them as a line every 30 s and at the end.
+    If stderr is not a terminal, they are lines: one every 30 s and one at the end.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        return _ProgressLines(console=console, get_time=get_time, disable=True)
+        return ProgressLines()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
-    return Progress(*columns, console=console, get_time=get_time)
-
-
-class _ProgressLines(Progress):
-    """Progress as lines. The bar is disabled by the caller."""
-
-    _last = 0.0
-
-    def start(self) -> None:
-        self._last = self.get_time()
-
-    def stop(self) -> None:
-        for task in self.tasks:
-            self._print(task)
-
-    def update(self, task_id: TaskID, **changes: Any) -> None:
-        super().update(task_id, **changes)
-        self._print_if_due(task_id)
-
-    def advance(self, task_id: TaskID, advance: float = 1) -> None:
-        super().advance(task_id, advance)
-        self._print_if_due(task_id)
-
-    def _print_if_due(self, task_id: TaskID) -> None:
-        if self.get_time() - self._last >= LINE_SECONDS:
-            self._last = self.get_time()
-            self._print(self._tasks[task_id])
-
-    def _print(self, task: Task) -> None:
-        if task.total is None:  # nothing is known of it yet
-            return
-        speed = task.finished_speed or task.speed
-        rate = "" if speed is None else f", {speed:,.0f}/s"
-        left = f", {timedelta(seconds=task.time_remaining)} left" if task.time_remaining else ""
-        print(f"{task.description} {task.completed:,.0f}/{task.total:,.0f}{rate}{left}", file=sys.stderr, flush=True)
+    return Progress(*columns, console=console)
 
 
 class _Rate(ProgressColumn):

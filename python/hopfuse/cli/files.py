@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..io.files import write_whole
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None], *, overwrite: bool) -> None:
@@ -45,12 +43,6 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
                 "{field}: {file} exists; choose another name, or replace it with {@overwrite}",
                 file=out,
             )
-
-
-def write_all(texts: Mapping[Path, str]) -> None:
-    """Write files, each whole or not at all; write none if one of the texts cannot be encoded."""
-    for path, content in {path: text.encode() for path, text in texts.items()}.items():
-        write_whole(path, methodcaller("write", content))
 
 
 def strict_json(record: Mapping[str, Any]) -> str:

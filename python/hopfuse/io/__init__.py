@@ -3,7 +3,7 @@
 May import ``types``; pyarrow is imported when it is used.
 """
 
-from .files import create_exclusively, read_text, write_whole
+from .files import create_exclusively, read_text, write_all, write_whole
 from .json_lines import json_objects, numbered_lines, parse_json, text_lines
 from .npy import read_npy
 from .parquet import MOST_GROUP_BYTES
@@ -25,5 +25,6 @@ __all__ = [
     "read_run_file",
     "read_text",
     "text_lines",
+    "write_all",
     "write_whole",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from operator import methodcaller
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,6 +29,32 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, drafts: Path
         draft.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+def write_all(texts: Mapping[Path, str]) -> None:
+    """Write UTF-8 files, each whole or not at all; write none if one of the texts cannot be encoded.
+
+    Parameters
+    ----------
+    texts : mapping of Path to str
+
+    Raises
+    ------
+    UnicodeEncodeError
+        A text has a lone surrogate.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from hopfuse.io import write_all
+    >>> with TemporaryDirectory() as folder:
+    ...     write_all({Path(folder, "a.json"): "1", Path(folder, "b.json"): "2"})
+    ...     print(*sorted(path.name for path in Path(folder).iterdir()))
+    a.json b.json
+    """
+    for path, content in {path: text.encode() for path, text in texts.items()}.items():
+        write_whole(path, methodcaller("write", content))
 
 
 def create_exclusively(path: Path) -> BinaryIO:

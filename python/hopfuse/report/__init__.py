@@ -7,6 +7,7 @@ from .pages import evaluation_page, policy_page, seed_shares
 from .path_plot import subgraph_plot
 from .paths import Subgraph, arrow, fact_words, path_words, subgraph
 from .plots import curve_plot, difference_bars, heat_map, histogram, reliability_plot, stacked_bars
+from .progress import ProgressLines
 from .sets_tables import sets_tables
 from .tables import (
     Row,
@@ -23,6 +24,7 @@ from .tables import (
 from .text import printable
 
 __all__ = [
+    "ProgressLines",
     "Row",
     "Subgraph",
     "Table",

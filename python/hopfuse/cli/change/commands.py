@@ -19,7 +19,7 @@ from ...extract.extraction import ORDERED
 from ...index.contents import check_encodable, text_to_index
 from ...io.npy import read_npy
 from ...io.readers import read_table
-from ...report import printable
+from ...report import ProgressLines, printable
 from ..build.rules import FACT_READERS
 from ..build.sources import endpoint_reader_options
 from ..console import json_text, note, progress_bar
@@ -113,7 +113,7 @@ def _encoder(index: Index, name: str | None, vectors: Path | None, *, names_are_
     return encoder_for(index, name, None if of_entities else vectors)
 
 
-def _reached(progress: Progress, task: TaskID, first: int, done: int, _: int) -> None:
+def _reached(progress: Progress | ProgressLines, task: TaskID, first: int, done: int, _: int) -> None:
     progress.update(task, completed=first + done)
 
 

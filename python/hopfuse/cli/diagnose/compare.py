@@ -16,13 +16,14 @@ from ...diagnose.comparison import BASELINE, BATCH, reads_words
 from ...encoders import Encoder
 from ...errors import InputError
 from ...evaluate import PassageNames, parse_metric, read_run
+from ...io.files import write_all
 from ...io.queries import count_queries
 from ...lexical import words_of
 from ...report import Table, printable, table
 from ..about.info import machine
 from ..evaluate.inputs import gaps, named_files, qrels_files
 from ..evaluate.questions import judged_questions
-from ..files import check_outputs, strict_json, write_all
+from ..files import check_outputs, strict_json
 from ..options import DIRECTORY, FILE, case_option, check_dim, encoder_option, index_argument, question_encoder
 from ..recipes import LEGS, threads_option
 from ..run.queries import QueryInputs

@@ -9,8 +9,9 @@ from typing import Any
 from rich.console import Console
 
 from ...evaluate import Evaluation, Run, Sweep, differing_queries, score_distributions, traces
+from ...io.files import write_all
 from ...report import Table, evaluation_page, evaluation_tables, printable, query_tables, score_table
-from ..files import strict_json, write_all
+from ..files import strict_json
 from .inputs import EvaluationInputs, origin
 
 

@@ -20,12 +20,12 @@ from ...encoders import Encoder
 from ...errors import InputError
 from ...evaluate import JudgedSet, join_hits, sweep_sets
 from ...evaluate.sweep import Options
-from ...io.files import read_text
+from ...io.files import read_text, write_all
 from ...io.queries import count_queries
 from ...report import printable, sets_tables
 from ...types import Hits
 from ..config_options import assigned, listed, plain_value, unread_option, unread_options
-from ..files import check_outputs, strict_json, write_all
+from ..files import check_outputs, strict_json
 from ..options import make_encoder
 from ..recipes import BoundRecipe, bind, check_given, config_of, default_recipe
 from ..run.queries import QueryInputs

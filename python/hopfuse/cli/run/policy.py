@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from ...errors import InputError
-from ...io.files import read_text
+from ...io.files import read_text, write_all
 from ...recipes import Policy
 from ..checks import Rule, check_rules
-from ..files import check_outputs, write_all
+from ..files import check_outputs
 from ..options import FILE
 
 NEEDS: tuple[Rule, ...] = (("overwrite", "out", "the file to replace"),)

@@ -327,7 +327,7 @@ def _made(
         def progress(rows: int) -> None:
             nonlocal done
             if rows and not done:
-                bar.console.print(f"Resuming after {rows:,} of {counted(total, 'query')}", highlight=False)
+                note(f"Resuming after {rows:,} of {counted(total, 'query')}")
             done = True
             bar.advance(task, rows)
 

@@ -12,10 +12,11 @@ from rich.text import Text
 
 from ..._validation import check_suffix
 from ...errors import InputError
+from ...io.files import write_all
 from ...recipes import Hit
 from ...report import policy_page, printable
 from ..console import json_text
-from ..files import check_outputs, write_all
+from ..files import check_outputs
 from ..options import FILE
 from ..recipes import read_files
 from .search import ask, question_options
