@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from cli.cli_files import about, hopfuse, write_jsonl
 from hopfuse import Index
-from hopfuse.cli.build.memory import check_labels, joined_pairs, read_bounds
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.errors import InputError
-from hopfuse.extract import SpacyReader, build_memory, similar_pairs
+from hopfuse.extract import SpacyReader, build_memory, similar_pairs, synonym_bounds, synonym_pairs
 from refusals import refused as raises_refusal
 
 TEXTS = [
@@ -29,7 +28,16 @@ TEXTS = [
     ],
 )
 def test_bounds(given, bounds):
-    assert read_bounds(given) == bounds
+    assert synonym_bounds(given) == bounds
+    assert synonym_bounds(bounds) == bounds
+
+
+@pytest.mark.parametrize("given", [2, True, -0.1])
+def test_bounds_that_are_numbers_are_checked(given):
+    with raises_refusal(InputError, "range", "synonyms"):
+        synonym_bounds(given)
+    with raises_refusal(InputError, "range", "synonyms[ORG]"):
+        synonym_bounds({"ORG": given})
 
 
 @pytest.mark.parametrize(
@@ -53,12 +61,13 @@ def test_an_invalid_bound_is_refused_before_any_work(refused_here, tmp_path, giv
 
 
 def test_labels_that_no_entity_can_have():
-    check_labels({"*": 0.9}, ())
-    check_labels({"ORG": 0.9, "*": 0.9}, ("ORG",))
+    assert synonym_bounds("*=0.9", ()) == {"*": 0.9}
+    assert synonym_bounds({"ORG": 0.9, "*": 0.9}, ("ORG",)) == {"ORG": 0.9, "*": 0.9}
+    assert synonym_bounds(0.9, ()) == 0.9
     with raises_refusal(InputError, "unknown", "synonyms", label="PERSN", allowed="ORG, PERSON"):
-        check_labels({"ORG": 0.9, "PERSN": 0.9}, ("ORG", "PERSON"))
+        synonym_bounds({"ORG": 0.9, "PERSN": 0.9}, ("ORG", "PERSON"))
     with raises_refusal(InputError, "unused", "synonyms", label="ORG"):
-        check_labels({"ORG": 0.9}, ())
+        synonym_bounds("ORG=0.9", ())
 
 
 def test_without_a_star_the_named_labels_alone_are_joined():
@@ -66,12 +75,14 @@ def test_without_a_star_the_named_labels_alone_are_joined():
     labels = ["", "ORG", "PERSON", "ORG"]
 
     def pairs(bounds):
-        return joined_pairs(np.array(vectors), labels, bounds)[0].tolist()
+        return synonym_pairs(np.array(vectors), bounds, labels)[0].tolist()
 
     assert pairs({"ORG": 0.9}) == [[1, 3]]
     assert pairs({"ORG": 0.9, "PERSON": 0.9}) == [[1, 2], [1, 3], [2, 3]]
     assert pairs({"ORG": 0.9, "*": 0.9}) == pairs(0.9)
     assert pairs({"GPE": 0.9}) == []
+    with raises_refusal(InputError, "length", "labels"):
+        synonym_pairs(np.array(vectors), {"ORG": 0.9}, labels[:3])
 
 
 @pytest.mark.full

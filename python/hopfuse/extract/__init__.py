@@ -16,6 +16,7 @@ from .openie import read_openie
 from .question_matcher import QuestionMatcher
 from .relations import Predicates
 from .spacy_reader import SpacyReader
+from .synonym_bounds import synonym_bounds, synonym_pairs
 from .synonyms import similar_pairs
 from .triple_files import described, read_triples
 from .words import Word, WordMatcher, WordReader
@@ -43,4 +44,6 @@ __all__ = [
     "read_openie",
     "read_triples",
     "similar_pairs",
+    "synonym_bounds",
+    "synonym_pairs",
 ]

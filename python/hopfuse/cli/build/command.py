@@ -14,6 +14,7 @@ from ... import Index
 from ..._validation import counted
 from ...encoders import Encoder
 from ...errors import InputError
+from ...extract import synonym_bounds
 from ...extract.extraction import ORDERED
 from ...index.build import PASSAGES
 from ...index.contents import passage_vectors
@@ -29,7 +30,7 @@ from ..filters import read_types
 from ..options import DIRECTORY, FILE, encoder_option, make_encoder
 from .conflicts import check_conflicts, save_with_conflicts
 from .hipporag import index_of_folder, is_folder, refuse_results_alone
-from .memory import index_of_memory, read_bounds, read_memory
+from .memory import index_of_memory, read_memory
 from .rules import FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin
 from .sources import read_aliases, read_nodes, reader_options
 from .store import save_store
@@ -161,7 +162,7 @@ def build(
         check_directory(out, overwrite)
         save_store(origin, encoder, given, out, lambda index: _save(index, lexical, out))
         return
-    bounds = None if synonyms is None else read_bounds(synonyms)
+    bounds = None if synonyms is None else synonym_bounds(synonyms)
     check_files(everything)
     given["edges"] = given["edges"][0] if given["edges"] else None
     for name in ("edges", "entities", "facts"):

@@ -9,7 +9,7 @@ from typing import Any
 from ... import Index
 from ...adapters.hipporag_folder import SYNONYMS, is_folder, read_folder
 from ...errors import InputError
-from .memory import read_bounds
+from ...extract import synonym_bounds
 
 __all__ = ["index_of_folder", "is_folder", "refuse_results_alone"]
 
@@ -30,7 +30,7 @@ def refuse_results_alone(folder: str) -> None:
 
 def index_of_folder(folder: str, synonyms: str | None, given: Mapping[str, Any]) -> Index:
     """Return the index of a folder, entities joined from the given similarity on, by default HippoRAG's."""
-    bound = SYNONYMS if synonyms is None else read_bounds(synonyms)
+    bound = SYNONYMS if synonyms is None else synonym_bounds(synonyms)
     if isinstance(bound, Mapping):
         raise InputError(
             "unsupported",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import Index
-from ..._validation import check_number, check_suffix, counted
+from ..._validation import check_suffix, counted
 from ...encoders import Encoder
 from ...errors import InputError
 from ...extract import (
@@ -22,18 +22,17 @@ from ...extract import (
     described,
     read_openie,
     read_triples,
-    similar_pairs,
+    synonym_bounds,
+    synonym_pairs,
 )
 from ...index.contents import passage_vectors, text_to_index
 from ...io.tables import Table
-from ..config_options import plain_value
 from ..console import note
 from .rules import FACT_READERS
 from .sources import make_word_reader, read_passages, reading_bar
 
 OPENIE, TRIPLES = (".json", ".jsonl"), (".tsv", ".nt", ".parquet")
 Bounds = float | Mapping[str, float]
-ANY = "*"  # every label without its own bound
 
 
 def read_memory(
@@ -47,12 +46,13 @@ def read_memory(
     """Read facts from a file, or from passages with a reader, and the passages' words.
 
     ``source`` is OpenIE (``.json``, or ``.jsonl`` about ``passages``) or triples (``.tsv``, ``.nt``, ``.parquet``);
-    ``passages`` were read from ``path``; ``synonyms`` is from :func:`read_bounds`; ``reading`` are the options of
-    :func:`hopfuse.cli.build.sources.reader_options`; ``options`` are those of :meth:`hopfuse.Index.build`.
+    ``passages`` were read from ``path``; ``synonyms`` is from :func:`hopfuse.extract.synonym_bounds`; ``reading`` are
+    the options of :func:`hopfuse.cli.build.sources.reader_options`; ``options`` are those of
+    :meth:`hopfuse.Index.build`.
     """
     if isinstance(synonyms, Mapping):
         # Loading the model twice costs a second; a wrong label found only after reading would waste the whole run.
-        check_labels(synonyms, SpacyReader().labels if "spacy" in reading["reader"] else ())
+        synonym_bounds(synonyms, SpacyReader().labels if "spacy" in reading["reader"] else ())
     words = make_word_reader(reading)
     if source is not None:
         found = _read(source, passages)
@@ -85,7 +85,7 @@ def index_of_memory(memory: Memory, encoder: Encoder | None, synonyms: Bounds | 
         names = vectors[: memory.num_names]
         explained = [*memory.texts, *memory.entities[: len(names)], *(alias for row in memory.aliases for alias in row)]
         short = memory.abbreviated(abbreviations(explained))
-        similar, similarities = joined_pairs(names, memory.labels[: len(names)], synonyms)
+        similar, similarities = synonym_pairs(names, synonyms, memory.labels[: len(names)])
     fresh = ~np.isin(similar @ [len(memory.entities), 1], short @ [len(memory.entities), 1])
     graph = memory.graph(
         np.concatenate([short, similar[fresh]]), np.concatenate([np.ones(len(short)), similarities[fresh]]).tolist()
@@ -134,79 +134,3 @@ def _report(memory: Memory, joined: Mapping[str, int]) -> None:
     if len(memory.sequence):
         lines.append(f"{len(memory.sequence):,} pairs of passages that follow each other")
     note("\n".join(lines))
-
-
-# ---- --synonyms ------------------------------------------------------------------------------------------------------
-
-
-def read_bounds(given: str) -> Bounds:
-    """Return the minimum similarity, or one for each label.
-
-    Examples
-    --------
-    >>> read_bounds("0.8"), read_bounds("PERSON=0.85,*=0.9")
-    (0.8, {'PERSON': 0.85, '*': 0.9})
-    """
-    if "=" not in given:
-        return check_number(plain_value(given), "synonyms", low=0, high=1)
-    bounds: dict[str, float] = {}
-    for part in given.split(","):
-        label, _, number = (piece.strip() for piece in part.partition("="))
-        if not label:
-            raise InputError(
-                "syntax",
-                "synonyms",
-                "{field} is {given!r}, where {part!r} has no label; give one similarity, or one for each label: "
-                "PERSON=0.85,ORG=0.8,*=0.9",
-                given=given,
-                part=part,
-            )
-        if label in bounds:
-            raise InputError(
-                "duplicate",
-                "synonyms",
-                "{field} is {given!r}, which has the label {label!r} twice; give it one similarity",
-                given=given,
-                label=label,
-            )
-        bounds[label] = check_number(plain_value(number), f"synonyms[{label}]", low=0, high=1)
-    return bounds
-
-
-def check_labels(bounds: Mapping[str, float], known: Sequence[str]) -> None:
-    """Refuse labels that no entity can have."""
-    for label in bounds:
-        if label == ANY or label in known:
-            continue
-        if not known:
-            raise InputError(
-                "unused",
-                "synonyms",
-                "{field} has the label {label!r}, but only {@reader} spacy gives entities labels; give one similarity "
-                "for all of them",
-                label=label,
-            )
-        raise InputError(
-            "unknown",
-            "synonyms",
-            "{field} has the label {label!r}; the reader's labels are {allowed}",
-            label=label,
-            allowed=", ".join(known),
-        )
-
-
-def joined_pairs(
-    vectors: NDArray[np.floating], labels: Sequence[str], bounds: Bounds
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return pairs of entities that are similar enough, and their similarities; labels without a bound are left out.
-
-    Examples
-    --------
-    >>> joined_pairs(np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]), ["ORG", "", "ORG"], {"ORG": 0.9})[0]
-    array([[0, 2]])
-    """
-    if not isinstance(bounds, Mapping):
-        return similar_pairs(vectors, bounds)
-    rows = np.flatnonzero([ANY in bounds or label in bounds for label in labels])
-    pairs, similarities = similar_pairs(vectors[rows], bounds, types=[labels[row] for row in rows.tolist()])
-    return rows[pairs], similarities
