@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 from cli.cli_files import EDGES, ENTITIES, TEXTS, about, hopfuse, read_jsonl, write_jsonl
 from hopfuse import Index, ppr_topk
-from hopfuse.cli.diagnose.diagnose import rewritings
-from hopfuse.cli.run.queries import QueryInputs
-from hopfuse.diagnose import error_correlation, paraphrase, rank_stability, substitute_aliases
+from hopfuse.diagnose import error_correlation, paraphrase, rank_stability, rewritings, substitute_aliases
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.errors import InputError
 from hopfuse.evaluate import Qrels
-from hopfuse.extract import Gazetteer
-from hopfuse.io import Query
+from hopfuse.extract import Gazetteer, QuestionMatcher
 from hopfuse.recipes import PhaseGraph
 from refusals import refused as raises_refusal
 
@@ -167,19 +164,38 @@ def test_stability_is_rank_stability_of_the_recipe(spoken):
 
 def test_mentions_that_are_given_follow_the_question(spoken):
     index = spoken[0]
-    rows = [
-        {"id": "a", "text": "What is Ada?", "entities": [0]},
-        {"id": "b", "text": "Who is it?", "entities": ["London"]},
-    ]
-    asked = [Query(row["id"], row["text"], row["entities"]) for row in rows]
-    inputs = QueryInputs(index, None, "wordllama:64", 2, case_sensitive=False)
-    made = rewritings(index, inputs, asked)["other names"]
-    assert (made.rewritten[0], made.rewritten_entities) == (
+    texts = ["What is Ada?", "Who is it?", "Ada?"]
+    found = QuestionMatcher(index).match(["Ada?"])[0]
+    made = rewritings(texts, index, [[0], ["London"], [*found, 0]])["other names"]
+    assert (made.rewritten[0], made.entities, made.rewritten_entities) == (
         "What is Countess of Lovelace?",
-        [["Countess of Lovelace"], ["London"]],
+        [["Ada"], ["London"], ["Ada"]],
+        [["Countess of Lovelace"], ["London"], ["Countess of Lovelace"]],
     )
-    with raises_refusal(InputError, "unknown", "entities", given=9, last=5):
-        rewritings(index, inputs, [Query("c", "Who?", [9])])
+    with raises_refusal(InputError, "unknown", "entities[1]", given=9, allowed="0 .. 5"):
+        rewritings(["Who?", "What?"], index, [[], [9]])
+
+
+def test_the_command_rewrites_the_mentions_of_the_questions(spoken, tmp_path, refused_here):
+    index, _, encoder = spoken
+    rows = [{"id": "a", "text": "What is Ada?", "entities": [0]}, {"id": "b", "text": "Babbage"}]
+    questions = write_jsonl(tmp_path / "q.jsonl", rows)
+    given = stable((index, spoken[1], encoder), "phase-graph")
+    given[given.index("--queries") + 1] = questions
+    found = json.loads(hopfuse(*given, "--json").stdout)["stability"]
+    texts, mentions = [row["text"] for row in rows], [["Ada"], ["Babbage"]]
+    recipe = PhaseGraph(index, encoder=encoder)
+
+    def search(asked, entities):
+        return recipe.search(asked, entities=entities, k=3).hits
+
+    for row, rewriting in zip(found, rewritings(texts, index, mentions).values(), strict=True):
+        stability = rank_stability(search, rewriting, k=3, qrels=Qrels(["a", "b"], [[0], [1]]))
+        assert row["questions"] == stability.num_changed
+        means = {name: estimate.mean for name, estimate in stability.summary().items()}
+        assert {name: row[name] for name in means} == pytest.approx(means)
+    write_jsonl(questions, [rows[0], {"id": "b", "text": "Who?", "entities": [9]}])
+    assert refused_here(*given) == about("unknown", "entities[1]", given=9)
 
 
 def test_the_table_of_stability_and_questions_that_nothing_rewrites(spoken, tmp_path):

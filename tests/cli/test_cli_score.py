@@ -2,11 +2,13 @@ import fcntl
 import os
 import subprocess
 import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
 from cli.cli_files import (
     AS_DATA,
+    DIM,
     ENTITIES,
     QUERIES,
     about,
@@ -19,7 +21,7 @@ from cli.cli_files import (
     write_jsonl,
 )
 from hopfuse import Index
-from hopfuse.cli.run.queries import QueryInputs
+from hopfuse.encoders import SentenceTransformerEncoder
 from hopfuse.errors import InputError
 from hopfuse.io import Query, count_queries, read_queries
 from hopfuse.recipes import PhaseGraph
@@ -76,18 +78,39 @@ def test_ids_that_are_integers_stay_integers(files, tmp_path):
     assert parquet.read_table(tmp_path / "a.parquet").to_pylist() == expected
 
 
-def test_an_encoder_reads_names_as_the_index_writes_them(index):
-    asked = []
+@pytest.fixture
+def asked(monkeypatch):
+    """The texts that ``--encoder sentence-transformers:FOLDER`` is asked to encode; its model counts letters."""
+    texts = []
 
-    class Encoder:
-        def encode_queries(self, texts):
-            asked.extend(texts)
-            return np.ones((len(texts), 2), np.float32)
+    class Model:
+        def __init__(self, folder, **options):
+            pass
 
-    inputs = QueryInputs(Index.open(index), None, Encoder(), 2, case_sensitive=False)
-    queries = [Query("a", "what flows through london?", None), Query("b", "Nothing of london?", None)]
-    assert inputs.vectors(queries, 0, inputs.entities(queries)).shape == (2, 2)
-    assert asked == ["What flows through London?", "Nothing of london?"]
+        def get_embedding_dimension(self):
+            return DIM
+
+        def encode(self, given, prompt=None, **options):
+            texts.extend(given)
+            return np.array([[1 + text.count(letter) for letter in "aeionlst"] for text in given], np.float32)
+
+    package = ModuleType("sentence_transformers")
+    package.SentenceTransformer = Model
+    monkeypatch.setitem(sys.modules, "sentence_transformers", package)
+    return texts
+
+
+def test_an_encoder_reads_names_as_the_index_writes_them(asked, index, output_of, tmp_path):
+    texts = ["what flows through london?", "Nothing of london?"]
+    queries = write_jsonl(tmp_path / "queries.jsonl", [{"text": text} for text in texts])
+    encoder = f"sentence-transformers:{tmp_path}"
+    given = ("score", index, "--queries", queries, "--workers", 1)
+    output_of(*given, "--encoder", encoder, "--out", tmp_path / "out.jsonl")
+    read = ["What flows through London?", "Nothing of london?"]
+    assert asked == read
+    np.save(tmp_path / "vectors.npy", SentenceTransformerEncoder(str(tmp_path)).encode_queries(read))
+    output_of(*given, "--vectors", tmp_path / "vectors.npy", "--out", tmp_path / "same.jsonl")
+    assert read_jsonl(tmp_path / "out.jsonl") == read_jsonl(tmp_path / "same.jsonl")
 
 
 def test_entities_come_by_name_alias_number_or_from_the_text(index, files, tmp_path):

@@ -10,6 +10,7 @@ from .diagnosis import Legs, diagnose, search_legs
 from .graph import MassSpread, connected_components, hub_nodes, mass_spread, shared_names
 from .legs import error_correlation, overlap, pool_loss, rank_biased_overlap
 from .rewriting import Rewriting, paraphrase
+from .rewritings import rewritings
 from .stability import RankStability, rank_stability, stability_rows
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "pool_loss",
     "rank_biased_overlap",
     "rank_stability",
+    "rewritings",
     "search_legs",
     "shared_names",
     "stability_rows",

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from ... import Hits, Index
-from ...diagnose import Rewriting, paraphrase, search_legs, stability_rows, substitute_aliases
+from ...diagnose import Rewriting, rewritings, search_legs, stability_rows
 from ...diagnose import diagnose as diagnose_legs
 from ...errors import InputError
 from ...evaluate import PassageNames, Qrels, join_hits, read_qrels
@@ -22,7 +22,7 @@ from ..checks import Rule, check_rules
 from ..console import json_text
 from ..options import DIRECTORY, FILE, case_option, encoder_option, question_encoder
 from ..recipes import BoundRecipe, bind, threads_option
-from ..run.queries import QueryInputs, chunks, text_of, unjudged, unknown_entity, unknown_gold
+from ..run.queries import QueryInputs, chunks, text_of, unjudged, unknown_gold
 
 CHUNK = 256
 NEEDS: tuple[Rule, ...] = (("policy", "stability policy-rag", "which reads it"),)
@@ -105,7 +105,7 @@ def diagnose(
     legs = search_legs(index, _batches(inputs, rows), length=length, encoder=model, **options)
     found = diagnose_legs(index, legs, qrels, k=k, **options)
     if bound:
-        made = rewritings(index, inputs, rows)
+        made = _rewritings(index, inputs, rows)
         found["stability"] = [
             row for one in bound for row in stability_rows(one.name, _search(one, inputs, k), made, k=k, qrels=qrels)
         ]
@@ -115,15 +115,10 @@ def diagnose(
         Console().print(*(table.to_rich() for table in section_tables(found)), sep="\n")
 
 
-def rewritings(index: Index, inputs: QueryInputs, rows: Sequence[Query]) -> dict[str, Rewriting]:
-    """Return two rewritings of the questions: paraphrases, and other names of an entity."""
+def _rewritings(index: Index, inputs: QueryInputs, rows: Sequence[Query]) -> dict[str, Rewriting]:
     texts = [text_of(row, "to be rewritten") for row in rows]
-    mentions = None
-    if any(row.entities is not None for row in rows):
-        found = inputs.entities(list(rows))
-        named = ((_name_of(one, index, row.id) for one in part) for part, row in zip(found, rows, strict=True))
-        mentions = [list(dict.fromkeys(row)) for row in named]
-    return {"paraphrases": paraphrase(texts, mentions), "other names": substitute_aliases(texts, index, mentions)}
+    given = any(row.entities is not None for row in rows)
+    return rewritings(texts, index, inputs.entities(list(rows)) if given else None)
 
 
 def _bind(name: str, index: Index, encoder: Any, policy: Path | None, threads: int | None, k: int) -> BoundRecipe:
@@ -169,13 +164,3 @@ def _aligned(path: Path, index: Index, rows: Sequence[Query]) -> Qrels:
     if not any(gold.get(row.id) for row in rows):
         raise unjudged(path, rows)
     return Qrels([row.id for row in rows], [gold.get(row.id, ()) for row in rows])
-
-
-def _name_of(entity: str | int | Match, index: Index, query: str) -> str:
-    if isinstance(entity, str):
-        return entity
-    if isinstance(entity, Match):
-        return entity.surface
-    if not 0 <= entity < index.num_entities:
-        raise unknown_entity(entity, index).at(f"query {query!r}")
-    return index.entity_names[entity]
