@@ -178,12 +178,12 @@ def test_mentions_that_are_given_follow_the_question(spoken):
 
 def test_the_command_rewrites_the_mentions_of_the_questions(spoken, tmp_path, refused_here):
     index, _, encoder = spoken
-    rows = [{"id": "a", "text": "What is Ada?", "entities": [0]}, {"id": "b", "text": "Babbage"}]
+    rows = [{"id": "a", "text": "What is Ada?", "entities": ["Thames"]}, {"id": "b", "text": "Babbage"}]
     questions = write_jsonl(tmp_path / "q.jsonl", rows)
     given = stable((index, spoken[1], encoder), "phase-graph")
     given[given.index("--queries") + 1] = questions
     found = json.loads(hopfuse(*given, "--json").stdout)["stability"]
-    texts, mentions = [row["text"] for row in rows], [["Ada"], ["Babbage"]]
+    texts, mentions = [row["text"] for row in rows], [["Thames"], ["Babbage"]]
     recipe = PhaseGraph(index, encoder=encoder)
 
     def search(asked, entities):
