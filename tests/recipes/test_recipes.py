@@ -37,6 +37,12 @@ class Named:
     encode_document = encode_query
 
 
+@pytest.mark.parametrize("make", [*hf.recipes.RECIPES.values(), hf.recipes.default])
+def test_only_an_index_is_taken(make: Any) -> None:
+    with refused(InputError, "type", "index", given="str"):
+        make("my-index")
+
+
 @pytest.mark.parametrize("make", RECIPES)
 def test_a_result_is_a_list_of_hits_for_each_question(make: Any) -> None:
     index = WORLD.index()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..index import Index
-from ._parts.config import needed
+from ._parts.config import check_index, needed
 from ._parts.lexical import LexicalLeg
 from ._parts.mentions import Matcher
 from .guided_walk.core import GuidedWalk
@@ -44,6 +44,7 @@ def default(
     'The Engine was built by Babbage.'
     """
     collaborators: dict[str, Any] = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
+    check_index(index)
     if not GuidedWalk.missing(index):
         return GuidedWalk(index, **collaborators)
     if index.corpus is None and index.graph is None and lexical is None:

@@ -17,6 +17,7 @@ from ..._validation import (
     check_whole,
 )
 from ...errors import InputError
+from ...index import Index
 
 C = TypeVar("C")
 
@@ -112,6 +113,11 @@ def check_options(config: Any, prefix: str = "") -> None:
         else:
             checked = check_number(value, name, low=low, high=high, below=f.metadata["below"])
         object.__setattr__(config, f.name, checked)
+
+
+def check_index(index: Any) -> None:
+    """Raise unless a recipe is given an index."""
+    check_type(index, "index", Index, "an Index, such as Index.open(path)")
 
 
 def needed(field: str, what: str, fix: str) -> InputError:

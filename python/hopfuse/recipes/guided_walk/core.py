@@ -32,7 +32,7 @@ from ...ops.seeding import add_entity_seeds
 from ...ops.similarity import similarity_weights
 from ...ops.vectors import check_queries
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
-from .._parts.config import lacking, make_config
+from .._parts.config import check_index, lacking, make_config
 from .._parts.filters import View
 from .._parts.frozen import joined
 from .._parts.hits import widened
@@ -202,6 +202,7 @@ class GuidedWalk(RecordedRecipe):
         threads: int | None = None,
         **options: Any,
     ) -> None:
+        check_index(index)
         if index.corpus is None or index.graph is None:
             raise lacking(type(self).__name__, "corpus", "graph")
         self.index, self.config = index, make_config(GuidedWalkConfig, config, options)

@@ -25,7 +25,7 @@ from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...types import Corpus, Graph, Hits, Seeds
-from .._parts.config import check_unused, make_config, needed
+from .._parts.config import check_index, check_unused, make_config, needed
 from .._parts.fallback import fall_back
 from .._parts.filters import View, only
 from .._parts.frozen import FrozenRecipe, joined
@@ -153,6 +153,7 @@ class HybridRRF(FrozenRecipe):
         threads: int | None = None,
         **options: Any,
     ) -> None:
+        check_index(index)
         if lexical is None and index.corpus is None and index.graph is None:
             raise needed("lexical", "HybridRRF", "or an index with vectors or a graph")
         self.index, self.config = index, make_config(HybridRRFConfig, config, options)

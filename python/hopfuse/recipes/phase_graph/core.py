@@ -27,7 +27,7 @@ from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_passage_seeds
 from ...types import Corpus, Graph, Hits, Seeds
-from .._parts.config import lacking, make_config
+from .._parts.config import check_index, lacking, make_config
 from .._parts.fallback import fall_back
 from .._parts.filters import View
 from .._parts.frozen import joined
@@ -182,6 +182,7 @@ class PhaseGraph(RecordedRecipe):
         threads: int | None = None,
         **options: Any,
     ) -> None:
+        check_index(index)
         if index.corpus is None or index.graph is None:
             raise lacking(type(self).__name__, "corpus", "graph")
         self.index, self.config = index, make_config(PhaseGraphConfig, config, options)

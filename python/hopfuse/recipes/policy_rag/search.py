@@ -17,7 +17,7 @@ from ...index import Index, IndexPart
 from ...ops.capture import Captured, capture, placement
 from ...ops.dense import dense_topk
 from ...types import Corpus, Hits, LabelSets
-from .._parts.config import check_unused, lacking, make_config, needed
+from .._parts.config import check_index, check_unused, lacking, make_config, needed
 from .._parts.filters import View
 from .._parts.frozen import FrozenRecipe, joined
 from .._parts.hits import filled, gathered
@@ -125,6 +125,7 @@ class PolicyRAG(FrozenRecipe):
         threads: int | None = None,
         **options: Any,
     ) -> None:
+        check_index(index)
         policy = self.config = make_config(Policy, config, options)
         self.index, self.encoder = index, index_encoder(encoder, index)
         self.matcher, self.llm, self.threads = matcher, llm, check_threads(threads)

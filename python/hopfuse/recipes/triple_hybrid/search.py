@@ -11,7 +11,7 @@ from ...errors import InputError
 from ...index import Index, IndexPart
 from ...ops.capture import placement
 from ...types import Incidence, LabelSets
-from .._parts.config import check_unused, lacking, make_config, needed
+from .._parts.config import check_index, check_unused, lacking, make_config, needed
 from .._parts.frozen import FrozenRecipe, joined
 from .._parts.isolated import part_of_leg
 from .._parts.lexical import LexicalLeg, check_leg
@@ -101,6 +101,7 @@ class TripleHybrid(FrozenRecipe):
         threads: int | None = None,
         **options: Any,
     ) -> None:
+        check_index(index)
         self.index, self.config = index, make_config(TripleHybridConfig, config, options)
         self.encoder, self.threads = index_encoder(encoder, index), check_threads(threads)
         self.lexical = check_leg(lexical)
