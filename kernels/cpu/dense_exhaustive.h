@@ -267,7 +267,7 @@ bool score_list_in_turns(const Search& search, const Vec<int64_t>& chosen, const
 template <class Row>
 void score_own_lists(const Search& search, const Vec<int64_t>& chosen) {
     const int64_t batch = int64_t(chosen.size());
-    const Execution &all = search.queries.execution, one = all.with(1);
+    const Execution &all = search.queries.execution, one = on_threads(all, 1);
     const bool has_many = batch >= all.threads;
     parallel_for(batch, 1, has_many ? all : one, [&](int64_t i, int) {
         const int64_t query = chosen[size_t(i)];

@@ -47,7 +47,7 @@ Status fuse(const FuseArgs& args) {
     Vec<Room> rooms;  // each constructed in place: a copy would lose its reserved capacity
     rooms.reserve(size_t(threads));
     while (rooms.size() < size_t(threads)) rooms.emplace_back(args, plan);
-    parallel_for(args.batch, rows_at_once(int64_t(plan.most)), args.execution.with(threads),
+    parallel_for(args.batch, rows_at_once(int64_t(plan.most)), on_threads(args.execution, threads),
                  [&](int64_t b, int thread) { fuse_query<Method>(args, b, rooms[size_t(thread)]); });
     return Status::ok;
 }

@@ -127,7 +127,7 @@ Status rerank(const IsingArgs& args) {
     Vec<Scratch> scratch;  // each constructed in place: a copy would lose its reserved capacity
     scratch.reserve(size_t(threads));
     while (scratch.size() < size_t(threads)) scratch.emplace_back(entries, width);
-    parallel_for(args.batch, 4, args.execution.with(threads),
+    parallel_for(args.batch, 4, on_threads(args.execution, threads),
                  [&](int64_t b, int thread) { rerank_query(args, b, scratch[size_t(thread)]); });
     return Status::ok;
 }

@@ -40,7 +40,8 @@ void spread_weights(const PprBlock<L>& block, float* weights, bool all) {
         columns[lane] = b < 0 ? nullptr : q.node_weight + b * q.num_weighted;
     }
     const F<L> other = F<L>::load(others);
-    const Execution worth = q.execution.with(threads_worth(block.graph.num_nodes * L, 1 << 16, q.execution.threads));
+    const Execution worth =
+        on_threads(q.execution, threads_worth(block.graph.num_nodes * L, 1 << 16, q.execution.threads));
     if (all)
         parallel_for(block.graph.num_nodes, worth, [&](int64_t row, int) { F<L>::store(weights + row * L, other); });
     constexpr int64_t group = 16;

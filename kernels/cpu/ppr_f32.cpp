@@ -195,12 +195,13 @@ Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outpu
     PprQueries single = queries;
     single.execution.threads = 1;
     Vec<Status> status(size_t(wide + shares), Status::ok);
-    parallel_for(wide + shares, 1, queries.execution.with(static_cast<int32_t>(at_once)), [&](int64_t part, int) {
-        const int64_t share = part - wide;
-        const int64_t begin = share < 0 ? 32 * part : 32 * wide + rest * share / shares;
-        const int64_t end = share < 0 ? begin + 32 : 32 * wide + rest * (share + 1) / shares;
-        status[size_t(part)] = solve_apart(graph, single, out, query + begin, end - begin, stage);
-    });
+    parallel_for(wide + shares, 1, on_threads(queries.execution, static_cast<int32_t>(at_once)),
+                 [&](int64_t part, int) {
+                     const int64_t share = part - wide;
+                     const int64_t begin = share < 0 ? 32 * part : 32 * wide + rest * share / shares;
+                     const int64_t end = share < 0 ? begin + 32 : 32 * wide + rest * (share + 1) / shares;
+                     status[size_t(part)] = solve_apart(graph, single, out, query + begin, end - begin, stage);
+                 });
     for (const Status one : status)
         if (one != Status::ok) return one;
     return shares > 0 ? Status::ok : solve_apart(graph, queries, out, query + 32 * wide, rest, stage);

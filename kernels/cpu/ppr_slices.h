@@ -78,7 +78,8 @@ template <int L>
 void take_long_rows(const PprBlock<L>& block, const PassOptions& options, const float* partial) {
     const PprSlices& slices = *block.graph.slices;
     const Execution& all = block.queries.execution;
-    const Execution worth = all.with(threads_worth(slices.long_rows + slices.segment_units, 1 << 14, all.threads));
+    const Execution worth =
+        on_threads(all, threads_worth(slices.long_rows + slices.segment_units, 1 << 14, all.threads));
     const int64_t chunk = 1 + slices.long_rows / (8 * int64_t{worth.threads});
     parallel_for((slices.long_rows + chunk - 1) / chunk, 1, worth, [&](int64_t part, int thread) {
         RowEnd<L> row_end(block, options);

@@ -12,6 +12,9 @@
 
 namespace hopfuse {
 
+// A call that runs on another number of threads and is stopped by the same flag.
+static inline Execution on_threads(const Execution& call, int32_t threads) { return {threads, call.stop}; }
+
 // Thrown out of a loop whose call was stopped.
 struct Stopped {};
 

@@ -16,8 +16,6 @@ struct StopFlag {
 struct Execution {
     int32_t threads;           // >= 1
     StopFlag* stop = nullptr;  // or null: the call cannot be stopped
-
-    Execution with(int32_t other) const { return {other, stop}; }
 };
 
 }  // namespace hopfuse
