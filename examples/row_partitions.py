@@ -108,7 +108,7 @@ def main() -> None:
     restart[np.arange(4), [0, 7, 500, 1999]] = 1
     whole = walk(graph, restart, damping, tol, local_pass(block_rows(graph, 1), damping))
 
-    from hopfuse.offline.cluster import connected
+    from hopfuse.offline.ray import connected
 
     with connected(None) as ray:
         parts = walk(graph, restart, damping, tol, ray_pass(ray, block_rows(graph, blocks), damping))

@@ -343,6 +343,19 @@ def test_benchmarks_and_examples_use_no_private_name_of_the_package() -> None:
             assert parts[0] != "hopfuse" or not private, f"{path}:{one.line} imports {one.module}"
 
 
+def test_programs_import_modules_that_there_are() -> None:
+    """Some run only where an extra is installed."""
+    gone = []
+    for path in sorted(
+        path for room in ("bench", "examples", "experiments", "tests") for path in (ROOT / room).rglob("*.py")
+    ):
+        for one in imports_of(path.read_text(encoding="utf-8"), module_name(path, ROOT), path.name == "__init__.py"):
+            there = {one.module, one.module.rpartition(".")[0]} & {*FILES, "hopfuse._native"}
+            if one.module.partition(".")[0] == "hopfuse" and not there:
+                gone.append(f"{path}:{one.line} imports {one.module}")
+    assert gone == []
+
+
 PLANTED = [
     ("hopfuse.types.graph", "from ..ops.ppr import ppr"),
     ("hopfuse.types.graph", "from .. import ops"),
