@@ -423,7 +423,7 @@ FIRST = "quick"
 
 @dataclass
 class Outcome:
-    """What a part gave at a commit."""
+    """Hold what a part gave at a commit."""
 
     name: str
     passed: bool

@@ -32,7 +32,7 @@ LANES = 2
 
 @dataclass(frozen=True)
 class Part:
-    """What a part counts, how many a release should have, and the paths of what it tests and of itself."""
+    """Hold what a part counts, how many a release should have, and the paths of what it tests and of itself."""
 
     counts: str
     goal: int

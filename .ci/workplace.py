@@ -1,4 +1,4 @@
-"""Where .ci/full and .ci/soak work: fresh clones of HEAD, environments and builds, with caches that outlive a run.
+"""Provide what .ci/full and .ci/soak work in: clones of HEAD, environments, builds, and caches that outlive a run.
 
 Needs only Python. The caches are in build/cache. ccache keeps the objects of every compiler and sanitizer: sources and
 builds lie at the same relative paths in every clone, so clones share objects. pip keeps its wheels.

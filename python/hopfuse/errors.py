@@ -101,7 +101,7 @@ class _Sentence(Formatter):
 
 
 class _Shown:
-    """What a sentence shows of a value that is not kept itself, such as one that cannot be pickled."""
+    """Stand in for a value that is not kept, such as one that cannot be pickled, by the texts that it shows."""
 
     __slots__ = ("_repr", "_str")
 

@@ -38,7 +38,7 @@ class CancelToken:
 
     @property
     def cancelled(self) -> bool:
-        """Whether :meth:`cancel` was called."""
+        """Return whether :meth:`cancel` was called."""
         return self._token.is_cancelled()
 
     def cancel(self) -> None:

@@ -1,4 +1,4 @@
-"""How errors end the command: one line of text, or of JSON for programs. Imports neither Click nor Rich."""
+"""End the command with an error: one line of text, or of JSON for programs. Imports neither Click nor Rich."""
 
 from __future__ import annotations
 

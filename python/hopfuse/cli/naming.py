@@ -1,4 +1,4 @@
-"""What a command calls the arguments of its errors: ``--dense-k`` for ``dense_k``, ``--option hops`` for a setting."""
+"""Name the arguments of errors as a command spells them: ``--dense-k`` for ``dense_k``, ``--option hops``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which options of ``hopfuse build`` need or exclude others, checked before any work."""
+"""Check, before any work, which options of ``hopfuse build`` need or exclude others."""
 
 from __future__ import annotations
 
