@@ -112,6 +112,8 @@ class PolicyRAG(FrozenRecipe):
 
     name: ClassVar[str] = "policy-rag"
     Config: ClassVar[type[Policy]] = Policy
+    collaborators: ClassVar[tuple[str, ...]] = ("encoder", "matcher", "fact_vectors", "llm")
+    answers: ClassVar[bool] = True
 
     def __init__(
         self,
