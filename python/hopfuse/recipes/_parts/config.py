@@ -92,6 +92,11 @@ def make_config(kind: type[C], config: C | None, options: Mapping[str, Any]) -> 
     return replace(config, **options) if options else config  # type: ignore[type-var]
 
 
+def apply_options(config: C, options: Mapping[str, Any], name: str) -> C:
+    """Return a config with fields replaced by options."""
+    return make_config(type(config), config, options)
+
+
 def check_options(config: Any, prefix: str = "") -> None:
     """Check the fields of a frozen config that :func:`option` declared, and convert them to their types.
 

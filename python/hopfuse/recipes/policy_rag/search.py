@@ -171,6 +171,12 @@ class PolicyRAG(FrozenRecipe):
         return None
 
     @property
+    def reach(self) -> int:
+        """The most hits that a search can return: the pool of the re-ranking."""
+        pool: int = self.config.reranking.pool
+        return min(pool, self.index.num_passages)
+
+    @property
     def needs(self) -> Needs:
         """Return the inputs that a search reads."""
         by_name = self.config.seeds.source != "question"
