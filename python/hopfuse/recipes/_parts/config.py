@@ -145,11 +145,6 @@ def _changed(now: Any, value: Any, field: Field[Any], recipe_name: str) -> Any:
     return {**now, **value} if isinstance(now, Mapping) else value
 
 
-def apply_options(config: C, options: Mapping[str, Any], name: str) -> C:
-    """Return a config with fields replaced by options."""
-    return make_config(type(config), config, options)
-
-
 def check_options(config: Any, prefix: str = "") -> None:
     """Check the fields of a frozen config that :func:`option` declared, and convert them to their types.
 
