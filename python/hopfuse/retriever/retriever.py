@@ -17,6 +17,7 @@ from ..errors import HopfuseError, InputError
 from ..extract import QuestionMatcher
 from ..index import Index, LiveIndex
 from ..recipes import AllowScope, Needs, Recipe, SearchResult, apply_options
+from ..types import Hits
 from .choices import recipe_class, unread, words_leg
 from .collaborators import Collaborators, NoNames
 from .description import Description
@@ -28,6 +29,8 @@ RERANKED = 50
 #: Arguments of recipes that have another name here, and the argument of a question by its field in a note.
 _ARGUMENTS = {"queries": "questions", "lexical": "words", "matcher": "names"}
 _COLUMNS = {"text": "questions", "vector": "vectors", "entities": "entities"}
+#: What is lacking where an input cannot be made.
+_MAKERS = {"vector": "no encoder makes", "entities": "nothing reads"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Retriever:
         A key of :data:`hopfuse.recipes.RECIPES`; by default guided-walk if the index has vectors and a graph, else
         hybrid-rrf.
     config : optional
-        The recipe's config, by default its own.
+        The recipe's config, by default its own; or a mapping of some of its fields, as ``options``.
     encoder : Encoder or str, optional
         An encoder, or its name: ``"wordllama"``, ``"wordllama:DIM"``, ``"sentence-transformers:FOLDER"`` or ``"none"``.
         By default the encoder whose name the index keeps, if it is installed.
@@ -137,6 +140,7 @@ class Retriever:
                         "{field} was made from one state of the index, which changes; leave it out, or give a name",
                     )
         self._lock = RLock()
+        config, options = _fields(config, options)
         self._settings = _Settings(
             recipe, config, options, words, shared(reranker), llm, threads, check_flag(strict, "strict")
         )
@@ -255,6 +259,7 @@ class Retriever:
         60
         """
         own, state = self._settings, self._now()
+        config, options = _fields(config, options)
         kind = state.kind if recipe is None else recipe_class(state.parts.index, recipe)
         same = kind is state.kind
         base = own.config if same and config is None else config
@@ -283,6 +288,8 @@ class Retriever:
             return
         if hasattr(state.recipe, "warmup"):
             state.recipe.warmup(k)
+        if state.recipe.needs.entities:
+            state.parts.names_lack()
         text, vector, entities = self.sample()
         self._search(state, [text], [vector], [entities], k=min(k, index.num_passages))
         index.row_of(index.passage_ids[0])
@@ -395,7 +402,11 @@ class Retriever:
         The field of an error is that of one question: ``"text"``, ``"vector"`` or ``"entities"``.
         """
         state = self._now()
-        self._check_inputs(state, text is not None, vector is not None, entities is not None)
+        given = text is not None, vector is not None, entities is not None
+        _check_inputs(state, *given)
+        lack = _maker_lack(state, *given[1:])
+        if lack is not None:
+            raise _lacking(lack[0], f"{_MAKERS[lack[0]]} it from the text; give it")
         if vector is not None and state.recipe.needs.vectors:
             _check_vector(np.asarray(vector), state)
 
@@ -419,7 +430,9 @@ class Retriever:
         if own.reranker is not None:
             depth = max(k, RERANKED)
         if per_document is not None:
-            check_whole(per_document, "per_document")
+            check_whole(per_document, "per_document", least=1)
+            if state.kind.ranks != "passages":
+                raise unread("per_document", state.kind)
             depth = max(k, state.recipe.reach)
         try:
             self._check_rows(state, texts, vectors, entities)
@@ -428,9 +441,9 @@ class Retriever:
             raise _renamed(error) from error.__cause__
         if own.reranker is not None:
             hits = rerank(found.hits, texts, TitledTexts(state.parts.index), own.reranker, k=depth)
-            found = replace(found, hits=hits if per_document is not None else hits.head(k))
+            found = _with_hits(found, hits if per_document is not None else hits.head(k))
         if per_document is not None:
-            found = replace(found, hits=first_of_documents(found.hits, state.parts.index, per_document, k))
+            found = _with_hits(found, first_of_documents(found.hits, state.parts.index, per_document, k))
         for b, note in unused:
             found.notes[b].append(note)
         if own.strict:
@@ -450,23 +463,12 @@ class Retriever:
         for b in range(batch):
             there = [bool(one[b]) if isinstance(one, list) and b < len(one) else one is True for one in columns]
             try:
-                self._check_inputs(state, *there)
+                _check_inputs(state, *there)
             except InputError as error:
-                raise error.about(f"{_COLUMNS[str(error.field)]}[{b}]" if error.field in _COLUMNS else None) from None
-
-    def _check_inputs(self, state: _State, text: bool, vector: bool, entities: bool) -> None:
-        """Refuse a question, by what it has, that lacks an input which cannot be made."""
-        needs, name, parts = state.recipe.needs, state.kind.name, state.parts
-        if not text:
-            if needs.texts:
-                raise _lacking("text", f"{name} needs it; give it")
-            if needs.vectors and not vector:
-                raise _lacking("vector", f"so is the text, and {name} needs a vector; give one of them")
-            if needs.entities and not entities:
-                raise _lacking("entities", f"so is the text, and {name} walks from entities; give one of them")
-        if needs.vectors and not vector and parts.encoder is None:
-            assert parts.lack is not None
-            raise parts.lack.about()
+                raise error.about(f"{_COLUMNS[str(error.field)]}[{b}]") from None
+            lack = _maker_lack(state, *there[1:])
+            if lack is not None:
+                raise lack[1].about()
 
     def _now(self, at_least: int | None = None, timeout: float = 10.0) -> _State:
         """Return the state that is searched; a live index's new snapshot is taken over."""
@@ -546,6 +548,11 @@ def _reopened(directory: str, recipe: Any, arguments: Mapping[str, Any]) -> Retr
     return Retriever.open(directory, recipe, **arguments)
 
 
+def _fields(config: Any, options: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """Return a config and options; a config that is a mapping is options, whatever their names."""
+    return (None, {**config, **options}) if isinstance(config, Mapping) else (config, options)
+
+
 def _merged(options: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
     """Return options with others added; nested ones are merged."""
     merged = dict(options)
@@ -559,6 +566,18 @@ def _renamed(error: HopfuseError) -> HopfuseError:
     """Return a recipe's error with the name that its argument has here."""
     field, bracket, rest = (error.field or "").partition("[")
     return error.about(_ARGUMENTS[field] + bracket + rest) if field in _ARGUMENTS else error
+
+
+def _with_hits(found: SearchResult, hits: Hits) -> SearchResult:
+    """Return a result with some of its hits, in another order; its traces explain these."""
+    traces = found.traces
+    if traces is not None:
+        traces = list(traces)
+        for b, trace in enumerate(traces):
+            rows = [row for row, _ in found.hits.row(b)]
+            explained = dict(zip(rows, trace["hits"], strict=True))
+            traces[b] = trace | {"hits": [explained[row] for row, _ in hits.row(b)]}
+    return replace(found, hits=hits, traces=traces)
 
 
 def _has_gaps(rows: Any) -> bool:
@@ -580,6 +599,29 @@ def _raise_first(notes: Sequence[Sequence[InputError]]) -> None:
         for note in own:
             field, bracket, rest = str(note.field).partition("[")
             raise note.about(f"{_COLUMNS.get(field, field)}[{b}]{bracket}{rest}")
+
+
+def _check_inputs(state: _State, text: bool, vector: bool, entities: bool) -> None:
+    """Refuse a question, by what it has, that lacks an input and the text to make it from."""
+    needs, name = state.recipe.needs, state.kind.name
+    if text:
+        return
+    if needs.texts:
+        raise _lacking("text", f"{name} needs it; give it")
+    if needs.vectors and not vector:
+        raise _lacking("vector", f"so is the text, and {name} needs a vector; give one of them")
+    if needs.entities and not entities:
+        raise _lacking("entities", f"so is the text, and {name} walks from entities; give one of them")
+
+
+def _maker_lack(state: _State, vector: bool, entities: bool) -> tuple[str, HopfuseError] | None:
+    """Return the input that nothing makes for a question without it, and why; None if there is none."""
+    needs, parts = state.recipe.needs, state.parts
+    if needs.vectors and not vector and parts.encoder is None:
+        assert parts.lack is not None
+        return "vector", parts.lack
+    lack = parts.names_lack() if needs.entities and not entities else None
+    return None if lack is None else ("entities", lack)
 
 
 def _lacking(field: str, reason: str) -> InputError:
@@ -634,6 +676,7 @@ def _lacks(state: _State) -> dict[str, str]:
         lacks["a graph"] = "passages that answer in several steps are found only if they resemble the question"
     if "lexical" in state.kind.collaborators and not needs.words and state.kind.ranks == "passages":
         lacks["words"] = "a rare word or a number of the question is found only if the vectors show it"
-    if needs.entities and isinstance(parts.names, NoNames):
-        lacks["names"] = "a walk starts only from entities that are given"
+    lack = parts.names_lack() if needs.entities else None
+    if lack is not None or (needs.entities and isinstance(parts.names, NoNames)):
+        lacks["names"] = "a walk starts only from entities that are given" + ("" if lack is None else f" ({lack})")
     return lacks
