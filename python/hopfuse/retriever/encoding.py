@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -64,7 +63,9 @@ class SharedEncoder:
             parts.append(self._in_turn(self._encoder.encode_passages, texts[first : first + AT_ONCE]))
         return np.concatenate(parts)
 
-    def _in_turn(self, encode: Callable[[Sequence[str]], NDArray[np.float32]], texts: Sequence[str]) -> Any:
+    def _in_turn(
+        self, encode: Callable[[Sequence[str]], NDArray[np.float32]], texts: Sequence[str]
+    ) -> NDArray[np.float32]:
         try:
             return encode(texts)
         finally:

@@ -293,11 +293,12 @@ class Retriever:
         self._search(state, [text], [vector], [entities], k=min(k, index.num_passages))
         index.row_of(index.passage_ids[0])
 
-    def sample(self) -> tuple[str, NDArray[np.float32] | None, list[int]]:
+    def sample(self) -> tuple[str, NDArray[np.float32] | None, list[str | int]]:
         """Return a text, vector and entities that a search takes, and that need no encoder and no matcher."""
         index, dim = self.index, self.dim
         text = index.texts[0][:200].strip() if index.num_passages else ""
-        return text or "text", None if dim is None else np.full(dim, 1 / dim, np.float32), [0][: index.num_entities]
+        entities: list[str | int] = [0] if index.num_entities else []
+        return text or "text", None if dim is None else np.full(dim, 1 / dim, np.float32), entities
 
     # ---- Searching ---------------------------------------------------------------------------------------------------
 
@@ -547,7 +548,7 @@ def _reopened(directory: str, recipe: Any, arguments: Mapping[str, Any]) -> Retr
     return Retriever.open(directory, recipe, **arguments)
 
 
-def _fields(config: Any, options: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+def _fields(config: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return a config and options; a config that is a mapping is options, whatever their names."""
     return (None, {**config, **options}) if isinstance(config, Mapping) else (config, options)
 
