@@ -128,8 +128,11 @@ def _encoder_of(wanted: Any, built: EncoderInfo | None) -> tuple[Encoder | None,
     if isinstance(wanted, SharedEncoder):
         return wanted, None
     if wanted is None and built is None:
-        lack = "{field} is missing, and the index does not keep the name of an encoder; give {field}, or {@vectors}"
-        return None, InputError("missing", "encoder", lack)
+        return None, InputError(
+            "missing",
+            "encoder",
+            "{field} is missing, and the index does not keep the name of an encoder; give {field}, or {@vectors}",
+        )
     if wanted is None:
         assert built is not None
         own = built.name, built.dim, built.normalize
@@ -138,8 +141,9 @@ def _encoder_of(wanted: Any, built: EncoderInfo | None) -> tuple[Encoder | None,
         except HopfuseError as error:
             return None, error
     if isinstance(wanted, str) and wanted == "none":
-        lack = "{field} is 'none', so texts are not encoded; give {field}, or {@vectors}"
-        return None, InputError("missing", "encoder", lack)
+        return None, InputError(
+            "missing", "encoder", "{field} is 'none', so texts are not encoded; give {field}, or {@vectors}"
+        )
     if isinstance(wanted, str):
         return shared_encoder(wanted, lambda: open_encoder(wanted)), None
     return shared_encoder(id(wanted), lambda: as_encoder(wanted)), None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_flag, check_type, check_whole, wrong_type
+from .._validation import check_flag, check_k, check_type, check_whole, wrong_type
 from ..encoders import rerank
 from ..errors import HopfuseError, InputError
 from ..extract import QuestionMatcher
@@ -426,29 +426,41 @@ class Retriever:
         needs, own = state.recipe.needs, self._settings
         unused = _given_rows("vectors", vectors, needs.vectors) + _given_rows("entities", entities, needs.entities)
         vectors, entities = vectors if needs.vectors else None, entities if needs.entities else None
-        depth = k
-        if own.reranker is not None:
-            depth = max(k, RERANKED)
-        if per_document is not None:
-            check_whole(per_document, "per_document", least=1)
-            if state.kind.ranks != "passages":
-                raise unread("per_document", state.kind)
-            depth = max(k, state.recipe.reach)
+        depth = self._depth(state, texts, k, per_document)
         try:
             self._check_rows(state, texts, vectors, entities)
             found = state.recipe.search(texts, vectors=vectors, entities=entities, k=depth, **options)
         except HopfuseError as error:
             raise _renamed(error) from error.__cause__
-        if own.reranker is not None:
-            hits = rerank(found.hits, texts, TitledTexts(state.parts.index), own.reranker, k=depth)
-            found = _with_hits(found, hits if per_document is not None else hits.head(k))
-        if per_document is not None:
-            found = _with_hits(found, first_of_documents(found.hits, state.parts.index, per_document, k))
+        if own.reranker is not None or per_document is not None:
+            hits, index = found.hits, state.parts.index
+            if own.reranker is not None:
+                hits = rerank(hits, texts, TitledTexts(index), own.reranker, k=RERANKED)
+            hits = hits.head(k) if per_document is None else first_of_documents(hits, index, per_document, k)
+            found = replace(found, hits=hits, traces=_traces_of(found.traces, hits))
         for b, note in unused:
             found.notes[b].append(note)
         if own.strict:
             _raise_first(found.notes)
         return found
+
+    def _depth(self, state: _State, texts: Any, k: int, per_document: int | None) -> int:
+        """Return the number of hits of which the first k are kept, after a reranker and the limit of a document."""
+        reranker, ranks = self._settings.reranker, state.kind.ranks
+        if reranker is not None and (texts is None or _has_gaps(texts)):
+            raise InputError("missing", "questions", "{field} is missing, and the reranker reads it; give all texts")
+        if per_document is None:
+            return k if reranker is None else max(check_k(k), min(RERANKED, state.recipe.reach))
+        check_whole(per_document, "per_document")
+        if ranks != "passages":
+            raise InputError(
+                "unsupported",
+                "per_document",
+                "{field} is given, and the hits of {recipe} are {ranks}, which have no documents; leave it out",
+                recipe=state.kind.name,
+                ranks=ranks,
+            )
+        return max(check_k(k), state.recipe.reach)
 
     def _check_rows(self, state: _State, texts: Any, vectors: Any, entities: Any) -> None:
         """Refuse the first question that lacks an input which cannot be made."""
@@ -456,16 +468,14 @@ class Retriever:
             None if rows is None else [one is not None for one in rows] if _has_gaps(rows) else True
             for rows in (texts, vectors, entities)
         ]
-        if not any(isinstance(one, list) for one in columns):
-            batch = 1
-        else:
-            batch = max(len(one) for one in columns if isinstance(one, list))
-        for b in range(batch):
+        batch = max((len(one) for one in columns if isinstance(one, list)), default=0)
+        for b in range(max(1, batch)):
             there = [bool(one[b]) if isinstance(one, list) and b < len(one) else one is True for one in columns]
             try:
                 _check_inputs(state, *there)
             except InputError as error:
-                raise error.about(f"{_COLUMNS[str(error.field)]}[{b}]") from None
+                place = f"[{b}]" if batch else ""
+                raise error.about(_COLUMNS[str(error.field)] + place) from None
             lack = _maker_lack(state, *there[1:])
             if lack is not None:
                 raise lack[1].about()
@@ -559,18 +569,6 @@ def _renamed(error: HopfuseError) -> HopfuseError:
     return error.about(_ARGUMENTS[field] + bracket + rest) if field in _ARGUMENTS else error
 
 
-def _with_hits(found: SearchResult, hits: Hits) -> SearchResult:
-    """Return a result with some of its hits, in another order; its traces explain these."""
-    traces = found.traces
-    if traces is not None:
-        traces = list(traces)
-        for b, trace in enumerate(traces):
-            rows = [row for row, _ in found.hits.row(b)]
-            explained = dict(zip(rows, trace["hits"], strict=True))
-            traces[b] = trace | {"hits": [explained[row] for row, _ in hits.row(b)]}
-    return replace(found, hits=hits, traces=traces)
-
-
 def _has_gaps(rows: Any) -> bool:
     return isinstance(rows, list | tuple) and any(one is None for one in rows)
 
@@ -613,6 +611,17 @@ def _maker_lack(state: _State, vector: bool, entities: bool) -> tuple[str, Hopfu
         return "vector", parts.lack
     lack = parts.names_lack() if needs.entities and not entities else None
     return None if lack is None else ("entities", lack)
+
+
+def _traces_of(traces: list[dict[str, Any]] | None, hits: Hits) -> list[dict[str, Any]] | None:
+    """Return traces of these passages alone, in their order."""
+    if traces is None:
+        return None
+    told = []
+    for b, trace in enumerate(traces):
+        by_row = {hit["passage"]: hit for hit in trace["hits"]}
+        told.append({**trace, "hits": [by_row[row] for row, _ in hits.row(b)]})
+    return told
 
 
 def _lacking(field: str, reason: str) -> InputError:
