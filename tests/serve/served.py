@@ -84,11 +84,11 @@ def urllib_status(url: str) -> int:
 
 
 @contextlib.contextmanager
-def running(config: Any, encoders: Any = ENCODERS) -> Iterator[str]:
+def running(config: Any, encoders: Any = None) -> Iterator[str]:
     """The server's address, while it runs."""
     from hopfuse.serve import make_server
 
-    server = make_server(config, encoders)
+    server = make_server(config, dict.fromkeys(config.indexes, Letters()) if encoders is None else encoders)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -80,7 +80,15 @@ def test_tools_answer_as_http_does(tools_url, mode):
     assert listed.keys() == {"search", "explain_hit"}
     assert listed["search"].annotations.read_only_hint
     assert listed["search"].input_schema["required"] == ["text"]
-    assert listed["search"].input_schema["properties"].keys() == {"text", "k", "allow", "entities", "index"}
+    assert listed["search"].input_schema["properties"].keys() == {
+        "text",
+        "k",
+        "allow",
+        "entities",
+        "per_document",
+        "strict",
+        "index",
+    }
 
 
 def test_refusals_name_the_argument(tools_url):

@@ -73,7 +73,7 @@ class RetrieverCache:
             ) from None
         except HopfuseError as error:
             self._made.pop(key, None)
-            if error.field in (None, "index", "recipe"):
+            if error.field in (None, "index", "recipe") and error.field not in options:
                 raise error.at(field=error.field or "recipe") from None
             raise in_request(error, "options") from None
 

@@ -35,7 +35,7 @@ class SearchArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=
     k: Annotated[int, msgspec.Meta(ge=1, description="Number of passages to return.")] = 5
     allow: Annotated[list[str | int] | dict[str, Any] | None, msgspec.Meta(description=ALLOW)] = None
     entities: Annotated[list[str] | None, msgspec.Meta(description=ENTITIES)] = None
-    per_document: Annotated[int | None, msgspec.Meta(ge=1, description="At most so many passages of a document.")] = (
+    per_document: Annotated[int, msgspec.Meta(ge=1, description="At most so many passages of a document.")] | None = (
         None
     )
     strict: Annotated[bool, msgspec.Meta(description="Fail if a name or the text is not known.")] = False
