@@ -53,7 +53,6 @@ def test_an_unknown_name_is_a_note_and_where_strict_an_error(client):
     assert "notes" not in first
     assert second["hits"]
     assert codes(second["notes"]) == [NOTE]
-    assert "Atlantis" in second["notes"][0]["message"]
     strict = client.post("/v1/search", json=body | {"strict": True})
     error = strict.json()["error"]
     assert strict.status_code == 400
@@ -126,7 +125,7 @@ def test_clients_have_the_notes_and_raise_where_strict(url, keys):
     with Client(url, key=keys["all"][0]) as client:
         found = client.search([QUESTION, QUESTION], entities=[None, ["Ankara", "Atlantis"]])
         assert [[(one.code, one.field) for one in row] for row in found.notes] == [[], [NOTE]]
-        assert "Atlantis" in str(found.notes[1][0])
+        assert isinstance(found.notes[1][0], InputError)
         vectors = Letters().encode_queries([QUESTION])
         told = client.search_vectors(vectors, entities=[["Ankara", "Atlantis"]])
         assert [[(one.code, one.field) for one in row] for row in told.notes] == [[NOTE]]
