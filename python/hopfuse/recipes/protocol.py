@@ -98,6 +98,11 @@ class Recipe(Protocol):
         """Return the inputs that a search reads."""
         ...
 
+    @property
+    def reach(self) -> int:
+        """The most hits that a search can return."""
+        ...
+
     def search(
         self,
         queries: Sequence[str] | None = None,

@@ -166,6 +166,12 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
             return lacking("PolicyRAG", "entity_corpus", fix=", or set seeds.source = 'entities'")
         return None
 
+    @property
+    def reach(self) -> int:
+        """The most hits that a search can return: the pool of the re-ranking."""
+        pool: int = self.config.reranking.pool
+        return min(pool, self.index.num_passages)
+
     @cached_property
     def needs(self) -> Needs:
         """The inputs that a search reads."""
