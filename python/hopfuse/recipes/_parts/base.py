@@ -109,6 +109,11 @@ class BaseRecipe(Generic[Result]):
         """The inputs that a search reads."""
         raise NotImplementedError
 
+    @property
+    def reach(self) -> int:
+        """The most hits that a search can return."""
+        return self.index.num_passages if self.ranks == "passages" else self.index.num_entities
+
     def search(
         self,
         queries: Sequence[str | None] | None = None,
@@ -212,7 +217,7 @@ class BaseRecipe(Generic[Result]):
 
     def _k(self, k: int) -> int:
         """Return the number of hits per question."""
-        return min(check_k(k), self.index.num_passages if self.ranks == "passages" else self.index.num_entities)
+        return min(check_k(k), self.reach)
 
     @cached_property
     def _dim(self) -> int | None:
