@@ -99,11 +99,6 @@ class BaseRecipe(Generic[Result]):
         """Return the ids of what the recipe ranks, by row."""
         return index.passage_ids if cls.ranks == "passages" else index.entity_names
 
-    @property
-    def reach(self) -> int:
-        """The most hits that a search can return."""
-        return self.index.num_passages if self.ranks == "passages" else self.index.num_entities
-
     @cached_property
     def needs(self) -> Needs:
         """The inputs that a search reads."""
