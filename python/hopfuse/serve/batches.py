@@ -78,9 +78,9 @@ class Runner:
         queries = [query for share in payloads for query in share.queries]
         began = time.perf_counter()
         found = plan.retriever.search(
-            [query.text for query in queries],
-            vectors=[query.vector for query in queries],
-            entities=[query.entities for query in queries],
+            _column([query.text for query in queries]),
+            vectors=_column([query.vector for query in queries]),
+            entities=_column([query.entities for query in queries]),
             k=plan.k,
             allow=allowed(queries, plan.snapshot.index.num_passages),
             per_document=plan.per_document,
@@ -100,6 +100,11 @@ class Runner:
             parts["passages"].observe(time.perf_counter() - searched)
             self._metrics.queries.labels(plan.snapshot.name).inc(len(queries))
         return results
+
+
+def _column(values: list[Any]) -> list[Any] | None:
+    """Return what queries are given, None if it is nothing."""
+    return values if any(value is not None for value in values) else None
 
 
 def _first_note(found: SearchResult, rows: range) -> HopfuseError | None:
