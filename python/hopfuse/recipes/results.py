@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..index import Index
 from ..types import Hits
+from ._parts.table import MOST_HITS, Line, Ranking, html_table, text_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,11 @@ class Hit:
     metadata: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchResult:
     """The rankings of a batch of questions: ``result[b]`` is a list of :class:`Hit` for question b, best first.
+
+    Printed, and in a notebook, it is a table of the best hits.
 
     Attributes
     ----------
@@ -78,6 +81,22 @@ class SearchResult:
 
     def __iter__(self) -> Iterator[list[Hit]]:
         return (self[query] for query in range(len(self)))
+
+    def __repr__(self) -> str:
+        size = ", ".join(f"{name}={value}" for name, value in zip(("questions", "k"), self.hits.shape, strict=True))
+        return f"{type(self).__name__}({size}, valid={int(self.hits.counts.sum())})"
+
+    def __str__(self) -> str:
+        return text_table(len(self), self._ranking)
+
+    def _repr_html_(self) -> str:
+        return html_table(len(self), self._ranking)
+
+    def _ranking(self, query: int) -> Ranking:
+        """Return what a table shows of a question's hits."""
+        ranked = self.hits.row(query)
+        hits = self._row(ranked[:MOST_HITS])
+        return Ranking([Line(hit.score, hit.id, hit.title or hit.text) for hit in hits], len(ranked) - len(hits))
 
     def _row(self, ranked: list[tuple[int, float]]) -> list[Hit]:
         """Return the hits of a ranking of (row, score)."""
