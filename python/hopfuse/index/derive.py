@@ -63,7 +63,7 @@ def terms_of(lexical: Any, default: Terms | None = None) -> Terms | None:
     except MissingExtraError as error:
         if lexical is not None:
             raise
-        warnings.warn(f"the index has no BM25: {error}. lexical=False leaves it out", UserWarning, stacklevel=4)
+        warnings.warn(f"the index has no BM25: {error}", UserWarning, stacklevel=4)
         return None
     except InputError as error:
         raise error.about("lexical") from None
