@@ -42,11 +42,13 @@ ROOMS: dict[str, set[str]] = {
     "index": {"encoders", "io", "lexical", "types"} | SHARED,
     "recipes": {"encoders", "ops", "fusion", "index", "types"} | SHARED,
     **dict.fromkeys(AROUND, API | set(AROUND)),
-    "adapters": API | set(AROUND) | {"client"},
-    **dict.fromkeys(["serve", "offline"], API | set(AROUND)),
-    "cli": API | set(AROUND) | {"serve", "offline"},
+    "retriever": {"encoders", "extract", "index", "lexical", "recipes", "types"} | SHARED,
+    "adapters": API | set(AROUND) | {"client", "retriever"},
+    "diagnose": API | set(AROUND) | {"retriever"},
+    **dict.fromkeys(["serve", "offline"], API | set(AROUND) | {"retriever"}),
+    "cli": API | set(AROUND) | {"serve", "offline", "retriever"},
     "client": API,
-    "": API | set(AROUND) | {"backends", "reference"},
+    "": API | set(AROUND) | {"backends", "reference", "retriever"},
     "__main__": {"cli"},
 }
 #: Third-party modules that a room, or one module, may import at its top, beside numpy.

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .ops.seeding import add_entity_seeds, add_passage_seeds
     from .ops.selftest import SelfTest, selftest
     from .ops.similarity import similarity_weights
+    from .retriever import Retriever
     from .types import Corpus, Facts, Graph, Hits, Incidence, LabelSets, PprHits, PprResult, Seeds
 
 __version__ = "0.1.0"
@@ -62,6 +63,7 @@ __all__ = [
     "MemoryEstimate",
     "PprHits",
     "PprResult",
+    "Retriever",
     "Seeds",
     "SelfTest",
     "Where",
@@ -129,6 +131,7 @@ _HOMES: dict[str, str | None] = {
     **dict.fromkeys(("project", "project_topk"), "ops.projection"),
     **dict.fromkeys(("add_entity_seeds", "add_passage_seeds"), "ops.seeding"),
     "Calibrator": "ops.calibrator",
+    "Retriever": "retriever",
     **dict.fromkeys(("CancelToken", "cancellation"), "backends.cancellation"),
     **dict.fromkeys(("Index", "LiveIndex", "Where", "where"), "index"),
     "boost_weights": "ops.boosting",

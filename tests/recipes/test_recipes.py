@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from dataclasses import FrozenInstanceError, fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hopfuse.errors import InputError
 from hopfuse.lexical import FTS5
 from hopfuse.recipes import GuidedWalk, GuidedWalkConfig, HybridRRF, HybridRRFConfig, PhaseGraph, PhaseGraphConfig
 from numpy.typing import NDArray
+from recipes.policy_world import PolicyWorld
 from recipes.worlds import DIM, Encoder, Words, lists_of, random_questions, random_world
 from refusals import check_error, refused
 
@@ -41,6 +43,35 @@ class Named:
 def test_only_an_index_is_taken(make: Any) -> None:
     with refused(InputError, "type", "index", given="str"):
         make("my-index")
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "collaborators", "words", "by_cosine", "answers"),
+    [
+        ("guided-walk", "passages", {"encoder", "matcher", "lexical"}, "stored", True, False),
+        ("phase-graph", "passages", {"encoder", "matcher", "lexical"}, "none", False, False),
+        ("hybrid-rrf", "passages", {"encoder", "matcher", "lexical"}, "any", False, False),
+        ("policy-rag", "passages", {"encoder", "matcher", "fact_vectors", "llm"}, "none", True, True),
+        ("triple-hybrid", "entities", {"encoder", "lexical"}, "none", True, False),
+    ],
+)
+def test_a_class_says_what_its_recipe_is_like(
+    name: str, ranks: str, collaborators: set[str], words: str, by_cosine: bool, answers: bool
+) -> None:
+    kind: Any = hf.recipes.RECIPES[name]
+    assert (kind.name, kind.ranks, kind.by_cosine, kind.answers) == (name, ranks, by_cosine, answers)
+    takes = set(signature(kind).parameters) - {"index", "config", "threads", "options"}
+    assert set(kind.collaborators) == collaborators == takes
+    assert kind.words(None) == kind.words(kind.Config()) == words
+    assert hasattr(kind, "answer") == answers
+    index = PolicyWorld(3).index
+    by_passage = ranks == "passages"
+    assert kind.space(index) is (index.corpus if by_passage else index.entity_corpus)
+    assert list(kind.hit_ids(index)) == list(index.passage_ids if by_passage else index.entity_names)
+
+
+def test_mode_lexical_of_triple_hybrid_needs_a_leg() -> None:
+    assert hf.recipes.TripleHybrid.words(hf.recipes.TripleHybridConfig(mode="lexical")) == "any"
 
 
 @pytest.mark.parametrize("make", RECIPES)

@@ -6,6 +6,7 @@ May import ``types``; libraries of models are imported when an adapter is constr
 from .array import ArrayEncoder
 from .endpoint import EndpointEncoder
 from .fastembed import FastEmbedEncoder
+from .named import open_encoder, recorded_encoder
 from .protocol import Encoder, as_encoder
 from .reranker import Reranker, rerank
 from .sentence_transformers import CrossEncoderReranker, SentenceTransformerEncoder
@@ -21,5 +22,7 @@ __all__ = [
     "SentenceTransformerEncoder",
     "WordLlamaEncoder",
     "as_encoder",
+    "open_encoder",
+    "recorded_encoder",
     "rerank",
 ]

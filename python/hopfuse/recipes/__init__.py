@@ -13,6 +13,7 @@ Examples
 [('b', 'The Engine was built by Babbage.'), ('a', 'Ada wrote notes on the Engine.')]
 """
 
+from ._parts.config import apply_options
 from ._parts.spelling import spelled
 from .default import default
 from .guided_walk import GuidedWalk, GuidedWalkConfig, GuidedWalkResult
@@ -47,6 +48,7 @@ __all__ = [
     "TripleHybrid",
     "TripleHybridConfig",
     "TripleHybridResult",
+    "apply_options",
     "default",
     "spelled",
 ]

@@ -7,9 +7,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from ..errors import InputError
 from ..index import Index
+from ..types import Corpus
 from .results import SearchResult
 
 AllowScope = Literal["isolated", "results"]
+Ranks = Literal["passages", "entities"]
+Words = Literal["none", "stored", "any"]
 
 
 class Needs(NamedTuple):
@@ -55,6 +58,15 @@ class Recipe(Protocol):
     """The name on the command line, such as ``"phase-graph"``."""
     Config: ClassVar[type]
     """The frozen dataclass of the options, which validates itself."""
+    ranks: ClassVar[Ranks]
+    """What its hits are: rows of passages, or numbers of entities."""
+    collaborators: ClassVar[tuple[str, ...]]
+    """Keyword arguments of its constructor beside ``config`` and ``threads``: among ``encoder``, ``matcher``,
+    ``lexical``, ``fact_vectors`` and ``llm``."""
+    by_cosine: ClassVar[bool]
+    """Whether a question's vector needs a direction whatever the metric of the index: it may not be all zeros."""
+    answers: ClassVar[bool]
+    """Whether it has ``answer(queries, found)``, which asks a language model."""
     index: Index
     config: Any
 
@@ -63,9 +75,32 @@ class Recipe(Protocol):
         """Return the error that says what the index lacks for this recipe, or None."""
         ...
 
+    @classmethod
+    def words(cls, config: Any = None) -> Words:
+        """Return the lexical leg that it uses by default: none, that of the index if it has one, or any.
+
+        ``"any"`` is the index's own, else one over the texts of what the recipe ranks.
+        """
+        ...
+
+    @classmethod
+    def space(cls, index: Index) -> Corpus | None:
+        """Return the vectors that a question's vector is compared with, or None if the index has none."""
+        ...
+
+    @classmethod
+    def hit_ids(cls, index: Index) -> Sequence[str | int]:
+        """Return the ids of what it ranks, by row: ids of passages, or names of entities."""
+        ...
+
     @property
     def needs(self) -> Needs:
         """Return the inputs that a search reads."""
+        ...
+
+    @property
+    def reach(self) -> int:
+        """The most hits that a search can return."""
         ...
 
     def search(

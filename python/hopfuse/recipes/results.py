@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..index import Index
 from ..types import Hits
 from ._parts.table import MOST_HITS, Line, Ranking, html_table, text_table
@@ -58,6 +59,9 @@ class SearchResult:
     fell_back : ndarray of bool, shape (B,), or None
         True for questions whose walk reached no passage, as without a seed, so that dense retrieval replaces it. None
         for a recipe without a walk.
+    notes : list of list of InputError
+        For each question what could not be used of it, such as the name of an entity that the index does not have. A
+        note is an error that was not raised; its field is relative to the question: ``"entities[2]"``, ``"text"``.
     """
 
     hits: Hits
@@ -65,6 +69,11 @@ class SearchResult:
     lists: Mapping[str, Hits] = field(default_factory=dict, repr=False)
     traces: list[dict[str, Any]] | None = field(default=None, repr=False)
     fell_back: NDArray[np.bool_] | None = field(default=None, repr=False)
+    notes: list[list[InputError]] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.notes:
+            object.__setattr__(self, "notes", [[] for _ in range(len(self.hits))])
 
     @property
     def seq(self) -> int:

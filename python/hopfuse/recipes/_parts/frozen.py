@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from ..._arrays.rows_cache import RowsCache
 from ..._validation import check_length
 from ...index import Index, IndexPart
+from ...types import Corpus
+from ..protocol import Ranks, Words
 from .filters import View, Views
 from .isolated import Group, in_order, joined_hits, part_of_leg, part_of_matcher
 
@@ -22,6 +24,10 @@ class FrozenRecipe:
     A pickle therefore holds the index (an opened one by its path) and the collaborators, but nothing derived.
     """
 
+    ranks: ClassVar[Ranks] = "passages"
+    collaborators: ClassVar[tuple[str, ...]] = ("encoder", "matcher", "lexical")
+    by_cosine: ClassVar[bool] = True
+    answers: ClassVar[bool] = False
     index: Index
     config: Any
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
@@ -37,6 +43,26 @@ class FrozenRecipe:
 
     def __reduce__(self) -> Any:
         return _make, (type(self), *self._arguments)
+
+    @classmethod
+    def words(cls, config: Any = None) -> Words:
+        """Return the lexical leg that the recipe uses by default."""
+        return "none"
+
+    @classmethod
+    def space(cls, index: Index) -> Corpus | None:
+        """Return the vectors that a question's vector is compared with, or None if the index has none."""
+        return index.corpus if cls.ranks == "passages" else index.entity_corpus
+
+    @classmethod
+    def hit_ids(cls, index: Index) -> Sequence[str | int]:
+        """Return the ids of what the recipe ranks, by row."""
+        return index.passage_ids if cls.ranks == "passages" else index.entity_names
+
+    @property
+    def reach(self) -> int:
+        """The most hits that a search can return."""
+        return self.index.num_passages if self.ranks == "passages" else self.index.num_entities
 
     @cached_property
     def _views(self) -> Views:
@@ -89,6 +115,7 @@ def joined(
     ``rows`` holds, for each group, the ids in the whole index by the ids of its part.
     """
     fields: dict[str, Any] = {"index": index, "lists": {}, "traces": None, "fell_back": None}
+    fields["notes"] = in_order([(group, found.notes) for group, found in parts], batch)
     fields["hits"] = joined_hits([(group, found.hits) for group, found in parts], rows, batch, k)
     for name in parts[0][1].lists:
         fields["lists"][name] = joined_hits([(group, found.lists[name]) for group, found in parts], rows, batch, 0)

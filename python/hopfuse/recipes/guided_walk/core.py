@@ -43,7 +43,7 @@ from .._parts.other_words import other_words
 from .._parts.questions import check_texts, index_encoder, named_vectors, padded, shared_vectors
 from .._parts.recorded import RecordedCores, RecordedRecipe
 from .._parts.seeding import EntitySeeder
-from ..protocol import AllowScope, Needs
+from ..protocol import AllowScope, Needs, Words
 from ..results import SearchResult
 from .config import GuidedWalkConfig
 from .trace import Outcome, trace_queries
@@ -190,6 +190,11 @@ class GuidedWalk(RecordedRecipe):
 
     name: ClassVar[str] = "guided-walk"
     Config: ClassVar[type[GuidedWalkConfig]] = GuidedWalkConfig
+
+    @classmethod
+    def words(cls, config: Any = None) -> Words:
+        """Return the lexical leg that the recipe uses by default: that of the index, if it has one."""
+        return "stored"
 
     def __init__(
         self,

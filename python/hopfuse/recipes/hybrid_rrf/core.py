@@ -33,7 +33,7 @@ from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
 from .._parts.questions import check_texts, index_encoder, named_vectors, padded, shared_vectors
 from .._parts.seeding import EntitySeeder, Seed
-from ..protocol import AllowScope, Needs
+from ..protocol import AllowScope, Needs, Words
 from ..results import SearchResult
 from .config import HybridRRFConfig
 from .titles import TitleMatcher
@@ -141,6 +141,12 @@ class HybridRRF(FrozenRecipe):
 
     name: ClassVar[str] = "hybrid-rrf"
     Config: ClassVar[type[HybridRRFConfig]] = HybridRRFConfig
+    by_cosine: ClassVar[bool] = False
+
+    @classmethod
+    def words(cls, config: Any = None) -> Words:
+        """Return the lexical leg that the recipe uses by default: that of the index, else one over its texts."""
+        return "any"
 
     def __init__(
         self,

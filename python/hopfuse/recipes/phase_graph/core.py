@@ -170,6 +170,7 @@ class PhaseGraph(RecordedRecipe):
 
     name: ClassVar[str] = "phase-graph"
     Config: ClassVar[type[PhaseGraphConfig]] = PhaseGraphConfig
+    by_cosine: ClassVar[bool] = False
 
     def __init__(
         self,

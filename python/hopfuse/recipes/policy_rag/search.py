@@ -112,6 +112,8 @@ class PolicyRAG(FrozenRecipe):
 
     name: ClassVar[str] = "policy-rag"
     Config: ClassVar[type[Policy]] = Policy
+    collaborators: ClassVar[tuple[str, ...]] = ("encoder", "matcher", "fact_vectors", "llm")
+    answers: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -167,6 +169,12 @@ class PolicyRAG(FrozenRecipe):
         if index.entity_corpus is None and policy.seeds.source != "entities":
             return lacking("PolicyRAG", "entity_corpus", fix=", or set seeds.source = 'entities'")
         return None
+
+    @property
+    def reach(self) -> int:
+        """The most hits that a search can return: the pool of the re-ranking."""
+        pool: int = self.config.reranking.pool
+        return min(pool, self.index.num_passages)
 
     @property
     def needs(self) -> Needs:

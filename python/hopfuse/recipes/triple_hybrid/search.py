@@ -16,7 +16,7 @@ from .._parts.frozen import FrozenRecipe, joined
 from .._parts.isolated import part_of_leg
 from .._parts.lexical import LexicalLeg, check_leg
 from .._parts.questions import check_texts, index_encoder, question_vectors
-from ..protocol import AllowScope, Needs
+from ..protocol import AllowScope, Needs, Ranks, Words
 from ..results import Hit, SearchResult
 from .config import TripleHybridConfig
 from .core import Knowledge, rank, visible_to
@@ -90,6 +90,13 @@ class TripleHybrid(FrozenRecipe):
 
     name: ClassVar[str] = "triple-hybrid"
     Config: ClassVar[type[TripleHybridConfig]] = TripleHybridConfig
+    ranks: ClassVar[Ranks] = "entities"
+    collaborators: ClassVar[tuple[str, ...]] = ("encoder", "lexical")
+
+    @classmethod
+    def words(cls, config: TripleHybridConfig | None = None) -> Words:
+        """Return the lexical leg that the recipe uses by default: one over the entities' names in mode "lexical"."""
+        return "any" if config is not None and config.mode == "lexical" else "none"
 
     def __init__(
         self,

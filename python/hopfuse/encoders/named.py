@@ -1,0 +1,93 @@
+"""Encoders by name: those that a user names, and the one whose name an index keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, MissingExtraError
+from .protocol import Encoder
+from .sentence_transformers import SentenceTransformerEncoder
+from .word_llama import DIMS, WordLlamaEncoder
+
+
+def open_encoder(name: str) -> Encoder:
+    """Return the encoder of a name: ``wordllama``, ``wordllama:DIM`` or ``sentence-transformers:FOLDER``.
+
+    Raises
+    ------
+    InputError
+        Another name, or a folder that is not on this machine.
+    MissingExtraError
+        The encoder's library is not installed.
+
+    Examples
+    --------
+    >>> from hopfuse.encoders import open_encoder
+    >>> open_encoder("wordllama:64").dim
+    64
+    """
+    kind, _, detail = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if kind == "wordllama" and (not detail or detail.isdecimal()):
+        return WordLlamaEncoder(int(detail)) if detail else WordLlamaEncoder()
+    if kind == "sentence-transformers" and detail:
+        return SentenceTransformerEncoder(detail)
+    raise InputError(
+        "choice",
+        "encoder",
+        "{field} is {given!r}, which names no encoder; allowed: {allowed}",
+        given=name,
+        allowed=", ".join(["wordllama", *(f"wordllama:{dim}" for dim in DIMS), "sentence-transformers:FOLDER"]),
+    )
+
+
+def recorded_encoder(name: str, dim: int, normalize: bool) -> Encoder:
+    """Return the encoder whose name, dimension and scaling an index keeps; its model is loaded at its first use.
+
+    Raises
+    ------
+    InputError
+        The name alone does not say where the encoder's files are.
+    MissingExtraError
+        The encoder's library is not installed.
+
+    Examples
+    --------
+    >>> from hopfuse.encoders import recorded_encoder
+    >>> recorded_encoder("wordllama", 64, True).encode_queries(["a river"]).shape
+    (1, 64)
+    """
+    if name != "wordllama":
+        raise InputError(
+            "missing",
+            "encoder",
+            "{field} is missing, and the files of {name}, which made the vectors of the index, are not known; give "
+            "{field}, such as sentence-transformers:FOLDER, or the vectors of the questions",
+            name=name,
+        )
+    if find_spec("wordllama") is None:
+        raise MissingExtraError("wordllama", "demo", "WordLlamaEncoder")
+    return _RecordedEncoder(dim, normalize)
+
+
+class _RecordedEncoder:
+    """WordLlama, loaded at its first use: a search with given vectors does not need it."""
+
+    name = "wordllama"
+
+    def __init__(self, dim: int, normalize: bool) -> None:
+        self.dim, self.normalize = dim, normalize
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._loaded.encode_queries(texts)
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._loaded.encode_passages(texts)
+
+    @cached_property
+    def _loaded(self) -> WordLlamaEncoder:
+        return WordLlamaEncoder(self.dim, normalize=self.normalize)

@@ -1,0 +1,9 @@
+"""An index together with what searches it: the only room that chooses a recipe, an encoder, names or words.
+
+May import the rooms around the API; ``cli``, ``serve``, ``offline``, ``adapters`` and ``diagnose`` import it.
+"""
+
+from .description import Description
+from .retriever import Retriever
+
+__all__ = ["Description", "Retriever"]

@@ -1,0 +1,141 @@
+"""What searches a state of an index besides its own data: an encoder, names, legs of words, vectors of facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import check_choice
+from ..encoders import Encoder, as_encoder, open_encoder, recorded_encoder
+from ..errors import HopfuseError, InputError
+from ..extract import QuestionMatcher
+from ..index import EncoderInfo, Index
+from ..lexical import leg_of, words_of
+from .serialized import Serialized, shared
+
+#: Kinds of legs of words, and ways to find names, that are chosen by name.
+WORDS = ("auto", "bm25", "fts5", "none")
+NAMES = ("any-case", "case-sensitive", "none")
+
+
+class NoNames:
+    """A matcher that finds no names, for questions whose entities are given or not wanted."""
+
+    def match(self, texts: Sequence[str]) -> list[list[Any]]:
+        """Return an empty list for each text."""
+        return [[] for _ in texts]
+
+    def part(self, part: Any) -> NoNames:
+        """Return itself."""
+        return self
+
+
+class Collaborators:
+    """The collaborators of the recipes over one state of an index; each is made once, at its first use.
+
+    Parameters
+    ----------
+    index : Index
+    encoder : Encoder or str, optional
+        An encoder, its name, or ``"none"``; by default the one whose name the index keeps.
+    names : matcher or str, optional
+        A matcher, or one of :data:`NAMES`; by default ``"any-case"``.
+    fact_vectors : optional
+        As of :class:`hopfuse.recipes.PolicyRAG`; by default the encoder's.
+
+    Attributes
+    ----------
+    encoder : Encoder or None
+    lack : HopfuseError or None
+        Why there is no encoder although the index has vectors.
+    """
+
+    def __init__(self, index: Index, encoder: Any = None, names: Any = None, fact_vectors: Any = None) -> None:
+        self.index = index
+        self._wanted = encoder, names, fact_vectors
+        self._lock = Lock()
+        self._legs: dict[tuple[str | None, str], Any] = {}
+        #: The rows of texts of facts, and their vectors.
+        self._facts: tuple[dict[str, int], NDArray[np.float32]] | None = None
+        self.encoder, self.lack = _encoder_of(encoder, index.encoder)
+        self.names = _matcher_of(names, index)
+
+    def of_state(self, index: Index) -> Collaborators:
+        """Return the collaborators of another state of the index, with the same encoder, names and vectors of facts."""
+        encoder, names, fact_vectors = self._wanted
+        keeps_encoder = encoder is not None or index.encoder == self.index.encoder
+        other = Collaborators(index, self.encoder if keeps_encoder else None, "none", fact_vectors)
+        if keeps_encoder:
+            other.lack = self.lack
+        other._wanted, other._facts = self._wanted, self._facts
+        follows = callable(getattr(self.names, "of_state", None))
+        other.names = self.names.of_state(index) if follows else _matcher_of(names, index)
+        return other
+
+    def leg(self, kind: str | None, over: str) -> Any:
+        """Return a leg of words over the passages or the names of the entities.
+
+        Parameters
+        ----------
+        kind : {"auto", "bm25", "fts5"}, optional
+            By default the index's own over passages, else as ``"auto"``.
+        over : {"passages", "entities"}
+        """
+        with self._lock:
+            if (kind, over) not in self._legs:
+                names = over == "entities"
+                made = leg_of(list(self.index.entity_names), kind) if names else words_of(self.index, kind)
+                self._legs[kind, over] = made
+            return self._legs[kind, over]
+
+    def fact_vectors(self) -> Any:
+        """Return the vectors of all facts, or None without an encoder; each distinct text is encoded once."""
+        given, facts = self._wanted[2], self.index.facts
+        if given is not None or self.encoder is None or facts is None:
+            return given
+        with self._lock:
+            texts = list(facts.texts(self.index.entity_names))
+            place, known = self._facts or ({}, np.zeros((0, self.encoder.dim), np.float32))
+            new = [text for text in dict.fromkeys(texts) if text not in place]
+            vectors = np.concatenate([known, self.encoder.encode_passages(new)]) if new else known
+            place = place | {text: at for at, text in enumerate(new, len(known))}
+            found = vectors[np.array([place[text] for text in texts], np.int64)]
+            self._facts = {text: at for at, text in enumerate(texts)}, found
+            return found
+
+
+def _encoder_of(wanted: Any, built: EncoderInfo | None) -> tuple[Encoder | None, HopfuseError | None]:
+    """Return an encoder that threads may share; without one, the error that says why."""
+    if isinstance(wanted, Serialized):
+        return wanted, None
+    if wanted is None and built is None:
+        return None, InputError(
+            "missing",
+            "encoder",
+            "{field} is missing, and the index does not keep the name of an encoder; give {field}, or {@vectors}",
+        )
+    if wanted is None:
+        assert built is not None
+        try:
+            return Serialized(recorded_encoder(built.name, built.dim, built.normalize)), None
+        except HopfuseError as error:
+            return None, error
+    if isinstance(wanted, str) and wanted == "none":
+        return None, InputError(
+            "missing", "encoder", "{field} is 'none', so texts are not encoded; give {field}, or {@vectors}"
+        )
+    whole = open_encoder(wanted) if isinstance(wanted, str) else as_encoder(wanted)
+    own_turns = type(whole).__module__.startswith("hopfuse.serve")
+    return (whole if own_turns else Serialized(whole)), None
+
+
+def _matcher_of(wanted: Any, index: Index) -> Any:
+    """Return what finds names in questions."""
+    if wanted is None or isinstance(wanted, str):
+        way = "any-case" if wanted is None else check_choice(wanted, "names", NAMES)
+        return NoNames() if way == "none" else QuestionMatcher(index, case_sensitive=way == "case-sensitive")
+    return shared(wanted)

@@ -1,0 +1,54 @@
+"""At most so many hits of a document, from the ranking as far as it reaches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import overload
+
+from ..index import Index
+from ..index.contents import text_to_index
+from ..types import Hits
+
+
+def first_of_documents(hits: Hits, index: Index, most: int, k: int) -> Hits:
+    """Return the first k hits of each question of which at most ``most`` are of a document; of equal texts the first.
+
+    A passage without a document is a document of its own.
+    """
+    documents, texts = index.documents, index.texts
+    rows: list[list[tuple[int, float]]] = []
+    for question in range(len(hits)):
+        kept: list[tuple[int, float]] = []
+        seen, counts = set[str](), Counter[str | int]()
+        for passage, score in hits.row(question):
+            if len(kept) == k:
+                break
+            document, text = documents[passage], texts[passage]
+            if text in seen or (document is not None and counts[document] >= most):
+                continue
+            seen.add(text)
+            if document is not None:
+                counts[document] += 1
+            kept.append((passage, score))
+        rows.append(kept)
+    return Hits.from_lists(rows)
+
+
+class TitledTexts(Sequence[str]):
+    """The texts of passages with their titles, as encoders and rerankers read them; each is read when needed."""
+
+    def __init__(self, index: Index) -> None:
+        self._titles, self._texts = index.titles, index.texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        if isinstance(row, slice):
+            return [self[at] for at in range(*row.indices(len(self)))]
+        return text_to_index(self._titles[row], self._texts[row])
