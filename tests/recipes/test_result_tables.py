@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import hopfuse as hf
 import pytest
+from hopfuse.errors import InputError
 from hopfuse.recipes import SearchResult
 from recipes.worlds import random_questions, random_world
 
@@ -53,6 +54,15 @@ def test_a_notebook_gets_escaped_html() -> None:
     assert set(page.tags) == {"table", "caption", "tr", "th", "td"}
     assert "<b>Thames</b>" in page.texts
     assert "nothing was found" in page.texts
+
+
+def test_notes_stand_below_the_hits() -> None:
+    note = InputError("unknown", "entities[0]", "{field} is {given!r}", given="<Atlantis>")
+    found = SearchResult(hf.Hits.from_lists([[(0, 0.75)], []]), INDEX, notes=[[note], [note]])
+    assert str(found).split("\n")[3] == "      note: entities[0] is '<Atlantis>'"
+    assert str(found).split("\n")[4:] == ["question 1: nothing was found", "      note: entities[0] is '<Atlantis>'"]
+    page = Tags(found._repr_html_())
+    assert page.texts.count("note: entities[0] is '<Atlantis>'") == 2
 
 
 def test_long_results_are_cut_and_say_so() -> None:

@@ -246,7 +246,7 @@ class WordMatcher:
             raise InputError(
                 "missing",
                 "index",
-                "{field} has no words; build it with WordReader, or with hopfuse build --reader words",
+                "{field} has no words; build it with reader='words', or with hopfuse build --reader words",
             )
         self._reader = WordReader.like(index.words)
         self._first = index.words.first

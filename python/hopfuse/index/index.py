@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .._arrays.rows_cache import RowsCache
 from .._validation import check_choice, check_excludes, check_needs, check_type
-from ..encoders import Encoder, as_encoder
+from ..encoders import Encoder, as_encoder, open_encoder
 from ..encoders.protocol import encodes_passages
 from ..errors import FormatError, InputError
 from ..io.source import Source
@@ -147,10 +147,11 @@ class Index(Contents):
             Whether a table's heads and tails are names of entities, matched exactly, or nodes P .. N-1.
         words : WordInfo, optional
             Which entities are words, and how they were read. A question's words are read in the same way.
-        encoder : EncoderInfo, or an encoder, optional
+        encoder : EncoderInfo, or an encoder or its name, optional
             The encoder that made ``vectors``, stored as :attr:`encoder`. Without ``vectors``, an encoder makes those of
             the passages, from the texts of :meth:`texts_to_index`, and those of named entities, unless
-            ``entity_vectors`` are given; an EncoderInfo describes ``entity_vectors`` then.
+            ``entity_vectors`` are given; an EncoderInfo describes ``entity_vectors`` then. Names are those of
+            :func:`hopfuse.encoders.open_encoder`, such as ``"wordllama"``.
         metric : {"ip", "cosine"}
         storage : {"float32", "float16", "bfloat16", "int8"}
             Precision of both kinds of vectors, to which values are rounded once. ``"int8"`` keeps each kind in its own
@@ -194,6 +195,7 @@ class Index(Contents):
 
         if passages is None:
             raise InputError("missing", "passages", "there is nothing to build from: give {field}")
+        encoder = open_encoder(encoder) if isinstance(encoder, str) else encoder
         given = {"graph": graph, "statements": statements, "entities": entities, "aliases": aliases}
         given |= {"facts": facts, "words": words, "fact_ends": None if fact_ends == "name" else fact_ends}
         made_here = encodes_passages(entity_vectors)
@@ -270,7 +272,7 @@ class Index(Contents):
         titles : iterable of str, optional
         reader : {"words", "spacy"}, a reader, or a list of both kinds, optional
             As in :meth:`build`. Without one, the index has no graph.
-        encoder : Encoder, optional
+        encoder : Encoder or its name, optional
             Object with ``encode_passages``, or sentence-transformers' ``encode_document``, for the texts of
             :meth:`texts_to_index`; stored as :attr:`encoder`. Without one, the index has no vectors.
         metric : {"ip", "cosine"}

@@ -44,7 +44,7 @@ class Hit:
 class SearchResult:
     """The rankings of a batch of questions: ``result[b]`` is a list of :class:`Hit` for question b, best first.
 
-    Printed, and in a notebook, it is a table of the best hits.
+    Printed, and in a notebook, it is a table of the best hits, with the notes.
 
     Attributes
     ----------
@@ -105,7 +105,8 @@ class SearchResult:
         """Return what a table shows of a question's hits."""
         ranked = self.hits.row(query)
         hits = self._row(ranked[:MOST_HITS])
-        return Ranking([Line(hit.score, hit.id, hit.title or hit.text) for hit in hits], len(ranked) - len(hits))
+        lines = [Line(hit.score, hit.id, hit.title or hit.text) for hit in hits]
+        return Ranking(lines, len(ranked) - len(hits), [str(note) for note in self.notes[query]])
 
     def _row(self, ranked: list[tuple[int, float]]) -> list[Hit]:
         """Return the hits of a ranking of (row, score)."""

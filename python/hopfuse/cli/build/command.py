@@ -13,6 +13,7 @@ from rich.console import Console
 
 from ... import Index
 from ..._validation import counted
+from ...encoders import open_encoder
 from ...errors import InputError
 from ...extract import synonym_bounds
 from ...extract.building import Readers, build_index
@@ -26,7 +27,7 @@ from ...types.corpus import METRICS, STORAGES
 from ..about.info import index_table
 from ..console import note
 from ..filters import read_types
-from ..options import DIRECTORY, FILE, encoder_option, make_encoder
+from ..options import DIRECTORY, FILE, encoder_option
 from .conflicts import check_conflicts, save_with_conflicts
 from .hipporag import index_of_folder, is_folder, refuse_results_alone
 from .memory import FactFile, report
@@ -175,7 +176,7 @@ def build(
     inputs = {"from": None if file is None else file.path, "passages": passages, "vectors": given["vectors"]}
     check_conflicts(conflicts, inputs, out, overwrite=overwrite)
     check_directory(out, overwrite)
-    model = None if encoder is None else make_encoder(encoder)
+    model = None if encoder is None else open_encoder(encoder)
     options = {name: given[name] for name in ("vectors", "metric", "storage")} | {"lexical": lexical}
     options["metadata_types"] = read_types(given["metadata_types"]) or None
     # Vectors that a file gives are by an encoder that is not known: --encoder makes those of the names alone.

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ... import Index
+from ...encoders import open_encoder
 from ...errors import InputError
 from ...stores import Source, open_source
 from ..filters import read_types
-from ..options import make_encoder
 
 
 def save_store(
@@ -40,7 +40,7 @@ def save_store(
             raise InputError(
                 "unused", "encoder", "{field} is given, but the store's passages have vectors; leave it out"
             )
-        return index.with_encoder(make_encoder(encoder))
+        return index.with_encoder(open_encoder(encoder))
 
     if given["slot"] is None:
         save(build(source))

@@ -22,10 +22,11 @@ class Line(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """The best hits of a question, at most :data:`MOST_HITS`, and how many others it has."""
+    """The best hits of a question, at most :data:`MOST_HITS`, how many others it has, and notes about the question."""
 
     lines: Sequence[Line]
-    others: int
+    others: int = 0
+    notes: Sequence[str] = ()
 
 
 def text_table(num_questions: int, ranking: Callable[[int], Ranking]) -> str:
@@ -33,7 +34,7 @@ def text_table(num_questions: int, ranking: Callable[[int], Ranking]) -> str:
 
     Examples
     --------
-    >>> print(text_table(2, lambda b: Ranking([Line(0.5, "thames", "A river.\x1b[31m")][: 1 - b], 0)))
+    >>> print(text_table(2, lambda b: Ranking([Line(0.5, "thames", "A river.\x1b[31m")][: 1 - b])))
     question 0
     rank  score    id      title or text
        1  0.50000  thames  A river.\x1b[31m
@@ -42,14 +43,11 @@ def text_table(num_questions: int, ranking: Callable[[int], Ranking]) -> str:
     out = []
     for b in range(min(num_questions, MOST_QUESTIONS)):
         found = ranking(b)
-        if not found.lines:
-            out.append(f"question {b}: nothing was found")
-            continue
-        rows = [_HEADER, *_cells(found)]
-        score, id = (max(len(row[at]) for row in rows) for at in (1, 2))
-        out.append(f"question {b}")
+        out.append(f"question {b}{'' if found.lines else ': nothing was found'}")
+        rows = [_HEADER, *_cells(found)] if found.lines else []
+        score, id = (max((len(row[at]) for row in rows), default=0) for at in (1, 2))
         out += [f"{row[0]:>4}  {row[1]:<{score}}  {row[2]:<{id}}  {row[3]}".rstrip() for row in rows]
-        out += [f"      {more}" for more in _more(found.others, "hit")]
+        out += [f"      {line}" for line in _below(found)]
     return "\n".join(out + _more(num_questions - MOST_QUESTIONS, "question"))
 
 
@@ -60,8 +58,8 @@ def html_table(num_questions: int, ranking: Callable[[int], Ranking]) -> str:
     for b in range(min(num_questions, MOST_QUESTIONS)):
         found = ranking(b)
         rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in _cells(found)]
-        rows += [f'<td colspan="4">{more}</td>' for more in _more(found.others, "hit")]
-        rows = rows or ['<td colspan="4">nothing was found</td>']
+        below = _below(found) if rows else ["nothing was found", *_below(found)]
+        rows += [f'<td colspan="4">{escape(line)}</td>' for line in below]
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         out.append(f"<table><caption>question {b}</caption><tr>{head}</tr>{body}</table>")
     return "".join(out + [f"<p>{more}</p>" for more in _more(num_questions - MOST_QUESTIONS, "question")])
@@ -72,6 +70,10 @@ def _cells(found: Ranking) -> list[tuple[str, str, str, str]]:
         (str(rank), f"{line.score:#.5g}", _shown(str(line.id), ID_WIDTH), _shown(line.label, LABEL_WIDTH))
         for rank, line in enumerate(found.lines, 1)
     ]
+
+
+def _below(found: Ranking) -> list[str]:
+    return _more(found.others, "hit") + [f"note: {_shown(note, 2 * LABEL_WIDTH)}" for note in found.notes]
 
 
 def _shown(text: str, width: int) -> str:
