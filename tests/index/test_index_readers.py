@@ -210,6 +210,7 @@ def test_a_reader_that_leaves_out_a_passage_is_refused() -> None:
         ({"reader": Names(), "language": "german"}, ("unused", "language")),
         ({"language": "german"}, ("unused", "language")),
         ({"synonyms": 0.9}, ("unused", "synonyms")),
+        ({"entity_vectors": Letters()}, ("unused", "entity_vectors")),
         ({"reader": "words", "synonyms": 0.9, "encoder": Letters()}, ("unused", "synonyms")),
         ({"reader": Names(), "synonyms": 0.9}, ("unused", "synonyms")),
         ({"reader": Names(), "synonyms": {"ORG": 0.9}, "encoder": Letters()}, ("unused", "synonyms")),

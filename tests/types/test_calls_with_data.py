@@ -8,6 +8,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import InputError
+from refusals import refused
 
 sparse = pytest.importorskip("scipy.sparse")
 
@@ -27,35 +28,32 @@ SQUARE = np.ones((4, 4))
     ],
 )
 def test_a_graph_of_data_names_the_method(given: Any, call: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused(InputError, "type", type="Graph") as caught:
         hf.Graph(given)  # type: ignore[call-arg]
-    assert (caught.value.code, caught.value.given) == ("type", caught.value.values["given"])
-    assert str(caught.value.allowed).startswith(call)
-    assert call in str(caught.value)
+    assert caught.value.allowed.startswith(call)
 
 
 def test_what_is_named_works() -> None:
     assert hf.Graph.from_edges(*zip(*EDGES, strict=True)).num_nodes == 3
     assert hf.Graph.from_scipy(sparse.csr_array(SQUARE), directed=False).num_nodes == 4
-    with pytest.raises(InputError, match=r"call Graph\.from_edges\(src, dst\)"):
+    with refused(InputError, "type", given="of the type list") as caught:
         hf.Graph([0, 1], [1, 2])  # type: ignore[call-arg]
+    assert caught.value.allowed.startswith("Graph.from_edges(src, dst)")
 
 
 @pytest.mark.parametrize("more", [{}, {"metric": "cosine"}])
 def test_a_corpus_of_data_names_the_method(more: Any) -> None:
-    for given in (np.eye(3), [[1.0, 0.0]]):
-        with pytest.raises(InputError) as caught:
-            hf.Corpus(given, **more)
-        assert caught.value.allowed == "Corpus.from_array(X, metric=...)"
-    with pytest.raises(InputError, match=r"the shape \(3, 3\)"):
+    with refused(InputError, "type", allowed="Corpus.from_array(X, metric=...)", given="of the type list"):
+        hf.Corpus([[1.0, 0.0]], **more)
+    with refused(InputError, "type", given="of the type ndarray and the shape (3, 3)"):
         hf.Corpus(np.eye(3), **more)
 
 
 def test_the_other_prepared_types_name_theirs() -> None:
     for kind in (hf.Incidence, hf.LabelSets):
-        with pytest.raises(InputError) as caught:
+        with refused(InputError, "type", type=kind.__name__) as caught:
             kind([1, 2])  # type: ignore[call-arg,arg-type]
-        assert f"{kind.__name__}.from_" in str(caught.value.allowed)
+        assert caught.value.allowed.startswith(f"{kind.__name__}.from_")
 
 
 def test_hits_print_their_best() -> None:

@@ -249,8 +249,8 @@ class Memory:
             raise InputError(
                 "conflict",
                 "passages",
-                "{field} are {given}, and the reader returned {count}, or these in another order; it must return each "
-                "once",
+                "the reader returned {count} for the {given} of {field}, or changed their order; it must return each once, "
+                "in their order",
                 given=counted(passages.num_passages, "passage"),
                 count=counted(len(self.ids), "passage"),
             )

@@ -222,6 +222,9 @@ class Index(Contents):
         check_needs("synonyms", synonyms, "reader", None, "which finds the names that it joins")
         if source is not None:
             check_alone({"vectors": vectors, **given}, "passages", "a store, which provides it")
+        named = entities is not None or source is not None  # else entities have numbers for names
+        if made_here:
+            check_needs("entity_vectors", entity_vectors, "entities", named or None, "whose names it encodes")
         terms = terms_of(lexical)
         maker = None
         if vectors is None and encoder is not None and not isinstance(encoder, EncoderInfo):
@@ -244,9 +247,7 @@ class Index(Contents):
             storage=storage,
         )
         index = cls._of_arrays(parts.arrays, parts.settings, parts.made)
-        names = as_encoder(entity_vectors) if made_here else maker if index.dim is None else None
-        if entities is None and source is None:  # entities have numbers for names
-            names = None
+        names = as_encoder(entity_vectors) if made_here else maker if named and index.dim is None else None
         index = index._with_derived(maker, names)
         return index if terms is None else index.with_lexical(terms.matrix(index.texts_to_index()))
 

@@ -22,7 +22,7 @@ class KeepsDerived:
             raise InputError(
                 "type",
                 None,
-                "{type} is not called with data itself, here {given}; call {allowed}",
+                "{type}(...) does not take data {given}; call {allowed}",
                 type=cls.__name__,
                 given=_kind(given[0]),
                 allowed=cls._maker(*given),
