@@ -249,8 +249,8 @@ class Memory:
             raise InputError(
                 "conflict",
                 "passages",
-                "the reader returned {count} for the {given} of {field}, or changed their order; it must return each once, "
-                "in their order",
+                "the reader returned {count} for the {given} of {field}, or changed their order; it must return each "
+                "once, in their order",
                 given=counted(passages.num_passages, "passage"),
                 count=counted(len(self.ids), "passage"),
             )
