@@ -23,7 +23,7 @@ class HopfuseFusion(BaseNodePostprocessor):
 
     Attributes
     ----------
-    source : str, path, Index, recipe or Searcher
+    source : str, path, Index, LiveIndex, Retriever or Searcher
         As in :class:`HopfuseRetriever`.
     top_n : int
         Number of nodes to return.
@@ -39,7 +39,7 @@ class HopfuseFusion(BaseNodePostprocessor):
     Raises
     ------
     InputError
-        There is no question, nodes have no scores, or :func:`hopfuse.fuse`, the recipe or the server refuses an
+        There is no question, nodes have no scores, or :func:`hopfuse.fuse`, the retriever or the server refuses an
         argument.
 
     Examples
