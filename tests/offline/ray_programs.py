@@ -11,7 +11,7 @@ from typing import Any
 from hopfuse import offline
 from hopfuse.errors import HopfuseError
 from hopfuse.offline import ray as by_ray
-from offline.scorers import HashScorer, SlowScorer, open_dying, open_slow
+from offline.scorers import HashScorer, SlowScorer, open_dying, open_held, open_slow
 
 
 def open_marking(plan: offline.Plan, threads: int) -> SlowScorer:
@@ -28,7 +28,7 @@ def open_hash_of_index(plan: offline.Plan, threads: int) -> HashScorer:
     return HashScorer()
 
 
-OPENING = {"slow": open_slow, "dying": open_dying, "marking": open_marking}
+OPENING = {"slow": open_slow, "dying": open_dying, "held": open_held, "marking": open_marking}
 
 
 def run(folder: str, opening: str, how: str) -> Any:
