@@ -23,7 +23,7 @@ from hopfuse.diagnose.comparison import Questions, by_mention
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import JudgedSet, Qrels, SetsSweep, sweep_sets
 from hopfuse.lexical import BM25
-from hopfuse.recipes import GuidedWalk, PhaseGraphConfig, Policy
+from hopfuse.recipes import PhaseGraphConfig, Policy
 
 from bench.markdown import table
 
@@ -233,8 +233,8 @@ def guided_walk(
         if "leg" in options:
             return part(lists.leg(options).head(K), rows)
         texts, names = ([asked[part][row] for row in rows.tolist()] for part in ("queries", "entities"))
-        recipe = GuidedWalk(index, encoder=encoder, lexical=BM25(index.lexical), **options)
-        return recipe.search(texts, vectors=asked["vectors"][rows], entities=names, k=K).hits
+        retriever = hf.Retriever(index, "guided-walk", encoder=encoder, **options)
+        return retriever.search(texts, vectors=asked["vectors"][rows], entities=names, k=K).hits
 
     return run
 
