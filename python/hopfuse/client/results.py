@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import HopfuseError, error_of
 from ..recipes import Hit
 
 
@@ -27,15 +26,12 @@ class Found:
         ``queued_ms``, ``batch`` and ``search_ms``.
     traces : list of dict, or None
         One for each question if ``trace=True``.
-    notes : list of list of HopfuseError
-        For each question, as in :class:`hopfuse.recipes.SearchResult`.
     """
 
     hits: list[list[Hit]] = field(repr=False)
     seq: int
     timings: Mapping[str, float]
     traces: list[dict[str, Any]] | None = field(default=None, repr=False)
-    notes: list[list[HopfuseError]] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -85,8 +81,7 @@ def found_of(answer: Any) -> Found:
     hits = [[_hit(one) for one in result["hits"]] for result in results]
     traced = bool(results) and "trace" in results[0]
     traces = [result["trace"] for result in results] if traced else None
-    notes = [[error_of(note) for note in result.get("notes", ())] for result in results]
-    return Found(hits, answer["seq"], answer["timings"], traces, notes)
+    return Found(hits, answer["seq"], answer["timings"], traces)
 
 
 def ids_of(answer: Any) -> FoundIds:

@@ -60,8 +60,6 @@ class VectorSearchOptions(TypedDict, total=False):
     recipe: str | None
     options: Mapping[str, Any] | None
     at_least: int | None
-    per_document: int | None
-    strict: bool | None
     timeout: float | None
 
 
@@ -239,10 +237,7 @@ def _settings(
     recipe: str | None = None,
     options: Mapping[str, Any] | None = None,
     at_least: int | None = None,
-    per_document: int | None = None,
-    strict: bool | None = None,
 ) -> dict[str, Any]:
     """Return the other fields of a search, without those left to the server."""
     given = {"k": k, "index": index, "recipe": recipe, "options": options, "at_least": at_least}
-    given |= {"per_document": per_document, "strict": strict}
     return {name: value for name, value in given.items() if value is not None}
