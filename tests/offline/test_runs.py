@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import random
 import re
 import shutil
@@ -97,8 +98,11 @@ def test_a_retriever_scores_queries_with_and_without_entities() -> None:
     assert [(row["id"], row["hits"][0]["id"]) for row in rows] == [("0", 0), ("1", 1), ("2", 0), ("3", 1)]
     assert [row for query in queries for row in scorer.score([query], 0)] == rows
     assert not any("notes" in row for row in rows)
+    assert pickle.loads(pickle.dumps(scorer)).score(queries, 0) == rows
     (row,) = scorer.score([Query("4", None, ["Nobody"], np.array([0.0, 1.0]))], 0)
-    assert (row["hits"][0]["id"], len(row["notes"])) == (1, 1)
+    assert row["hits"][0]["id"] == 1
+    assert [(note["code"], note["field"]) for note in row["notes"]] == [("unknown", "entities[0]")]
+    assert "Nobody" in row["notes"][0]["message"]
 
 
 PARENT = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..errors import InputError
 from ..io.queries import Query, QueryRows
@@ -59,18 +59,19 @@ class RetrieverScorer:
         self._retriever, self._k = retriever, k
 
     def score(self, queries: Sequence[Query], first: int) -> list[Row]:
-        """Return a row for each query: its id, its hits and, if there are any, its notes as sentences."""
+        """Return a row for each query: ``id``, ``hits`` and, if there are any, ``notes``."""
         found = self._retriever.search(
             [query.text for query in queries],
             vectors=[query.vector for query in queries],
             entities=[query.entities for query in queries],
             k=self._k,
         )
-        hits = [[{"id": hit.id, "score": hit.score} for hit in row] for row in found]
-        return [
-            {"id": query.id, "hits": own} | ({"notes": [str(note) for note in notes]} if notes else {})
-            for query, own, notes in zip(queries, hits, found.notes, strict=True)
-        ]
+        rows: list[dict[str, Any]] = []
+        for query, hits, notes in zip(queries, found, found.notes, strict=True):
+            rows.append({"id": query.id, "hits": [{"id": hit.id, "score": hit.score} for hit in hits]})
+            if notes:
+                rows[-1]["notes"] = [{"code": one.code, "field": one.field, "message": str(one)} for one in notes]
+        return list(rows)
 
 
 class PartMaker:
