@@ -167,7 +167,7 @@ def test_notes_stand_beside_the_hits(source, caplog):
     assert caplog.messages[0].startswith(str(found[1].notes[0]))
     strict = Searcher(source, strict=True)
     assert len(strict.search(QUESTIONS[:1])[0]) > 0
-    with refused(InputError, "unknown", "questions[0]"):
+    with refused(InputError, "unknown", "queries[0].text" if source.startswith("http") else "questions[0]"):
         strict.search(["Xyzzy?"])
 
 
@@ -183,9 +183,8 @@ def test_a_given_encoder_reads_the_questions():
     vectors = np.eye(2, dtype=np.float32)
     encoder = ArrayEncoder(2, queries={"north?": vectors[0], "south?": vectors[1]}, name="mine")
     index = hf.Index.build(passages=[{"text": "north"}, {"text": "south"}], vectors=vectors, encoder=encoder)
-    with pytest.raises(hf.errors.HopfuseError) as caught:
+    with refused(InputError, "missing", "encoder"):
         Searcher(index)
-    assert caught.value.field == "encoder"
     found = Searcher(index, encoder=encoder).search(["south?", "north?"], k=1)
     assert [row[0].text for row in found] == ["south", "north"]
 

@@ -118,7 +118,8 @@ class Searcher:
             self._retriever = source
         else:
             self._retriever = _retriever_of(source, recipe, strict=strict, **arguments, **(options or {}))
-        self._retriever.check_question("text")
+        if self._retriever.needs.vectors and self._retriever.encoder is None:
+            self._retriever.search(["text"], k=1)  # raises why there is no encoder
 
     def search(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[QuestionHits]:
         """Rank the passages for a batch of questions, in one call.
