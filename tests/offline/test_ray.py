@@ -15,7 +15,7 @@ import pytest
 from cli.cli_files import command
 from hopfuse.errors import InputError, MissingExtraError
 from hopfuse.io import Query
-from hopfuse.offline import make_plan, merge, open_index, run
+from hopfuse.offline import RetrieverScorer, make_plan, merge, open_index, run
 from hopfuse.offline import ray as by_ray
 from hopfuse.offline.ray import connected, copied, cpus_of_actor, error_of_row, row_of_error
 from offline.conftest import ROWS
@@ -332,6 +332,21 @@ def test_a_dataset_is_scored(cluster, queries, tmp_path) -> None:
         )
         assert found == wanted
     assert len(list((tmp_path / "run" / "parts").iterdir())) == 10
+
+
+@pytest.mark.full
+@on_clusters
+def test_actors_take_a_retriever(cluster, tmp_path) -> None:
+    pytest.importorskip("bm25s", reason="the retriever counts words by bm25s (extra lexical)")
+    rows = [{"text": f"A road to {name}."} for name in ("Ankara", "Bergen", "Cusco")]
+    hf.Index.build(passages=rows).save(tmp_path / "index")
+    queries = [Query(f"q{at}", f"the road to {('Ankara', 'Bergen', 'Cusco')[at % 3]}", None) for at in range(30)]
+    lines = [json.dumps({"id": query.id, "text": query.text}) + "\n" for query in queries]
+    (tmp_path / "queries.jsonl").write_text("".join(lines))
+    places = (tmp_path / "queries.jsonl", tmp_path / "index", tmp_path / "run")
+    found = outcome(cluster.program("by_retriever", *places, ADDRESS))
+    assert found == RetrieverScorer(hf.Retriever.open(tmp_path / "index"), k=2).score(queries, 0)
+    assert [len(row["hits"]) for row in found] == [2] * 30
 
 
 @pytest.mark.full
