@@ -49,9 +49,8 @@ class RetrieverScorer:
     >>> import hopfuse as hf
     >>> from hopfuse import offline
     >>> from hopfuse.io.queries import Query
-    >>> index = hf.Index.build(passages=[{"text": "A river."}, {"text": "The sea."}], vectors=[[1.0, 0.0], [0.0, 1.0]])
-    >>> scorer = offline.RetrieverScorer(hf.Retriever(index), k=1)
-    >>> scorer.score([Query("q", None, None, np.array([0.0, 1.0]))], 0)[0]["hits"][0]["id"]
+    >>> scorer = offline.RetrieverScorer(hf.Retriever(hf.Index.from_texts(["A river.", "The sea."])), k=1)
+    >>> scorer.score([Query("q", "Which sea?", None, None)], 0)[0]["hits"][0]["id"]
     1
     """
 
