@@ -58,6 +58,9 @@ def test_notes_are_hidden_metadata(source, caplog):
     assert len(notes) == 1
     assert not any("hopfuse_notes" in one.node.get_content(mode) for one in found for mode in ("llm", "embed"))
     assert [notes[0] in line for line in caplog.messages] == ([] if hits else [True])
+    caplog.clear()
+    HopfuseFusion(source=source, k=2).postprocess_nodes(nodes(("p5", 0.9)), query_str="Xyzzy?")
+    assert [notes[0] in line for line in caplog.messages] == [True]
 
 
 def test_a_query_engine_answers_from_the_nodes(source):
