@@ -131,8 +131,8 @@ def make_searches(data: Dataset, encoder: Encoder, recipes: Sequence[str]) -> di
         return search
 
     searches: dict[str, Search] = {DENSE: dense, WALK: walk}
-    for name in recipes:
-        retriever = hf.Retriever(index, name, encoder=encoder, names=matcher)
+    default = hf.Retriever(index, encoder=encoder, names=matcher)
+    for retriever in map(default.variant, recipes):
         searches[type(retriever.recipe).__name__] = search_with(retriever)
     return searches
 
