@@ -203,9 +203,10 @@ def policy_rag(
     def run(options: Options, rows: np.ndarray) -> hf.Hits:
         if "leg" in options:
             return part(lists.leg(options).head(K), rows)
-        recipe = hf.recipes.PolicyRAG(index, policy_of(options), encoder=encoder, fact_vectors=facts)
-        some = {name: [given[row] for row in rows.tolist()] for name, given in asked.items() if name != "vectors"}
-        return recipe.search(**some, vectors=asked["vectors"][rows], k=K).hits
+        made = {"config": policy_of(options), "encoder": encoder, "fact_vectors": facts}
+        texts, names = ([asked[part][row] for row in rows.tolist()] for part in ("queries", "entities"))
+        retriever = hf.Retriever(index, "policy-rag", **made)
+        return retriever.search(texts, vectors=asked["vectors"][rows], entities=names, k=K).hits
 
     return run
 
