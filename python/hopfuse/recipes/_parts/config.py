@@ -76,7 +76,7 @@ def make_config(kind: type[C], config: C | None, options: Mapping[str, Any]) -> 
     return apply_options(made, options, kind.__name__)
 
 
-def apply_options(config: C, options: Mapping[str, Any], recipe: str) -> C:
+def apply_options(config: C, options: Mapping[str, Any], recipe_name: str) -> C:
     """Return a recipe's config with options, which are values by the names of its fields.
 
     Parameters
@@ -86,8 +86,8 @@ def apply_options(config: C, options: Mapping[str, Any], recipe: str) -> C:
     options : mapping of str to value
         A mapping as a value changes only the keys that it has: fields of a nested config, numbers of a mapping, or
         options of a fusion method, whose name is the key ``"name"``. A list is read as a tuple.
-    recipe : str
-        The recipe's name, for errors.
+    recipe_name : str
+        For errors.
 
     Raises
     ------
@@ -111,11 +111,11 @@ def apply_options(config: C, options: Mapping[str, Any], recipe: str) -> C:
                 "unknown",
                 name,
                 "{field}: {recipe} has no such option; allowed: {allowed}",
-                recipe=recipe,
+                recipe=recipe_name,
                 allowed=", ".join(known),
             )
         try:
-            values[name] = _changed(getattr(config, name), value, known[name], recipe)
+            values[name] = _changed(getattr(config, name), value, known[name], recipe_name)
         except InputError as error:
             inner = (error.field or "").partition("[")[0] in value
             raise error.at(field=f"{name}.{error.field}" if inner else None) from None
@@ -127,12 +127,12 @@ def apply_options(config: C, options: Mapping[str, Any], recipe: str) -> C:
                 name,
                 "{field} is given, and {reason}: {recipe} does not read it; leave one of them out",
                 reason=reason,
-                recipe=recipe,
+                recipe=recipe_name,
             )
     return made
 
 
-def _changed(now: Any, value: Any, field: Field[Any], recipe: str) -> Any:
+def _changed(now: Any, value: Any, field: Field[Any], recipe_name: str) -> Any:
     """Return the new value of a field, whose value is ``now``."""
     if not isinstance(value, Mapping):
         return tuple(value) if isinstance(value, list) else value
@@ -141,13 +141,8 @@ def _changed(now: Any, value: Any, field: Field[Any], recipe: str) -> Any:
         method = value.get("name", now)
         return resolve(method, more) if more else method
     if is_dataclass(now):
-        return apply_options(now, value, recipe)
+        return apply_options(now, value, recipe_name)
     return {**now, **value} if isinstance(now, Mapping) else value
-
-
-def apply_options(config: C, options: Mapping[str, Any], name: str) -> C:
-    """Return a config with fields replaced by options."""
-    return make_config(type(config), config, options)
 
 
 def check_options(config: Any, prefix: str = "") -> None:

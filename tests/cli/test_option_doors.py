@@ -7,36 +7,30 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
+import hopfuse as hf
 import pytest
+from cli.recipe_files import scoring
 from hopfuse.errors import InputError
 from hopfuse.fusion import METHODS, RRF, Tsallis
 from hopfuse.recipes import RECIPES, Policy, apply_options
-from recipes.policy_world import PolicyWorld
-from refusals import refused
-
-pytest.importorskip("click")
-from hopfuse.cli.config_options import read_options
+from refusals import check_error
 
 Options = Mapping[str, Any]
-INDEX = PolicyWorld(7).index
 
 
-def in_python(recipe: str, options: Options) -> Any:
-    return RECIPES[recipe](INDEX, **options).config
+def in_python(recipe: str, options: Options, memory: Path) -> Any:
+    kind: Any = RECIPES[recipe]
+    return kind(hf.Index.open(memory / "index"), **options).config
 
 
-def on_the_command_line(recipe: str, options: Options) -> Any:
-    config = RECIPES[recipe].Config
-    return apply_options(config(), read_options(config, list(texts(options))), recipe)
-
-
-def as_json(recipe: str, options: Options) -> Any:
+def as_json(recipe: str, options: Options, memory: Path) -> Any:
     return apply_options(RECIPES[recipe].Config(), json.loads(json.dumps(options)), recipe)
 
 
-def as_toml(recipe: str, options: Options) -> Any:
+def as_toml(recipe: str, options: Options, memory: Path) -> Any:
     text = "".join(toml(options))
     if recipe == "policy-rag":
         return Policy.from_toml(f"version = 1\n{text}")
@@ -44,7 +38,7 @@ def as_toml(recipe: str, options: Options) -> Any:
 
 
 def texts(options: Options, before: str = "") -> Iterator[str]:
-    """Yield each option as ``NAME=VALUE``; the name of a fusion method is the value of its field."""
+    """Yield each option as ``NAME=VALUE``; a fusion method's name is its field's value."""
     for name, value in options.items():
         path = before.removesuffix(".") if name == "name" else f"{before}{name}"
         if isinstance(value, Mapping):
@@ -64,7 +58,8 @@ def toml(options: Options) -> Iterator[str]:
             yield f"{name} = {json.dumps(value)}\n"
 
 
-DOORS: list[Callable[[str, Options], Any]] = [in_python, on_the_command_line, as_json, as_toml]
+Door = Callable[[str, Options, Path], Any]
+DOORS: list[Door] = [in_python, as_json, as_toml]
 
 WRONG: list[tuple[str, Options, tuple[str, str]]] = [
     ("phase-graph", {"speed": 1}, ("unknown", "speed")),
@@ -111,13 +106,22 @@ WRONG: list[tuple[str, Options, tuple[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize(("recipe", "options", "refusal"), WRONG, ids=repr)
 def test_a_wrong_value_has_one_code_and_field(
-    door: Callable[[str, Options], Any], recipe: str, options: Options, refusal: tuple[str, str]
+    memory: Path,
+    refused_here: Any,
+    tmp_path: Path,
+    recipe: str,
+    options: Options,
+    refusal: tuple[str, str],
 ) -> None:
-    with refused(InputError, *refusal):
-        door(recipe, options)
+    for door in DOORS:
+        with pytest.raises(InputError) as caught:
+            door(recipe, options, memory)
+        check_error(caught.value, InputError, *refusal)
+    given = [arg for text in texts(options) for arg in ("--option", text)]
+    said = refused_here(*scoring(memory, recipe, tmp_path / "out.jsonl", *given))
+    assert (said.kind, said.code, said.field) == ("InputError", *refusal)
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -131,22 +135,20 @@ def test_a_wrong_value_has_one_code_and_field(
             {"method": {"name": "tsallis", "q": [0.5, 1.5]}},
             {"method": Tsallis(q=(0.5, 1.5))},
         ),
-        ("phase-graph", {"edge_weights": {"synonym": 0}, "temperature": "auto"}, {"edge_weights": {"synonym": 0.0}}),
+        ("phase-graph", {"edge_weights": {"creation": 0}}, {"edge_weights": {"creation": 0.0}}),
         ("hybrid-rrf", {"weights": [1, 0, 2], "dense_fallback": False}, {"weights": (1.0, 0.0, 2.0)}),
     ],
     ids=repr,
 )
-def test_a_value_has_one_meaning(
-    door: Callable[[str, Options], Any], recipe: str, options: Options, made: dict[str, Any]
-) -> None:
-    config = door(recipe, options)
-    assert config == as_json(recipe, options)
+def test_a_value_has_one_meaning(memory: Path, door: Door, recipe: str, options: Options, made: dict[str, Any]) -> None:
+    config = door(recipe, options, memory)
     assert {name: getattr(config, name) for name in made} == made
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_sections_of_a_policy(door: Callable[[str, Options], Any]) -> None:
-    policy = door("policy-rag", {"walk": {"damping": 0.75}, "switches": {"gate": False}, "families": {"birth": 2}})
+def test_sections_of_a_policy(memory: Path, door: Door) -> None:
+    given = {"walk": {"damping": 0.75}, "switches": {"gate": False}, "families": {"birth": 2}}
+    policy = door("policy-rag", given, memory)
     assert (policy.walk.damping, policy.walk.synonym, policy.switches.gate) == (0.75, Policy().walk.synonym, False)
     assert policy.families == {"birth": 2.0}
 
