@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from cli.recipe_files import scoring
 from hopfuse.errors import InputError
 from hopfuse.fusion import METHODS, RRF, Tsallis
 from hopfuse.recipes import RECIPES, Policy, apply_options
-from refusals import check_error
+from refusals import check_error, refused
 
 Options = Mapping[str, Any]
 
@@ -161,6 +161,15 @@ def test_a_mapping_changes_only_the_keys_that_it_has() -> None:
     config = RECIPES["phase-graph"].Config(method=Tsallis(q=2.0, temperature=0.5))
     assert apply_options(config, {"method": {"q": 3.0}}, "phase-graph").method == Tsallis(q=3.0, temperature=0.5)
     assert apply_options(config, {"method": {"name": "rrf"}}, "phase-graph").method == "rrf"
+
+
+def test_options_of_a_variant_change_those_of_its_retriever(memory: Path) -> None:
+    index = hf.Index.open(memory / "index")
+    first = hf.Retriever(index, "hybrid-rrf", words="fts5", rank_constant=9, weights=[1, 0, 2])
+    second = first.variant(fusion="convex")
+    assert second.recipe.config == replace(first.recipe.config, fusion="convex")
+    with refused(InputError, "unused", "rank_constant"):
+        second.variant(rank_constant=5)
 
 
 ODD: list[Any] = [None, True, -1, 0, 10**400, 1.5, "", "odd", [], [[1]], [1, "a", None], {}, {"a": 1}, {"a": {}}]

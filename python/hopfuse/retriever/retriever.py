@@ -244,7 +244,7 @@ class Retriever:
         recipe : str or a class of recipes, optional
             By default this one's.
         config, **options
-            As of :class:`Retriever`. Options of this retriever's own recipe are added to its options.
+            As of :class:`Retriever`. Options of this retriever's own recipe change its config.
         words : optional
             As of :class:`Retriever`; by default as this one's argument, if the recipe reads words.
 
@@ -253,15 +253,14 @@ class Retriever:
         >>> import hopfuse as hf
         >>> retriever = hf.Retriever(hf.Index.from_texts(["The sea.", "A river."]))
         >>> retriever.variant(rank_constant=60).recipe.config.rank_constant
-        60
+        60.0
         """
         own, state = self._settings, self._now()
         kind = state.kind if recipe is None else recipe_class(state.parts.index, recipe)
         same = kind is state.kind
-        base = own.config if same and config is None else config
-        inherited = dict(own.options or {}) if same and config is None else {}
+        base = state.recipe.config if same and config is None else config
         leg = own.words if words is None and "lexical" in kind.collaborators else words
-        changed = replace(own, recipe=kind, config=base, options=_merged(inherited, options), words=leg)
+        changed = replace(own, recipe=kind, config=base, options=options, words=leg)
         if "llm" not in kind.collaborators:
             changed = replace(changed, llm=None)
         return self._like(changed, state.parts, self._live)
@@ -567,15 +566,6 @@ def _made(index: Index, recipe: Any, arguments: Mapping[str, Any]) -> Retriever:
 
 def _reopened(directory: str, recipe: Any, arguments: Mapping[str, Any]) -> Retriever:
     return Retriever.open(directory, recipe, **arguments)
-
-
-def _merged(options: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with others added; nested ones are merged."""
-    merged = dict(options)
-    for name, value in others.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
-        merged[name] = _merged(merged[name], value) if both else value
-    return merged
 
 
 def _renamed(error: HopfuseError) -> HopfuseError:
