@@ -11,7 +11,7 @@ import click
 
 from .. import Index, Retriever
 from .._validation import check_needs
-from ..errors import InputError
+from ..errors import HopfuseError
 from ..llm import ChatEndpoint
 from ..recipes import RECIPES, apply_options
 from ..retriever import WORDS, recipe_class
@@ -34,6 +34,7 @@ COMMON = (
     "lexical_weight",
     "lexical_k",
 )
+LEGS = WORDS
 #: Options that need a language model.
 MODEL_NEEDS: tuple[Rule, ...] = tuple(
     (name, "model", "the name of a language model") for name in (*ENDPOINT_OPTIONS, "answers")
@@ -175,7 +176,7 @@ def read_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
 # ---- Notes -----------------------------------------------------------------------------------------------------------
 
 
-def note_data(notes: Iterable[InputError], name: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
+def note_data(notes: Iterable[HopfuseError], name: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
     """Return a question's notes as JSON values; ``name`` is as of :meth:`hopfuse.errors.HopfuseError.sentence`."""
     return [{"code": one.code, "field": one.field, "message": one.sentence(name)} for one in notes]
 

@@ -400,8 +400,11 @@ class Retriever:
         self._check_inputs(state, text is not None, vector is not None, entities is not None)
         if vector is not None and needs.vectors:
             _check_vector(np.asarray(vector), state)
-        if vector is None and needs.vectors and first_unencodable(encoder.encode_queries, [text]) is not None:
-            raise InputError("empty", "text", "{field} is empty, and the encoder has no vector for it; give it words")
+        if vector is None and needs.vectors and text is not None and encoder is not None:
+            if first_unencodable(encoder.encode_queries, [text]) is not None:
+                raise InputError(
+                    "empty", "text", "{field} is empty, and the encoder has no vector for it; give it words"
+                )
         if entities is not None and needs.entities:
             _check_numbers(entities, state.parts.index)
 
@@ -472,11 +475,13 @@ class Retriever:
                 raise _lacking("vector", f"so is the text, and {name} needs a vector; give one of them")
             if needs.entities and not entities:
                 raise _lacking("entities", f"so is the text, and {name} walks from entities; give one of them")
-        if needs.vectors and not vector and parts.encoder is None:
+        if not needs.vectors or vector:
+            return
+        space = state.kind.space(parts.index)
+        if parts.encoder is None:
             assert parts.lack is not None
             raise parts.lack.about()
-        space = state.kind.space(parts.index)
-        if needs.vectors and not vector and space is not None and parts.encoder.dim != space.dim:
+        if space is not None and parts.encoder.dim != space.dim:
             raise InputError(
                 "shape",
                 "encoder",

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._validation import check_length, counted
+from ... import Retriever
+from ..._validation import check_excludes, check_length, counted
 from ...errors import InputError
 from ...io.npy import read_npy
 from ...io.queries import Query
@@ -37,11 +38,12 @@ class QueryInputs:
 
     def of(self, queries: Sequence[Query], rows: Sequence[int]) -> dict[str, Any]:
         """Return the inputs of a search for queries, which are these rows of the file."""
-        return {
+        inputs: dict[str, list[Any]] = {
             "questions": [query.text for query in queries],
             "vectors": [self._vector(query, row) for row, query in zip(rows, queries, strict=True)],
             "entities": [query.entities for query in queries],
         }
+        return {name: None if all(one is None for one in given) else given for name, given in inputs.items()}
 
     def _vector(self, query: Query, row: int) -> NDArray[Any] | None:
         return query.vector if self._vectors is None else np.asarray(self._vectors[row])
