@@ -23,7 +23,7 @@ from ..index import Index
 from ..retriever import Retriever
 from ..types import Hits
 from .cached_encoder import CachedEncoder
-from .rankings import BASELINE, RANKINGS, Questions, Search
+from .rankings import BASELINE, RANKINGS, Questions, Search, batches, retriever_of
 
 #: Questions per batch.
 BATCH = 32
@@ -147,19 +147,19 @@ def compare_recipes(
         raise InputError(
             "duplicate", "runs", "{field} has {given!r}, the name of a ranking; give it another name", given=min(taken)
         )
-    whole = Retriever(retriever) if isinstance(retriever, Index) else retriever.of_state(retriever.index)
+    whole = retriever_of(retriever)
     check_needs("cache", cache, "encoder", whole.encoder, "whose vectors it keeps")
     if whole.encoder is not None:
         whole = whole.variant(encoder=CachedEncoder(whole.encoder, cache))
     asked = _asked(whole, questions, vectors, entities)
     leg, searches, left_out = _searches(whole, rankings, asked.vectors.shape[1])
     count = len(questions)
-    batches = [asked.slice(first, first + BATCH) for first in range(0, count, BATCH)]
-    ranked = {name: join_hits([search(batch) for batch in batches]) for name, search in searches.items()}
+    parts = [Questions(*part) for part in batches(BATCH, *asked)]
+    ranked = {name: join_hits([search(part) for part in parts]) for name, search in searches.items()}
     evaluation = evaluate(qrels, {**ranked, **others}, metrics, baseline=BASELINE)
     size = min(BATCH, count)
     timings = {n: {b: _milliseconds(s, asked, b) for b in (1, size)} for n, s in searches.items()} if timed else {}
-    peaks = {name: search_peak(search, batches[0]) for name, search in searches.items()} if timed else {}
+    peaks = {name: search_peak(search, parts[0]) for name, search in searches.items()} if timed else {}
     info = whole.index.info()
     arrays = sum(s["bytes"] for name, s in info["sections"].items() if not name.endswith((".offsets", ".bytes")))
     memory = info["bytes"], int(arrays), process_peak()
@@ -237,7 +237,7 @@ def _milliseconds(search: Search, questions: Questions, size: int) -> float:
     seconds = []
     for turn in range(REPEATS + 1):
         first = turn * size % max(1, len(questions.texts) - size + 1)
-        part = questions.slice(first, first + size)
+        part = Questions(*(rows[first : first + size] for rows in questions))
         start = time.perf_counter()
         search(part)
         seconds.append((time.perf_counter() - start) / len(part.texts))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..index import Index
 from ..ops.dense import dense_topk
 from ..ops.projection import project_topk
 from ..recipes import SearchResult
@@ -20,8 +21,27 @@ if TYPE_CHECKING:
 
 #: Hits per ranking.
 DEPTH = 10
+BASELINE = "dense"
 #: Entities whose scores are added to the passages that mention them.
 ENTITIES = 100
+
+
+def batches(size: int, *columns: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the first ``size`` rows of each column, then the next; a column may be None.
+
+    Examples
+    --------
+    >>> list(batches(2, "abc", None))
+    [('ab', None), ('c', None)]
+    """
+    count = next((len(rows) for rows in columns if rows is not None), 0)
+    for first in range(0, count, size):
+        yield tuple(None if rows is None else rows[first : first + size] for rows in columns)
+
+
+def retriever_of(given: Retriever | Index) -> Retriever:
+    """Return a retriever over one state of an index."""
+    return Retriever(given) if isinstance(given, Index) else given.of_state(given.index)
 
 
 class Questions(NamedTuple):
@@ -39,10 +59,6 @@ class Questions(NamedTuple):
     texts: Sequence[str]
     vectors: NDArray[Any]
     entities: Sequence[Sequence[str | int | Match]]
-
-    def slice(self, first: int, last: int) -> Questions:
-        """Return the questions first .. last - 1."""
-        return Questions(self.texts[first:last], self.vectors[first:last], self.entities[first:last])
 
     def by(self, retriever: Retriever, k: int) -> SearchResult:
         """Return the results of a retriever; entities are searched by its encoder's vectors, if it has one."""
@@ -118,7 +134,6 @@ def by_mention(retriever: Retriever) -> Search:
     return search
 
 
-BASELINE = "dense"
 _GRAPH = {"graph_k": DEPTH, "dense_k": 1, "dense_fallback": False}
 #: The rankings that are compared: single legs, then recipes.
 RANKINGS: Mapping[str, Ranking] = {
