@@ -23,7 +23,7 @@ from ..index import Index
 from ..retriever import Retriever
 from ..types import Hits
 from .cached_encoder import CachedEncoder
-from .rankings import BASELINE, RANKINGS, Questions, Search, batches, retriever_of
+from .rankings import BASELINE, RANKINGS, Questions, Search, retriever_of
 
 #: Questions per batch.
 BATCH = 32
@@ -154,7 +154,7 @@ def compare_recipes(
     asked = _asked(whole, questions, vectors, entities)
     leg, searches, left_out = _searches(whole, rankings, asked.vectors.shape[1])
     count = len(questions)
-    parts = [Questions(*part) for part in batches(BATCH, *asked)]
+    parts = list(asked.batches(BATCH))
     ranked = {name: join_hits([search(part) for part in parts]) for name, search in searches.items()}
     evaluation = evaluate(qrels, {**ranked, **others}, metrics, baseline=BASELINE)
     size = min(BATCH, count)
@@ -237,7 +237,7 @@ def _milliseconds(search: Search, questions: Questions, size: int) -> float:
     seconds = []
     for turn in range(REPEATS + 1):
         first = turn * size % max(1, len(questions.texts) - size + 1)
-        part = Questions(*(rows[first : first + size] for rows in questions))
+        part = next(questions.batches(size, first))
         start = time.perf_counter()
         search(part)
         seconds.append((time.perf_counter() - start) / len(part.texts))

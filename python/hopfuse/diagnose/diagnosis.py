@@ -128,7 +128,7 @@ def diagnose(
     >>> passages = [{"text": "Ada wrote."}, {"text": "The sea."}]
     >>> edges = [{"src": 0, "dst": 2}]
     >>> index = hf.Index.build(passages=passages, vectors=[[1, 0], [0, 1]], entities=["Ada"], graph=edges)
-    >>> found = diagnose(index, search_legs(index, [([[0.0, 1.0]], [["Ada"]])], length=2), k=1)
+    >>> found = diagnose(index, search_legs(index, ["Ada?"], vectors=[[0.0, 1.0]], length=2), k=1)
     >>> found["graph"]["components"], found["seeds"]["with seeds"]
     (2, 1.0)
     """

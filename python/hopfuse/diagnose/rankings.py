@@ -60,6 +60,12 @@ class Questions(NamedTuple):
     vectors: NDArray[Any]
     entities: Sequence[Sequence[str | int | Match]]
 
+    def batches(self, size: int, first: int = 0) -> Iterator[Questions]:
+        """Yield ``size`` questions from the first on, then the next."""
+        for at in range(first, len(self.texts), size):
+            rows = slice(at, at + size)
+            yield Questions(self.texts[rows], self.vectors[rows], self.entities[rows])
+
     def by(self, retriever: Retriever, k: int) -> SearchResult:
         """Return the results of a retriever; entities are searched by its encoder's vectors, if it has one."""
         needs = retriever.needs
