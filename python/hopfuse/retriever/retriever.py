@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_flag, check_k, check_type, check_whole, wrong_type
 from ..encoders import rerank
+from ..encoders.protocol import first_unencodable
 from ..errors import HopfuseError, InputError
 from ..extract import QuestionMatcher
 from ..index import Index, LiveIndex
@@ -453,14 +454,23 @@ class Retriever:
         return answers
 
     def check_question(self, text: str | None = None, vector: Any = None, entities: Any = None) -> None:
-        """Refuse a question that lacks an input which cannot be made, or whose vector does not fit; see :meth:`search`.
+        """Refuse a question that a search would refuse, such as one without an input that cannot be made.
 
-        The field of an error is that of one question: ``"text"``, ``"vector"`` or ``"entities"``.
+        Its text is encoded only if it is blank. The field of an error is that of one question: ``"text"``, ``"vector"``
+        or ``"entities[2]"``.
         """
         state = self._now()
+        needs, encoder = state.recipe.needs, state.parts.encoder
         self._check_inputs(state, text is not None, vector is not None, entities is not None)
-        if vector is not None and state.recipe.needs.vectors:
+        if vector is not None and needs.vectors:
             _check_vector(np.asarray(vector), state)
+        if vector is None and needs.vectors and text is not None and encoder is not None:
+            if first_unencodable(encoder.encode_queries, [text]) is not None:
+                raise InputError(
+                    "empty", "text", "{field} is empty, and the encoder has no vector for it; give it words"
+                )
+        if entities is not None and needs.entities:
+            _check_numbers(entities, state.parts.index)
 
     # ---- Inside ------------------------------------------------------------------------------------------------------
 
@@ -539,9 +549,21 @@ class Retriever:
                 raise _lacking("vector", f"so is the text, and {name} needs a vector; give one of them")
             if needs.entities and not entities:
                 raise _lacking("entities", f"so is the text, and {name} walks from entities; give one of them")
-        if needs.vectors and not vector and parts.encoder is None:
+        if not needs.vectors or vector:
+            return
+        space = state.kind.space(parts.index)
+        if parts.encoder is None:
             assert parts.lack is not None
             raise parts.lack.about()
+        if space is not None and parts.encoder.dim != space.dim:
+            raise InputError(
+                "shape",
+                "encoder",
+                "{field} makes {given} values, and the vectors of the index have {allowed}; give the encoder that made "
+                "them",
+                given=parts.encoder.dim,
+                allowed=space.dim,
+            )
 
     def _now(self, at_least: int | None = None, timeout: float = 10.0) -> _State:
         """Return the state that is searched; a live index's new snapshot is taken over."""
@@ -570,6 +592,8 @@ class Retriever:
         own, index = self._settings, parts.index
         kind = recipe_class(index, own.recipe)
         try:
+            if own.config is not None:
+                check_type(own.config, "config", kind.Config, f"a {kind.Config.__name__}, which {kind.name} reads")
             config = apply_options(kind.Config() if own.config is None else own.config, own.options or {}, kind.name)
             lacks = kind.missing(index, config)
             if lacks is not None:
@@ -593,6 +617,8 @@ class Retriever:
             raise unread("encoder", state.kind)
         if own.words is not None and own.words != "none" and not state.recipe.needs.words:
             raise unread("words", state.kind)
+        if self._given["names"] not in (None, "none") and not state.recipe.needs.entities:
+            raise unread("names", state.kind)
         for name, given in (("llm", own.llm), ("fact_vectors", self._given["fact_vectors"])):
             if given is not None and name not in state.kind.collaborators:
                 raise unread(name, state.kind)
@@ -692,6 +718,19 @@ def _check_vector(vector: NDArray[Any], state: _State) -> None:
             "vector",
             "{field} is all zeros and has no direction; encode the question again, or leave it out",
         )
+
+
+def _check_numbers(entities: Sequence[Any], index: Index) -> None:
+    """Refuse the number of an entity that the index does not have."""
+    for at, one in enumerate(entities):
+        if isinstance(one, int | np.integer) and not 0 <= one < index.num_entities:
+            raise InputError(
+                "unknown",
+                f"entities[{at}]",
+                "{field} is {given}, and the index has the entities 0 .. {last}; correct the number, or give the name",
+                given=int(one),
+                last=index.num_entities - 1,
+            )
 
 
 def _encoder_words(encoder: Any) -> str:

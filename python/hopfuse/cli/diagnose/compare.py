@@ -22,11 +22,10 @@ from ...lexical import words_of
 from ...report import Table, printable, table
 from ..about.info import machine
 from ..evaluate.inputs import gaps, named_files, qrels_files
-from ..evaluate.questions import judged_questions
 from ..files import check_outputs, strict_json
 from ..options import DIRECTORY, FILE, case_option, check_dim, encoder_option, index_argument, question_encoder
 from ..recipes import LEGS, threads_option
-from ..run.queries import QueryInputs
+from .inputs import QueryInputs, judged_questions
 
 METRICS = "recall@2,recall@5,recall@10,last_hop@5,last_hop@10,full_support@10,mrr,ndcg@10"
 AGAINST = "recall@5"

@@ -21,8 +21,9 @@ from ...report import section_tables
 from ..checks import Rule, check_rules
 from ..console import json_text
 from ..options import DIRECTORY, FILE, case_option, encoder_option, question_encoder
-from ..recipes import BoundRecipe, bind, threads_option
-from ..run.queries import QueryInputs, chunks, text_of, unjudged, unknown_gold
+from ..recipes import threads_option
+from ..run.queries import chunks, text_of, unjudged, unknown_gold
+from .inputs import BoundRecipe, QueryInputs, bind
 
 CHUNK = 256
 NEEDS: tuple[Rule, ...] = (("policy", "stability policy-rag", "which reads it"),)
