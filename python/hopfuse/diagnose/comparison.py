@@ -12,8 +12,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from .._validation import check_names, check_needs
 from ..errors import InputError
 from ..evaluate.evaluation import Evaluation, evaluate
@@ -71,6 +69,7 @@ class RecipeComparison:
         if self.search_bytes:
             memory["search peak bytes"] = dict(self.search_bytes)  # type: ignore[assignment]
         return {
+            "words": self.words,
             "memory": memory,
             **timed,
             "left out": dict(self.left_out),
@@ -86,6 +85,7 @@ def compare_recipes(
     *,
     vectors: Any = None,
     entities: Sequence[Sequence[Any] | None] | None = None,
+    words: Any = None,
     rankings: Collection[str] = tuple(RANKINGS),
     timed: bool = False,
     cache: Path | None = None,
@@ -96,8 +96,8 @@ def compare_recipes(
     Parameters
     ----------
     retriever : Retriever or Index
-        Has vectors and a graph. The encoder, names, words, threads and options of a retriever are those of the
-        rankings. With an encoder, PolicyRAG also searches facts by vectors.
+        Has vectors and a graph. The encoder, names and threads of a retriever are those of the rankings, its
+        options those of its own recipe. With an encoder, PolicyRAG also searches facts by vectors.
     questions : sequence of str, B entries
     qrels : Qrels
         Judgements of the same questions, by rows of the index.
@@ -107,6 +107,9 @@ def compare_recipes(
         Vectors of the questions in the passages' space, by default the encoder's.
     entities : sequence of B (sequence of str, int or Match, or None), optional
         As of :meth:`hopfuse.Retriever.search`.
+    words : optional
+        The lexical leg, as of :class:`hopfuse.Retriever`; by default the retriever's, else the index's own or one over
+        its texts.
     rankings : collection of str
         Which of :data:`RANKINGS` to run; the dense one is always run.
     timed : bool
@@ -152,7 +155,7 @@ def compare_recipes(
     if whole.encoder is not None:
         whole = whole.variant(encoder=CachedEncoder(whole.encoder, cache))
     asked = _asked(whole, questions, vectors, entities)
-    leg, searches, left_out = _searches(whole, rankings, asked.vectors.shape[1])
+    leg, searches, left_out = _searches(whole, words, rankings, asked.vectors.shape[1])
     count = len(questions)
     parts = list(asked.batches(BATCH))
     ranked = {name: join_hits([search(part) for part in parts]) for name, search in searches.items()}
@@ -183,15 +186,11 @@ def process_peak() -> int:
 
 
 def _asked(retriever: Retriever, texts: Sequence[str], vectors: Any, entities: Any) -> Questions:
-    """Return the questions with their vectors and entities; refuse vectors and an encoder of another dimension."""
-    walk, encoder, names = RANKINGS["graph"].over(retriever), retriever.encoder, retriever.index.entity_corpus
-    if vectors is not None:
-        _check_dim("vectors", np.shape(vectors)[-1], walk.dim, "passages")
-    elif encoder is not None:
-        _check_dim("encoder", encoder.dim, walk.dim, "passages")
+    """Return the questions with their vectors and entities; refuse an encoder that does not fit the entities."""
+    encoder, names = retriever.encoder, retriever.index.entity_corpus
     if encoder is not None and names is not None:
         _check_dim("encoder", encoder.dim, names.dim, "entities")
-    own, named = walk.prepare(texts, vectors=vectors, entities=entities)
+    own, named = RANKINGS["graph"].over(retriever).prepare(texts, vectors=vectors, entities=entities)
     return Questions(texts, own, named or [])
 
 
@@ -209,14 +208,14 @@ def _check_dim(field: str, given: int, allowed: int | None, owner: str) -> None:
 
 
 def _searches(
-    retriever: Retriever, wanted: Collection[str], dim: int
+    retriever: Retriever, words: Any, wanted: Collection[str], dim: int
 ) -> tuple[str | None, dict[str, Search], dict[str, str]]:
     """Return the name of the lexical leg, the searches of the wanted rankings, and why the others are left out.
 
     ``dim`` is the dimension of the questions' vectors.
     """
     chosen = {name: ranking for name, ranking in RANKINGS.items() if name in wanted or name == BASELINE}
-    leg = RANKINGS["words"].over(retriever).words if any(one.words for one in chosen.values()) else None
+    leg = RANKINGS["words"].over(retriever, words).words if any(one.words for one in chosen.values()) else None
     searches, left_out = dict[str, Search](), dict[str, str]()
     for name, ranking in chosen.items():
         try:

@@ -412,6 +412,12 @@ class Retriever:
         texts: Any = [questions] if isinstance(questions, str) else questions
         vectors, entities = vectors if needs.vectors else None, entities if needs.entities else None
         self._check_rows(state, texts, vectors, entities)
+        for b, vector in enumerate(() if vectors is None else vectors):
+            if vector is not None:
+                try:
+                    _check_vector(np.asarray(vector), state)
+                except InputError as error:
+                    raise error.about(f"vectors[{b}]") from None
         size = next((len(rows) for rows in (texts, vectors, entities) if rows is not None), 0)
         if needs.entities:
             entities = _filled(entities, size, lambda rows: parts.names.match([texts[b] for b in rows]))
