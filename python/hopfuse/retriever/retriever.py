@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from ..encoders.protocol import first_unencodable
 from ..errors import HopfuseError, InputError
 from ..extract import QuestionMatcher
 from ..index import Index, LiveIndex
-from ..recipes import AllowScope, Needs, Recipe, SearchResult, apply_options
+from ..recipes import AllowScope, Needs, Recipe, SearchResult, apply_options, spelled
 from ..types import Hits
 from .choices import recipe_class, unread, words_leg
 from .collaborators import Collaborators, NoNames
@@ -189,6 +189,16 @@ class Retriever:
         return self._now().parts.encoder
 
     @property
+    def words(self) -> Any:
+        """The lexical leg of the recipe, or None."""
+        return getattr(self.recipe, "lexical", None)
+
+    @property
+    def threads(self) -> int | None:
+        """The number of CPU threads, or None for the default."""
+        return self._settings.threads
+
+    @property
     def dim(self) -> int | None:
         """The dimension of questions' vectors; None if the recipe reads none."""
         state = self._now()
@@ -237,7 +247,9 @@ class Retriever:
 
     # ---- Other retrievers over the same index ------------------------------------------------------------------------
 
-    def variant(self, recipe: Any = None, *, config: Any = None, words: Any = None, **options: Any) -> Retriever:
+    def variant(
+        self, recipe: Any = None, *, config: Any = None, words: Any = None, encoder: Any = None, **options: Any
+    ) -> Retriever:
         """Return a retriever with another recipe, or with other options of this one, that shares everything else.
 
         Parameters
@@ -248,6 +260,8 @@ class Retriever:
             As of :class:`Retriever`. Options of this retriever's own recipe change its config.
         words : optional
             As of :class:`Retriever`; by default as this one's argument, if the recipe reads words.
+        encoder : Encoder, optional
+            Encodes in place of this one's encoder, as one that caches its vectors.
 
         Examples
         --------
@@ -264,7 +278,12 @@ class Retriever:
         changed = replace(own, recipe=kind, config=base, options=options, words=leg)
         if "llm" not in kind.collaborators:
             changed = replace(changed, llm=None)
-        return self._like(changed, state.parts, self._live)
+        if kind.ranks != "passages":
+            changed = replace(changed, reranker=None)
+        other = self._like(changed, state.parts if encoder is None else state.parts.with_encoder(encoder), self._live)
+        if encoder is not None:
+            other._given = {**self._given, "encoder": encoder}
+        return other
 
     def of_state(self, index: Index) -> Retriever:
         """Return this retriever for another state of its index: its encoder, names and vectors of facts are kept."""
@@ -362,6 +381,56 @@ class Retriever:
         texts = [questions] if isinstance(questions, str) else questions
         options: dict[str, Any] = {"allow": allow, "allow_scope": allow_scope, "trace": trace}
         return self._search(state, texts, vectors, entities, k=k, per_document=per_document, **options)
+
+    def prepare(
+        self, questions: str | Sequence[str | None] | None, *, vectors: Any = None, entities: Any = None
+    ) -> tuple[Any, list[Any] | None]:
+        """Return the vectors and the entities of questions that a search would read, for searches that repeat.
+
+        Parameters
+        ----------
+        questions, vectors, entities
+            As of :meth:`search`.
+
+        Returns
+        -------
+        vectors : array (B, d) or None
+            None if the recipe reads no vectors.
+        entities : list of B lists, or None
+            None if the recipe reads no entities.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> index = hf.Index.build(passages=[{"text": "Ada wrote."}], entities=["Ada"], graph=[{"src": 0, "dst": 1}])
+        >>> vectors, entities = hf.Retriever(index, encoder="none").prepare(["Who is Ada?"])
+        >>> vectors, [match.surface for match in entities[0]]
+        (None, ['Ada'])
+        """
+        state = self._now()
+        needs, parts = state.recipe.needs, state.parts
+        texts: Any = [questions] if isinstance(questions, str) else questions
+        vectors, entities = vectors if needs.vectors else None, entities if needs.entities else None
+        self._check_rows(state, texts, vectors, entities)
+        for b, vector in enumerate(() if vectors is None else vectors):
+            if vector is not None:
+                try:
+                    _check_vector(np.asarray(vector), state)
+                except InputError as error:
+                    raise error.about(f"vectors[{b}]") from None
+        size = next((len(rows) for rows in (texts, vectors, entities) if rows is not None), 0)
+        if needs.entities:
+            entities = _filled(entities, size, lambda rows: parts.names.match([texts[b] for b in rows]))
+        if needs.vectors:
+            named = [()] * size if entities is None else entities
+
+            def encode(rows: list[int]) -> Any:
+                assert parts.encoder is not None
+                asked = spelled([texts[b] for b in rows], [named[b] for b in rows], parts.index)
+                return parts.encoder.encode_queries(asked)
+
+            vectors = _filled(vectors, size, encode)
+        return None if vectors is None else np.asarray(vectors), entities
 
     def check(self, k: int = 10) -> SearchResult:
         """Search no questions, which raises what every search would; return the result, with the recipe's lists."""
@@ -592,6 +661,15 @@ def _renamed(error: HopfuseError) -> HopfuseError:
 
 def _has_gaps(rows: Any) -> bool:
     return isinstance(rows, list | tuple) and any(one is None for one in rows)
+
+
+def _filled(rows: Any, size: int, make: Callable[[list[int]], Any]) -> Any:
+    """Return the rows with what is made for those that are None."""
+    gaps = [b for b in range(size) if rows is None or rows[b] is None]
+    if not gaps:
+        return rows
+    made = dict(zip(gaps, make(gaps), strict=True))
+    return [made[b] if b in made else rows[b] for b in range(size)]
 
 
 def _given_rows(name: str, rows: Any, is_read: bool) -> list[tuple[int, InputError]]:

@@ -1,0 +1,160 @@
+"""The rankings that are compared: each a recipe by the arguments of its retriever, or one of its legs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..index import Index
+from ..ops.dense import dense_topk
+from ..ops.projection import project_topk
+from ..recipes import SearchResult
+from ..retriever import Retriever
+from ..types import Hits, Incidence
+
+if TYPE_CHECKING:
+    from ..extract import Match
+
+#: Hits per ranking.
+DEPTH = 10
+BASELINE = "dense"
+#: Entities whose scores are added to the passages that mention them.
+ENTITIES = 100
+
+
+def batches(size: int, *columns: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the first ``size`` rows of each column, then the next; a column may be None.
+
+    Examples
+    --------
+    >>> list(batches(2, "abc", None))
+    [('ab', None), ('c', None)]
+    """
+    count = next((len(rows) for rows in columns if rows is not None), 0)
+    for first in range(0, count, size):
+        yield tuple(None if rows is None else rows[first : first + size] for rows in columns)
+
+
+def retriever_of(given: Retriever | Index) -> Retriever:
+    """Return a retriever over one state of an index."""
+    return Retriever(given) if isinstance(given, Index) else given.of_state(given.index)
+
+
+class Questions(NamedTuple):
+    """Questions with their vectors and entities, a row for each.
+
+    Attributes
+    ----------
+    texts : sequence of str
+    vectors : ndarray of float, shape (B, d)
+        By the encoder of the passages' vectors.
+    entities : sequence of sequences of str, int or Match
+        Names as the questions have them, numbers of the index's entities, or matches.
+    """
+
+    texts: Sequence[str]
+    vectors: NDArray[Any]
+    entities: Sequence[Sequence[str | int | Match]]
+
+    def batches(self, size: int, first: int = 0) -> Iterator[Questions]:
+        """Yield ``size`` questions from the first on, then the next."""
+        for at in range(first, len(self.texts), size):
+            rows = slice(at, at + size)
+            yield Questions(self.texts[rows], self.vectors[rows], self.entities[rows])
+
+    def by(self, retriever: Retriever, k: int) -> SearchResult:
+        """Return the results of a retriever; entities are searched by its encoder's vectors, if it has one."""
+        needs = retriever.needs
+        own = needs.vectors and (retriever.recipe.ranks == "passages" or retriever.encoder is None)
+        entities = self.entities if needs.entities else None
+        return retriever.search(self.texts, vectors=self.vectors if own else None, entities=entities, k=k)
+
+
+Search = Callable[["Questions"], Hits]
+
+
+class Ranking(NamedTuple):
+    """A ranking that is compared: the arguments of a retriever, and what of its results is ranked.
+
+    Attributes
+    ----------
+    recipe : str
+    options : mapping
+        Fields of the recipe's config that differ from its defaults.
+    words : bool
+        Whether it reads the words of the retriever that is compared; else it reads none.
+    leg : {"dense", "lexical", "graph"} or None
+        The leg that is ranked alone; None for the recipe's hits.
+    """
+
+    recipe: str
+    options: Mapping[str, Any] = MappingProxyType({})
+    words: bool = False
+    leg: str | None = None
+
+    def over(self, retriever: Retriever, words: Any = None, **options: Any) -> Retriever:
+        """Return the retriever of the ranking, with the collaborators of another and further options."""
+        merged = {**self.options, **options}
+        return retriever.variant(self.recipe, words=words if self.words else "none", **merged)
+
+    def search(self, retriever: Retriever) -> Search:
+        """Return a search for :data:`DEPTH` passages by the ranking's own retriever."""
+        if self.leg == "dense":
+            corpus = retriever.index.corpus
+            assert corpus is not None
+            return lambda asked: dense_topk(asked.vectors, corpus, DEPTH, threads=retriever.threads)
+        if self.leg == "lexical":
+            return lambda asked: retriever.words.search(list(asked.texts), DEPTH)
+        if self.leg is not None:
+            leg = self.leg
+            return lambda asked: asked.by(retriever, 1).lists[leg]
+        if retriever.recipe.ranks == "entities":
+            return by_mention(retriever)
+        return lambda asked: asked.by(retriever, DEPTH).hits
+
+
+def by_mention(retriever: Retriever) -> Search:
+    """Return a search that ranks passages by the sum of the scores of the entities they mention.
+
+    Parameters
+    ----------
+    retriever : Retriever
+        Ranks the entities of an index with a graph. Scores below 0 count as 0.
+    """
+    index = retriever.index
+    assert index.graph is not None
+    mentions = Incidence.from_graph(index.graph, index.num_passages)
+    most = min(ENTITIES, max(1, index.num_entities))
+
+    def search(asked: Questions) -> Hits:
+        found = asked.by(retriever, most).hits
+        scores = np.zeros((len(found), mentions.num_columns), np.float32)
+        rows, columns = np.nonzero(np.arange(found.ids.shape[1]) < found.counts[:, None])
+        scores[rows, index.num_passages + found.ids[rows, columns]] = np.maximum(found.scores[rows, columns], 0)
+        return project_topk(scores, mentions, DEPTH, threads=retriever.threads)
+
+    return search
+
+
+_GRAPH = {"graph_k": DEPTH, "dense_k": 1, "dense_fallback": False}
+#: The rankings that are compared: single legs, then recipes.
+RANKINGS: Mapping[str, Ranking] = {
+    BASELINE: Ranking("phase-graph", leg="dense"),
+    "words": Ranking("hybrid-rrf", words=True, leg="lexical"),
+    "graph": Ranking("phase-graph", _GRAPH, leg="graph"),
+    "graph-else-dense": Ranking("phase-graph", {"graph_k": DEPTH, "dense_k": DEPTH}, leg="graph"),
+    "triple-vector": Ranking("triple-hybrid", {"mode": "vector"}),
+    "triple-graph": Ranking("triple-hybrid", {"mode": "graph"}),
+    "guided-walk": Ranking("guided-walk"),
+    "guided-walk+words": Ranking("guided-walk", words=True),
+    "phase-graph": Ranking("phase-graph"),
+    "phase-graph+words": Ranking("phase-graph", words=True),
+    "hybrid-rrf": Ranking("hybrid-rrf", words=True),
+    "hybrid-convex": Ranking("hybrid-rrf", {"fusion": "convex"}, words=True),
+    "policy-rag": Ranking("policy-rag"),
+    "triple-hybrid": Ranking("triple-hybrid"),
+}
