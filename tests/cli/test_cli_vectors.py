@@ -41,7 +41,7 @@ def test_vectors_that_nothing_reads_are_noted(memory, refused_here, tmp_path) ->
     out = tmp_path / "out.jsonl"
     for recipe, more in (("triple-hybrid", BY_WORDS[2:]), ("policy-rag", ("--policy", tmp_path / "p.toml"))):
         args = scoring(memory, recipe, out, "--overwrite", *more)
-        assert refused_here(*args, "--strict") == about("unused", "vectors[0]")
+        assert refused_here(*args, "--strict") == about("unused", "vectors[0]", place="line 1")
         said = hopfuse(*args).stderr
         assert "3 queries with notes: such as 0: vector is given" in said
         noted = [[(one["code"], one["field"]) for one in row["notes"]] for row in read_jsonl(out)]
@@ -69,7 +69,7 @@ def test_texts_alone_need_none(texts_alone, output_of, refused_here, memory, tmp
     assert any(expected)
     assert "Lexical list of" in output_of("trace", index, "The cold sea", *more)
     given = ("--vectors", memory / "vectors.npy")
-    assert refused_here("score", *files, *more, *given, "--overwrite", "--strict") == about("unused", "vectors[0]")
+    assert refused_here("score", *files, *more, *given, "--overwrite", "--strict").field == "vectors[0]"
     given = ("--encoder", "wordllama")
     assert refused_here("score", *files, *more, *given, "--overwrite") == about(
         "unused", "encoder", recipe="hybrid-rrf"
