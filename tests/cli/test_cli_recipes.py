@@ -119,7 +119,10 @@ def test_inputs_that_a_recipe_does_not_read_are_refused(memory, refused_here, tm
         (scoring(memory, "phase-graph", out, "--policy", html), about("missing", "policy")),
         (scoring(memory, "policy-rag", out, "--words"), about("unused", "words", recipe="policy-rag")),
         (scoring(memory, "policy-rag", out, "--graph-k", 5), about("unknown", "graph_k")),
-        (scoring(memory, "phase-graph", out, "--policy", tmp_path / "llm.toml"), about("type", "config", given="Policy")),
+        (
+            scoring(memory, "phase-graph", out, "--policy", tmp_path / "llm.toml"),
+            about("type", "config", given="Policy"),
+        ),
         (scoring(memory, "triple-hybrid", out, "--case-sensitive"), about("unused", "names", recipe="triple-hybrid")),
         (scoring(memory, "triple-hybrid", out, "--per-document", 1), about("unsupported", "per_document")),
         (scoring(memory, "triple-hybrid", out, "--strict"), about("unused", "entities")),

@@ -181,7 +181,7 @@ BAD = [
     (lambda rows: rows[201].update(vector=[1.0] * 7), about("shape", "vector", given=7)),
     (lambda rows: rows[201].update(vector=[1.0] * 7 + [float("nan")]), about("finite", "vector")),
     (lambda rows: rows[201].update(vector=[0.0] * 8), about("zero", "vector")),
-    (lambda rows: rows[201].update(vector=None), about("missing", "vector")),
+    (lambda rows: rows[201].update(vector=None), about("missing", "encoder")),
     (lambda rows: rows[201].update(id="q7"), about("duplicate", "id", given="q7")),
     (lambda rows: rows[201].update(entities=[6]), about("unknown", "entities[0]", given=6, last=5)),
     (lambda rows: rows[201].update(text=None), about("missing", "entities")),

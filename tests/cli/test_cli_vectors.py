@@ -43,7 +43,7 @@ def test_vectors_that_nothing_reads_are_noted(memory, refused_here, tmp_path) ->
         args = scoring(memory, recipe, out, "--overwrite", *more)
         assert refused_here(*args, "--strict") == about("unused", "vectors[0]", place="line 1")
         said = hopfuse(*args).stderr
-        assert "3 queries with notes: such as 0: vector is given" in said
+        assert "3 of 3 queries have notes, such as 0: vector is given" in said
         noted = [[(one["code"], one["field"]) for one in row["notes"]] for row in read_jsonl(out)]
         assert all(("unused", "vector") in row for row in noted)
 

@@ -706,8 +706,13 @@ def _maker_lack(state: _State, vector: bool, entities: bool) -> tuple[str, Hopfu
             assert parts.lack is not None
             return "vector", parts.lack
         if space is not None and parts.encoder.dim != space.dim:
-            sentence = "{field} makes {given} values, and the vectors of the index have {allowed}; give their encoder"
-            return "vector", InputError("shape", "encoder", sentence, given=parts.encoder.dim, allowed=space.dim)
+            return "vector", InputError(
+                "shape",
+                "encoder",
+                "{field} makes {given} values, and the vectors of the index have {allowed}; give their encoder",
+                given=parts.encoder.dim,
+                allowed=space.dim,
+            )
     lack = parts.names_lack() if needs.entities and not entities else None
     return None if lack is None else ("entities", lack)
 

@@ -383,8 +383,8 @@ def _summary(made: Made, merged: Merged, out: Path, seconds: float) -> str:
 def _note_notes(merged: Merged) -> None:
     """Say how many queries have notes, and one of them."""
     if merged.noted:
-        example = "a .jsonl file holds them" if merged.note is None else f"such as {merged.note}"
-        note(f"{counted(merged.noted, 'query')} with notes: {example}")
+        example = "" if merged.note is None else f", such as {merged.note}"
+        note(f"{merged.noted:,} of {counted(merged.rows, 'query')} have notes{example}")
 
 
 def _rate(made: Made, seconds: float) -> str:
