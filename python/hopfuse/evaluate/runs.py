@@ -85,9 +85,7 @@ class Run:
         chosen = query_rows(rows, len(self))
         answers = None if self.answers is None else [self.answers[row] for row in chosen.tolist()]
         baseline = None if self.baseline is None else _take(self.baseline, chosen)
-        return Run(
-            _take(self.hits, chosen), answers, self.num_missing, self.num_unjudged, self.texts, baseline, self.notes
-        )
+        return replace(self, hits=_take(self.hits, chosen), answers=answers, baseline=baseline)
 
     def __len__(self) -> int:
         return len(self.hits)
