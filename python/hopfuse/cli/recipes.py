@@ -34,7 +34,6 @@ COMMON = (
     "lexical_weight",
     "lexical_k",
 )
-LEGS = WORDS
 #: Options that need a language model.
 MODEL_NEEDS: tuple[Rule, ...] = tuple(
     (name, "model", "the name of a language model") for name in (*ENDPOINT_OPTIONS, "answers")

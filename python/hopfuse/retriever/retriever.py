@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_flag, check_k, check_type, check_whole, wrong_type
-from ..encoders import rerank
+from ..encoders import Encoder, rerank
 from ..encoders.protocol import first_unencodable
 from ..errors import HopfuseError, InputError
 from ..extract import QuestionMatcher
@@ -30,6 +30,8 @@ RERANKED = 50
 #: Arguments of recipes that have another name here, and the argument of a question by its field in a note.
 _ARGUMENTS = {"queries": "questions", "lexical": "words", "matcher": "names"}
 _COLUMNS = {"text": "questions", "vector": "vectors", "entities": "entities"}
+#: What is lacking where an input cannot be made.
+_MAKERS = {"vector": "no encoder makes", "entities": "nothing reads"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Retriever:
         A key of :data:`hopfuse.recipes.RECIPES`; by default guided-walk if the index has vectors and a graph, else
         hybrid-rrf.
     config : optional
-        The recipe's config, by default its own.
+        The recipe's config, by default its own; or a mapping of some of its fields, as ``options``.
     encoder : Encoder or str, optional
         An encoder, or its name: ``"wordllama"``, ``"wordllama:DIM"``, ``"sentence-transformers:FOLDER"`` or ``"none"``.
         By default the encoder whose name the index keeps, if it is installed.
@@ -139,6 +141,7 @@ class Retriever:
                         "{field} was made from one state of the index, which changes; leave it out, or give a name",
                     )
         self._lock = RLock()
+        config, options = _fields(config, options)
         self._settings = _Settings(
             recipe, config, options, words, shared(reranker), llm, threads, check_flag(strict, "strict")
         )
@@ -271,6 +274,7 @@ class Retriever:
         60.0
         """
         own, state = self._settings, self._now()
+        config, options = _fields(config, options)
         kind = state.kind if recipe is None else recipe_class(state.parts.index, recipe)
         same = kind is state.kind
         base = state.recipe.config if same and config is None else config
@@ -303,15 +307,18 @@ class Retriever:
             return
         if hasattr(state.recipe, "warmup"):
             state.recipe.warmup(k)
+        if state.recipe.needs.entities:
+            state.parts.names_lack()
         text, vector, entities = self.sample()
         self._search(state, [text], [vector], [entities], k=min(k, index.num_passages))
         index.row_of(index.passage_ids[0])
 
-    def sample(self) -> tuple[str, NDArray[np.float32] | None, list[int]]:
+    def sample(self) -> tuple[str, NDArray[np.float32] | None, list[str | int]]:
         """Return a text, vector and entities that a search takes, and that need no encoder and no matcher."""
         index, dim = self.index, self.dim
         text = index.texts[0][:200].strip() if index.num_passages else ""
-        return text or "text", None if dim is None else np.full(dim, 1 / dim, np.float32), [0][: index.num_entities]
+        entities: list[str | int] = [0] if index.num_entities else []
+        return text or "text", None if dim is None else np.full(dim, 1 / dim, np.float32), entities
 
     # ---- Searching ---------------------------------------------------------------------------------------------------
 
@@ -432,12 +439,13 @@ class Retriever:
             vectors = _filled(vectors, size, encode)
         return None if vectors is None else np.asarray(vectors), entities
 
-    def check(self, k: int = 10) -> SearchResult:
+    def check(self, k: int = 10, *, per_document: int | None = None) -> SearchResult:
         """Search no questions, which raises what every search would; return the result, with the recipe's lists."""
         state = self._now()
         dim = self.dim
         vectors = None if dim is None else np.zeros((0, dim), np.float32)
-        return self._search(state, [], vectors, [] if state.recipe.needs.entities else None, k=k)
+        entities = [] if state.recipe.needs.entities else None
+        return self._search(state, [], vectors, entities, k=k, per_document=per_document)
 
     def answer(self, questions: str | Sequence[str], found: SearchResult) -> list[str]:
         """Return the language model's answers from the first hits of a search.
@@ -466,15 +474,21 @@ class Retriever:
         or ``"entities[2]"``.
         """
         state = self._now()
+        given = text is not None, vector is not None, entities is not None
+        _check_inputs(state, *given)
+        lack = _maker_lack(state, *given[1:])
+        if lack is not None:
+            raise _lacking(lack[0], f"{_MAKERS[lack[0]]} it from the text; give it")
         needs, encoder = state.recipe.needs, state.parts.encoder
-        self._check_inputs(state, text is not None, vector is not None, entities is not None)
-        if vector is not None and needs.vectors:
+        if self._settings.strict:
+            for _, note in _given_rows("vectors", [vector], needs.vectors):
+                raise note
+            for _, note in _given_rows("entities", [entities], needs.entities):
+                raise note
+        if needs.vectors and vector is not None:
             _check_vector(np.asarray(vector), state)
-        if vector is None and needs.vectors and text is not None and encoder is not None:
-            if first_unencodable(encoder.encode_queries, [text]) is not None:
-                raise InputError(
-                    "empty", "text", "{field} is empty, and the encoder has no vector for it; give it words"
-                )
+        elif needs.vectors and encoder is not None and text is not None:
+            _check_words(encoder, text)
         if entities is not None and needs.entities:
             _check_numbers(entities, state.parts.index)
 
@@ -540,36 +554,13 @@ class Retriever:
         for b in range(max(1, batch)):
             there = [bool(one[b]) if isinstance(one, list) and b < len(one) else one is True for one in columns]
             try:
-                self._check_inputs(state, *there)
+                _check_inputs(state, *there)
             except InputError as error:
                 place = f"[{b}]" if batch else ""
-                raise error.about(_COLUMNS[str(error.field)] + place if error.field in _COLUMNS else None) from None
-
-    def _check_inputs(self, state: _State, text: bool, vector: bool, entities: bool) -> None:
-        """Refuse a question, by what it has, that lacks an input which cannot be made."""
-        needs, name, parts = state.recipe.needs, state.kind.name, state.parts
-        if not text:
-            if needs.texts:
-                raise _lacking("text", f"{name} needs it; give it")
-            if needs.vectors and not vector:
-                raise _lacking("vector", f"so is the text, and {name} needs a vector; give one of them")
-            if needs.entities and not entities:
-                raise _lacking("entities", f"so is the text, and {name} walks from entities; give one of them")
-        if not needs.vectors or vector:
-            return
-        space = state.kind.space(parts.index)
-        if parts.encoder is None:
-            assert parts.lack is not None
-            raise parts.lack.about()
-        if space is not None and parts.encoder.dim != space.dim:
-            raise InputError(
-                "shape",
-                "encoder",
-                "{field} makes {given} values, and the vectors of the index have {allowed}; give the encoder that made "
-                "them",
-                given=parts.encoder.dim,
-                allowed=space.dim,
-            )
+                raise error.about(_COLUMNS[str(error.field)] + place) from None
+            lack = _maker_lack(state, *there[1:])
+            if lack is not None:
+                raise lack[1].about()
 
     def _now(self, at_least: int | None = None, timeout: float = 10.0) -> _State:
         """Return the state that is searched; a live index's new snapshot is taken over."""
@@ -653,6 +644,11 @@ def _reopened(directory: str, recipe: Any, arguments: Mapping[str, Any]) -> Retr
     return Retriever.open(directory, recipe, **arguments)
 
 
+def _fields(config: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return a config and options; a config that is a mapping is options, whatever their names."""
+    return (None, {**config, **options}) if isinstance(config, Mapping) else (config, options)
+
+
 def _renamed(error: HopfuseError) -> HopfuseError:
     """Return a recipe's error with the name that its argument has here."""
     field, bracket, rest = (error.field or "").partition("[")
@@ -687,6 +683,33 @@ def _raise_first(notes: Sequence[Sequence[InputError]]) -> None:
         for note in own:
             field, bracket, rest = str(note.field).partition("[")
             raise note.about(f"{_COLUMNS.get(field, field)}[{b}]{bracket}{rest}")
+
+
+def _check_inputs(state: _State, text: bool, vector: bool, entities: bool) -> None:
+    """Refuse a question, by what it has, that lacks an input and the text to make it from."""
+    needs, name = state.recipe.needs, state.kind.name
+    if text:
+        return
+    if needs.texts:
+        raise _lacking("text", f"{name} needs it; give it")
+    if needs.vectors and not vector:
+        raise _lacking("vector", f"so is the text, and {name} needs a vector; give one of them")
+    if needs.entities and not entities:
+        raise _lacking("entities", f"so is the text, and {name} walks from entities; give one of them")
+
+
+def _maker_lack(state: _State, vector: bool, entities: bool) -> tuple[str, HopfuseError] | None:
+    """Return the input that nothing makes for a question without it, and why; None if there is none."""
+    needs, parts, space = state.recipe.needs, state.parts, state.kind.space(state.parts.index)
+    if needs.vectors and not vector:
+        if parts.encoder is None:
+            assert parts.lack is not None
+            return "vector", parts.lack
+        if space is not None and parts.encoder.dim != space.dim:
+            sentence = "{field} makes {given} values, and the vectors of the index have {allowed}; give their encoder"
+            return "vector", InputError("shape", "encoder", sentence, given=parts.encoder.dim, allowed=space.dim)
+    lack = parts.names_lack() if needs.entities and not entities else None
+    return None if lack is None else ("entities", lack)
 
 
 def _traces_of(traces: list[dict[str, Any]] | None, hits: Hits) -> list[dict[str, Any]] | None:
@@ -724,6 +747,12 @@ def _check_vector(vector: NDArray[Any], state: _State) -> None:
             "vector",
             "{field} is all zeros and has no direction; encode the question again, or leave it out",
         )
+
+
+def _check_words(encoder: Encoder, text: str) -> None:
+    """Refuse a text for which the encoder has no vector."""
+    if first_unencodable(encoder.encode_queries, [text]) is not None:
+        raise InputError("empty", "text", "{field} is empty, and the encoder has no vector for it; give it words")
 
 
 def _check_numbers(entities: Sequence[Any], index: Index) -> None:
@@ -765,6 +794,7 @@ def _lacks(state: _State) -> dict[str, str]:
         lacks["a graph"] = "passages that answer in several steps are found only if they resemble the question"
     if "lexical" in state.kind.collaborators and not needs.words and state.kind.ranks == "passages":
         lacks["words"] = "a rare word or a number of the question is found only if the vectors show it"
-    if needs.entities and isinstance(parts.names, NoNames):
-        lacks["names"] = "a walk starts only from entities that are given"
+    lack = parts.names_lack() if needs.entities else None
+    if lack is not None or (needs.entities and isinstance(parts.names, NoNames)):
+        lacks["names"] = "a walk starts only from entities that are given" + ("" if lack is None else f" ({lack})")
     return lacks

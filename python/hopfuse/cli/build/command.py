@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ... import Index
 from ..._validation import counted
-from ...encoders import Encoder
+from ...encoders import Encoder, open_encoder
 from ...errors import InputError
 from ...extract import synonym_bounds
 from ...extract.extraction import ORDERED
@@ -27,7 +27,7 @@ from ...types.corpus import METRICS, STORAGES
 from ..about.info import index_table
 from ..console import note
 from ..filters import read_types
-from ..options import DIRECTORY, FILE, encoder_option, make_encoder
+from ..options import DIRECTORY, FILE, encoder_option
 from .conflicts import check_conflicts, save_with_conflicts
 from .hipporag import index_of_folder, is_folder, refuse_results_alone
 from .memory import index_of_memory, read_memory
@@ -172,7 +172,7 @@ def build(
     inputs = {"from": source, "passages": passages, "vectors": given["vectors"]}
     check_conflicts(conflicts, inputs, out, overwrite=overwrite)
     check_directory(out, overwrite)
-    model = None if encoder is None else make_encoder(encoder)
+    model = None if encoder is None else open_encoder(encoder)
     options = {name: given[name] for name in ("vectors", "metric", "storage")}
     given["metadata_types"] = read_types(given["metadata_types"])
     table = None if passages is None else _read_passages(passages, ordered=extracted)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ... import Index
+from ...encoders import open_encoder
 from ...errors import InputError
 from ...index.contents import passage_vectors
 from ...stores import Source, open_source
 from ..filters import read_types
-from ..options import make_encoder
 
 
 def save_store(
@@ -36,7 +36,7 @@ def save_store(
             raise InputError(
                 "unused", "encoder", "{field} is given, but the store's passages have vectors; leave it out"
             )
-        model = make_encoder(encoder)
+        model = open_encoder(encoder)
         return index.with_vectors(passage_vectors(model, index.texts_to_index(), index.passage_ids), encoder=model)
 
     if given["slot"] is None:

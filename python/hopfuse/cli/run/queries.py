@@ -1,9 +1,8 @@
-"""Vectors and entities of queries, as inputs of recipes."""
+"""Queries of files, as inputs of a retriever."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,9 @@ from numpy.typing import NDArray
 
 from ... import Retriever
 from ..._validation import check_excludes, check_length, counted
-from ...errors import InputError
+from ...errors import HopfuseError, InputError
 from ...io.npy import read_npy
 from ...io.queries import Query
-
-#: What may replace a query's text if its words are not needed.
-_INSTEAD = ", or 'entities' and --vectors"
 
 
 class QueryInputs:
@@ -29,43 +25,39 @@ class QueryInputs:
     def check(self, retriever: Retriever, query: Query, row: int, where: str) -> None:
         """Refuse a query that a search would refuse; the error names the place ``where`` and the column."""
         try:
-            if self._vectors is not None:
-                check_excludes("vectors", self._vectors, "queries", query.vector, "which have the column 'vector'")
-            retriever.check_question(query.text, self._vector(query, row), query.entities)
-        except InputError as error:
+            self._check(retriever, query, row)
+        except HopfuseError as error:
             in_file = error.field == "vector" and self._vectors is not None
             raise error.at(where, f"vectors[{row}]" if in_file else None) from None
 
+    def _check(self, retriever: Retriever, query: Query, row: int) -> None:
+        if self._vectors is not None:
+            check_excludes("vectors", self._vectors, "queries", query.vector, "which have the column 'vector'")
+        try:
+            retriever.check_question(query.text, self._vector(query, row), query.entities)
+        except InputError as error:
+            if (error.code, error.field) == ("missing", "vector") and query.text is not None:
+                retriever.prepare(query.text)  # says why nothing makes the vector
+            raise
+
     def of(self, queries: Sequence[Query], rows: Sequence[int]) -> dict[str, Any]:
         """Return the inputs of a search for queries, which are these rows of the file."""
-        inputs: dict[str, list[Any]] = {
+        return {
             "questions": [query.text for query in queries],
             "vectors": [self._vector(query, row) for row, query in zip(rows, queries, strict=True)],
             "entities": [query.entities for query in queries],
         }
-        return {name: None if all(one is None for one in given) else given for name, given in inputs.items()}
 
     def _vector(self, query: Query, row: int) -> NDArray[Any] | None:
         return query.vector if self._vectors is None else np.asarray(self._vectors[row])
 
 
-def chunks(queries: Iterator[Query], size: int) -> Iterator[list[Query]]:
-    """Yield the queries in lists of ``size``."""
-    while chunk := list(islice(queries, size)):
-        yield chunk
-
-
-def text_of(query: Query, purpose: str, instead: str = "", *, place: str = "") -> str:
-    """Return a query's text; the error for a missing one says what it is needed for and what may replace it."""
+def text_of(query: Query, purpose: str) -> str:
+    """Return a query's text; the error for a missing one says what it is needed for."""
     if query.text is None:
         raise InputError(
-            "missing",
-            "text",
-            "query {id!r} has no text {purpose}; give it {field!r}{instead}",
-            id=query.id,
-            purpose=purpose,
-            instead=instead,
-        ).at(place or None)
+            "missing", "text", "query {id!r} has no text {purpose}; give it {field!r}", id=query.id, purpose=purpose
+        )
     return query.text
 
 

@@ -43,7 +43,7 @@ class QueryScorer:
         self._retriever = open_retriever(index, options, llm=language_model(options))
         self._search = search_options(index, options)
         check_answers(self._retriever, options)
-        self._legs = tuple(self._retriever.check(options["k"]).lists)
+        self._legs = tuple(self._retriever.check(options["k"], per_document=options["per_document"]).lists)
         recipe, vectors = self._retriever.recipe, options["vectors"]
         self.recipe, self._ids = recipe.name, recipe.hit_ids(index)
         self._inputs = QueryInputs(None if vectors is None else Path(vectors), count_queries(queries))
