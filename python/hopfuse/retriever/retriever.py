@@ -444,7 +444,7 @@ class Retriever:
         state = self._now()
         dim = self.dim
         vectors = None if dim is None else np.zeros((0, dim), np.float32)
-        entities = [] if state.recipe.needs.entities else None
+        entities: list[Any] | None = [] if state.recipe.needs.entities else None
         return self._search(state, [], vectors, entities, k=k, per_document=per_document)
 
     def answer(self, questions: str | Sequence[str], found: SearchResult) -> list[str]:
