@@ -215,6 +215,8 @@ def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:
     index.save(tmp_path)
     with refused(InputError, "conflict", "words"):
         hf.Retriever.open(tmp_path, words=leg(index))
+    with refused(InputError, "conflict", "words"):
+        hf.Retriever.open(tmp_path).variant("hybrid-rrf", words=leg(index))
 
 
 # ---- Copies and threads ----------------------------------------------------------------------------------------------

@@ -124,6 +124,18 @@ def by_mention(retriever: Retriever) -> Search:
     ----------
     retriever : Retriever
         Ranks the entities of an index with a graph. Scores below 0 count as 0.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.diagnose import Questions, by_mention
+    >>> passages = [{"text": "The sea."}, {"text": "Ada wrote."}]
+    >>> index = hf.Index.build(
+    ...     passages=passages, entities=["Ada"], entity_vectors=[[1.0, 0.0]], graph=[{"src": 1, "dst": 2}]
+    ... )
+    >>> search = by_mention(hf.Retriever(index, "triple-hybrid", mode="vector"))
+    >>> search(Questions(["Who is Ada?"], [[0.5, 0.5]], [[]])).row(0)
+    [(1, 0.7071067690849304)]
     """
     index = retriever.index
     assert index.graph is not None
