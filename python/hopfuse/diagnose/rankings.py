@@ -56,8 +56,8 @@ class Questions(NamedTuple):
     def batches(self, size: int = CHUNK, first: int = 0) -> Iterator[Questions]:
         """Yield ``size`` questions from the first on, then the next."""
         for at in range(first, self.size, size):
-            texts, vectors, entities = (None if rows is None else rows[at : at + size] for rows in self)
-            yield Questions(texts, vectors, entities)
+            rows: Any = (None if one is None else one[at : at + size] for one in self)
+            yield Questions(*rows)
 
     def by(self, retriever: Retriever, k: int) -> SearchResult:
         """Return the results of a retriever; entities are searched by its encoder's vectors, if it has one."""
