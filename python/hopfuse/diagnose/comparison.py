@@ -156,11 +156,10 @@ def compare_recipes(
         whole = whole.variant(encoder=CachedEncoder(whole.encoder, cache))
     asked = _asked(whole, questions, vectors, entities)
     leg, searches, left_out = _searches(whole, words, rankings, asked.vectors.shape[1])
-    count = len(questions)
     parts = list(asked.batches(BATCH))
     ranked = {name: join_hits([search(part) for part in parts]) for name, search in searches.items()}
     evaluation = evaluate(qrels, {**ranked, **others}, metrics, baseline=BASELINE)
-    size = min(BATCH, count)
+    size = min(BATCH, asked.size)
     timings = {n: {b: _milliseconds(s, asked, b) for b in (1, size)} for n, s in searches.items()} if timed else {}
     peaks = {name: search_peak(search, parts[0]) for name, search in searches.items()} if timed else {}
     info = whole.index.info()
@@ -190,8 +189,7 @@ def _asked(retriever: Retriever, texts: Sequence[str], vectors: Any, entities: A
     encoder, names = retriever.encoder, retriever.index.entity_corpus
     if encoder is not None and names is not None:
         _check_dim("encoder", encoder.dim, names.dim, "entities")
-    own, named = RANKINGS["graph"].over(retriever).prepare(texts, vectors=vectors, entities=entities)
-    return Questions(texts, own, named or [])
+    return Questions(texts, *RANKINGS["graph"].over(retriever).prepare(texts, vectors=vectors, entities=entities))
 
 
 def _check_dim(field: str, given: int, allowed: int | None, owner: str) -> None:
@@ -235,9 +233,9 @@ def _milliseconds(search: Search, questions: Questions, size: int) -> float:
     """Return the time per question in batches of this size, the median over batches of different questions."""
     seconds = []
     for turn in range(REPEATS + 1):
-        first = turn * size % max(1, len(questions.texts) - size + 1)
+        first = turn * size % max(1, questions.size - size + 1)
         part = next(questions.batches(size, first))
         start = time.perf_counter()
         search(part)
-        seconds.append((time.perf_counter() - start) / len(part.texts))
+        seconds.append((time.perf_counter() - start) / part.size)
     return 1e3 * median(seconds[1:])

@@ -19,7 +19,7 @@ from ..retriever import Retriever
 from ..types import Graph, Hits
 from .graph import connected_components, hub_nodes, mass_spread, shared_names
 from .legs import error_correlation, overlap, pool_loss
-from .rankings import RANKINGS, batches, retriever_of
+from .rankings import RANKINGS, Questions, retriever_of
 
 if TYPE_CHECKING:
     from ..extract import Match
@@ -28,7 +28,6 @@ HUBS = 0.01
 REACH = 0.9
 SIZES = (5, 10, 20, 50, 100, 200, 500, 1000)
 WALKS_AT_ONCE = 64
-CHUNK = 256
 EXAMPLES = 5
 Section = dict[str, Any]
 
@@ -74,10 +73,7 @@ def search_legs(
     [{2: 1.0}]
     """
     walk = RANKINGS["graph"].over(retriever_of(retriever), dense_k=length, graph_k=length, damping=damping)
-    found: list[Any] = [
-        walk.search(texts, vectors=own, entities=named, k=1)
-        for texts, own, named in batches(CHUNK, questions, vectors, entities)
-    ]
+    found: list[Any] = [part.by(walk, 1) for part in Questions(questions, vectors, entities).batches()]
     rows = (row for one in found for row in zip(one.seeds.nodes.tolist(), one.seeds.weights.tolist(), strict=True))
     seeds = [{node: weight for node, weight in zip(*row, strict=True) if node >= 0} for row in rows]
     return Legs(

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..index import Index
 from ..ops.dense import dense_topk
@@ -19,24 +18,13 @@ from ..types import Hits, Incidence
 if TYPE_CHECKING:
     from ..extract import Match
 
+#: Questions of a search, unless its time is measured.
+CHUNK = 256
 #: Hits per ranking.
 DEPTH = 10
 BASELINE = "dense"
 #: Entities whose scores are added to the passages that mention them.
 ENTITIES = 100
-
-
-def batches(size: int, *columns: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield the first ``size`` rows of each column, then the next; a column may be None.
-
-    Examples
-    --------
-    >>> list(batches(2, "abc", None))
-    [('ab', None), ('c', None)]
-    """
-    count = next((len(rows) for rows in columns if rows is not None), 0)
-    for first in range(0, count, size):
-        yield tuple(None if rows is None else rows[first : first + size] for rows in columns)
 
 
 def retriever_of(given: Retriever | Index) -> Retriever:
@@ -45,26 +33,31 @@ def retriever_of(given: Retriever | Index) -> Retriever:
 
 
 class Questions(NamedTuple):
-    """Questions with their vectors and entities, a row for each.
+    """Questions with their vectors and entities, a row for each; what is None is made by a retriever.
 
     Attributes
     ----------
-    texts : sequence of str
-    vectors : ndarray of float, shape (B, d)
+    texts : sequence of (str or None), or None
+    vectors : array_like of float (B, d), sequence of B vectors or None, or None
         By the encoder of the passages' vectors.
-    entities : sequence of sequences of str, int or Match
+    entities : sequence of (sequence of str, int or Match, or None), or None
         Names as the questions have them, numbers of the index's entities, or matches.
     """
 
-    texts: Sequence[str]
-    vectors: NDArray[Any]
-    entities: Sequence[Sequence[str | int | Match]]
+    texts: Sequence[str | None] | None
+    vectors: Any = None
+    entities: Sequence[Sequence[str | int | Match] | None] | None = None
 
-    def batches(self, size: int, first: int = 0) -> Iterator[Questions]:
+    @property
+    def size(self) -> int:
+        """The number of questions."""
+        return next((len(rows) for rows in self if rows is not None), 0)
+
+    def batches(self, size: int = CHUNK, first: int = 0) -> Iterator[Questions]:
         """Yield ``size`` questions from the first on, then the next."""
-        for at in range(first, len(self.texts), size):
-            rows = slice(at, at + size)
-            yield Questions(self.texts[rows], self.vectors[rows], self.entities[rows])
+        for at in range(first, self.size, size):
+            rows: Any = (None if one is None else one[at : at + size] for one in self)
+            yield Questions(*rows)
 
     def by(self, retriever: Retriever, k: int) -> SearchResult:
         """Return the results of a retriever; entities are searched by its encoder's vectors, if it has one."""
@@ -108,7 +101,7 @@ class Ranking(NamedTuple):
             assert corpus is not None
             return lambda asked: dense_topk(asked.vectors, corpus, DEPTH, threads=retriever.threads)
         if self.leg == "lexical":
-            return lambda asked: retriever.words.search(list(asked.texts), DEPTH)
+            return lambda asked: retriever.words.search(list(asked.texts or ()), DEPTH)
         if self.leg is not None:
             leg = self.leg
             return lambda asked: asked.by(retriever, 1).lists[leg]
@@ -124,6 +117,18 @@ def by_mention(retriever: Retriever) -> Search:
     ----------
     retriever : Retriever
         Ranks the entities of an index with a graph. Scores below 0 count as 0.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.diagnose import Questions, by_mention
+    >>> passages = [{"text": "The sea."}, {"text": "Ada wrote."}]
+    >>> index = hf.Index.build(
+    ...     passages=passages, entities=["Ada"], entity_vectors=[[1.0, 0.0]], graph=[{"src": 1, "dst": 2}]
+    ... )
+    >>> search = by_mention(hf.Retriever(index, "triple-hybrid", mode="vector"))
+    >>> search(Questions(["Who is Ada?"], [[0.5, 0.5]], [[]])).row(0)
+    [(1, 0.7071067690849304)]
     """
     index = retriever.index
     assert index.graph is not None

@@ -18,13 +18,12 @@ from ..evaluate.runs import gold_ranks, join_hits
 from ..retriever import Retriever
 from ..types import Hits
 from .legs import check_persistence, overlap, rank_biased_overlap
-from .rankings import batches
+from .rankings import Questions
 from .rewriting import Rewriting
 
 Search = Callable[[list[str], list[Sequence[str]] | None], Hits]
 
 _NEAR = 1  # ranks
-CHUNK = 256  # questions of a search
 _VALUES = ("rbo", "jaccard", "first_gold_kept")
 
 
@@ -127,13 +126,9 @@ def rank_stability(
 
 
 def _searching(retriever: Retriever, k: int) -> Search:
-    def search(questions: list[str], mentions: list[Sequence[str]] | None) -> Hits:
-        named = mentions if retriever.needs.entities else None
-        return join_hits(
-            [retriever.search(texts, entities=own, k=k).hits for texts, own in batches(CHUNK, questions, named)]
-        )
-
-    return search
+    return lambda questions, mentions: join_hits(
+        [part.by(retriever, k).hits for part in Questions(questions, entities=mentions).batches()]
+    )
 
 
 def _found(search: Search, side: str, rewriting: Rewriting, rows: list[int]) -> Hits:

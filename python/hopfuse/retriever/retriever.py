@@ -132,14 +132,7 @@ class Retriever:
         self._live = index if isinstance(index, LiveIndex) else None
         first = index.index if isinstance(index, LiveIndex) else index
         check_type(first, "index", Index, "an Index or a LiveIndex; a directory is opened by Retriever.open(directory)")
-        if self._live is not None:
-            for name, given in (("words", words), ("fact_vectors", fact_vectors)):
-                if given is not None and not isinstance(given, str):
-                    raise InputError(
-                        "conflict",
-                        name,
-                        "{field} was made from one state of the index, which changes; leave it out, or give a name",
-                    )
+        self._check_states(words=words, fact_vectors=fact_vectors)
         self._lock = RLock()
         config, options = _fields(config, options)
         self._settings = _Settings(
@@ -148,6 +141,16 @@ class Retriever:
         self._given = {"encoder": encoder, "names": names, "fact_vectors": fact_vectors}
         self._state = self._of(Collaborators(first, encoder, names, fact_vectors))
         self._check_given(first)
+
+    def _check_states(self, **given: Any) -> None:
+        """Refuse what was made from one state of a live index."""
+        for name, one in given.items():
+            if self._live is not None and one is not None and not isinstance(one, str):
+                raise InputError(
+                    "conflict",
+                    name,
+                    "{field} was made from one state of the index, which changes; leave it out, or give a name",
+                )
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], recipe: Any = None, **arguments: Any) -> Retriever:
@@ -273,6 +276,7 @@ class Retriever:
         >>> retriever.variant(rank_constant=60).recipe.config.rank_constant
         60.0
         """
+        self._check_states(words=words)
         own, state = self._settings, self._now()
         config, options = _fields(config, options)
         kind = state.kind if recipe is None else recipe_class(state.parts.index, recipe)

@@ -97,8 +97,8 @@ def diagnose(
     if not rows:
         raise InputError("empty", "queries", "{field}: {path} has no questions", path=queries)
     qrels = None if judgements is None else _aligned(judgements, index, rows)
-    given = {"encoder": "none" if vectors else encoder, "case_sensitive": case_sensitive, "threads": threads}
-    retriever = open_retriever(index, given)
+    model = "none" if vectors else encoder
+    retriever = open_retriever(index, {"encoder": model, "case_sensitive": case_sensitive, "threads": threads})
     variants = [_variant(retriever, name, policy, k) for name in dict.fromkeys(stable)]
     asked = QueryInputs(vectors, len(rows)).of(rows, range(len(rows)))
     asked["vectors"], asked["entities"] = retriever.prepare(**asked)
