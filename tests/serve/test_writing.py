@@ -273,7 +273,7 @@ def test_rights_and_the_values_that_a_filter_sets_and_checks(keyed, folder):
     assert hf.Index.open(folder).metadata.row(12) == {"tenant": "a"}
     other = {"id": "m", "text": "t", "metadata": {"tenant": "b"}}
     refused = post(url, key["a"], passages=[other]).json()["error"]
-    assert (refused["code"], refused["values"]["given"]) == ("forbidden", "m")
+    assert (refused["code"], refused["values"]["given"]) == ("denied", "m")
     late = {"id": "m", "text": "t"}
     assert post(url, key["late"], passages=[late]).status_code == 400
     assert post(url, key["late"], passages=[late | {"metadata": {"number": 101}}]).json() == {"seq": 2}

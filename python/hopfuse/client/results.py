@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import HopfuseError, error_of
 from ..recipes import Hit
 
 
@@ -27,7 +27,7 @@ class Found:
         ``queued_ms``, ``batch`` and ``search_ms``.
     traces : list of dict, or None
         One for each question if ``trace=True``.
-    notes : list of list of InputError
+    notes : list of list of HopfuseError
         As of :class:`hopfuse.recipes.SearchResult`.
     """
 
@@ -35,7 +35,7 @@ class Found:
     seq: int
     timings: Mapping[str, float]
     traces: list[dict[str, Any]] | None = field(default=None, repr=False)
-    notes: list[list[InputError]] = field(default_factory=list, repr=False)
+    notes: list[list[HopfuseError]] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -68,7 +68,7 @@ class FoundIds:
     counts: NDArray[np.int64] = field(repr=False)
     seq: int
     timings: Mapping[str, float]
-    notes: list[list[InputError]] = field(default_factory=list, repr=False)
+    notes: list[list[HopfuseError]] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -107,9 +107,9 @@ def padded(ids: list[list[Any]], scores: NDArray[np.float32], about: Mapping[str
     return FoundIds(ids, table, counts, about["seq"], about["timings"], notes)
 
 
-def notes_of(sent: Iterable[Iterable[Mapping[str, str]]]) -> list[list[InputError]]:
+def notes_of(sent: Iterable[Iterable[Mapping[str, str]]]) -> list[list[HopfuseError]]:
     """Return the notes of each question."""
-    return [[InputError(one["code"], one["field"], "{message}", message=one["message"]) for one in row] for row in sent]
+    return [[error_of({"class": "InputError", **note}) for note in row] for row in sent]
 
 
 def _hit(one: Mapping[str, Any]) -> Hit:
