@@ -19,7 +19,7 @@ from typing import Any
 
 import hopfuse as hf
 import numpy as np
-from hopfuse.diagnose.comparison import Questions, by_mention
+from hopfuse.diagnose import Questions, by_mention
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import JudgedSet, Qrels, SetsSweep, sweep_sets
 from hopfuse.lexical import BM25
@@ -245,7 +245,8 @@ def triple_hybrid(index: hf.Index, asked: Mapping[str, Any], encoder: Any) -> Ca
 
     def run(options: Options, rows: np.ndarray) -> hf.Hits:
         texts = tuple(asked["queries"][row] for row in rows.tolist())
-        return by_mention(index, encoder, **options)(Questions(texts, asked["vectors"][rows], ())).head(K)
+        retriever = hf.Retriever(index, "triple-hybrid", encoder=encoder, **options)
+        return by_mention(retriever)(Questions(texts, asked["vectors"][rows], ())).head(K)
 
     return run
 

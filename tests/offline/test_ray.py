@@ -355,7 +355,7 @@ def test_the_command_makes_what_one_process_makes(space, tmp_path, queries) -> N
     passages = [{"text": "xx"}, {"text": "xxx xx"}]
     hf.Index.build(passages=passages, vectors=np.eye(2)).save(tmp_path / "index")
     np.save(tmp_path / "vectors.npy", np.random.default_rng(0).standard_normal((ROWS, 2)))
-    given = ["--queries", queries, "--vectors", tmp_path / "vectors.npy", "--recipe", "hybrid-rrf", "--lexical", "none"]
+    given = ["--queries", queries, "--vectors", tmp_path / "vectors.npy", "--recipe", "hybrid-rrf", "--words", "none"]
     for out, more in {"one.jsonl": [], "ray.jsonl": ["--engine", "ray", "--workers", "2", "--part-rows", "20"]}.items():
         done = space.run(*command("score", tmp_path / "index", *given, *more, "--out", tmp_path / out))
         assert done.returncode == 0, done.stderr

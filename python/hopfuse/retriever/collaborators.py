@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from threading import Lock
 from typing import Any
 
@@ -77,6 +78,13 @@ class Collaborators:
         other._wanted, other._facts = self._wanted, self._facts
         follows = callable(getattr(self.names, "of_state", None))
         other.names = self.names.of_state(index) if follows else _matcher_of(names, index)
+        return other
+
+    def with_encoder(self, encoder: Any) -> Collaborators:
+        """Return these collaborators with another encoder; the names and the legs are shared."""
+        other = copy(self)
+        other._wanted, other._facts = (encoder, *self._wanted[1:]), None
+        other.encoder, other.lack = _encoder_of(encoder, self.index.encoder)
         return other
 
     def leg(self, kind: str | None, over: str) -> Any:

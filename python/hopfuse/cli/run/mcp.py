@@ -12,7 +12,7 @@ import click
 from ...recipes import RECIPES
 from ..checks import check_rules
 from ..options import FILE, encoder_option
-from ..recipes import LEGS, threads_option
+from ..recipes import threads_option, words_option
 from .serve import read_config
 
 
@@ -21,7 +21,7 @@ from .serve import read_config
 @click.option("--config", "file", type=FILE, help="A TOML file: indexes, limits, keys; see docs/operate.md.")
 @click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Recipe of searches.")
 @encoder_option
-@click.option("--words", type=click.Choice(LEGS), help="Lexical leg, as of hopfuse search.")
+@words_option
 @click.option("--writable", is_flag=True, help="Accept changes of INDEX: the tool add_passage.")
 @threads_option
 @click.option("--http", is_flag=True, help="Serve at http://HOST:PORT/mcp, beside the endpoints of hopfuse serve.")

@@ -12,7 +12,7 @@ from ...errors import InputError
 from ...recipes import RECIPES
 from ..checks import check_rules
 from ..options import FILE, encoder_option
-from ..recipes import LEGS, threads_option
+from ..recipes import threads_option, words_option
 
 if TYPE_CHECKING:
     from ...serve import ServeConfig
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--config", "file", type=FILE, help="A TOML file: indexes, limits, keys; see docs/operate.md.")
 @click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Recipe of requests that name none.")
 @encoder_option
-@click.option("--words", type=click.Choice(LEGS), help="Lexical leg, as of hopfuse search.")
+@words_option
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 for any free one.  [default: 8080]")
 @click.option("--writable", is_flag=True, help="Accept changes of INDEX: POST /v1/passages.")
