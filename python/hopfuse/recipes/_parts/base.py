@@ -99,15 +99,15 @@ class BaseRecipe(Generic[Result]):
         """Return the ids of what the recipe ranks, by row."""
         return index.passage_ids if cls.ranks == "passages" else index.entity_names
 
+    @cached_property
+    def needs(self) -> Needs:
+        """The inputs that a search reads."""
+        raise NotImplementedError
+
     @property
     def reach(self) -> int:
         """The most hits that a search can return."""
         return self.index.num_passages if self.ranks == "passages" else self.index.num_entities
-
-    @property
-    def needs(self) -> Needs:
-        """Return the inputs that a search reads."""
-        raise NotImplementedError
 
     def search(
         self,
@@ -168,12 +168,9 @@ class BaseRecipe(Generic[Result]):
 
     def _read(self, queries: Any, vectors: Any, entities: Any) -> Asked:
         """Return the questions as they are given; refuse those for which an input is missing."""
-        index, needs = self.index, self.needs
-        space = self.space(index)
-        dim = None if space is None else space.dim
-        about: dict[str, Any] = {"dim": dim, "num_entities": index.num_entities, "name": type(self).__name__}
-        asked = read_asked(queries, vectors, entities, needs, **about)
-        asked.check(needs, self.encoder, self.matcher, encoded=self._compares_texts)
+        size, name = self.index.num_entities, type(self).__name__
+        asked = read_asked(queries, vectors, entities, self.needs, dim=self._dim, num_entities=size, name=name)
+        asked.check(self.needs, self.encoder, self.matcher, encoded=self._compares_texts)
         return asked
 
     def _answer(self, asked: Asked, k: int, allow: Any, allow_scope: AllowScope, trace: bool) -> Result:
@@ -208,14 +205,20 @@ class BaseRecipe(Generic[Result]):
             return asked
         return asked.with_vectors(self.encoder, self.index, encoded=self._compares_texts)
 
-    @property
+    @cached_property
     def _compares_texts(self) -> bool:
         """Whether other things than hits are compared with the encoder's vector of a question, whatever it is given."""
         return False
 
     def _k(self, k: int) -> int:
         """Return the number of hits per question."""
-        return min(check_k(k), self.index.num_passages if self.ranks == "passages" else self.index.num_entities)
+        return min(check_k(k), self.reach)
+
+    @cached_property
+    def _dim(self) -> int | None:
+        """The dimension of the vectors that a question's vector is compared with."""
+        space = self.space(self.index)
+        return None if space is None else space.dim
 
     @cached_property
     def _views(self) -> Views:

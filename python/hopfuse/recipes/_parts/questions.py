@@ -19,6 +19,8 @@ from .config import check_unused, needed
 from .mentions import Matcher, read_mentions, read_row
 from .spelling import is_one_case, spelled
 
+_LISTS = (list, tuple)
+
 
 class Asked(NamedTuple):
     """The questions of a batch. None stands for what a question is asked without; what a search reads is complete.
@@ -147,20 +149,19 @@ def read_asked(
     name : str
         Of the recipe, for refusals.
     """
-    for field, is_read, rows in (("vectors", needs.vectors, vectors), ("entities", needs.entities, entities)):
-        if not is_read and not _is_nothing(rows):
-            check_unused(field, rows, f"this {name} does not read it")
-    given = {
-        "queries": None if queries is None else _read_texts(queries),
-        "vectors": None if vectors is None else _read_vectors(vectors, dim),
-        "entities": None if entities is None else read_mentions(entities, num_entities),
-    }
-    size = next((len(rows) for rows in given.values() if rows is not None), 0)
-    for field, rows in given.items():
-        if rows is not None:
-            check_length(len(rows), field, size, "query")
-    made = {field: None if _is_nothing(rows) else rows for field, rows in given.items()}
-    return Asked(size, given["queries"], made["vectors"], made["entities"])
+    if not (needs.vectors or _is_nothing(vectors)):
+        check_unused("vectors", vectors, f"this {name} does not read it")
+    if not (needs.entities or _is_nothing(entities)):
+        check_unused("entities", entities, f"this {name} does not read it")
+    texts = None if queries is None else _read_texts(queries)
+    rows = None if vectors is None else _read_vectors(vectors, dim)
+    mentions = None if entities is None else read_mentions(entities, num_entities)
+    size = -1
+    for field, given in (("queries", texts), ("vectors", rows), ("entities", mentions)):
+        if given is not None:
+            size = len(given) if size < 0 else size
+            check_length(len(given), field, size, "query")
+    return Asked(max(size, 0), texts, None if _is_nothing(rows) else rows, None if _is_nothing(mentions) else mentions)
 
 
 def _read_texts(queries: Any) -> list[Any]:
@@ -175,9 +176,9 @@ def _read_texts(queries: Any) -> list[Any]:
 
 def _read_vectors(vectors: Any, dim: int | None) -> Any:
     """Return vectors (B, d), or a list of vectors (d,) and None. The operations check their values."""
-    if isinstance(vectors, list | tuple) and not vectors:
+    if isinstance(vectors, _LISTS) and not vectors:
         return np.zeros((0, dim or 0), np.float32)
-    if not isinstance(vectors, list | tuple) or not any(row is None for row in vectors):
+    if not isinstance(vectors, _LISTS) or not any(row is None for row in vectors):
         return np.atleast_2d(to_numpy(vectors, "vectors"))
     rows = [None if row is None else to_numpy(row, f"vectors[{b}]") for b, row in enumerate(vectors)]
     for b, row in enumerate(rows):
@@ -188,7 +189,9 @@ def _read_vectors(vectors: Any, dim: int | None) -> Any:
 
 def _is_nothing(rows: Any) -> bool:
     """Return whether every question is asked without."""
-    return rows is None or (isinstance(rows, list | tuple) and bool(rows) and all(row is None for row in rows))
+    if rows is None or not isinstance(rows, _LISTS):
+        return rows is None
+    return len(rows) > 0 and all(row is None for row in rows)
 
 
 def _gaps(rows: Any, size: int) -> Sequence[int]:

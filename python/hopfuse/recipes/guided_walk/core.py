@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -242,9 +242,9 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         core = partial(guided_walk, view=None, backend="auto", **self._fixed)
         self._recorded = RecordedCores(core, index.corpus.dim, self._lexical_k, self._word_k)
 
-    @property
+    @cached_property
     def needs(self) -> Needs:
-        """Return the inputs that a search reads."""
+        """The inputs that a search reads."""
         words = self._lexical_k is not None or self._word_k is not None
         return Needs(vectors=True, entities=True, words=words)
 

@@ -12,6 +12,7 @@ A leg that is absent or finds nothing adds exactly 0. If only the lexical leg fi
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -197,9 +198,9 @@ class HybridRRF(BaseRecipe[SearchResult]):
         """Return :meth:`HybridRRFConfig.adr`: ``HybridRRF(index, HybridRRF.adr())``."""
         return HybridRRFConfig.adr()
 
-    @property
+    @cached_property
     def needs(self) -> Needs:
-        """Return the inputs that a search reads."""
+        """The inputs that a search reads."""
         words = self.lexical is not None
         return Needs(
             vectors=self.index.corpus is not None,

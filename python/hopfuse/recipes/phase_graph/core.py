@@ -12,7 +12,7 @@ every stage together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -220,9 +220,9 @@ class PhaseGraph(RecordedRecipe[PhaseGraphResult]):
         """Return :meth:`PhaseGraphConfig.paper`: ``PhaseGraph(index, PhaseGraph.paper())``."""
         return PhaseGraphConfig.paper()
 
-    @property
+    @cached_property
     def needs(self) -> Needs:
-        """Return the inputs that a search reads."""
+        """The inputs that a search reads."""
         words = self.lexical is not None
         return Needs(vectors=True, texts=words, entities=True, words=words)
 

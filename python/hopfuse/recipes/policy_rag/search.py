@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -172,9 +172,9 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
         pool: int = self.config.reranking.pool
         return min(pool, self.index.num_passages)
 
-    @property
+    @cached_property
     def needs(self) -> Needs:
-        """Return the inputs that a search reads."""
+        """The inputs that a search reads."""
         by_name = self.config.seeds.source != "question"
         return Needs(vectors=self._reads_corpus, texts=True, entities=by_name, facts=self.index.facts is not None)
 
@@ -287,7 +287,7 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
     def _reads_corpus(self) -> bool:
         return self.index.corpus is not None and self.config.reads_vectors
 
-    @property
+    @cached_property
     def _compares_texts(self) -> bool:
         known = self._known
         return self.encoder is not None and (known.entities is not None or known.fact_vectors is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from ...errors import InputError
@@ -141,9 +142,9 @@ class TripleHybrid(BaseRecipe[TripleHybridResult]):
             return lacking("TripleHybrid", "entity_corpus")
         return None
 
-    @property
+    @cached_property
     def needs(self) -> Needs:
-        """Return the inputs that a search reads."""
+        """The inputs that a search reads."""
         config = self.config
         return Needs(
             vectors=config.reads_vectors,
