@@ -124,7 +124,7 @@ def _field_option(name: str) -> Callable[[F], F]:
     found = {recipe: _field(recipe, name) for recipe in RECIPES}
     owners = {recipe: field for recipe, field in found.items() if field is not None}
     first = next(iter(owners.values()))
-    help = f"{first.metadata['doc']}  [{', '.join(owners)}]"
+    help = f"{first.metadata['doc'].partition(chr(10))[0]}  [{', '.join(owners)}]"
     return click.option(f"--{name.replace('_', '-')}", type=first.metadata["type"], help=help)
 
 
