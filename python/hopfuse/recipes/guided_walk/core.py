@@ -119,7 +119,7 @@ def walk_starts(seeds: Seeds, first: Hits, mentions: Incidence, config: GuidedWa
     return add_entity_seeds(seeds, first, mentions, config.second_mass)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class GuidedWalkResult(SearchResult):
     """Results of a search.
 

@@ -93,7 +93,7 @@ def phase_graph(
     return {**lists, "hits": hits}
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PhaseGraphResult(SearchResult):
     """Results of a search.
 

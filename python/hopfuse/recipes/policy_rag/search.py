@@ -38,7 +38,7 @@ from .seeds import Candidates, ambiguous_surfaces, mentioned_candidates
 from .trace import Outcome, trace_questions
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PolicyRAGResult(SearchResult):
     """The rankings of a batch of questions.
 

@@ -23,7 +23,7 @@ from .core import Knowledge, rank, visible_to
 from .trace import trace_questions
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TripleHybridResult(SearchResult):
     """The rankings of a batch of questions; ids are entities of the index.
 
