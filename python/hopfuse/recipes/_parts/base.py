@@ -11,7 +11,7 @@ import numpy as np
 from ..._arrays.rows_cache import RowsCache
 from ..._validation import check_k, check_threads
 from ...encoders import Encoder, as_encoder
-from ...errors import InputError
+from ...errors import HopfuseError, InputError
 from ...index import Index, IndexPart
 from ...types import Corpus
 from ..protocol import AllowScope, Needs, Ranks, Words
@@ -175,6 +175,12 @@ class BaseRecipe(Generic[Result]):
 
     def _answer(self, asked: Asked, k: int, allow: Any, allow_scope: AllowScope, trace: bool) -> Result:
         """Return the answers to questions, those with a filter from a part of the index or from the whole."""
+        try:
+            return self._answered(asked, k, allow, allow_scope, trace)
+        except InputError as error:
+            raise _of_vectors(error) from error.__cause__
+
+    def _answered(self, asked: Asked, k: int, allow: Any, allow_scope: AllowScope, trace: bool) -> Result:
         k = self._k(k)
         view = self._views.read(allow, asked.size, allow_scope)
         if view is None or allow_scope == "results" or asked.size == 0:
@@ -235,6 +241,13 @@ class BaseRecipe(Generic[Result]):
 
     def _config_of(self, part: IndexPart) -> Any:
         return self.config
+
+
+def _of_vectors(error: InputError) -> HopfuseError:
+    """Return an error of an operation about its ``queries``, which are the vectors of a search, with that name."""
+    field, bracket, place = (error.field or "").partition("[")
+    is_vector = field == "queries" and error.code in ("shape", "finite", "zero")
+    return error.about(f"vectors{bracket}{place}") if is_vector else error
 
 
 def _make(kind: type[Any], positional: tuple[Any, ...], named: dict[str, Any]) -> Any:

@@ -44,7 +44,7 @@ def _unknown_name(place: int, name: str) -> InputError:
     return InputError(
         "unknown",
         f"entities[{place}]",
-        "{field} is {given!r}, and no entity that is searched has this name; the search went on without it",
+        "{field} is {given!r}, and no entity that is searched has this name; correct the name, or leave it out",
         given=name,
     )
 
@@ -53,6 +53,7 @@ def _unknown_text(text: str) -> InputError:
     return InputError(
         "unknown",
         "text",
-        "{field} is {given!r}, and nothing that is searched has a name or a word of it; the search went on without",
+        "{field} is {given!r}, and nothing that is searched has a name or a word of it; use words of the passages, or "
+        "a wider filter if there is one",
         given=text,
     )
