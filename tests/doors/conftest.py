@@ -1,0 +1,77 @@
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import hopfuse as hf
+import pytest
+from doors.doors import House, index_name
+from doors.shapes import SHAPES
+from hopfuse.errors import HopfuseError
+from hopfuse.recipes import RECIPES
+from tiers import FULL
+
+for package in ("wordllama", "bm25s", "Stemmer", "ahocorasick"):
+    pytest.importorskip(package, reason=f"the indexes of these tests need {package}")
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory):
+    """The saved indexes."""
+    folder = tmp_path_factory.mktemp("doors")
+    for shape, save in SHAPES.items():
+        save(folder / shape)
+    return House(folder)
+
+
+@pytest.fixture(scope="session")
+def url(house):
+    """The address of ``hopfuse serve`` over all of them: a process of its own."""
+    with served(house.folder) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def served(folder):
+    """The address of a server, with the default recipe of each shape; in the full tier also with every other."""
+    config = folder / "serve.toml"
+    lines = ["port = 0", "threads = 1", "mcp = true"]
+    for shape in SHAPES:
+        for recipe in (None, *(RECIPES if FULL else ())):
+            if runs(folder / shape, recipe):
+                lines += [f'[indexes."{index_name(shape, recipe)}"]', f'path = "{shape}"']
+                lines += [] if recipe is None else [f'recipe = "{recipe}"']
+    config.write_text("\n".join(lines), encoding="utf-8")
+    command = [sys.executable, "-m", "hopfuse", "serve", "--config", str(config)]
+    with open(folder / "serve.log", "w+", encoding="utf-8") as log:
+        process = subprocess.Popen(command, stderr=log)
+        try:
+            yield address(process, folder / "serve.log")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=600)
+
+
+def runs(path, recipe):
+    """Whether a recipe can search an index."""
+    try:
+        hf.Retriever.open(path, recipe)
+    except HopfuseError:
+        return False
+    return True
+
+
+def address(process, log):
+    """The address of a server, once it is ready."""
+    while True:
+        found = re.search(r"http://127\.0\.0\.1:\d+", log.read_text(encoding="utf-8"))
+        with contextlib.suppress(urllib.error.URLError):
+            if found and urllib.request.urlopen(f"{found[0]}/health/ready").status == 200:
+                return found[0]
+        if process.poll() is not None:
+            raise AssertionError(log.read_text(encoding="utf-8"))
+        time.sleep(0.02)

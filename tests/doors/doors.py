@@ -1,0 +1,464 @@
+"""Every way to search an index: what it can be asked, what it answers, and how it says what the retriever says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+import hopfuse as hf
+import numpy as np
+from doors.answers import Answer, Note, Refusal
+from doors.shapes import Question
+from hopfuse.errors import HopfuseError
+from hopfuse.io import Query
+
+
+@dataclass(frozen=True)
+class House:
+    """The saved indexes, a server over them, and a folder for files that doors read.
+
+    Attributes
+    ----------
+    folder : Path
+    url : str
+        Of a server with an index ``SHAPE`` for each shape, and ``SHAPE.RECIPE`` for each other recipe that can run on it;
+        empty if a door needs none.
+    """
+
+    folder: Path
+    url: str = ""
+    numbers: Any = field(default_factory=count)
+
+    def path(self, shape: str) -> str:
+        """Return the directory of the index of a shape."""
+        return str(self.folder / shape)
+
+    def new(self, suffix: str) -> Path:
+        """Return a path for a file."""
+        return self.folder / f"{next(self.numbers)}{suffix}"
+
+
+#: What a server needs.
+SERVER = ("click", "rich", "starlette", "msgspec", "uvicorn", "httptools", "prometheus_client", "httpx", "mcp")
+#: Asks the index of a shape by a recipe (None: the default) questions that have the same k; a Refusal is raised.
+Ask = Callable[[House, str, str | None, Sequence[Question]], list[Answer]]
+
+
+@dataclass(frozen=True)
+class Door:
+    """A way to search.
+
+    Attributes
+    ----------
+    ask : callable
+    takes : callable
+        Whether it can be asked a question.
+    shown : callable
+        The retriever's answer as it shows it.
+    named : bool
+        Whether a request may name the recipe, else the server's configuration does.
+    quick : bool
+        Whether the quick tier asks it by all recipes, else by the default one.
+    tier : {"quick", "full"}
+        The tier that asks it.
+    few : bool
+        Whether it is asked by the default recipe alone, over two shapes.
+    served : bool
+        Whether it is that of a server.
+    needs : sequence of str
+        Modules that must be installed.
+    """
+
+    ask: Ask
+    takes: Callable[[Question], bool] = lambda question: True
+    shown: Callable[[Any], Any] = lambda answer: answer
+    named: bool = True
+    quick: bool = False
+    tier: Literal["quick", "full"] = "quick"
+    few: bool = False
+    served: bool = False
+    needs: Sequence[str] = ()
+
+    @property
+    def missing(self) -> list[str]:
+        """What it needs and is not installed here."""
+        return [name for name in (*self.needs, *(SERVER if self.served else ())) if find_spec(name) is None]
+
+
+def index_name(shape: str, recipe: str | None = None) -> str:
+    """Return the name of a shape, as a recipe serves it, among a server's indexes."""
+    return shape.replace(" ", "-") + ("" if recipe is None else f".{recipe}")
+
+
+# ---- What doors do not say, or say in another way --------------------------------------------------------------------
+
+#: The fields of errors: the place of a door that is replaced by the question's own field.
+OF_BATCH = {
+    r"questions(\[\d+\])?": "text",
+    r"vectors(\[\d+\])?": "vector",
+    r"entities\[\d+\]": "entities",
+    r"allow(\[\d+\])?\.?": "",
+}
+OF_REQUEST = {r"queries\[\d+\]\.(allow\.?)?": ""}
+OF_TOOL = {r"allow\.?": ""}
+OF_DIFY = {r"query\.?": "text"}
+OF_COMMAND = {r"question": "text", r"vectors(\[\d+\])?": "vector", r"entities\[\d+\]": "entities", r"where\.?": ""}
+
+
+def without_class(answer: Any) -> Any:
+    """Return an error without its class, which Dify's format does not have."""
+    return replace(answer, kind=None) if isinstance(answer, Refusal) else answer
+
+
+def as_shares(answer: Any) -> Any:
+    """Return scores as Dify has them, as shares of the best one; there are no notes."""
+    if isinstance(answer, Refusal):
+        return without_class(answer)
+    best = max((score for _, score in answer.hits), default=0.0)
+    return Answer([(id, max(0.0, score / best) if best > 0 else 0.0) for id, score in answer.hits], None)
+
+
+def as_documents(answer: Any) -> Any:
+    """Return ids as strings, as documents of frameworks have them; notes are sentences in their metadata, if any."""
+    if isinstance(answer, Refusal):
+        return answer
+    said = [Note(None, None, note.sentence) for note in answer.notes] if answer.hits else []
+    return Answer([(str(id), score) for id, score in answer.hits], said)
+
+
+def as_sentences(answer: Any) -> Any:
+    """Return notes as sentences."""
+    if isinstance(answer, Refusal):
+        return answer
+    return Answer(answer.hits, [Note(None, None, note.sentence) for note in answer.notes])
+
+
+# ---- Python ----------------------------------------------------------------------------------------------------------
+
+
+def column(values: Sequence[Any]) -> list[Any] | None:
+    """Return values of questions, None if no question has one."""
+    return None if all(value is None for value in values) else list(values)
+
+
+def filters(questions: Sequence[Question]) -> Any:
+    """Return the filters of questions for Python."""
+    return column([None if one.allow is None else hf.where(**one.allow) for one in questions])
+
+
+def retriever(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
+    """``hopfuse.Retriever``, one search of all questions."""
+    try:
+        found = hf.Retriever.open(house.path(shape), recipe).search(
+            column([one.text for one in questions]),
+            vectors=column([one.vector for one in questions]),
+            entities=column([one.entities for one in questions]),
+            allow=filters(questions),
+            k=questions[0].k,
+        )
+    except HopfuseError as error:
+        raise Refusal.of(error, OF_BATCH) from error
+    return [Answer.of(hits, notes) for hits, notes in zip(found, found.notes, strict=True)]
+
+
+def scorer(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
+    """``hopfuse.offline``'s scorer over a retriever."""
+    from hopfuse.offline import RetrieverScorer
+
+    rows = [Query(str(at), one.text, one.entities, one.vector) for at, one in enumerate(questions)]
+    try:
+        scored = RetrieverScorer(hf.Retriever.open(house.path(shape), recipe), k=questions[0].k).score(rows, 0)
+    except HopfuseError as error:
+        raise Refusal.of(error, OF_BATCH) from error
+    return [Answer.read(row) for row in scored]
+
+
+# ---- The command line ------------------------------------------------------------------------------------------------
+
+
+def command(*args: Any) -> str:
+    """Return what a command prints."""
+    from cli.cli_files import AS_DATA, run_here  # needs click
+
+    done = run_here(*args, env=AS_DATA)
+    if done.returncode == 0:
+        return done.stdout
+    raise Refusal.read(json.loads(done.stderr.strip().splitlines()[-1])["error"], OF_COMMAND)
+
+
+def conditions(allow: Mapping[str, Any] | None) -> list[str]:
+    """Return conditions as options."""
+    return [text for name, value in (allow or {}).items() for text in ("--where", f"{name}={value}")]
+
+
+def search(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
+    """``hopfuse search --json``, once for each question."""
+    answers = []
+    for one in questions:
+        args: list[Any] = ["search", house.path(shape), one.text, "--json", "--k", one.k, *conditions(one.allow)]
+        if recipe is not None:
+            args += ["--recipe", recipe]
+        if one.vector is not None:
+            path = house.new(".npy")
+            np.save(path, one.vector)
+            args += ["--vectors", path]
+        args += [text for name in one.entities or () for text in ("--entity", name)]
+        answers.append(Answer.read(json.loads(command(*args))))
+    return answers
+
+
+def score(house: House, shape: str, recipe: str | None, questions: Sequence[Question], *more: Any) -> list[Answer]:
+    """``hopfuse score``, a run for all questions with the same filter."""
+    answers: dict[int, Answer] = {}
+    for allow in {str(one.allow): one.allow for one in questions}.values():
+        own = [at for at, one in enumerate(questions) if one.allow == allow]
+        path, out = house.new(".jsonl"), house.new(".jsonl")
+        path.write_text("".join(f"{json.dumps(_row(at, questions[at]))}\n" for at in own), encoding="utf-8")
+        args = ["--queries", path, "--out", out, "--k", questions[0].k, *conditions(allow), *more]
+        command("score", house.path(shape), *args, *([] if recipe is None else ["--recipe", recipe]))
+        for line in out.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            answers[int(row["id"])] = Answer.read(row)
+    return [answers[at] for at in range(len(questions))]
+
+
+def _row(number: int, one: Question) -> dict[str, Any]:
+    given = {"text": one.text, "entities": one.entities, "vector": None if one.vector is None else one.vector.tolist()}
+    return {"id": number} | {name: value for name, value in given.items() if value is not None}
+
+
+def ray(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
+    """``hopfuse score`` by an actor of Ray."""
+    return score(house, shape, recipe, questions, "--engine", "ray")
+
+
+# ---- A server --------------------------------------------------------------------------------------------------------
+
+
+def http(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
+    """A search as JSON."""
+    import httpx
+
+    queries = [_row(at, one) | ({} if one.allow is None else {"allow": one.allow}) for at, one in enumerate(questions)]
+    for one in queries:
+        del one["id"]
+    body = {"index": index_name(shape), "recipe": recipe, "k": questions[0].k, "fields": [], "queries": queries}
+    return _results(httpx.post(f"{house.url}/v1/search", json=body, timeout=60).json(), OF_REQUEST)
+
+
+def _results(said: dict[str, Any], places: Mapping[str, str]) -> list[Answer]:
+    if "error" in said:
+        raise Refusal.read(said["error"], places)
+    return [Answer.read(one) for one in said["results"]]
+
+
+def arrow(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
+    """A search as an Arrow stream."""
+    import httpx
+    import pyarrow as pa
+
+    kind = "application/vnd.apache.arrow.stream"
+    names = pa.list_(
+        pa.int64() if any(isinstance(e, int) for q in questions for e in q.entities or ()) else pa.string()
+    )
+    types = {"text": pa.string(), "vector": pa.list_(pa.float32()), "entities": names}
+    table = pa.table({name: pa.array([getattr(one, name) for one in questions], own) for name, own in types.items()})
+    about = {"index": index_name(shape), "recipe": recipe, "k": questions[0].k, "fields": []}
+    table = table.replace_schema_metadata({b"hopfuse": json.dumps(about).encode()})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    body, headers = sink.getvalue().to_pybytes(), {"content-type": kind}
+    said = httpx.post(f"{house.url}/v1/search", content=body, headers=headers, timeout=60)
+    if said.status_code != 200:
+        raise Refusal.read(said.json()["error"], OF_REQUEST)
+    rows = pa.ipc.open_stream(said.content).read_all().to_pylist()
+    return [
+        Answer.read(
+            {"hits": [{"id": id, "score": score} for id, score in zip(row["id"], row["score"], strict=True)]}
+            | ({"notes": json.loads(row["notes"])} if row.get("notes") else {})
+        )
+        for row in rows
+    ]
+
+
+def mcp(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
+    """The tool ``search``, a call for each question."""
+    import mcp as protocol
+
+    async def call() -> list[Any]:
+        async with protocol.Client(f"{house.url}/mcp", mode="auto") as client:
+            return [await client.call_tool("search", _tool_arguments(shape, recipe, one)) for one in questions]
+
+    answers = []
+    for said in asyncio.run(call()):
+        if said.is_error:
+            raise Refusal.read(said.structured_content["error"], OF_TOOL)
+        answers.append(Answer.read(said.structured_content))
+    return answers
+
+
+def _tool_arguments(shape: str, recipe: str | None, one: Question) -> dict[str, Any]:
+    given = {"text": one.text, "entities": one.entities, "allow": one.allow, "k": one.k}
+    return {name: value for name, value in given.items() if value is not None} | {"index": index_name(shape, recipe)}
+
+
+def dify(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
+    """Dify's request, once for each question."""
+    import httpx
+
+    answers = []
+    for one in questions:
+        setting = {"top_k": one.k, "score_threshold": 0.0}
+        body = {"knowledge_id": index_name(shape, recipe), "query": one.text, "retrieval_setting": setting}
+        said = httpx.post(f"{house.url}/retrieval", json=body, timeout=60).json()
+        if "records" not in said:
+            raise Refusal.read(said, OF_DIFY)
+        answers.append(Answer([(row["metadata"]["id"], row["score"]) for row in said["records"]], None))
+    return answers
+
+
+# ---- Frameworks ------------------------------------------------------------------------------------------------------
+
+
+def open_searcher(house: House, shape: str, recipe: str | None) -> Any:
+    """Return what the adapters of all frameworks search with."""
+    from hopfuse.adapters.searcher import Searcher
+
+    return Searcher(house.path(shape), recipe=recipe)
+
+
+def open_client(house: House, shape: str, recipe: str | None) -> Any:
+    """Return the same over the server."""
+    from hopfuse.adapters.searcher import Searcher
+
+    return Searcher(house.url, index=index_name(shape), recipe=recipe)
+
+
+def framework(ask: Callable[[Any, Sequence[Question]], list[Answer]], opened: Any = open_searcher) -> Ask:
+    """Return a door that a framework asks over a searcher."""
+
+    def asking(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
+        try:
+            return ask(opened(house, shape, recipe), questions)
+        except HopfuseError as error:
+            raise Refusal.of(error, OF_REQUEST | OF_BATCH) from error
+
+    asking.__doc__ = ask.__doc__
+    return asking
+
+
+def by_searcher(searches: Any, questions: Sequence[Question]) -> list[Answer]:
+    """What the adapters of all frameworks search with, here or over the server."""
+    texts, allow = [one.text for one in questions], [one.allow for one in questions]
+    rows = searches.search(texts, k=questions[0].k, allow=allow)
+    return [Answer.of(row, row.notes) for row in rows]
+
+
+searcher = framework(by_searcher)
+remote = framework(by_searcher, open_client)
+
+
+@framework
+def langchain(searches: Any, questions: Sequence[Question]) -> list[Answer]:
+    """LangChain's retriever, as a batch."""
+    from hopfuse.adapters.langchain import HopfuseRetriever
+
+    texts, allow = [one.text for one in questions], [one.allow for one in questions]
+    rows = HopfuseRetriever(source=searches, k=questions[0].k).batch(texts, allow=allow)
+    return [_document(row, lambda one: (one.id, one.metadata["score"], one.metadata)) for row in rows]
+
+
+@framework
+def llama_index(searches: Any, questions: Sequence[Question]) -> list[Answer]:
+    """LlamaIndex's retriever, once for each question."""
+    from hopfuse.adapters.llama_index import HopfuseRetriever
+
+    answers = []
+    for one in questions:
+        found = HopfuseRetriever(searches, similarity_top_k=one.k, allow=one.allow).retrieve(one.text)
+        answers.append(_document(found, lambda node: (node.node.id_, node.score, node.node.metadata)))
+    return answers
+
+
+@framework
+def haystack(searches: Any, questions: Sequence[Question]) -> list[Answer]:
+    """Haystack's component, once for each question."""
+    from hopfuse.adapters.haystack import HopfuseRetriever
+
+    component = HopfuseRetriever(searches)
+    answers = []
+    for one in questions:
+        conditions = [
+            {"field": f"meta.{name.partition('__')[0]}", "operator": ">=" if "__ge" in name else "==", "value": value}
+            for name, value in (one.allow or {}).items()
+        ]
+        filters = {"operator": "AND", "conditions": conditions} if conditions else None
+        found = component.run(one.text, top_k=one.k, filters=filters)["documents"]
+        answers.append(_document(found, lambda document: (document.id, document.score, document.meta)))
+    return answers
+
+
+@framework
+def dspy(searches: Any, questions: Sequence[Question]) -> list[Answer]:
+    """DSPy's retriever, one call with all questions."""
+    from hopfuse.adapters.dspy import HopfuseRetriever
+
+    texts, allow = [one.text for one in questions], [one.allow for one in questions]
+    made = HopfuseRetriever(searches, k=questions[0].k)(texts, allow=allow)
+    return [Answer(list(zip(one.ids, one.scores, strict=True)), _sentences(one.notes)) for one in made]
+
+
+def _document(found: Sequence[Any], read: Callable[[Any], tuple[str, float, Mapping[str, Any]]]) -> Answer:
+    """Return the answer in documents, of which each has the notes."""
+    rows = [read(one) for one in found]
+    notes = [_sentences(about.get("hopfuse_notes", ())) for _, _, about in rows]
+    if any(one != notes[0] for one in notes):
+        raise AssertionError(f"documents of one question have other notes: {notes}")
+    return Answer([(id, score) for id, score, _ in rows], notes[0] if notes else [])
+
+
+def _sentences(notes: Sequence[str]) -> list[Note]:
+    return [Note(None, None, one) for one in notes]
+
+
+# ---- All -------------------------------------------------------------------------------------------------------------
+
+
+def _has_text(one: Question) -> bool:
+    return one.text is not None
+
+
+def _text_only(one: Question) -> bool:
+    return one.given <= {"text", "allow"} and _has_text(one)
+
+
+def _names(one: Question) -> bool:
+    """Return whether a question's entities are given by name."""
+    return all(isinstance(name, str) for name in one.entities or ())
+
+
+COMMAND = ("click", "rich")
+DOORS: dict[str, Door] = {
+    "Retriever": Door(retriever, quick=True),
+    "offline": Door(scorer, lambda one: one.allow is None),
+    "search": Door(search, lambda one: _has_text(one) and _names(one) and one.entities != [], needs=COMMAND),
+    "score": Door(score, quick=True, needs=COMMAND),
+    "Ray": Door(ray, tier="full", few=True, needs=(*COMMAND, "ray")),
+    "HTTP": Door(http, quick=True, served=True),
+    "Arrow": Door(arrow, lambda one: one.allow is None, served=True, needs=("pyarrow",)),
+    "MCP": Door(mcp, lambda one: _has_text(one) and _names(one) and one.vector is None, named=False, served=True),
+    "Dify": Door(dify, lambda one: _text_only(one) and one.allow is None, as_shares, named=False, served=True),
+    "Searcher": Door(searcher, _text_only),
+    "Client": Door(remote, _text_only, served=True),
+    "LangChain": Door(langchain, _text_only, as_documents, needs=("langchain_core",)),
+    "LlamaIndex": Door(llama_index, _text_only, as_documents, needs=("llama_index",)),
+    "Haystack": Door(haystack, _text_only, as_documents, needs=("haystack",)),
+    "DSPy": Door(dspy, _text_only, as_sentences, needs=("dspy",)),
+}
