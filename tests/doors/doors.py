@@ -27,7 +27,7 @@ class House:
     ----------
     folder : Path
     url : str
-        Of a server with an index ``SHAPE`` for each shape, and ``SHAPE.RECIPE`` for each other recipe that can run on it;
+        Of a server with an index for each shape and for each recipe that can run on it (:func:`index_name`);
         empty if a door needs none.
     """
 
