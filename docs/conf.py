@@ -35,6 +35,7 @@ PACKAGES = (
     "hopfuse.index",
     "hopfuse.stores",
     "hopfuse.recipes",
+    "hopfuse.retriever",
     "hopfuse.lexical",
     "hopfuse.encoders",
     "hopfuse.extract",

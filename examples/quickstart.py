@@ -15,8 +15,8 @@ passages = [
 
 encoder = WordLlamaEncoder()
 index = hf.Index.from_texts(passages, encoder=encoder)
-recipe = hf.recipes.default(index, encoder=encoder)
-result = recipe.search(["Which river is in the city where the Analytical Engine was designed?"], k=2)
+retriever = hf.Retriever(index)
+found = retriever.search("Which river is in the city where the Analytical Engine was designed?", k=2)
 
-for hit in result[0]:
+for hit in found[0]:
     print(f"{hit.score:.3f}  {hit.text}")

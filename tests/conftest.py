@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,10 @@ from tiers import DRAWS, FULL, REST
 os.environ["COLUMNS"] = "80"  # a terminal's width and colours, wherever the tests are started
 for _name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
     os.environ.pop(_name, None)
+
+# A shell that starts the tests in the background has SIGINT ignored, which their own processes would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The only function-scoped fixture used with @given is the kernel variant, which examples do not change.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}

@@ -15,7 +15,7 @@ from hopfuse.cli import app
 from hopfuse.cli.run.score import STAGES
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGES = (DOCS / "start.md", *sorted((DOCS / "guides").glob("*.md")))
+PAGES = (DOCS / "start.md", DOCS / "retriever.md", *sorted((DOCS / "guides").glob("*.md")))
 ALL = (*sorted(DOCS.rglob("*.md")), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md")
 
 

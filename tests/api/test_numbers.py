@@ -21,7 +21,7 @@ CALLS: list[tuple[Callable[[], Any], list[str]]] = [
     (lambda: hf.ppr(GRAPH, [{0: 1.0}], tol=HUGE), ("range", "tol")),
     (lambda: hf.add_passage_seeds(SEEDS, LISTS, HUGE), ("range", "mass")),
     (lambda: hf.recipes.PhaseGraph(INDEX, passage_seeds=HUGE), ("range", "passage_seeds")),
-    (lambda: hf.recipes.PhaseGraph(INDEX, edge_weights={"edge": HUGE}), ("range", "edge_weights['edge']")),
+    (lambda: hf.recipes.PhaseGraph(INDEX, edge_weights={"edge": HUGE}), ("range", "edge_weights.edge")),
     (lambda: hf.recipes.HybridRRF(INDEX, lexical=FTS5.build(["a"]), exact_bonus=HUGE), ("range", "exact_bonus")),
     (lambda: hf.recipes.PhaseGraph(INDEX, alpha=HUGE), ("range", "alpha")),
 ]

@@ -182,6 +182,6 @@ def test_an_edited_policy_is_checked(output_of, refused_here, tmp_path) -> None:
     ]
     assert "3 of its values differ" in lines[3]
     path.write_text("version = 1\n[walk]\nspeed = 1\n")
-    assert refused_here("policy", "--check", path) == about("unknown", "walk", given="speed")
+    assert refused_here("policy", "--check", path) == about("unknown", "walk.speed")
     assert refused_here("policy", "--check", path, "--out", tmp_path / "o.toml") == about("conflict", "out")
     assert refused_here("policy", "--check", path, "--paper") == about("conflict", "paper", other="check")

@@ -461,7 +461,7 @@ def test_candidates_by_the_question_need_no_mentions() -> None:
         ({"config": Policy(families={"friendship": 2.0})}, ("unknown", "families")),
         ({"config": Policy().without("relation_edges", "synonym_edges", "passage_nodes")}, ("conflict", "switches")),
         ({"entity_threshold": 2.0}, ("unknown", "entity_threshold")),
-        ({"seeds": {"threshold": 2.0}}, ("type", "seeds")),
+        ({"seeds": {"threshold": 2.0}}, ("range", "seeds.threshold")),
     ],
 )
 def test_refusals(options: dict[str, Any], refusal: tuple[str, str | None]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from compare import assert_hits_equal
 from hopfuse import reference
 from hopfuse.errors import InputError
+from hopfuse.recipes import TripleHybridConfig
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -67,8 +68,8 @@ class Case:
             metric="cosine",
         )
 
-    def recipe(self, **options: Any) -> hf.recipes.TripleHybrid:
-        return hf.recipes.TripleHybrid(self.index, **options)
+    def recipe(self, config: TripleHybridConfig | None = None, **options: Any) -> hf.recipes.TripleHybrid:
+        return hf.recipes.TripleHybrid(self.index, config, **options)
 
     def ask(self, recipe: hf.recipes.TripleHybrid, **how: Any) -> hf.recipes.TripleHybridResult:
         return recipe.search(self.questions, vectors=self.asked, **how)
@@ -120,7 +121,7 @@ def test_every_mode_is_its_composition_over_the_oracle(variant: str, seed: int, 
     how = {name: options[name] for name in ("unit", "repeats") if name in options}
     near, k = cosines(case), 8
     modes = ("hybrid", "graph", "vector")
-    found = {mode: case.ask(case.recipe(mode=mode, **options), k=k).hits for mode in modes}
+    found = {mode: case.ask(case.recipe(TripleHybridConfig(mode=mode, **options)), k=k).hits for mode in modes}
     for b in range(BATCH):
         graph = graph_scores(case, b, options["seeds"], options.get("hops", 1), **how)
         pooled = sorted(graph, key=lambda e: (-graph[e], e))[: config.graph_k]
@@ -158,7 +159,7 @@ def test_the_millionth_survives_float32() -> None:
 
 @pytest.mark.parametrize("mode", ["hybrid", "graph", "vector", "lexical"])
 def test_a_question_does_not_know_its_batch(case: Case, mode: Any) -> None:
-    recipe = case.recipe(mode=mode, hops=2, seeds=2, lexical=Lists())
+    recipe = case.recipe(TripleHybridConfig(mode=mode, hops=2, seeds=2), lexical=Lists())
     whole = case.ask(recipe, k=12).hits
     for b in range(BATCH):
         alone = recipe.search([case.questions[b]], vectors=case.asked[b : b + 1], k=12).hits

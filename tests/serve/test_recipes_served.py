@@ -156,6 +156,18 @@ def test_recipes_that_are_named_are_made_before_the_server_is_ready(path):
         assert len(encoder.read) == 1
 
 
+def test_options_of_a_request_change_those_of_the_index(path):
+    own = {"weights": [1, 0, 2], "rank_constant": 9}
+    config = configured("", indexes={"cities": {"path": path, "recipe": "hybrid-rrf", "options": own}})
+    with running(config, with_words) as url, httpx.Client(base_url=url, timeout=60) as client:
+        body = {"queries": [QUESTIONS[0]], "options": {"fusion": "convex"}}
+        assert client.post("/v1/search", json=body).status_code == 200
+        error = client.post("/v1/search", json=body | {"options": {"fusion": "convex", "rank_constant": 9}}).json()[
+            "error"
+        ]
+        assert (error["code"], error["field"]) == ("unused", "options.rank_constant")
+
+
 def test_a_recipe_that_is_named_and_cannot_be_made_is_refused_at_the_start(path):
     config = configured("", indexes={"cities": {"path": path, "recipes": ["nope"]}})
     with refused(hf.errors.InputError, "choice", "recipe"):

@@ -1,15 +1,15 @@
-"""``--option NAME=VALUE``: set fields of a recipe's config, parsed by their types."""
+"""``--option NAME=VALUE``: values of a recipe's options, parsed by the types of its config's fields."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..errors import InputError
-from ..fusion import FusionMethod, resolve
+from ..fusion import FusionMethod
 from ..io.npy import read_npy
 
 
@@ -34,99 +34,53 @@ def assigned(given: Sequence[str], field: str = "option", example: str = "graph_
         yield name, value
 
 
-def read_config(config: Any, given: Sequence[str], recipe: str) -> Any:
-    """Return a config with the fields that ``--option`` names.
+def read_options(config: type, given: Sequence[str]) -> dict[str, Any]:
+    """Return the options that ``--option`` names, for :func:`hopfuse.recipes.apply_options`.
 
     Parameters
     ----------
-    config : dataclass
-        Gives the values of all other fields.
+    config : type
+        The recipe's config, a dataclass.
     given : sequence of str
         Each ``NAME=VALUE``. The field's type decides how the value is parsed: a number, true or false, a word, several
         values separated by commas, or the path of an .npy file. ``NAME.KEY=VALUE`` sets a key of a mapping, a field of
-        a nested config, or an option of a fusion method.
-    recipe : str
-        The name of the recipe, for errors.
+        a nested config, or an option of a fusion method. A text of another type stays a text.
 
     Raises
     ------
     InputError
-        A name that the config does not have, or that is given twice; a value of another type, or out of its range; an
-        option that the other options make irrelevant (:func:`unread_options`).
+        A name that is given twice.
 
     Examples
     --------
-    >>> from hopfuse.recipes import TripleHybrid
-    >>> config = read_config(TripleHybrid.Config(), ["mode=graph", "hops=2"], "triple-hybrid")
-    >>> config.mode, config.hops
-    ('graph', 2)
+    >>> from hopfuse.recipes import PhaseGraphConfig
+    >>> read_options(PhaseGraphConfig, ["graph_k=20", "method=rrf", "method.rank_constant=3"])
+    {'graph_k': 20, 'method': {'name': 'rrf', 'rank_constant': 3}}
     """
-    made = _with_options(config, given, recipe)
-    for name, reason in _unread(made, given).items():
-        raise unread_option(name, reason, recipe)
-    return made
-
-
-def unread_option(name: str, reason: str, recipe: str) -> InputError:
-    """Return the error for an option that the others of a config make irrelevant."""
-    return InputError(
-        "unused",
-        name,
-        "{field} is given, and {reason}: {recipe} does not read it; leave one of them out",
-        reason=reason,
-        recipe=recipe,
-    )
-
-
-def unread_options(config: Any, given: Sequence[str], recipe: str) -> dict[str, str]:
-    """Return the options among ``given`` that the others make irrelevant (``config.unread``), each with the reason.
-
-    Raises
-    ------
-    InputError
-        As :func:`read_config`, except for these options.
-
-    Examples
-    --------
-    >>> from hopfuse.recipes import GuidedWalkConfig
-    >>> unread_options(GuidedWalkConfig(), ["word_boost=0", "word_k=5"], "guided-walk")
-    {'word_k': 'word_boost is 0'}
-    """
-    return _unread(_with_options(config, given, recipe), given)
-
-
-def _unread(config: Any, given: Sequence[str]) -> dict[str, str]:
-    unread: Mapping[str, str] = getattr(config, "unread", {})
-    return {name: unread[name] for name, _ in assigned(given) if name in unread}
-
-
-def _with_options(config: Any, given: Sequence[str], recipe: str, path: str = "") -> Any:
-    """Return a config with the fields given; ``path`` is before their names in errors."""
-    kinds = _types(config)
-    values: dict[str, Any] = {}
-    parts: dict[str, dict[str, str]] = {}
+    kinds, options = get_type_hints(config), dict[str, Any]()
     for name, text in assigned(given):
         whole, dot, key = name.partition(".")
-        if whole not in kinds or (bool(dot) and not _has_keys(kinds[whole])) or (not dot and _only_keys(kinds[whole])):
-            raise InputError(
-                "unknown",
-                f"{path}{name}",
-                "{field}: {recipe} has no such option; allowed: {allowed}",
-                recipe=recipe,
-                allowed=", ".join(_names(kinds)),
-            )
-        if name in values or key in parts.get(whole, {}):
-            raise InputError("duplicate", f"{path}{name}", "{field} is given twice; give one value")
-        if dot:
-            parts.setdefault(whole, {})[key] = text
-        else:
-            values[name] = _value(text, kinds[whole], name)
-    for name, keys in parts.items():
-        values[name] = _joined(name, keys, kinds[name], values.get(name, getattr(config, name)))
-    return replace(config, **values) if values else config
+        kind, part = kinds.get(whole, str), options
+        if dot or FusionMethod in _members(kind):
+            part, key = options.setdefault(whole, {}), key or "name"
+            kind = _kind_of_key(kind, key)
+        if not isinstance(part, dict) or (key or whole) in part:
+            raise InputError("duplicate", name, "{field} is given twice; give one value")
+        part[key or whole] = _value(text, kind, name)
+    return options
 
 
-def listed(config: Any, name: str, text: str) -> list[str]:
+def _kind_of_key(kind: Any, key: str) -> Any:
+    """Return the type of a key of a mapping, a nested config or a fusion method; None for any number or word."""
+    for member in _members(kind):
+        if get_origin(member) in (dict, Mapping):
+            return get_args(member)[1]
+        if is_dataclass(member):
+            return get_type_hints(member).get(key, str)
+    return str if key == "name" else None
+
+
+def listed(config: type, name: str, text: str) -> list[str]:
     """Return the comma-separated values of an option.
 
     The commas of a field that holds several numbers belong to its value, so its text is one value.
@@ -134,11 +88,10 @@ def listed(config: Any, name: str, text: str) -> list[str]:
     Examples
     --------
     >>> from hopfuse.recipes import HybridRRFConfig
-    >>> listed(HybridRRFConfig(), "rank_constant", "5, 60"), listed(HybridRRFConfig(), "weights", "1,1,0.35")
+    >>> listed(HybridRRFConfig, "rank_constant", "5, 60"), listed(HybridRRFConfig, "weights", "1,1,0.35")
     (['5', '60'], ['1,1,0.35'])
     """
-    kind = _types(config).get(name)
-    if any(get_origin(member) in (tuple, Sequence) for member in _members(kind)):
+    if any(get_origin(member) in (tuple, Sequence) for member in _members(get_type_hints(config).get(name))):
         return [text]
     return [part.strip() for part in text.split(",")]
 
@@ -149,55 +102,17 @@ def option_files(given: Sequence[str], config: type) -> dict[str, Path]:
     return {f"option {name}": Path(text) for name, text in assigned(given) if name in arrays}
 
 
-def _types(config: Any) -> dict[str, Any]:
-    hints = get_type_hints(type(config))
-    return {f.name: hints[f.name] for f in fields(config) if f.init}
-
-
-def _names(kinds: Mapping[str, Any]) -> list[str]:
-    """Return the names of options; those with keys as ``name.NAME``."""
-    names = [name for name, kind in kinds.items() if not _only_keys(kind)]
-    return sorted([*names, *(f"{name}.NAME" for name, kind in kinds.items() if _has_keys(kind))])
-
-
 def _members(kind: Any) -> list[Any]:
     """Return the members of a union, except None."""
     members = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     return [member for member in members if member is not NoneType]
 
 
-def _is_method(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, FusionMethod)
-
-
-def _is_mapping(kind: Any) -> bool:
-    return get_origin(kind) in (dict, Mapping)
-
-
-def _has_keys(kind: Any) -> bool:
-    return any(_is_mapping(member) or _is_method(member) or is_dataclass(member) for member in _members(kind))
-
-
-def _only_keys(kind: Any) -> bool:
-    return all(_is_mapping(member) or is_dataclass(member) for member in _members(kind))
-
-
-def _joined(name: str, keys: Mapping[str, str], kind: Any, value: Any) -> Any:
-    """Return the value of an option that is given by keys: a nested config, a mapping, or a fusion method."""
-    for member in _members(kind):
-        if is_dataclass(value) and is_dataclass(member) and not _is_method(member):
-            return _with_options(value, [f"{key}={text}" for key, text in keys.items()], name, f"{name}.")
-        if _is_mapping(member):
-            _, of = get_args(member)
-            return {**(value or {}), **{key: _value(text, of, f"{name}.{key}") for key, text in keys.items()}}
-    try:
-        return resolve(value, {key: _number_or_words(text) for key, text in keys.items()})
-    except InputError as error:
-        raise error.at(field=f"{name}.{error.field}" if error.field in keys else None) from None
-
-
 def _value(text: str, kind: Any, name: str) -> Any:
     """Return the value of an option; a text of another type is returned as it is, for the config to refuse."""
+    if kind is None:
+        parts = [plain_value(part.strip()) for part in text.split(",")]
+        return parts[0] if len(parts) == 1 else tuple(parts)
     found = (_read(text, member, name) for member in _members(kind))
     return next((value for value in found if value is not None), text)
 
@@ -213,15 +128,9 @@ def _read(text: str, kind: Any, name: str) -> Any:
             return kind(text)
         except ValueError:
             return None
-    if get_origin(kind) in (tuple, Sequence):
+    if get_origin(kind) in (tuple, Sequence) and "," in text:
         return tuple(_value(part.strip(), get_args(kind)[0], name) for part in text.split(","))
     return text if kind is str or get_origin(kind) is Literal else None
-
-
-def _number_or_words(text: str) -> Any:
-    """Parse an option of a fusion method: a number, several numbers, or a word."""
-    parts = [plain_value(part.strip()) for part in text.split(",")]
-    return parts[0] if len(parts) == 1 else tuple(parts)
 
 
 def plain_value(text: str) -> Any:

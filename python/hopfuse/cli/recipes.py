@@ -18,9 +18,9 @@ from ..encoders import Encoder
 from ..errors import InputError
 from ..lexical import BM25, FTS5, leg_of, words_of
 from ..llm import ChatEndpoint
-from ..recipes import RECIPES, AllowScope, Policy, PolicyRAG, Recipe
+from ..recipes import RECIPES, AllowScope, Policy, PolicyRAG, Recipe, apply_options
 from .checks import Rule, check_rules, stated
-from .config_options import option_files, read_config
+from .config_options import option_files, read_options
 from .filters import read_filter
 from .naming import given_parameters
 from .options import ENDPOINT_OPTIONS, FILE, check_dim, endpoint_options, make_endpoint
@@ -232,7 +232,7 @@ def config_of(name: str, options: Mapping[str, Any]) -> Any:
         if _field(name, field) is None:
             raise unread(field, name, [recipe for recipe in RECIPES if _field(recipe, field) is not None])
     settings = [*options.get("settings", ()), *(f"{field}={value}" for field, value in given)]
-    return read_config(config, settings, name)
+    return apply_options(config, read_options(kind, settings), name)
 
 
 def unread(field: str, recipe: str, readers: Sequence[str] = ()) -> InputError:

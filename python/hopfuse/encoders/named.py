@@ -39,7 +39,7 @@ def open_encoder(name: str) -> Encoder:
     raise InputError(
         "choice",
         "encoder",
-        "{field} is {given!r}; allowed: {allowed}",
+        "{field} is {given!r}, which names no encoder; allowed: {allowed}",
         given=name,
         allowed=", ".join(["wordllama", *(f"wordllama:{dim}" for dim in DIMS), "sentence-transformers:FOLDER"]),
     )

@@ -53,7 +53,7 @@ class Prior:
         try:
             with np.errstate(invalid="ignore"):  # a signalling NaN means unknown, too
                 known = np.asarray(importance, np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             known = np.zeros(())
         check_shape(known.shape, "prior", ("N",), reason="one number per document")
         missing = np.isnan(known)

@@ -113,8 +113,11 @@ def _encoder_of(wanted: Any, built: EncoderInfo | None) -> tuple[Encoder | None,
     if isinstance(wanted, Serialized):
         return wanted, None
     if wanted is None and built is None:
-        lack = "{field} is missing, and the index does not keep the name of an encoder; give {field}, or {@vectors}"
-        return None, InputError("missing", "encoder", lack)
+        return None, InputError(
+            "missing",
+            "encoder",
+            "{field} is missing, and the index does not keep the name of an encoder; give {field}, or {@vectors}",
+        )
     if wanted is None:
         assert built is not None
         try:
@@ -122,8 +125,9 @@ def _encoder_of(wanted: Any, built: EncoderInfo | None) -> tuple[Encoder | None,
         except HopfuseError as error:
             return None, error
     if isinstance(wanted, str) and wanted == "none":
-        lack = "{field} is 'none', so texts are not encoded; give {field}, or {@vectors}"
-        return None, InputError("missing", "encoder", lack)
+        return None, InputError(
+            "missing", "encoder", "{field} is 'none', so texts are not encoded; give {field}, or {@vectors}"
+        )
     whole = open_encoder(wanted) if isinstance(wanted, str) else as_encoder(wanted)
     own_turns = type(whole).__module__.startswith("hopfuse.serve")
     return (whole if own_turns else Serialized(whole)), None

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_flag, check_type, check_whole, wrong_type
+from .._validation import check_flag, check_k, check_type, check_whole, wrong_type
 from ..encoders import rerank
 from ..errors import HopfuseError, InputError
 from ..extract import QuestionMatcher
 from ..index import Index, LiveIndex
 from ..recipes import AllowScope, Needs, Recipe, SearchResult, apply_options
+from ..types import Hits
 from .choices import recipe_class, unread, words_leg
 from .collaborators import Collaborators, NoNames
 from .description import Description
@@ -243,7 +244,7 @@ class Retriever:
         recipe : str or a class of recipes, optional
             By default this one's.
         config, **options
-            As of :class:`Retriever`. Options of this retriever's own recipe are added to its options.
+            As of :class:`Retriever`. Options of this retriever's own recipe change its config.
         words : optional
             As of :class:`Retriever`; by default as this one's argument, if the recipe reads words.
 
@@ -252,15 +253,14 @@ class Retriever:
         >>> import hopfuse as hf
         >>> retriever = hf.Retriever(hf.Index.from_texts(["The sea.", "A river."]))
         >>> retriever.variant(rank_constant=60).recipe.config.rank_constant
-        60
+        60.0
         """
         own, state = self._settings, self._now()
         kind = state.kind if recipe is None else recipe_class(state.parts.index, recipe)
         same = kind is state.kind
-        base = own.config if same and config is None else config
-        inherited = dict(own.options or {}) if same and config is None else {}
+        base = state.recipe.config if same and config is None else config
         leg = own.words if words is None and "lexical" in kind.collaborators else words
-        changed = replace(own, recipe=kind, config=base, options=_merged(inherited, options), words=leg)
+        changed = replace(own, recipe=kind, config=base, options=options, words=leg)
         if "llm" not in kind.collaborators:
             changed = replace(changed, llm=None)
         return self._like(changed, state.parts, self._live)
@@ -415,27 +415,41 @@ class Retriever:
         needs, own = state.recipe.needs, self._settings
         unused = _given_rows("vectors", vectors, needs.vectors) + _given_rows("entities", entities, needs.entities)
         vectors, entities = vectors if needs.vectors else None, entities if needs.entities else None
-        depth = k
-        if own.reranker is not None:
-            depth = max(k, RERANKED)
-        if per_document is not None:
-            check_whole(per_document, "per_document")
-            depth = max(k, state.recipe.reach)
+        depth = self._depth(state, texts, k, per_document)
         try:
             self._check_rows(state, texts, vectors, entities)
             found = state.recipe.search(texts, vectors=vectors, entities=entities, k=depth, **options)
         except HopfuseError as error:
             raise _renamed(error) from error.__cause__
-        if own.reranker is not None:
-            hits = rerank(found.hits, texts, TitledTexts(state.parts.index), own.reranker, k=depth)
-            found = replace(found, hits=hits if per_document is not None else hits.head(k))
-        if per_document is not None:
-            found = replace(found, hits=first_of_documents(found.hits, state.parts.index, per_document, k))
+        if own.reranker is not None or per_document is not None:
+            hits, index = found.hits, state.parts.index
+            if own.reranker is not None:
+                hits = rerank(hits, texts, TitledTexts(index), own.reranker, k=RERANKED)
+            hits = hits.head(k) if per_document is None else first_of_documents(hits, index, per_document, k)
+            found = replace(found, hits=hits, traces=_traces_of(found.traces, hits))
         for b, note in unused:
             found.notes[b].append(note)
         if own.strict:
             _raise_first(found.notes)
         return found
+
+    def _depth(self, state: _State, texts: Any, k: int, per_document: int | None) -> int:
+        """Return the number of hits of which the first k are kept, after a reranker and the limit of a document."""
+        reranker, ranks = self._settings.reranker, state.kind.ranks
+        if reranker is not None and (texts is None or _has_gaps(texts)):
+            raise InputError("missing", "questions", "{field} is missing, and the reranker reads it; give all texts")
+        if per_document is None:
+            return k if reranker is None else max(check_k(k), min(RERANKED, state.recipe.reach))
+        check_whole(per_document, "per_document")
+        if ranks != "passages":
+            raise InputError(
+                "unsupported",
+                "per_document",
+                "{field} is given, and the hits of {recipe} are {ranks}, which have no documents; leave it out",
+                recipe=state.kind.name,
+                ranks=ranks,
+            )
+        return max(check_k(k), state.recipe.reach)
 
     def _check_rows(self, state: _State, texts: Any, vectors: Any, entities: Any) -> None:
         """Refuse the first question that lacks an input which cannot be made."""
@@ -443,16 +457,14 @@ class Retriever:
             None if rows is None else [one is not None for one in rows] if _has_gaps(rows) else True
             for rows in (texts, vectors, entities)
         ]
-        if not any(isinstance(one, list) for one in columns):
-            batch = 1
-        else:
-            batch = max(len(one) for one in columns if isinstance(one, list))
-        for b in range(batch):
+        batch = max((len(one) for one in columns if isinstance(one, list)), default=0)
+        for b in range(max(1, batch)):
             there = [bool(one[b]) if isinstance(one, list) and b < len(one) else one is True for one in columns]
             try:
                 self._check_inputs(state, *there)
             except InputError as error:
-                raise error.about(f"{_COLUMNS[str(error.field)]}[{b}]" if error.field in _COLUMNS else None) from None
+                place = f"[{b}]" if batch else ""
+                raise error.about(_COLUMNS[str(error.field)] + place if error.field in _COLUMNS else None) from None
 
     def _check_inputs(self, state: _State, text: bool, vector: bool, entities: bool) -> None:
         """Refuse a question, by what it has, that lacks an input which cannot be made."""
@@ -546,15 +558,6 @@ def _reopened(directory: str, recipe: Any, arguments: Mapping[str, Any]) -> Retr
     return Retriever.open(directory, recipe, **arguments)
 
 
-def _merged(options: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with others added; nested ones are merged."""
-    merged = dict(options)
-    for name, value in others.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
-        merged[name] = _merged(merged[name], value) if both else value
-    return merged
-
-
 def _renamed(error: HopfuseError) -> HopfuseError:
     """Return a recipe's error with the name that its argument has here."""
     field, bracket, rest = (error.field or "").partition("[")
@@ -580,6 +583,17 @@ def _raise_first(notes: Sequence[Sequence[InputError]]) -> None:
         for note in own:
             field, bracket, rest = str(note.field).partition("[")
             raise note.about(f"{_COLUMNS.get(field, field)}[{b}]{bracket}{rest}")
+
+
+def _traces_of(traces: list[dict[str, Any]] | None, hits: Hits) -> list[dict[str, Any]] | None:
+    """Return traces of these passages alone, in their order."""
+    if traces is None:
+        return None
+    told = []
+    for b, trace in enumerate(traces):
+        by_row = {hit["passage"]: hit for hit in trace["hits"]}
+        told.append({**trace, "hits": [by_row[row] for row, _ in hits.row(b)]})
+    return told
 
 
 def _lacking(field: str, reason: str) -> InputError:

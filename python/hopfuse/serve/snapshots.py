@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from .. import Index
 from .._validation import check_choice
-from ..errors import HopfuseError, InputError
-from ..fusion import resolve
+from ..errors import InputError
 from ..index import where
-from ..recipes import RECIPES, Needs, Recipe, spelled
+from ..recipes import RECIPES, Needs, Recipe, apply_options, spelled
 from .config import IndexConfig
 from .errors import in_request
 from .keys import Principal
@@ -129,9 +128,8 @@ class Snapshot:
         kind: Any = RECIPES.get(name)
         if kind is None:
             check_choice(name, "recipe", RECIPES)
-        given = {**self.config.options, **options} if name == self.default_recipe else options
-        plain = kind.Config()
-        config = _changed(plain, given, name)
+        own = self.config.options if name == self.default_recipe else {}
+        config = apply_options(apply_options(kind.Config(), own, name), options, name)
         lacks = kind.missing(self.index, config)
         if lacks is not None:
             raise lacks
@@ -304,37 +302,6 @@ def _allowed(queries: Sequence[Query], num_passages: int) -> NDArray[np.bool_] |
     for mask, query in zip(masks, queries, strict=True):
         mask[query.allow] = True
     return masks if len(queries) > 1 else masks[0]
-
-
-def _changed(config: Any, options: Mapping[str, Any], recipe: str, path: str = "") -> Any:
-    """Return a config with options applied; a mapping changes fields of a nested config, whose ``path`` errors have."""
-    names = [f.name for f in fields(config) if f.init]
-    values = {}
-    for name, value in options.items():
-        if name not in names:
-            raise InputError(
-                "unknown",
-                f"{path}{name}",
-                "{field}: {recipe} has no such option; allowed: {allowed}",
-                recipe=recipe,
-                allowed=", ".join(names),
-            )
-        now = getattr(config, name)
-        if is_dataclass(now) and not isinstance(now, type) and isinstance(value, Mapping):
-            value = _changed(now, value, recipe, f"{path}{name}.")
-        elif name == "method" and isinstance(value, Mapping):
-            value = resolve(value.get("name", "boltzmann"), {key: one for key, one in value.items() if key != "name"})
-        elif isinstance(value, list):
-            value = tuple(value)
-        values[name] = value
-    try:
-        return replace(config, **values) if values else config
-    except HopfuseError:
-        raise
-    except (TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise InputError(
-            "type", None, "the options of {recipe} are invalid: {error}", recipe=recipe, error=error
-        ) from None
 
 
 def check_query(snapshot: Snapshot, recipe: str, needs: Needs, query: Query, field: str) -> None:

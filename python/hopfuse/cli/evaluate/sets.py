@@ -22,9 +22,10 @@ from ...evaluate import JudgedSet, join_hits, sweep_sets
 from ...evaluate.sweep import Options
 from ...io.files import read_text, write_all
 from ...io.queries import count_queries
+from ...recipes import RECIPES
 from ...report import printable, sets_tables
 from ...types import Hits
-from ..config_options import assigned, listed, plain_value, unread_option, unread_options
+from ..config_options import assigned, listed, plain_value
 from ..files import check_outputs, strict_json
 from ..options import make_encoder
 from ..recipes import BoundRecipe, bind, check_given, config_of, default_recipe
@@ -134,24 +135,39 @@ def recipe_trials(recipe: str, given: Sequence[str]) -> list[dict[str, Any]]:
     >>> recipe_trials("guided-walk", ["word_boost=0,2", "word_k=100,1000"])
     [{'word_boost': 0}, {'word_boost': 2, 'word_k': 100}, {'word_boost': 2, 'word_k': 1000}]
     """
-    config, grid = config_of(recipe, {}), dict[str, list[str]]()
+    grid, refusals = dict[str, list[str]](), dict[str, InputError]()
     for name, text in assigned(given):
-        grid.setdefault(name, []).extend(listed(config, name, text))
+        grid.setdefault(name, []).extend(listed(RECIPES[recipe].Config, name, text))
     if not grid:
         raise InputError(
             "missing", "option", "{field} is missing; give {field} NAME=VALUE,VALUE, once for each option to try"
         )
     trials: list[dict[str, Any]] = []
     for row in product(*grid.values()):
-        values = dict(zip(grid, row, strict=True))
-        unread = unread_options(config, [f"{name}={value}" for name, value in values.items()], recipe)
-        trial = {name: plain_value(value) for name, value in values.items() if name not in unread}
+        values, unread = _read_by(recipe, dict(zip(grid, row, strict=True)))
+        trial = {name: plain_value(value) for name, value in values.items()}
+        refusals |= unread
         if trial not in trials:
             trials.append(trial)
     for name in grid:
         if not any(name in trial for trial in trials):
-            raise unread_option(name, unread[name], recipe)
+            raise refusals[name]
     return trials
+
+
+def _read_by(recipe: str, given: dict[str, str]) -> tuple[dict[str, str], dict[str, InputError]]:
+    """Return the options that a recipe reads, and the errors of those that the others make irrelevant."""
+    unread: dict[str, InputError] = {}
+    while True:
+        values = {name: value for name, value in given.items() if name not in unread}
+        try:
+            config_of(recipe, {"settings": [f"{name}={value}" for name, value in values.items()]})
+        except InputError as error:
+            if error.code != "unused" or error.field not in values:
+                raise
+            unread[error.field] = error
+        else:
+            return values, unread
 
 
 def _inputs(files: SetFiles) -> dict[str, Path]:

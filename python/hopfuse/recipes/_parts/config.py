@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields, replace
+from dataclasses import Field, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from ..._validation import (
@@ -17,6 +17,7 @@ from ..._validation import (
     check_whole,
 )
 from ...errors import InputError
+from ...fusion import METHODS, resolve
 from ...index import Index
 
 C = TypeVar("C")
@@ -69,32 +70,79 @@ def option(
 
 
 def make_config(kind: type[C], config: C | None, options: Mapping[str, Any]) -> C:
-    """Return a config of a class: the given one or the default, with fields replaced by the options.
+    """Return a config of a class: the given one or the default, with the options of :func:`apply_options`."""
+    made = kind() if config is None else config
+    check_type(made, "config", kind, f"a {kind.__name__}, or its fields as keyword arguments")
+    return apply_options(made, options, kind.__name__)
+
+
+def apply_options(config: C, options: Mapping[str, Any], recipe_name: str) -> C:
+    """Return a recipe's config with options, which are values by the names of its fields.
+
+    Parameters
+    ----------
+    config : dataclass
+        Gives the values of all other fields.
+    options : mapping of str to value
+        A mapping as a value changes only the keys that it has: fields of a nested config, numbers of a mapping, or
+        options of a fusion method, whose name is the key ``"name"``. A list is read as a tuple.
+    recipe_name : str
+        For errors.
 
     Raises
     ------
     InputError
-        A config of another class, an option that the class does not have, or a value that it refuses.
+        A name that the config does not have, a value that it refuses, or an option that the others make irrelevant
+        (``config.unread``). The field of a nested value is dotted: ``"walk.damping"``.
+
+    Examples
+    --------
+    >>> from hopfuse.recipes import PhaseGraphConfig, Policy, apply_options
+    >>> apply_options(PhaseGraphConfig(), {"method": {"name": "rrf", "rank_constant": 10}}, "phase-graph").method
+    RRF(rank_constant=10.0)
+    >>> apply_options(Policy(), {"walk": {"damping": 0.5}}, "policy-rag").walk.damping
+    0.5
     """
-    names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-    for name in options:
-        if name not in names:
+    known = {f.name: f for f in fields(config) if f.init}  # type: ignore[arg-type]
+    values = {}
+    for name, value in options.items():
+        if name not in known:
             raise InputError(
                 "unknown",
                 name,
-                "{field} is not an option of {config}; allowed: {allowed}",
-                config=kind.__name__,
-                allowed=", ".join(names),
+                "{field}: {recipe} has no such option; allowed: {allowed}",
+                recipe=recipe_name,
+                allowed=", ".join(known),
             )
-    if config is None:
-        return kind(**options)
-    check_type(config, "config", kind, f"a {kind.__name__}, or its fields as keyword arguments")
-    return replace(config, **options) if options else config  # type: ignore[type-var]
+        try:
+            values[name] = _changed(getattr(config, name), value, known[name], recipe_name)
+        except InputError as error:
+            inner = (error.field or "").partition("[")[0] in value
+            raise error.at(field=f"{name}.{error.field}" if inner else None) from None
+    made = replace(config, **values) if values else config  # type: ignore[type-var]
+    for name, reason in getattr(made, "unread", {}).items():
+        if name in values:
+            raise InputError(
+                "unused",
+                name,
+                "{field} is given, and {reason}: {recipe} does not read it; leave one of them out",
+                reason=reason,
+                recipe=recipe_name,
+            )
+    return made
 
 
-def apply_options(config: C, options: Mapping[str, Any], name: str) -> C:
-    """Return a config with fields replaced by options."""
-    return make_config(type(config), config, options)
+def _changed(now: Any, value: Any, field: Field[Any], recipe_name: str) -> Any:
+    """Return the new value of a field, whose value is ``now``."""
+    if not isinstance(value, Mapping):
+        return tuple(value) if isinstance(value, list) else value
+    if field.metadata.get("choices") == tuple(METHODS) and ("name" in value or isinstance(now, str)):
+        more = {key: one for key, one in value.items() if key != "name"}
+        method = value.get("name", now)
+        return resolve(method, more) if more else method
+    if is_dataclass(now):
+        return apply_options(now, value, recipe_name)
+    return {**now, **value} if isinstance(now, Mapping) else value
 
 
 def check_options(config: Any, prefix: str = "") -> None:
@@ -163,4 +211,4 @@ def check_edge_weights(weights: Any) -> dict[str, float] | None:
     if weights is None:
         return None
     check_type(weights, "edge_weights", Mapping, 'a mapping of names of edge types to numbers: {"synonym": 0.5}')
-    return {name: check_number(weight, f"edge_weights[{name!r}]", low=0) for name, weight in weights.items()}
+    return {name: check_number(weight, f"edge_weights.{name}", low=0) for name, weight in weights.items()}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..._validation import check_names, check_number, check_type
 from ...errors import InputError
-from .._parts.config import check_options, option
-from .toml import quoted, read_section, write_section
+from .._parts.config import apply_options, check_options, option
+from .toml import quoted, write_section
 
 VERSION = 1
 MAX_FAMILY_WEIGHT = 1e30
@@ -333,11 +333,7 @@ class Policy:
                 given=version,
                 allowed=VERSION,
             )
-        check_names(read, "policy", (*SECTIONS, "families"))
-        families = read.pop("families", {})
-        check_type(families, "families", dict, "a table of weights: [families]")
-        sections: dict[str, Any] = {name: read_section(SECTIONS[name], table, name) for name, table in read.items()}
-        return cls(**sections, families=families)
+        return apply_options(cls(), read, "policy-rag")
 
     def to_toml(self) -> str:
         """Return the policy as TOML, with a comment above each key."""

@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import Field, fields
-from typing import Any, TypeVar
-
-from ..._validation import check_names, check_type
-
-S = TypeVar("S")
-
-
-def read_section(kind: type[S], table: Any, name: str) -> S:
-    """Return a section from a TOML table; absent keys have their defaults."""
-    check_type(table, name, Mapping, f"a table: [{name}]")
-    check_names(table, name, [f.name for f in fields(kind)])  # type: ignore[arg-type]
-    return kind(**table)
+from typing import Any
 
 
 def write_section(section: Any, name: str) -> str:
