@@ -20,10 +20,10 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """A ranking as ids and scores, best first, and its notes; None where a door has no place for notes."""
+    """A ranking as ids and scores, best first, and its notes."""
 
     hits: Sequence[tuple[str | int, float]]
-    notes: Sequence[Note] | None = ()
+    notes: Sequence[Note] = ()
 
     @classmethod
     def of(cls, hits: Iterable[Any], notes: Iterable[HopfuseError]) -> Answer:
@@ -33,8 +33,11 @@ class Answer:
 
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> Answer:
-        """Return the answer of a JSON object with hits, and with notes if there are any."""
-        said = [Note(one["code"], one["field"], one["message"]) for one in row.get("notes", ())]
+        """Return the answer of a JSON object with hits, and with notes, as errors or as sentences, if there are any."""
+        said = [
+            Note(None, None, one) if isinstance(one, str) else Note(one["code"], one["field"], one["message"])
+            for one in row.get("notes", ())
+        ]
         return cls([(hit["id"], hit["score"]) for hit in row["hits"]], said)
 
 

@@ -73,5 +73,5 @@ def address(process, log):
             if found and urllib.request.urlopen(f"{found[0]}/health/ready").status == 200:
                 return found[0]
         if process.poll() is not None:
-            raise AssertionError(log.read_text(encoding="utf-8"))
+            raise AssertionError(log.read_text(encoding="utf-8").splitlines()[-1])
         time.sleep(0.02)

@@ -117,11 +117,11 @@ def without_class(answer: Any) -> Any:
 
 
 def as_shares(answer: Any) -> Any:
-    """Return scores as Dify has them, as shares of the best one; there are no notes."""
+    """Return scores as Dify has them, as shares of the best one."""
     if isinstance(answer, Refusal):
         return without_class(answer)
     best = max((score for _, score in answer.hits), default=0.0)
-    return Answer([(id, max(0.0, score / best) if best > 0 else 0.0) for id, score in answer.hits], None)
+    return Answer([(id, max(0.0, score / best) if best > 0 else 0.0) for id, score in answer.hits], answer.notes)
 
 
 def as_documents(answer: Any) -> Any:
@@ -278,13 +278,11 @@ def arrow(house: House, shape: str, recipe: str | None, questions: Sequence[Ques
     said = httpx.post(f"{house.url}/v1/search", content=body, headers=headers, timeout=60)
     if said.status_code != 200:
         raise Refusal.read(said.json()["error"], OF_REQUEST)
-    rows = pa.ipc.open_stream(said.content).read_all().to_pylist()
+    found = pa.ipc.open_stream(said.content).read_all()
+    notes = json.loads(found.schema.metadata[b"hopfuse"])["notes"] or [[]] * len(questions)
     return [
-        Answer.read(
-            {"hits": [{"id": id, "score": score} for id, score in zip(row["id"], row["score"], strict=True)]}
-            | ({"notes": json.loads(row["notes"])} if row.get("notes") else {})
-        )
-        for row in rows
+        replace(Answer.read({"hits": [], "notes": own}), hits=list(zip(row["id"], row["score"], strict=True)))
+        for row, own in zip(found.to_pylist(), notes, strict=True)
     ]
 
 
@@ -320,7 +318,8 @@ def dify(house: House, shape: str, recipe: str | None, questions: Sequence[Quest
         said = httpx.post(f"{house.url}/retrieval", json=body, timeout=60).json()
         if "records" not in said:
             raise Refusal.read(said, OF_DIFY)
-        answers.append(Answer([(row["metadata"]["id"], row["score"]) for row in said["records"]], None))
+        hits = [{"id": row["metadata"]["id"], "score": row["score"]} for row in said["records"]]
+        answers.append(Answer.read({**said, "hits": hits}))
     return answers
 
 
