@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hopfuse.errors import HopfuseError
@@ -32,10 +33,12 @@ class Answer:
         return cls([(hit.id, float(hit.score)) for hit in hits], said)
 
     @classmethod
-    def read(cls, row: Mapping[str, Any]) -> Answer:
+    def read(cls, row: Mapping[str, Any], places: Mapping[str, str] = MappingProxyType({})) -> Answer:
         """Return the answer of a JSON object with hits, and with notes, as errors or as sentences, if there are any."""
         said = [
-            Note(None, None, one) if isinstance(one, str) else Note(one["code"], one["field"], one["message"])
+            Note(None, None, one)
+            if isinstance(one, str)
+            else Note(one["code"], relative(one["field"], places), one["message"])
             for one in row.get("notes", ())
         ]
         return cls([(hit["id"], hit["score"]) for hit in row["hits"]], said)

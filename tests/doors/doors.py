@@ -209,7 +209,7 @@ def search(house: House, shape: str, recipe: str | None, questions: Sequence[Que
             np.save(path, one.vector)
             args += ["--vectors", path]
         args += [text for name in one.entities or () for text in ("--entity", name)]
-        answers.append(Answer.read(json.loads(command(*args))))
+        answers.append(Answer.read(json.loads(command(*args)), OF_COMMAND))
     return answers
 
 
@@ -224,7 +224,7 @@ def score(house: House, shape: str, recipe: str | None, questions: Sequence[Ques
         command("score", house.path(shape), *args, *([] if recipe is None else ["--recipe", recipe]))
         for line in out.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
-            answers[int(row["id"])] = Answer.read(row)
+            answers[int(row["id"])] = Answer.read(row, OF_COMMAND)
     return [answers[at] for at in range(len(questions))]
 
 
@@ -279,7 +279,7 @@ def arrow(house: House, shape: str, recipe: str | None, questions: Sequence[Ques
     if said.status_code != 200:
         raise Refusal.read(said.json()["error"], OF_REQUEST)
     found = pa.ipc.open_stream(said.content).read_all()
-    notes = json.loads(found.schema.metadata[b"hopfuse"])["notes"] or [[]] * len(questions)
+    notes = json.loads(found.schema.metadata[b"hopfuse"]).get("notes", [[]] * len(questions))
     return [
         replace(Answer.read({"hits": [], "notes": own}), hits=list(zip(row["id"], row["score"], strict=True)))
         for row, own in zip(found.to_pylist(), notes, strict=True)
