@@ -71,7 +71,7 @@ def asked(
 
 
 @pytest.mark.parametrize(("name", "shape", "recipe"), list(cells()))
-def test_a_door_answers_as_the_retriever_does(
+def test_the_same_answer(
     request: pytest.FixtureRequest, house: House, name: str, shape: str, recipe: str | None
 ) -> None:
     door, truth = DOORS[name], expected(house.path(shape), recipe)
