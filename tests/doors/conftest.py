@@ -6,6 +6,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from functools import cache
+from unittest.mock import patch
 
 import hopfuse as hf
 import pytest
@@ -17,6 +19,15 @@ from tiers import FULL
 
 for package in ("wordllama", "bm25s", "Stemmer", "ahocorasick"):
     pytest.importorskip(package, reason=f"the indexes of these tests need {package}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def model_in_memory():
+    """The encoder's model is loaded once in this process, and not for each command."""
+    from wordllama import WordLlama
+
+    with patch.object(WordLlama, "load", cache(WordLlama.load)):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -152,10 +153,16 @@ def filters(questions: Sequence[Question]) -> Any:
     return column([None if one.allow is None else hf.where(**one.allow) for one in questions])
 
 
+@cache
+def opened(path: str, recipe: str | None) -> hf.Retriever:
+    """Return a retriever over a saved index."""
+    return hf.Retriever.open(path, recipe)
+
+
 def retriever(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
     """``hopfuse.Retriever``, one search of all questions."""
     try:
-        found = hf.Retriever.open(house.path(shape), recipe).search(
+        found = opened(house.path(shape), recipe).search(
             column([one.text for one in questions]),
             vectors=column([one.vector for one in questions]),
             entities=column([one.entities for one in questions]),
@@ -173,7 +180,7 @@ def scorer(house: House, shape: str, recipe: str | None, questions: Sequence[Que
 
     rows = [Query(str(at), one.text, one.entities, one.vector) for at, one in enumerate(questions)]
     try:
-        scored = RetrieverScorer(hf.Retriever.open(house.path(shape), recipe), k=questions[0].k).score(rows, 0)
+        scored = RetrieverScorer(opened(house.path(shape), recipe), k=questions[0].k).score(rows, 0)
     except HopfuseError as error:
         raise Refusal.of(error, OF_BATCH) from error
     return [Answer.read(row) for row in scored]
