@@ -108,8 +108,8 @@ OF_BATCH = {
 }
 OF_REQUEST = {r"queries\[\d+\]\.(allow\.?)?": ""}
 OF_TOOL = {r"allow\.?": ""}
-OF_DIFY = {r"query\.?": "text"}
-OF_COMMAND = {r"question": "text", r"vectors(\[\d+\])?": "vector", r"entities\[\d+\]": "entities", r"where\.?": ""}
+OF_DIFY = {r"query(\.text)?": "text"}
+OF_COMMAND = {r"question": "text", r"vectors(\[\d+\])?": "vector", r"where\.?": ""}
 
 
 def without_class(answer: Any) -> Any:
@@ -131,6 +131,13 @@ def as_documents(answer: Any) -> Any:
         return answer
     said = [Note(None, None, note.sentence) for note in answer.notes] if answer.hits else []
     return Answer([(str(id), score) for id, score in answer.hits], said)
+
+
+def without_sentences(answer: Any) -> Any:
+    """Return notes without their sentences, in which a command names its own arguments."""
+    if isinstance(answer, Refusal):
+        return answer
+    return Answer(answer.hits, [note._replace(sentence=None) for note in answer.notes])
 
 
 def as_sentences(answer: Any) -> Any:
@@ -216,7 +223,7 @@ def search(house: House, shape: str, recipe: str | None, questions: Sequence[Que
             np.save(path, one.vector)
             args += ["--vectors", path]
         args += [text for name in one.entities or () for text in ("--entity", name)]
-        answers.append(Answer.read(json.loads(command(*args)), OF_COMMAND))
+        answers.append(without_sentences(Answer.read(json.loads(command(*args)), OF_COMMAND)))
     return answers
 
 
@@ -450,15 +457,20 @@ def _names(one: Question) -> bool:
     return all(isinstance(name, str) for name in one.entities or ())
 
 
+def _for_search(one: Question) -> bool:
+    """Return whether ``hopfuse search`` can be asked a question."""
+    return _has_text(one) and _names(one) and one.entities != []
+
+
 COMMAND = ("click", "rich")
 DOORS: dict[str, Door] = {
     "Retriever": Door(retriever, quick=True),
     "offline": Door(scorer, lambda one: one.allow is None),
-    "search": Door(search, lambda one: _has_text(one) and _names(one) and one.entities != [], needs=COMMAND),
+    "search": Door(search, _for_search, without_sentences, needs=COMMAND),
     "score": Door(score, quick=True, needs=COMMAND),
     "Ray": Door(ray, tier="full", few=True, needs=(*COMMAND, "ray")),
     "HTTP": Door(http, quick=True, served=True),
-    "Arrow": Door(arrow, lambda one: one.allow is None, served=True, needs=("pyarrow",)),
+    "Arrow": Door(arrow, lambda one: _names(one) and one.allow is None, served=True, needs=("pyarrow",)),
     "MCP": Door(mcp, lambda one: _has_text(one) and _names(one) and one.vector is None, named=False, served=True),
     "Dify": Door(dify, lambda one: _text_only(one) and one.allow is None, as_shares, named=False, served=True),
     "Searcher": Door(searcher, _text_only),
