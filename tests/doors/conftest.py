@@ -11,10 +11,11 @@ from unittest.mock import patch
 
 import hopfuse as hf
 import pytest
-from doors.doors import House, index_name
+from doors.doors import CLUSTER, House, index_name
 from doors.shapes import SHAPES
 from hopfuse.errors import HopfuseError
 from hopfuse.recipes import RECIPES
+from offline.ray_space import Space, missing
 from tiers import FULL
 
 for package in ("wordllama", "bm25s", "Stemmer", "ahocorasick"):
@@ -44,6 +45,17 @@ def url(house):
     """The address of ``hopfuse serve`` over all of them: a process of its own."""
     with served(house.folder) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def space():
+    """A cluster of Ray, where loopback is the only network."""
+    if missing() is not None:
+        pytest.skip(missing())
+    here = Space()
+    here.ray("start", "--head", f"--port={CLUSTER.partition(':')[2]}", "--include-dashboard=false", "--num-cpus=2")
+    yield here
+    here.close()
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -22,18 +23,21 @@ from hopfuse.io import Query
 
 @dataclass(frozen=True)
 class House:
-    """The saved indexes, a server over them, and a folder for files that doors read.
+    """The saved indexes, and what doors are asked through.
 
     Attributes
     ----------
     folder : Path
+        Has the indexes, and files that doors read.
     url : str
-        Of a server with an index for each shape and for each recipe that can run on it (:func:`index_name`);
-        empty if a door needs none.
+        Of a server with an index for each shape and for each recipe that can run on it (:func:`index_name`).
+    space : Space, optional
+        Where a cluster of Ray runs.
     """
 
     folder: Path
     url: str = ""
+    space: Any = None
     numbers: Any = field(default_factory=count)
 
     def path(self, shape: str) -> str:
@@ -45,6 +49,8 @@ class House:
         return self.folder / f"{next(self.numbers)}{suffix}"
 
 
+#: The head of the cluster of Ray.
+CLUSTER = "127.0.0.1:6398"
 #: What a server needs.
 SERVER = ("click", "rich", "starlette", "msgspec", "uvicorn", "httptools", "prometheus_client", "httpx", "mcp")
 #: Asks the index of a shape by a recipe (None: the default) questions that have the same k; a Refusal is raised.
@@ -70,8 +76,8 @@ class Door:
         The tier that asks it.
     few : bool
         Whether it is asked by the default recipe alone, over two shapes.
-    served : bool
-        Whether it is that of a server.
+    through : {"url", "space"}, optional
+        The attribute of the house that it is asked through: a fixture.
     needs : sequence of str
         Modules that must be installed.
     """
@@ -83,13 +89,14 @@ class Door:
     quick: bool = False
     tier: Literal["quick", "full"] = "quick"
     few: bool = False
-    served: bool = False
+    through: Literal["url", "space"] | None = None
     needs: Sequence[str] = ()
 
     @property
     def missing(self) -> list[str]:
         """What it needs and is not installed here."""
-        return [name for name in (*self.needs, *(SERVER if self.served else ())) if find_spec(name) is None]
+        needs = (*self.needs, *(SERVER if self.through == "url" else ()))
+        return [name for name in needs if find_spec(name) is None]
 
 
 def index_name(shape: str, recipe: str | None = None) -> str:
@@ -125,14 +132,6 @@ def as_shares(answer: Any) -> Any:
     return Answer([(id, max(0.0, score / best) if best > 0 else 0.0) for id, score in answer.hits], answer.notes)
 
 
-def as_documents(answer: Any) -> Any:
-    """Return ids as strings, as documents of frameworks have them; notes are sentences in their metadata, if any."""
-    if isinstance(answer, Refusal):
-        return answer
-    said = [Note(None, None, note.sentence) for note in answer.notes] if answer.hits else []
-    return Answer([(str(id), score) for id, score in answer.hits], said)
-
-
 def without_sentences(answer: Any) -> Any:
     """Return notes without their sentences, in which a command names its own arguments."""
     if isinstance(answer, Refusal):
@@ -145,6 +144,19 @@ def as_sentences(answer: Any) -> Any:
     if isinstance(answer, Refusal):
         return answer
     return Answer(answer.hits, [Note(None, None, note.sentence) for note in answer.notes])
+
+
+def with_text_ids(answer: Any) -> Any:
+    """Return ids as strings, as documents of frameworks have them, and notes as sentences."""
+    if isinstance(answer, Refusal):
+        return answer
+    return as_sentences(Answer([(str(id), score) for id, score in answer.hits], answer.notes))
+
+
+def in_documents(answer: Any) -> Any:
+    """Return the same, with notes in the metadata of documents: there are none without documents."""
+    shown = with_text_ids(answer)
+    return shown if isinstance(shown, Refusal) or shown.hits else Answer([], [])
 
 
 # ---- Python ----------------------------------------------------------------------------------------------------------
@@ -196,11 +208,12 @@ def scorer(house: House, shape: str, recipe: str | None, questions: Sequence[Que
 # ---- The command line ------------------------------------------------------------------------------------------------
 
 
-def command(*args: Any) -> str:
-    """Return what a command prints."""
+def command(*args: Any, space: Any = None) -> str:
+    """Return what a command prints, which is run here or in a space."""
     from cli.cli_files import AS_DATA, run_here  # needs click
 
-    done = run_here(*args, env=AS_DATA)
+    words = (sys.executable, "-m", "hopfuse", *args)
+    done = run_here(*args, env=AS_DATA) if space is None else space.run(*words, **AS_DATA)
     if done.returncode == 0:
         return done.stdout
     raise Refusal.read(json.loads(done.stderr.strip().splitlines()[-1])["error"], OF_COMMAND)
@@ -227,15 +240,17 @@ def search(house: House, shape: str, recipe: str | None, questions: Sequence[Que
     return answers
 
 
-def score(house: House, shape: str, recipe: str | None, questions: Sequence[Question], *more: Any) -> list[Answer]:
+def score(
+    house: House, shape: str, recipe: str | None, questions: Sequence[Question], *engine: str, space: Any = None
+) -> list[Answer]:
     """``hopfuse score``, a run for all questions with the same filter."""
     answers: dict[int, Answer] = {}
     for allow in {str(one.allow): one.allow for one in questions}.values():
         own = [at for at, one in enumerate(questions) if one.allow == allow]
         path, out = house.new(".jsonl"), house.new(".jsonl")
         path.write_text("".join(f"{json.dumps(_row(at, questions[at]))}\n" for at in own), encoding="utf-8")
-        args = ["--queries", path, "--out", out, "--k", questions[0].k, *conditions(allow), *more]
-        command("score", house.path(shape), *args, *([] if recipe is None else ["--recipe", recipe]))
+        args = ["--queries", path, "--out", out, "--k", questions[0].k, *conditions(allow), *engine]
+        command("score", house.path(shape), *args, *([] if recipe is None else ["--recipe", recipe]), space=space)
         for line in out.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             answers[int(row["id"])] = Answer.read(row, OF_COMMAND)
@@ -249,7 +264,7 @@ def _row(number: int, one: Question) -> dict[str, Any]:
 
 def ray(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
     """``hopfuse score`` by an actor of Ray."""
-    return score(house, shape, recipe, questions, "--engine", "ray")
+    return score(house, shape, recipe, questions, "--engine", "ray", "--address", CLUSTER, space=house.space)
 
 
 # ---- A server --------------------------------------------------------------------------------------------------------
@@ -413,8 +428,8 @@ def haystack(searches: Any, questions: Sequence[Question]) -> list[Answer]:
             for name, value in (one.allow or {}).items()
         ]
         filters = {"operator": "AND", "conditions": conditions} if conditions else None
-        found = component.run(one.text, top_k=one.k, filters=filters)["documents"]
-        answers.append(_document(found, lambda document: (document.id, document.score, document.meta)))
+        found = component.run(one.text, top_k=one.k, filters=filters)
+        answers.append(Answer([(hit.id, hit.score) for hit in found["documents"]], _sentences(found["notes"])))
     return answers
 
 
@@ -468,15 +483,15 @@ DOORS: dict[str, Door] = {
     "offline": Door(scorer, lambda one: one.allow is None),
     "search": Door(search, _for_search, without_sentences, needs=COMMAND),
     "score": Door(score, quick=True, needs=COMMAND),
-    "Ray": Door(ray, tier="full", few=True, needs=(*COMMAND, "ray")),
-    "HTTP": Door(http, quick=True, served=True),
-    "Arrow": Door(arrow, lambda one: _names(one) and one.allow is None, served=True, needs=("pyarrow",)),
-    "MCP": Door(mcp, lambda one: _has_text(one) and _names(one) and one.vector is None, named=False, served=True),
-    "Dify": Door(dify, lambda one: _text_only(one) and one.allow is None, as_shares, named=False, served=True),
+    "Ray": Door(ray, tier="full", few=True, through="space", needs=(*COMMAND, "ray")),
+    "HTTP": Door(http, quick=True, through="url"),
+    "Arrow": Door(arrow, lambda one: _names(one) and one.allow is None, through="url", needs=("pyarrow",)),
+    "MCP": Door(mcp, lambda one: _has_text(one) and _names(one) and one.vector is None, named=False, through="url"),
+    "Dify": Door(dify, lambda one: _text_only(one) and one.allow is None, as_shares, named=False, through="url"),
     "Searcher": Door(searcher, _text_only),
-    "Client": Door(remote, _text_only, served=True),
-    "LangChain": Door(langchain, _text_only, as_documents, needs=("langchain_core",)),
-    "LlamaIndex": Door(llama_index, _text_only, as_documents, needs=("llama_index",)),
-    "Haystack": Door(haystack, _text_only, as_documents, needs=("haystack",)),
+    "Client": Door(remote, _text_only, through="url"),
+    "LangChain": Door(langchain, _text_only, in_documents, needs=("langchain_core",)),
+    "LlamaIndex": Door(llama_index, _text_only, in_documents, needs=("llama_index",)),
+    "Haystack": Door(haystack, _text_only, with_text_ids, needs=("haystack",)),
     "DSPy": Door(dspy, _text_only, as_sentences, needs=("dspy",)),
 }

@@ -77,8 +77,8 @@ def test_the_same_answer(
     door, truth = DOORS[name], expected(house.path(shape), recipe)
     if door.missing:
         pytest.skip(f"{name} needs {', '.join(door.missing)}")
-    if door.served:
-        house = replace(house, url=request.getfixturevalue("url"))
+    if door.through is not None:
+        house = replace(house, **{door.through: request.getfixturevalue(door.through)})
     questions = [one for one in QUESTIONS if door.takes(one)]
     if isinstance(truth, Refusal):
         if not door.named:
