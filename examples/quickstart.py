@@ -16,7 +16,7 @@ passages = [
 encoder = WordLlamaEncoder()
 index = hf.Index.from_texts(passages, encoder=encoder)
 retriever = hf.Retriever(index)
-found = retriever.search("Which river is in the city where the Analytical Engine was designed?", k=2)
+found = retriever.search("Which river flows through the city where the Analytical Engine was designed?", k=2)
 
 for hit in found[0]:
     print(f"{hit.score:.3f}  {hit.text}")

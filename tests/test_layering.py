@@ -63,6 +63,8 @@ EAGER: dict[str, set[str]] = {
 }
 #: Rooms that may import other third-party modules inside functions.
 LAZY = {"encoders", "index", "io", "cli", "client", "serve", "offline", *AROUND}
+#: The module of a higher room that a module imports by its name, with import_module, where the caller asks for it.
+BY_NAME = {"hopfuse.index.index": "hopfuse.extract.building"}
 #: Modules that no room may import: they run what they read.
 UNSAFE = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
 #: A recipe sees no files and no network.
@@ -95,6 +97,10 @@ class Import(NamedTuple):
     line: int
     lazy: bool  # inside a function, or for types only
     typing_only: bool
+
+    def by_name(self, module: str) -> bool:
+        """Whether ``module`` may import this one by its name."""
+        return self.lazy and not self.name and BY_NAME.get(module) == self.module
 
 
 # ---- Python ---------------------------------------------------------------------------------------------------------
@@ -157,6 +163,8 @@ def above(module: str) -> list[str]:
 def violations(source: str, module: str, is_package: bool = False) -> list[str]:
     room, found = room_of(module), []
     for one in imports_of(source, module, is_package):
+        if one.by_name(module):
+            continue
         top = one.module.split(".")[0]
         if top == "hopfuse":
             other = room_of(one.module)
@@ -252,7 +260,7 @@ def circles(sources: dict[str, tuple[str, bool]]) -> list[list[str]]:
     """Files that import each other, by whatever way, at run time or for types: ``{module: (source, is_package)}``."""
     arrows: dict[str, set[str]] = {}
     for module, (source, is_package) in sources.items():
-        reached = {one.module for one in imports_of(source, module, is_package)}
+        reached = {one.module for one in imports_of(source, module, is_package) if not one.by_name(module)}
         arrows[module] = {file for name in reached if (file := file_of(name, sources)) not in (None, module)}
     return [sorted(circle) for circle in strongly_connected(arrows) if len(circle) > 1]
 
@@ -306,6 +314,14 @@ def test_a_module_imports_only_what_its_room_may() -> None:
 def test_no_file_imports_another_in_a_circle() -> None:
     found = circles(FILES)
     assert not found, "\n".join(" <-> ".join(circle) for circle in found)
+
+
+def test_what_is_imported_by_name_is_in_the_design() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    for module, other in BY_NAME.items():
+        assert any(one.by_name(module) for one in imports_of(FILES[module][0], module, FILES[module][1])), module
+        assert f"`{module.removeprefix('hopfuse.')}`" in page
+        assert f"`{other.removeprefix('hopfuse.')}`" in page
 
 
 def test_every_room_is_in_the_table() -> None:
@@ -389,6 +405,10 @@ PLANTED = [
     ("hopfuse.index.index", "import pickle"),
     ("hopfuse.index.index", "def f():\n    import pickle"),
     ("hopfuse.index.index", "from ..ops.ppr import ppr"),
+    ("hopfuse.index.index", "def f():\n    from ..extract import building"),
+    ("hopfuse.index.index", "from importlib import import_module\nimport_module('hopfuse.extract.building')"),
+    ("hopfuse.index.index", "def f():\n    import_module('hopfuse.extract.memory')"),
+    ("hopfuse.index.build", "def f():\n    import_module('hopfuse.extract.building')"),
     ("hopfuse.index.index", "import pyarrow"),
     ("hopfuse.index.index", "import numpy as np\nnp.load('x', allow_pickle=True)"),
     ("hopfuse.index.index", "eval('1')"),
@@ -431,6 +451,7 @@ ALLOWED = [
     ),
     ("hopfuse.cli.run.score", "import click\nfrom ... import Hits, Index\nfrom ...recipes import PhaseGraph"),
     ("hopfuse.encoders.word_llama", "def f():\n    import_module('wordllama')"),
+    ("hopfuse.index.index", "def f():\n    import_module('hopfuse.extract.building')"),
 ]
 
 

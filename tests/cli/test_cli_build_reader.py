@@ -120,7 +120,7 @@ def test_cheap_checks_come_before_the_first_request(passages, tmp_path):
     with ChatServer(Reads()) as server:
         args = ("build", passages, "--reader", "endpoint", "--endpoint", server.url, "--model", "m", "--out")
         for wrong, message in [
-            ((out, "--lexical", "klingon"), about("choice", "stopwords", given="klingon")),
+            ((out, "--lexical", "klingon"), about("choice", "lexical", given="klingon")),
             ((out, "--encoder", "gpt"), about("choice", "encoder", given="gpt")),
             ((out, "--vectors", vectors), about("syntax", "vectors")),
             ((out, "--vectors", few), about("length", "vectors", given=3)),

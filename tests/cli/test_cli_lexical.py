@@ -38,11 +38,16 @@ def test_build_keeps_bm25_over_titles_and_texts(lexical_index):
     assert np.array_equal(built.lexical.scores, expected.scores)
 
 
-@pytest.mark.parametrize(("language", "stemmer", "some"), [("german", "german", True), ("none", None, False)])
+@pytest.mark.parametrize(("language", "stemmer", "some"), [("german", "german", True), ("plain", None, False)])
 def test_build_takes_a_language(files, tmp_path, language, stemmer, some):
     hopfuse(*build_args(files), "--lexical", language, "--out", tmp_path / "index")
     found = Index.open(tmp_path / "index").info()["lexical"]
     assert (found["stemmer"], found["stopwords"] > 0) == (stemmer, some)
+
+
+def test_none_leaves_it_out(files, tmp_path):
+    hopfuse(*build_args(files), "--lexical", "none", "--out", tmp_path / "index")
+    assert Index.open(tmp_path / "index").lexical is None
 
 
 def test_info_describes_the_lexical_part(lexical_index, index):
@@ -105,7 +110,7 @@ def test_bad_lexical_options_are_refused(refused_here, scoring, index, files, tm
         "range", "lexical_weight", given=-1.0
     )
     build = [*build_args(files), "--out", tmp_path / "index", "--lexical"]
-    assert refused_here(*build, "klingon") == about("choice", "stopwords", given="klingon")
+    assert refused_here(*build, "klingon") == about("choice", "lexical", given="klingon")
     assert not (tmp_path / "index").exists()
 
 

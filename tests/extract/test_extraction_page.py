@@ -51,8 +51,7 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
 
     words: dict[str, Any] = {}
     exec(words_code, words)
-    found = words["recipe"].search(["Which town was the director of Alien born in?"], k=3)
-    assert {hit.id for hit in found[0]} == {"a", "b", "c"}
+    assert {hit.id for hit in words["found"][0]} == {"a", "b", "c"}
 
     assert "0 conflicts resolved by majority" in shell(by_label, tmp_path)
     assert (tmp_path / "conflicts.jsonl").read_text(encoding="utf-8") == ""

@@ -162,7 +162,8 @@ def test_the_encoder_of_an_index_is_kept(tmp_path: Path) -> None:
             {"encoder": EncoderInfo("x", 5, True), "vectors": None, "entity_vectors": None},
             ("unused", "encoder", {"other": "vectors"}),
         ),
-        ({"encoder": "x"}, ("type", "encoder")),
+        ({"encoder": "x"}, ("choice", "encoder")),
+        ({"encoder": 5}, ("type", "encoder")),
     ],
 )
 def test_an_encoder_that_did_not_make_the_vectors_is_refused(

@@ -118,4 +118,5 @@ class PolicyWorld:
         return built, passages.tolist(), entities.tolist(), facts
 
     def ask(self, recipe: hf.recipes.PolicyRAG, **how: Any) -> hf.recipes.PolicyRAGResult:
-        return recipe.search(self.questions, entities=self.mentions, **how)
+        entities = self.mentions if recipe.needs.entities else None
+        return recipe.search(self.questions, entities=entities, **how)

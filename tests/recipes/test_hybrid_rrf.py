@@ -267,7 +267,7 @@ def test_invalid_input_is_refused(case: Case) -> None:
         ({"entities": None}, "missing", "entities"),
         ({"entities": [[1]]}, "length", "entities"),
         ({"entities": 5}, "type", "entities"),
-        ({"entities": [None] * 6}, "type", "entities[0]"),
+        ({"entities": [None] * 6}, "missing", "entities"),
         ({"queries": (q for q in case.questions)}, "type", "queries"),
         ({"vectors": case.asked[:2]}, "length", "vectors"),
         ({"k": -1}, "range", "k"),

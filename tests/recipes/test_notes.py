@@ -85,7 +85,7 @@ def test_a_question_without_a_known_name_or_word_is_noted(recipe: Any, allow: An
     texts = ["Who was Ada?", "Who was Karl?", "the notes", "karl"]
     unknown = [("unknown", "text")]
     assert said(recipe.search(texts, allow=allow)) == [[], unknown, [], unknown]
-    assert said(recipe.search(texts, entities=[[], [], [], ["Ada"]], allow=allow)) == [unknown, unknown, [], []]
+    assert said(recipe.search(texts, entities=[[], [], [], ["Ada"]], allow=allow)) == [[], unknown, [], []]
 
 
 def test_a_question_without_a_text_has_no_note_of_its_text() -> None:

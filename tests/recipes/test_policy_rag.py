@@ -495,7 +495,7 @@ def test_searches_of_nothing_and_of_what_is_not_there() -> None:
     with refused(InputError, "range", "k", given=-1):
         world.ask(recipe, k=-1)
     assert world.ask(recipe, k=100).hits.shape == (6, world.index.num_passages)
-    with refused(InputError, "type", "queries"):
+    with refused(InputError, "missing", "queries"):
         recipe.search(None, entities=world.mentions)
     with refused(InputError, "missing", "llm"):
         recipe.answer(world.questions, world.ask(recipe))
@@ -535,6 +535,7 @@ def test_an_isolated_answer_is_that_of_an_index_of_the_passages_alone(seed, shar
     whole = PolicyRAG(world.index, policy, encoder=world.encoder, fact_vectors=vectors)
     own = None if vectors is None else vectors[numbers[2]].reshape(-1, vectors.shape[1])
     alone = PolicyRAG(index, policy, encoder=world.encoder, fact_vectors=own if own is None or len(own) else None)
+    ask = ask if whole.needs.entities else {}
     found = whole.search(world.questions, **ask, k=8, allow=mask, trace=True)
     expected = alone.search(world.questions, **ask, k=8, trace=True)
     everything = [list(range(PASSAGES)), list(range(world.index.num_entities)), list(range(len(world.memory.facts)))]

@@ -72,7 +72,7 @@ class Case:
         return hf.recipes.TripleHybrid(self.index, config, **options)
 
     def ask(self, recipe: hf.recipes.TripleHybrid, **how: Any) -> hf.recipes.TripleHybridResult:
-        return recipe.search(self.questions, vectors=self.asked, **how)
+        return recipe.search(self.questions, vectors=self.asked if recipe.needs.vectors else None, **how)
 
 
 @pytest.fixture
@@ -162,7 +162,8 @@ def test_a_question_does_not_know_its_batch(case: Case, mode: Any) -> None:
     recipe = case.recipe(TripleHybridConfig(mode=mode, hops=2, seeds=2), lexical=Lists())
     whole = case.ask(recipe, k=12).hits
     for b in range(BATCH):
-        alone = recipe.search([case.questions[b]], vectors=case.asked[b : b + 1], k=12).hits
+        vectors = case.asked[b : b + 1] if recipe.needs.vectors else None
+        alone = recipe.search([case.questions[b]], vectors=vectors, k=12).hits
         assert alone.row(0) == whole.row(b)
     assert whole.shape == (BATCH, 12)
 
@@ -345,7 +346,7 @@ def test_bad_input_is_refused(case: Case) -> None:
     assert lacks.allowed == ("facts", "entity_corpus")
     asked: list[tuple[dict[str, Any], str, str]] = [
         ({"queries": "one"}, "type", "queries"),
-        ({"queries": None}, "type", "queries"),
+        ({"queries": None}, "missing", "queries"),
         ({"vectors": None}, "missing", "vectors"),
         ({"vectors": case.asked[:2]}, "length", "vectors"),
         ({"entities": [[]] * 5}, "unused", "entities"),

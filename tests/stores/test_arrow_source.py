@@ -190,13 +190,13 @@ def test_a_source_excludes_other_inputs():
         Index.build(source, vectors=VECTORS)
     with refused(InputError, "conflict", "fact_ends"):
         Index.build(source, fact_ends="node")
-    with refused(InputError, "type", "source", given="list"):
-        Index.build([{"text": "one"}])
+    with refused(InputError, "conflict", "reader", other="passages"):
+        Index.build(source, reader="words")
     with refused(InputError, "missing", "passages"):
         Index.build()
     with refused(InputError, "unused", "scratch"):
         Index.build(passages=[], scratch="here")
-    with refused(InputError, "missing", "source"):
+    with refused(InputError, "missing", "passages"):
         Index.build(ArrowSource(passages=None))
     with refused(InputError, "missing", "passages"):
         Index.build(ArrowSource(passages=[]))

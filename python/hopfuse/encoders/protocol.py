@@ -162,6 +162,11 @@ _QUERY_METHODS = ("encode_queries", "encode_query")
 _PASSAGE_METHODS = ("encode_passages", "encode_document")
 
 
+def encodes_passages(given: Any) -> bool:
+    """Return whether an object has a method that encodes passages, as arrays of vectors and paths have not."""
+    return any(callable(getattr(given, name, None)) for name in _PASSAGE_METHODS)
+
+
 class _FittedEncoder:
     """Adapts a user's object to the protocol."""
 

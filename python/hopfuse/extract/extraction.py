@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .._validation import (
@@ -19,7 +19,7 @@ from .._validation import (
 )
 from ..errors import InputError
 from ..index import WordInfo
-from ..index.build import PASSAGES
+from ..index.build import ORDERED
 from ..index.contents import PassageId
 from ..io.languages import language_tag
 from ..io.readers import read_table
@@ -28,7 +28,6 @@ from ._sequence import neighbours
 
 Triple = tuple[str, str, str]
 Progress = Callable[[int, int], None]
-ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "position"))
 
 
 class Passage(NamedTuple):

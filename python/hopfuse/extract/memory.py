@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_dtype, check_ids, check_shape
+from .._validation import check_dtype, check_ids, check_shape, counted
 from ..errors import InputError
 from ..index import Index, WordInfo
 from ..index.contents import PassageId
@@ -225,7 +225,7 @@ class Memory:
             raise InputError("missing", "words", "{field} is True, and the memory has no words; give False")
         return word_keys(self.words, names)
 
-    def index(self, graph: Graph | None = None, **options: Any) -> Index:
+    def index(self, graph: Graph | None = None, *, passages: Index | None = None, **options: Any) -> Index:
         """Return an index of the passages, entities, aliases, graph and facts.
 
         A reader made its entities: none is stated (:attr:`hopfuse.Index.stated`).
@@ -234,9 +234,26 @@ class Memory:
         ----------
         graph : Graph, optional
             Such as :meth:`graph` with synonyms; by default :meth:`graph` without.
+        passages : Index, optional
+            Of the same passages, which have metadata or vectors there.
         **options
-            ``vectors``, ``entity_vectors``, ``encoder``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
+            ``vectors``, ``entity_vectors``, ``encoder``, ``lexical``, ``metric`` and ``storage`` of
+            :meth:`hopfuse.Index.build`.
+
+        Raises
+        ------
+        InputError
+            Other passages than the memory's, or in another order, or options that :meth:`hopfuse.Index.build` refuses.
         """
+        if passages is not None and tuple(passages.passage_ids) != self.ids:
+            raise InputError(
+                "conflict",
+                "passages",
+                "the reader returned {count} for the {given} of {field}, or changed their order; it must return each "
+                "once, in their order",
+                given=counted(passages.num_passages, "passage"),
+                count=counted(len(self.ids), "passage"),
+            )
         stated = ((fact.head, fact.relation, fact.tail, at) for fact in self.facts for at in fact.passages)
         facts = None  # words have no facts
         if self.num_names or self.words is None:
@@ -245,8 +262,9 @@ class Memory:
         columns: list[Sequence[Any]] = [self.ids, self.titles, self.texts]
         columns += [given or (None,) * len(self.ids) for given in (self.documents, self.languages)]
         graph = self.graph() if graph is None else graph
+        rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
         return Index.build(
-            passages=[dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)],
+            list(rows) if passages is None else passages,
             entities=[{"name": name, "stated": False} for name in self.entities],
             aliases={entity: names for entity, names in enumerate(self.aliases) if names},
             graph=graph,

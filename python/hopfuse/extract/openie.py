@@ -9,12 +9,13 @@ from typing import Any
 
 from .._validation import check_distinct, check_excludes, check_list, check_suffix, check_type
 from ..errors import InputError
+from ..index.build import ORDERED
 from ..index.contents import PassageId
 from ..io.files import existing_file
 from ..io.json_lines import json_objects, parse_json
 from ..io.readers import read_table
 from ..io.tables import Table, integers_or_none, languages, names_or_numbers, row_ids, texts
-from .extraction import ORDERED, Extraction, well_formed
+from .extraction import Extraction, well_formed
 
 _KEYS = ("idx", "passage", "extracted_entities", "extracted_triples")
 

@@ -79,6 +79,7 @@ class WordReader:
         tagger: str | None = None,
         batch_size: int = 256,
     ) -> None:
+        self._language = language if stopwords is None else None
         if stopwords is None and language is not None:
             stopwords = _stopwords_of(language)
         info = WordInfo(0, None if tagger else language, tagger, listed_stopwords(stopwords))
@@ -95,6 +96,7 @@ class WordReader:
         'german'
         """
         reader = cls.__new__(cls)
+        reader._language = None
         reader._begin(replace(info, first=0), 256)
         return reader
 
@@ -112,6 +114,11 @@ class WordReader:
     def info(self) -> WordInfo:
         """How words are read, as an index stores it."""
         return self._info
+
+    @property
+    def language(self) -> str | None:
+        """The language that the reader was made for; None if there is none, or the stop words are the caller's own."""
+        return self._language
 
     def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
         """Return the words in the title and text of each passage.
@@ -239,7 +246,7 @@ class WordMatcher:
             raise InputError(
                 "missing",
                 "index",
-                "{field} has no words; build it with WordReader, or with hopfuse build --reader words",
+                "{field} has no words; build it with reader='words', or with hopfuse build --reader words",
             )
         self._reader = WordReader.like(index.words)
         self._first = index.words.first

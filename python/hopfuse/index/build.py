@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from ..errors import FormatError, InputError
 from ..io import tables
 from ..io.npy import read_npy
 from ..io.readers import read_table
+from ..io.source import Source
 from ..io.tables import Spec, Table
 from ..types import Corpus, EdgeStatements, Facts, Graph
 from ..types.corpus import refusal
@@ -32,6 +34,7 @@ from ..types.edge_statements import NO_PASSAGE, UNKNOWN
 from ..types.facts import merged, numbered
 from ..types.graph import MAX_NODES, check_node_count
 from .columns import string_arrays
+from .contents import Contents
 from .encoder import EncoderInfo
 from .format import METRICS, STORAGES, Settings
 from .from_source import ReadSource, read_source
@@ -65,6 +68,8 @@ PASSAGES = Spec(
     others=True,
     aliases=_BEIR,
 )
+#: Passages for a reader, which joins those that follow each other.
+ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "position"))
 METADATA = Spec("metadata", ("metadata",), ("id",), ("id", "metadata"), others=True, aliases=_BEIR)
 ENTITIES = Spec("entities", ("name",), ("stated",), ("name",), others=True)
 EDGES = Spec(
@@ -84,7 +89,6 @@ class Parts(NamedTuple):
 
 def build_parts(
     *,
-    source: Any,
     scratch: Any,
     passages: Any,
     metadata_types: Any,
@@ -106,18 +110,23 @@ def build_parts(
     check_types(metadata_types)
     info = None if encoder is None else EncoderInfo.of(encoder)
     read: ReadSource | None = None
-    if source is not None:
-        read = read_source(
-            source,
-            metadata_types=metadata_types,
-            metric=metric,
-            storage=storage,
-            scratch=None if scratch is None else Path(scratch),
-        )
+    if isinstance(passages, Source):
+        folder = None if scratch is None else Path(scratch)
+        read = read_source(passages, metadata_types=metadata_types, metric=metric, storage=storage, scratch=folder)
         graph, entities, aliases, facts = read.edges, read.entities, read.aliases, read.facts
-    arrays = _passage_arrays(passages, metadata_types) if read is None else read.arrays
+        arrays, corpus = read.arrays, read.corpus
+    elif isinstance(passages, Contents):
+        check_excludes("metadata_types", metadata_types, "passages", passages, "an index, whose metadata have types")
+        arrays = _passages_of(passages)
+        corpus = None if vectors is not None else passages.corpus
+        if corpus is not None:
+            metric, storage = passages.metric, passages.storage
+            info = passages.encoder if info is None else info
+    else:
+        arrays, corpus = _passage_arrays(passages, metadata_types), None
     num_passages = arrays["passage.length"].size
-    corpus = load_vectors(vectors, "vectors", num_passages, metric, storage) if read is None else read.corpus
+    if corpus is None and read is None:
+        corpus = load_vectors(vectors, "vectors", num_passages, metric, storage)
     names, given = _entities_of(entities)
     own_graph, stated = _load_graph(graph, num_passages, None if names is None else len(names), statements)
     stated = None if stated is None or not joins_entities(stated, num_passages) else stated
@@ -157,10 +166,10 @@ def build_parts(
     return Parts(arrays, settings, made)
 
 
-def check_alone(given: Mapping[str, Any]) -> None:
-    """Refuse arguments that are given beside a source."""
+def check_alone(given: Mapping[str, Any], other: str, reason: str) -> None:
+    """Refuse arguments that are given beside another one."""
     for name, value in given.items():
-        check_excludes(name, value, "source", True, "which provides it")
+        check_excludes(name, value, other, True, reason)
 
 
 def rows_of_texts(texts: Any, ids: Any, titles: Any) -> list[dict[str, Any]]:
@@ -210,6 +219,13 @@ def _passage_arrays(passages: Any, metadata_types: Any) -> Arrays:
         **labels,
         **metadata_arrays(tables.objects(table, "metadata"), metadata_types, table.where),
     }
+
+
+def _passages_of(contents: Contents) -> Arrays:
+    """Return the sections of an index's passages except vectors."""
+    groups = ("passage.", "document.", "language.", "metadata.")
+    names = [name for name in contents.sections if name.startswith(groups)]
+    return {name: contents.sections[name].whole() for name in names if name != "passage.vectors"}
 
 
 def metadata_of(

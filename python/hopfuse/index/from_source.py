@@ -55,7 +55,9 @@ def read_source(
         passage_batches = snapshot.passages()
         if passage_batches is None:
             raise InputError(
-                "missing", "source", "{field} has no passages; an index needs a table of them, even without rows"
+                "missing",
+                "passages",
+                "{field} is a store without a table of passages; an index needs one, even without rows",
             )
         passages = _Passages(metric, storage, scratch)
         names: list[str] | None = None

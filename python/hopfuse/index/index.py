@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -12,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.rows_cache import RowsCache
-from .._validation import check_choice, check_needs, check_type
+from .._validation import check_choice, check_excludes, check_needs, check_type
+from ..encoders import Encoder, as_encoder, open_encoder
+from ..encoders.protocol import encodes_passages
 from ..errors import FormatError, InputError
 from ..io.source import Source
 from ..types import EdgeStatements, Facts, TermMatrix
 from ..types.corpus import Metric, Storage
 from .columns import string_arrays
-from .contents import Contents, PassageId, passage_vectors
+from .contents import Contents, PassageId
 from .encoder import EncoderInfo
 from .files import write_file
 from .format import Settings
@@ -61,9 +64,12 @@ class Index(Contents):
     @classmethod
     def build(
         cls,
-        source: Source | None = None,
-        *,
         passages: Any = None,
+        *,
+        reader: Any = None,
+        language: str | None = None,
+        lexical: str | bool | None = None,
+        synonyms: float | Mapping[str, float] | None = None,
         metadata_types: Mapping[str, str] | None = None,
         vectors: Any = None,
         graph: Any = None,
@@ -83,10 +89,7 @@ class Index(Contents):
 
         Parameters
         ----------
-        source : Source, optional
-            A database or another store of ``hopfuse.stores``, instead of passages, vectors, graph, entities, aliases
-            and facts. Its texts and vectors go to temporary files, from which :meth:`save` copies them.
-        passages : path, Arrow table, or iterable of mappings
+        passages : path, Arrow table, iterable of mappings, Source or Index
             P rows, possibly none, with ``text`` (str) and, optionally, ``title`` (str, by default empty), ``id``, which
             BEIR names ``_id`` (distinct, all str or all int; by default the row number), ``document`` (the document or
             conversation that contains the passage: all str or all int; blank or absent is none), ``language`` (a BCP 47
@@ -94,7 +97,25 @@ class Index(Contents):
             int, float, str, a datetime with a time zone or a list of str; absent or None is missing; in a file a JSON
             object or a Parquet struct). Other columns are ignored. A path has the suffix ``.jsonl``, ``.tsv`` (no
             quoting; a first line that contains a column name is a header; without one the columns are id, text, title;
-            ids are str) or ``.parquet``. Parquet and Arrow tables need the extra ``arrow``.
+            ids are str) or ``.parquet``. Parquet and Arrow tables need the extra ``arrow``. A database or another store
+            of ``hopfuse.stores`` has vectors, graph, entities, aliases and facts, too; its texts and vectors go to
+            temporary files, from which :meth:`save` copies them. Of an Index, its passages are taken, with their
+            metadata, and with their vectors, encoder, metric and storage if no vectors are given.
+        reader : {"words", "spacy"}, a reader, or a list of both kinds, optional
+            Makes entities, graph and facts from the texts: ``"words"`` is :class:`hopfuse.extract.WordReader`, which
+            needs no model, ``"spacy"`` :class:`hopfuse.extract.SpacyReader`; an object has a method ``read`` as these
+            have. At most one of them may be a reader of facts, and at most one of words. Rows may have the column
+            ``position`` then: consecutive passages of a document are joined.
+        language : str, optional
+            With ``reader="words"``: the language of its stems and stop words, by default ``"english"``; ``"none"`` for
+            neither.
+        lexical : str or bool, optional
+            Store BM25 over titles and texts, as :attr:`lexical`: in a language, such as ``"german"``, or ``"plain"``,
+            with neither stop words nor stems. False or ``"none"`` leave it out. By default it is made if there is a
+            reader, in the language of its words, else in English; if its packages are not installed, a warning says so.
+        synonyms : float, or mapping of str to float, optional
+            With a reader of facts and an encoder: join entities of at least this similarity, or one for each label
+            (:func:`hopfuse.extract.synonym_bounds`), and abbreviations with their long forms.
         metadata_types : mapping of str to str, optional
             Types of metadata columns: ``"bool"``, ``"int64"``, ``"float64"``, ``"string"``, ``"timestamp"`` or
             ``"strings"`` (a list of strings). These columns come first, in this order. The type of any other column is
@@ -117,7 +138,7 @@ class Index(Contents):
             whose names are their numbers 0 .. E-1.
         aliases : mapping of int or str to list or tuple of str, optional
             Other names of an entity, by its index 0 .. E-1 or its name.
-        entity_vectors : array_like of float, shape (E, d2), or path of an .npy file, optional
+        entity_vectors : array_like of float, shape (E, d2), path of an .npy file, or an encoder of the names, optional
         facts : Facts, or a table (as ``passages``), optional
             A table has ``head``, ``relation``, ``tail`` (str) and ``passage`` (the row of the passage that states the
             fact); other columns are refused. Rows with the same triple are one fact. A TSV without a header has the
@@ -126,8 +147,11 @@ class Index(Contents):
             Whether a table's heads and tails are names of entities, matched exactly, or nodes P .. N-1.
         words : WordInfo, optional
             Which entities are words, and how they were read. A question's words are read in the same way.
-        encoder : EncoderInfo, or an encoder, optional
-            The encoder that made ``vectors`` (or, without them, ``entity_vectors``), stored as :attr:`encoder`.
+        encoder : EncoderInfo, or an encoder or its name, optional
+            The encoder that made ``vectors``, stored as :attr:`encoder`. Without ``vectors``, an encoder makes those of
+            the passages, from the texts of :meth:`texts_to_index`, and those of named entities, unless
+            ``entity_vectors`` are given; an EncoderInfo describes ``entity_vectors`` then. Names are those of
+            :func:`hopfuse.encoders.open_encoder`, such as ``"wordllama"``.
         metric : {"ip", "cosine"}
         storage : {"float32", "float16", "bfloat16", "int8"}
             Precision of both kinds of vectors, to which values are rounded once. ``"int8"`` keeps each kind in its own
@@ -142,15 +166,19 @@ class Index(Contents):
         Raises
         ------
         InputError
-            An argument that is not as above; the message names the row and, for a file, the line.
+            An argument that is not as above; the message names the row and, for a file, the line. With an encoder, a
+            passage without words for it.
         MissingExtraError
-            A source, a Parquet file or an Arrow table is given, and pyarrow is not installed.
+            A source, a Parquet file or an Arrow table is given, and pyarrow is not installed; or the packages of a
+            reader, or of BM25 if ``lexical`` is given.
         StoreError
             The source fails.
 
         Examples
         --------
         >>> from hopfuse.index import Index
+        >>> Index.build([{"text": "Ada wrote notes."}, {"text": "Her notes are famous."}], reader="words")
+        Index(passages=2, entities=4, dim=None, graph=True, lexical=True, metric='ip', storage='float32')
         >>> index = Index.build(
         ...     passages=[{"id": "a", "text": "Ada wrote notes."}, {"id": "b", "text": "Babbage built engines."}],
         ...     vectors=[[1.0, 0.0], [0.0, 1.0]],
@@ -163,17 +191,45 @@ class Index(Contents):
         array([1, 1], dtype=int32)
         """
         from .build import build_parts, check_alone  # readers are imported only by those who build
+        from .derive import terms_of
 
-        if source is None and passages is None:
-            raise InputError("missing", "passages", "there is nothing to build from: give {field} or a source")
+        if passages is None:
+            raise InputError("missing", "passages", "there is nothing to build from: give {field}")
+        encoder = open_encoder(encoder) if isinstance(encoder, str) else encoder
+        given = {"graph": graph, "statements": statements, "entities": entities, "aliases": aliases}
+        given |= {"facts": facts, "words": words, "fact_ends": None if fact_ends == "name" else fact_ends}
+        made_here = encodes_passages(entity_vectors)
+        given["entity_vectors"] = None if made_here else entity_vectors
+        source = passages if isinstance(passages, Source) and not isinstance(passages, Contents) else None
+        check_needs("scratch", scratch, "passages", source, "a store, which needs temporary files")
+        if reader is not None:
+            check_excludes("reader", reader, "passages", source, "a store, which has its own graph")
+            check_alone(given, "reader", "which makes its own")
+            building: Any = import_module("hopfuse.extract.building")  # above this room
+            return building.build_index(  # type: ignore[no-any-return]
+                passages,
+                building.readers_of(reader, language),
+                encoder=encoder,
+                entity_vectors=entity_vectors,
+                synonyms=synonyms,
+                lexical=lexical,
+                vectors=vectors,
+                metadata_types=metadata_types,
+                metric=metric,
+                storage=storage,
+            ).index
+        check_needs("language", language, "reader", None, "whose words it is for")
+        check_needs("synonyms", synonyms, "reader", None, "which finds the names that it joins")
         if source is not None:
-            check_type(source, "source", Source, "a source of hopfuse.stores")
-            kinds = {"passages": passages, "vectors": vectors, "graph": graph, "statements": statements}
-            check_alone(kinds | {"entities": entities, "aliases": aliases, "entity_vectors": entity_vectors})
-            check_alone({"facts": facts, "words": words, "fact_ends": None if fact_ends == "name" else fact_ends})
-        check_needs("scratch", scratch, "source", source, "which needs temporary files")
+            check_alone({"vectors": vectors, **given}, "passages", "a store, which provides it")
+        named = entities is not None or source is not None  # else entities have numbers for names
+        if made_here:
+            check_needs("entity_vectors", entity_vectors, "entities", named or None, "whose names it encodes")
+        terms = terms_of(lexical)
+        maker = None
+        if vectors is None and encoder is not None and not isinstance(encoder, EncoderInfo):
+            maker = as_encoder(encoder)
         parts = build_parts(
-            source=source,
             scratch=scratch,
             passages=passages,
             metadata_types=metadata_types,
@@ -182,15 +238,18 @@ class Index(Contents):
             statements=statements,
             entities=entities,
             aliases=aliases,
-            entity_vectors=entity_vectors,
+            entity_vectors=given["entity_vectors"],
             facts=facts,
             fact_ends=fact_ends,
             words=words,
-            encoder=encoder,
+            encoder=encoder if maker is None else None,
             metric=metric,
             storage=storage,
         )
-        return cls._of_arrays(parts.arrays, parts.settings, parts.made)
+        index = cls._of_arrays(parts.arrays, parts.settings, parts.made)
+        names = as_encoder(entity_vectors) if made_here else maker if named and index.dim is None else None
+        index = index._with_derived(maker, names)
+        return index if terms is None else index.with_lexical(terms.matrix(index.texts_to_index()))
 
     @classmethod
     def from_texts(
@@ -199,12 +258,12 @@ class Index(Contents):
         *,
         ids: Iterable[PassageId] | None = None,
         titles: Iterable[str] | None = None,
-        metadata_types: Mapping[str, str] | None = None,
+        reader: Any = None,
         encoder: Any = None,
         metric: Metric = "cosine",
-        storage: Storage = "float32",
+        **options: Any,
     ) -> Index:
-        """Build an index of passages in memory, with vectors from an encoder.
+        """Build an index of texts in memory: :meth:`build` with rows of them, and cosine as the metric.
 
         Parameters
         ----------
@@ -212,13 +271,14 @@ class Index(Contents):
         ids : iterable of str or of int, optional
             Distinct, one for each text; by default the row number.
         titles : iterable of str, optional
-        metadata_types : mapping of str to str, optional
-            As in :meth:`build`.
-        encoder : Encoder, optional
+        reader : {"words", "spacy"}, a reader, or a list of both kinds, optional
+            As in :meth:`build`. Without one, the index has no graph.
+        encoder : Encoder or its name, optional
             Object with ``encode_passages``, or sentence-transformers' ``encode_document``, for the texts of
             :meth:`texts_to_index`; stored as :attr:`encoder`. Without one, the index has no vectors.
-        metric, storage
-            As in :meth:`build`.
+        metric : {"ip", "cosine"}
+        **options
+            Other arguments of :meth:`build`.
 
         Raises
         ------
@@ -236,14 +296,7 @@ class Index(Contents):
         from .build import rows_of_texts
 
         rows = rows_of_texts(texts, ids, titles)
-        index = cls.build(passages=rows, metadata_types=metadata_types, metric=metric, storage=storage)
-        if encoder is None:
-            return index
-        from ..encoders import as_encoder
-
-        whole = as_encoder(encoder)
-        made = passage_vectors(whole, index.texts_to_index(), index.passage_ids)
-        return index.with_vectors(made, encoder=whole)
+        return cls.build(rows, reader=reader, encoder=encoder, metric=metric, **options)
 
     @overload
     @classmethod
@@ -418,6 +471,39 @@ class Index(Contents):
             )
             new |= encoder_arrays(info)
         return self._with(("passage.vectors", "encoder."), new, {"corpus": corpus, "encoder": info})
+
+    def with_encoder(self, encoder: Any) -> Index:
+        """Return the index with an encoder, and with its vectors of passages and named entities where there are none.
+
+        Parameters
+        ----------
+        encoder : Encoder
+            As for :meth:`from_texts`.
+
+        Raises
+        ------
+        InputError
+            An encoder that cannot encode them, or of another dimension than the passages' vectors, or a passage without
+            words for it.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> index = hf.Index.build([{"text": "A river."}], entities=["river"])
+        >>> index = index.with_encoder(hf.encoders.ArrayEncoder(1, passages={"A river.": [1.0], "river": [0.5]}))
+        >>> index.dim, index.entity_vectors
+        (1, array([[1.]], dtype=float32))
+        """
+        maker = as_encoder(encoder)
+        return self._with_derived(maker, maker)
+
+    def _with_derived(self, passages: Encoder | None, names: Encoder | None) -> Index:
+        from .derive import derived_vectors
+
+        if passages is None and names is None:
+            return self
+        new, made = derived_vectors(self, passages, names)
+        return self._with(("encoder.",) if passages is not None else (), new, made)
 
     def with_lexical(self, matrix: TermMatrix | None) -> Index:
         """Return the index with another lexical part, or with none; other parts are shared.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..index import Index
 from ..types import Hits
+from ._parts.table import MOST_HITS, Line, Ranking, html_table, text_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,11 @@ class Hit:
     metadata: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchResult:
     """The rankings of a batch of questions: ``result[b]`` is a list of :class:`Hit` for question b, best first.
+
+    Printed, and in a notebook, it is a table of the best hits, with the notes.
 
     Attributes
     ----------
@@ -87,6 +90,23 @@ class SearchResult:
 
     def __iter__(self) -> Iterator[list[Hit]]:
         return (self[query] for query in range(len(self)))
+
+    def __repr__(self) -> str:
+        size = ", ".join(f"{name}={value}" for name, value in zip(("questions", "k"), self.hits.shape, strict=True))
+        return f"{type(self).__name__}({size}, valid={int(self.hits.counts.sum())})"
+
+    def __str__(self) -> str:
+        return text_table(len(self), self._ranking)
+
+    def _repr_html_(self) -> str:
+        return html_table(len(self), self._ranking)
+
+    def _ranking(self, query: int) -> Ranking:
+        """Return what a table shows of a question's hits."""
+        ranked = self.hits.row(query)
+        hits = self._row(ranked[:MOST_HITS])
+        lines = [Line(hit.score, hit.id, hit.title or hit.text) for hit in hits]
+        return Ranking(lines, len(ranked) - len(hits), [str(note) for note in self.notes[query]])
 
     def _row(self, ranked: list[tuple[int, float]]) -> list[Hit]:
         """Return the hits of a ranking of (row, score)."""

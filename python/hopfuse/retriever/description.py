@@ -49,9 +49,9 @@ class Description:
         return asdict(self) | {"reads": list(self.reads)}
 
     def __str__(self) -> str:
-        why = ", which the index can run" if self.chosen else ""
+        why = ", chosen by what the index holds," if self.chosen else ""
         reads = ", ".join(self.reads) or "nothing"
-        lines = [f"{self.recipe} ranks {self.ranks}{why}; of a question it reads: {reads}."]
+        lines = [f"{self.recipe}{why} ranks {self.ranks}. It reads of a question: {reads}."]
         uses = {"Vectors": self.encoder, "Names": self.names, "Words": self.words, "Facts": self.facts}
         lines += [f"{part}: {one}." for part, one in {**uses, "Reranker": self.reranker}.items() if one is not None]
         lines += [f"Without {part}: {cost}." for part, cost in self.lacks.items()]

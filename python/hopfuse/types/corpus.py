@@ -54,6 +54,10 @@ class Corpus(KeepsDerived):
     derived: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
+    def _maker(cls, *given: Any) -> str:
+        return "Corpus.from_array(X, metric=...)"
+
+    @classmethod
     def from_array(cls, X: Any, *, metric: Metric = "ip", storage: Storage = "float32") -> Corpus:
         """Validate an array of vectors and wrap it.
 

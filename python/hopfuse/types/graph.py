@@ -99,6 +99,20 @@ class Graph(KeepsDerived):
         return f"Graph({kind}, nodes={self.num_nodes}, stored={self.num_stored}, types={list(self.edge_type_names)})"
 
     @classmethod
+    def _maker(cls, *given: Any) -> str:
+        data = given[0]
+        shape: tuple[int, ...] = getattr(data, "shape", ())
+        if hasattr(data, "tocsr"):
+            return "Graph.from_scipy(A, directed=...)"
+        if len(shape) == 2 and shape[0] == shape[1] > 3:
+            return "Graph.from_scipy(scipy.sparse.csr_array(A), directed=...)"
+        if type(data).__module__.split(".")[0] == "igraph":
+            return "hopfuse.adapters.igraph.from_igraph(graph)"
+        if len(given) > 1 or len(shape) == 1 or hasattr(data, "edges"):
+            return "Graph.from_edges(src, dst), with the two ends of every edge as numbers of nodes"
+        return "Graph.from_edges(*zip(*edges)) for a list of edges, or Graph.from_scipy(A, directed=...) for a matrix"
+
+    @classmethod
     def from_edges(
         cls,
         src: ArrayLike,

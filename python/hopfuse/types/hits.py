@@ -15,6 +15,8 @@ from ..errors import InputError
 
 PAD_ID = -1
 PAD_SCORE = np.float32(-np.inf)
+#: The queries, and the hits of a query, that a printed text shows.
+_SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -47,6 +49,9 @@ class Hits:
     array([[3, 5, 7]])
     >>> h.counts
     array([3])
+    >>> print(h)
+    Hits(queries=1, k=3, valid=3)
+    0: 3 0.9, 5 0.5, 7 0.5
     """
 
     ids: NDArray[np.int64]
@@ -100,6 +105,17 @@ class Hits:
     def __repr__(self) -> str:
         b, k = self.shape
         return f"{type(self).__name__}(queries={b}, k={k}, valid={int(np.asarray(self.counts).sum())})"
+
+    def __str__(self) -> str:
+        shown = [f"{query}: {self._line(query)}" for query in range(min(len(self), _SHOWN))]
+        more = [f"… {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
+        return "\n".join((repr(self), *shown, *more))
+
+    def _line(self, query: int) -> str:
+        """Return the best hits of a query, as id and score."""
+        row = self.row(query)
+        shown = [f"{id} {score:.5g}" for id, score in row[:_SHOWN]]
+        return ", ".join(shown + ([f"… {len(row) - _SHOWN:,} more"] if len(row) > _SHOWN else [])) or "none"
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

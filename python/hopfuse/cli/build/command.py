@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,27 +13,33 @@ from rich.console import Console
 
 from ... import Index
 from ..._validation import counted
-from ...encoders import Encoder
+from ...encoders import open_encoder
 from ...errors import InputError
 from ...extract import synonym_bounds
-from ...extract.extraction import ORDERED
-from ...index.build import PASSAGES
-from ...index.contents import passage_vectors
+from ...extract.building import Readers, build_index
+from ...index.build import ORDERED, PASSAGES
+from ...index.derive import terms_of
 from ...index.generations import POINTER
 from ...io.readers import read_table
 from ...io.tables import Table
-from ...lexical import BM25
 from ...stores import is_place
 from ...types.corpus import METRICS, STORAGES
 from ..about.info import index_table
 from ..console import note
 from ..filters import read_types
-from ..options import DIRECTORY, FILE, encoder_option, make_encoder
+from ..options import DIRECTORY, FILE, encoder_option
 from .conflicts import check_conflicts, save_with_conflicts
 from .hipporag import index_of_folder, is_folder, refuse_results_alone
-from .memory import index_of_memory, read_memory
-from .rules import FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin
-from .sources import read_aliases, read_nodes, reader_options
+from .memory import FactFile, report
+from .rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin
+from .sources import (
+    make_fact_reader,
+    make_word_reader,
+    read_aliases,
+    read_nodes,
+    reader_options,
+    reading_bar,
+)
 from .store import save_store
 
 
@@ -119,8 +126,8 @@ from .store import save_store
     is_flag=False,
     flag_value="english",
     metavar="[LANGUAGE]",
-    help="Store BM25 over titles and texts, with the stop words and stems of LANGUAGE: by default english; none for "
-    "neither.",
+    help="Store BM25 over titles and texts, with the stop words and stems of LANGUAGE: by default english; plain for "
+    "neither. With --reader it is stored anyway, in the language of --reader words; none leaves it out.",
 )
 @click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; created if absent.")
 def build(
@@ -145,8 +152,7 @@ def build(
     entities, edges, aliases and facts from what was extracted. A HippoRAG folder has its own passages and vectors; its
     graph is rebuilt, joining entities of similarity 0.8 (as HippoRAG does) or --synonyms, and its pickle is not read.
     """
-    if lexical is not None:
-        _bm25([], lexical)  # refuses a language without stop words and stems
+    terms_of(lexical)  # refuses a language without stop words and stems
     everything = {**given, "passages": passages, "from": origin, "synonyms": synonyms, "conflicts": conflicts}
     everything["encoder"] = encoder
     own = ("passages", "conflicts", "reader", *FILE_OPTIONS)  # what a store and a folder have themselves
@@ -154,47 +160,49 @@ def build(
         queries = ("passage_query", *QUERY_OPTIONS)
         check_origin(everything, (*own, "encoder", "metadata_types", *queries), "a HippoRAG folder")
         check_directory(out, overwrite)
-        _save(index_of_folder(origin, synonyms, given), lexical, out)
+        index = index_of_folder(origin, synonyms, given)
+        terms = terms_of(lexical)
+        _save(index if terms is None else index.with_lexical(terms.matrix(index.texts_to_index())), out)
         return
     if origin is not None and is_place(origin):
         refuse_results_alone(origin)
         check_origin(everything, (*own, "synonyms"), "a store")
         check_directory(out, overwrite)
-        save_store(origin, encoder, given, out, lambda index: _save(index, lexical, out))
+        save_store(origin, encoder, lexical, given, out, lambda index: _save(index, out))
         return
     bounds = None if synonyms is None else synonym_bounds(synonyms)
     check_files(everything)
-    given["edges"] = given["edges"][0] if given["edges"] else None
-    for name in ("edges", "entities", "facts"):
-        given[name] = None if given[name] is None else Path(given[name])
-    source = None if origin is None else Path(origin)
-    extracted = source is not None or bool(given["reader"])
-    inputs = {"from": source, "passages": passages, "vectors": given["vectors"]}
+    file = None if origin is None else FactFile(Path(origin))
+    inputs = {"from": None if file is None else file.path, "passages": passages, "vectors": given["vectors"]}
     check_conflicts(conflicts, inputs, out, overwrite=overwrite)
     check_directory(out, overwrite)
-    model = None if encoder is None else make_encoder(encoder)
-    options = {name: given[name] for name in ("vectors", "metric", "storage")}
-    given["metadata_types"] = read_types(given["metadata_types"])
+    model = None if encoder is None else open_encoder(encoder)
+    options = {name: given[name] for name in ("vectors", "metric", "storage")} | {"lexical": lexical}
+    options["metadata_types"] = read_types(given["metadata_types"]) or None
+    # Vectors that a file gives are by an encoder that is not known: --encoder makes those of the names alone.
+    options |= {"encoder" if given["vectors"] is None else "entity_vectors": model}
+    if file is not None:
+        file.check(passages)
+    extracted = file is not None or bool(given["reader"])
     table = None if passages is None else _read_passages(passages, ordered=extracted)
-    if extracted:
-        memory = read_memory(source, passages, table, bounds, given, options)
-        index = index_of_memory(memory, model, bounds, **options)
-        index = _with_metadata(index, table, given["metadata_types"])
+    if not extracted:
+        _save(_index_of_tables(table, given, options), out)
+        return
+    if file is None and table is not None and not table.num_rows:
+        raise InputError("empty", "passages", "{field} {path} has no passages; {@reader} needs some", path=passages)
+    bar = reading_bar if file is None else lambda what: nullcontext()
+    facts = make_fact_reader(given) if FACT_READERS & set(given["reader"]) else file
+    readers = Readers(facts, make_word_reader(given))
+    built = build_index(table, readers, synonyms=bounds, bar=bar, **options)
+    report(built)
+    if conflicts is None:
+        _save(built.index, out)
     else:
-        assert table is not None
-        memory, index = None, _index_of_tables(table, model, given, options)
-    if conflicts is None or memory is None:
-        _save(index, lexical, out)
-    else:
-        _save(index, lexical, out, lambda save: save_with_conflicts(conflicts, memory, save))
+        _save(built.index, out, lambda save: save_with_conflicts(conflicts, built.memory, save))
 
 
-def _save(
-    index: Index, lexical: str | None, out: Path, through: Callable[[Callable[[], int]], int] = lambda save: save()
-) -> None:
-    """Save an index with its lexical part, and print what it holds; ``through`` wraps the call that saves it."""
-    if lexical is not None:
-        index = index.with_lexical(_bm25(index.texts_to_index(), lexical).matrix)
+def _save(index: Index, out: Path, through: Callable[[Callable[[], int]], int] = lambda save: save()) -> None:
+    """Save an index, and print what it holds; ``through`` wraps the call that saves it."""
     generation = through(lambda: index.save(out))
     note(f"Saved generation {generation} in {out}")
     Console().print(index_table(index.info() | {"generation": generation}))
@@ -212,39 +220,22 @@ def _read_passages(path: Path, *, ordered: bool) -> Table:
     return table
 
 
-def _with_metadata(index: Index, passages: Table | None, types: dict[str, str]) -> Index:
-    """Return the index of a memory with the metadata of the passages' file."""
-    if passages is None:
-        return index
-    plain = Index.build(passages=passages, metadata_types=types)
-    if not plain.metadata:
-        return index
-    rows = [{"id": id, "metadata": plain.metadata.row(row)} for row, id in enumerate(plain.passage_ids)]
-    return index.with_metadata(rows, metadata_types=plain.metadata.types)
-
-
-def _index_of_tables(
-    passages: Table, encoder: Encoder | None, given: Mapping[str, Any], options: Mapping[str, Any]
-) -> Index:
+def _index_of_tables(passages: Table | None, given: Mapping[str, Any], options: dict[str, Any]) -> Index:
     nodes = None if given["nodes"] is None else read_nodes(given["nodes"])
-    entities = given["entities"] if nodes is None else nodes.entities
-    vectors = {"vectors": options["vectors"], "entity_vectors": given["entity_vectors"]}
-    if encoder is not None:
-        plain = Index.build(passages=passages, entities=entities)
-        if vectors["vectors"] is None:
-            made = passage_vectors(encoder, plain.texts_to_index(), plain.passage_ids)
-            vectors |= {"vectors": made, "encoder": encoder}
-        if vectors["entity_vectors"] is None and plain.num_entities:
-            vectors["entity_vectors"] = encoder.encode_passages(list(plain.entity_names))
+    edges, entities, facts = (
+        None if name is None else Path(name)
+        for name in (given["edges"][0] if given["edges"] else None, given["entities"], given["facts"])
+    )
+    if given["entity_vectors"] is not None:
+        options["entity_vectors"] = given["entity_vectors"]
     index = Index.build(
-        passages=passages,
-        metadata_types=given["metadata_types"],
-        graph=given["edges"],
-        entities=entities,
+        passages,
+        graph=edges,
+        entities=entities if nodes is None else nodes.entities,
         aliases=None if given["aliases"] is None else read_aliases(given["aliases"]),
-        facts=given["facts"],
+        facts=facts,
         fact_ends=given["fact_ends"] or "name",
-        **{**options, **vectors},
+        **options,
     )
     if nodes is not None and nodes.passages != index.num_passages:
         raise InputError(
@@ -287,8 +278,3 @@ def check_directory(out: Path, overwrite: bool) -> None:
             folder=there,
             reason=error.strerror,
         ) from None
-
-
-def _bm25(texts: list[str], lexical: str) -> BM25:
-    language = None if lexical == "none" else lexical
-    return BM25.build(texts, stopwords=language, stemmer=language)

@@ -72,9 +72,11 @@ def check_files(given: Mapping[str, Any]) -> None:
             "{field} is given {times}; only a database takes several",
             times=counted(len(given["edges"]), "time"),
         )
-    if all(stated(given, name) is not None for name in ("encoder", "vectors", "entity_vectors")):
+    named = any(stated(given, name) is not None for name in ("entities", "nodes", "from", "reader"))
+    all_given = given["vectors"] is not None and (not named or given["entity_vectors"] is not None)
+    if all_given and given["encoder"] is not None:
         raise InputError(
-            "unused", "encoder", "{field} has nothing to encode beside {@vectors} and {@entity_vectors}; leave it out"
+            "unused", "encoder", "{field} has nothing to encode beside the vectors that are given; leave it out"
         )
     check_reader(given)
     vectors = {"metric": "ip", "storage": "float32"}

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from ...errors import InputError
-from ...extract import EndpointReader, Extraction, SpacyReader, WordReader
+from ...extract import EndpointReader, SpacyReader, WordReader
 from ...io.files import read_text
 from ...io.json_lines import json_objects
-from ...io.tables import Table
 from ..console import note, progress_bar
 from ..options import DIRECTORY, endpoint_options, make_endpoint
 from .rules import FACT_READERS, WORDS
@@ -79,7 +78,7 @@ def read_aliases(path: Path) -> dict[int | str, list[str]]:
 
 
 def reader_options(command: F) -> F:
-    """Add the options of ``--reader``; :func:`read_passages` and :func:`make_word_reader` take them."""
+    """Add the options of ``--reader``; :func:`make_fact_reader` and :func:`make_word_reader` take them."""
     tagger = click.option(
         "--tagger", metavar="MODEL", help="With --reader words: lemmas from this spaCy model instead of stems."
     )
@@ -109,13 +108,6 @@ def make_word_reader(options: Mapping[str, Any]) -> WordReader | None:
         return None
     language = options["language"] or LANGUAGE
     return WordReader(None if language == "none" else language, tagger=options["tagger"])
-
-
-def read_passages(passages: Table, options: Mapping[str, Any]) -> list[Extraction]:
-    """Return what a reader of facts finds in passages."""
-    reader = make_fact_reader(options)
-    with reading_bar("Reading") as progress:
-        return reader.read(passages, progress=progress)
 
 
 def make_fact_reader(options: Mapping[str, Any]) -> SpacyReader | EndpointReader:

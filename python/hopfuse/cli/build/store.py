@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from ... import Index
+from ...encoders import open_encoder
 from ...errors import InputError
-from ...index.contents import passage_vectors
 from ...stores import Source, open_source
 from ..filters import read_types
-from ..options import make_encoder
 
 
 def save_store(
-    place: str, encoder: str | None, given: Mapping[str, Any], out: Path, save: Callable[[Index], None]
+    place: str,
+    encoder: str | None,
+    lexical: str | None,
+    given: Mapping[str, Any],
+    out: Path,
+    save: Callable[[Index], None],
 ) -> None:
-    """Save the index of a store's rows; if the passages have no vectors there, an encoder makes them."""
+    """Save the index of a store's rows; if the passages have no vectors there, an encoder makes those of the index."""
     queries = {
         "passages": [given["passage_query"]],
         "entities": [given["entities"]],
@@ -28,7 +32,7 @@ def save_store(
     scratch = next(folder for folder in (out, *out.absolute().parents) if folder.is_dir())
 
     def build(source: Source) -> Index:
-        options = {name: given[name] for name in ("metric", "storage")}
+        options = {name: given[name] for name in ("metric", "storage")} | {"lexical": lexical}
         index = Index.build(source, metadata_types=read_types(given["metadata_types"]), scratch=scratch, **options)
         if encoder is None:
             return index
@@ -36,8 +40,7 @@ def save_store(
             raise InputError(
                 "unused", "encoder", "{field} is given, but the store's passages have vectors; leave it out"
             )
-        model = make_encoder(encoder)
-        return index.with_vectors(passage_vectors(model, index.texts_to_index(), index.passage_ids), encoder=model)
+        return index.with_encoder(open_encoder(encoder))
 
     if given["slot"] is None:
         save(build(source))

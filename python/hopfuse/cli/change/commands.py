@@ -15,7 +15,7 @@ from ... import Corpus, Index, LiveIndex
 from ..._validation import check_length, counted
 from ...encoders import Encoder
 from ...errors import InputError
-from ...extract.extraction import ORDERED
+from ...index.build import ORDERED
 from ...index.contents import check_encodable, text_to_index
 from ...io.npy import read_npy
 from ...io.readers import read_table

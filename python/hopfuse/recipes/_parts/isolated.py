@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._validation import is_whole
+from ..._arrays.convert import to_numpy
 from ...errors import InputError
 from ...index import Index, IndexPart
-from ...types import Hits, Seeds
+from ...types import Corpus, Hits, Seeds
 from ...types.hits import PAD_ID, PAD_SCORE
-from .mentions import Mention, unknown_entity
+from ..protocol import Ranks
+from .mentions import Mention
+from .questions import Asked
 
 _PADS = {"ids": PAD_ID, "scores": PAD_SCORE}
 _NUMBERED = {"passage": "passages", "entity": "entities", "fact": "facts", "triple": "facts"}
@@ -34,18 +37,21 @@ class Group:
             return given
         return given[self.rows] if hasattr(given, "shape") else [given[b] for b in self.rows.tolist()]
 
-    def mentions(self, given: Any) -> Any:
-        """Return this group's mentions with the part's numbers; traces list those that it does not have."""
-        if given is None:
-            return None
-        found = []
-        for row, left in zip(self.of(given), self._left, strict=True):
-            if isinstance(row, str) or not isinstance(row, Iterable):
-                found.append(row)  # the search refuses it
-                continue
-            left.clear()
-            found.append([one for one in (self._mention(mention, left) for mention in row) if one is not None])
-        return found
+    def asked(self, whole: Asked) -> Asked:
+        """Return this group's questions, with the part's numbers of entities; traces list those that it lacks."""
+        mentions = whole.mentions
+        if mentions is not None:
+            rows = zip(self.of(mentions), self._left, strict=True)
+            mentions = [None if row is None else [self._mention(one, left) for one in row] for row, left in rows]
+        weights = whole.edge_weights
+        return Asked(
+            self.rows.size,
+            self.of(whole.texts),
+            self.of(whole.vectors),
+            mentions,
+            encoded=self.of(whole.encoded),
+            edge_weights=weights if weights is None or weights.ndim == 1 else self.of(weights),
+        )
 
     def traces(self, given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return this group's traces with the whole index's numbers."""
@@ -68,22 +74,15 @@ class Group:
         return {"entity": mention.entity, "name": name, "surface": surface, **about}
 
     def _mention(self, mention: Any, left: list[Mention]) -> Any:
-        number = getattr(mention, "entity", mention)
-        if not is_whole(number):
+        """Return a mention with the part's number; None, and ``left`` has it, if the part does not have the entity."""
+        if isinstance(mention, str):
             return mention
-        if not 0 <= number < self._whole.num_entities:
-            raise unknown_entity(int(number), self._whole.num_entities, "entities")
-        at = int(np.searchsorted(self.part.entities, number))
-        here = at < self.part.entities.size and self.part.entities[at] == number
-        if not hasattr(mention, "entity"):
-            if not here:
-                left.append(Mention(int(number), "", "given"))
-            return at if here else None
-        about = getattr(mention, "confidence", 1.0), getattr(mention, "start", -1)
-        whole = Mention(int(number), mention.surface, mention.kind, *about)
-        if not here:
+        whole = mention if isinstance(mention, Mention) else Mention(mention, "", "given")
+        at = int(np.searchsorted(self.part.entities, whole.entity))
+        if at == self.part.entities.size or self.part.entities[at] != whole.entity:
             left.append(whole)
-        return whole._replace(entity=at) if here else None
+            return None
+        return whole._replace(entity=at) if whole is mention else at
 
     def trace(self, given: Any) -> Any:
         """Return a trace, or a part of one, with the whole index's numbers."""
@@ -100,7 +99,47 @@ class Group:
         return found
 
 
-def joined_hits(parts: Sequence[tuple[Group, Hits]], rows: Sequence[NDArray[np.int64]], batch: int, width: int) -> Hits:
+def joined(
+    parts: Sequence[tuple[Group, Any]], index: Index, batch: int, k: int, ranks: Ranks, **own: Any
+) -> dict[str, Any]:
+    """Return the fields of a batch's result, in the whole index's numbers, from the results of its groups.
+
+    Parameters
+    ----------
+    parts : sequence of (group, result)
+    index : Index
+    batch, k : int
+    ranks : {"passages", "entities"}
+        What the hits are.
+    **own
+        Fields that are joined already.
+    """
+    rows = [getattr(group.part, ranks) for group, _ in parts]
+    first = parts[0][1]
+    made: dict[str, Any] = {"index": index, **own}
+    for name in (field.name for field in fields(first)):
+        values = [(group, getattr(found, name)) for group, found in parts]
+        if name in made:
+            continue
+        if name == "lists":
+            every = [(leg, [(group, lists[leg]) for group, lists in values]) for leg in first.lists]
+            made[name] = {leg: _joined_hits(hits, rows, batch, 0) for leg, hits in every}
+        elif isinstance(values[0][1], Hits):
+            made[name] = _joined_hits(values, rows, batch, k if name == "hits" else 0)
+        elif isinstance(values[0][1], Seeds):
+            made[name] = _joined_seeds(values, batch)
+        elif name == "traces" and first.traces is not None:
+            made[name] = in_order([(group, group.traces(traces)) for group, traces in values], batch)
+        elif isinstance(values[0][1], np.ndarray):
+            made[name] = np.array(in_order(values, batch), values[0][1].dtype)
+        else:
+            made[name] = None if values[0][1] is None else in_order(values, batch)
+    return made
+
+
+def _joined_hits(
+    parts: Sequence[tuple[Group, Hits]], rows: Sequence[NDArray[np.int64]], batch: int, width: int
+) -> Hits:
     """Return the hits of a batch from those of its groups.
 
     Parameters
@@ -130,7 +169,7 @@ def joined_hits(parts: Sequence[tuple[Group, Hits]], rows: Sequence[NDArray[np.i
     return kind.unchecked(**made)
 
 
-def joined_seeds(parts: Sequence[tuple[Group, Seeds]], batch: int) -> Seeds:
+def _joined_seeds(parts: Sequence[tuple[Group, Seeds]], batch: int) -> Seeds:
     """Return the seeds of a batch, as nodes of the whole index."""
     width = max(seeds.nodes.shape[1] for _, seeds in parts)
     nodes, weights = np.full((batch, width), PAD_ID, np.int64), np.zeros((batch, width))
@@ -177,17 +216,29 @@ class UnknownMatcher:
         )
 
 
-def part_of_matcher(matcher: Any, part: IndexPart) -> Any:
-    """Return the matcher of a part of the index."""
-    if matcher is None:
-        return None
+def collaborators_of(part: IndexPart, ranks: Ranks, whole: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recipe's collaborators for a part of the index, by the names of the constructor's arguments."""
+    made = dict(whole)
+    if whole.get("matcher") is not None:
+        made["matcher"] = _matcher_of(part, whole["matcher"])
+    if whole.get("lexical") is not None:
+        made["lexical"] = _leg_of(whole["lexical"], getattr(part, ranks))
+    if whole.get("fact_vectors") is not None:
+        made["fact_vectors"] = _vectors_of(whole["fact_vectors"], part.facts)
+    return made
+
+
+def _matcher_of(part: IndexPart, matcher: Any) -> Any:
     return matcher.part(part) if callable(getattr(matcher, "part", None)) else UnknownMatcher(type(matcher).__name__)
 
 
-def part_of_leg(leg: Any, rows: NDArray[np.int64]) -> Any:
-    """Return the lexical leg over some rows alone."""
-    if leg is None:
-        return None
+def _leg_of(leg: Any, rows: NDArray[np.int64]) -> Any:
     if not callable(getattr(leg, "part", None)):
         raise _no_part("lexical", type(leg).__name__, "part(rows)", "count words", "BM25 or FTS5")
     return leg.part(rows)
+
+
+def _vectors_of(vectors: Any, rows: NDArray[np.int64]) -> Any:
+    if isinstance(vectors, Corpus):
+        return Corpus.from_stored(vectors.vectors[rows], metric=vectors.metric, storage=vectors.storage)
+    return to_numpy(vectors, "fact_vectors")[rows]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ..._validation import check_length, check_number, check_type, wrong_type
+from ..._validation import check_number, check_type, is_whole, wrong_type
 from ...errors import InputError
-from .config import needed
 
 
 class Matcher(Protocol):
@@ -36,43 +35,46 @@ class Mention(NamedTuple):
     start: int = -1
 
 
-def question_mentions(
-    matcher: Matcher | None,
-    queries: Sequence[str] | None,
-    entities: Any,
-    batch: int | None,
-) -> Sequence[Sequence[Any]]:
-    """Return the given names, entity numbers or matches of each question, or the matcher's."""
-    if entities is None:
-        if queries is None or matcher is None:
-            raise needed(
-                "entities", "search", "or queries= and a recipe with matcher=hopfuse.extract.QuestionMatcher(index)"
-            )
-        return [[_read(mention) for mention in row] for row in matcher.match(list(queries))]
+def read_mentions(entities: Any, num_entities: int) -> list[list[Any] | None]:
+    """Return the given names, entity numbers and matches of each question; None for a question without any given.
+
+    Raises
+    ------
+    InputError
+        No sequence of rows, no mention, or an entity that the index does not have.
+    """
     check_type(entities, "entities", Sequence, "the mentions of each query: [[name, ...], ...]")
-    for b, row in enumerate(entities):
-        if isinstance(row, str) or not isinstance(row, Iterable):
-            raise wrong_type(row, f"entities[{b}]", "a list of mentions")
-    if batch is not None:
-        check_length(len(entities), "entities", batch, "query")
-    return [[_read(mention) for mention in row] for row in entities]
+    return [None if row is None else read_row(row, f"entities[{b}]", num_entities) for b, row in enumerate(entities)]
 
 
-def _read(mention: Any) -> Any:
-    """Convert a matcher's match to a Mention; return names and numbers as they are."""
-    if not hasattr(mention, "entity"):
-        return mention
-    confidence = getattr(mention, "confidence", 1.0)
+def read_row(row: Any, field: str, num_entities: int) -> list[Any]:
+    """Return the mentions of a question: names (str), entity numbers (int) and matches (:class:`Mention`)."""
+    if isinstance(row, str) or not isinstance(row, Iterable):
+        raise wrong_type(row, field, "a list of mentions")
+    return [one if isinstance(one, str) else _read(one, field, num_entities) for one in row]
+
+
+def _read(given: Any, field: str, num_entities: int) -> Any:
+    """Return an entity number, or a matcher's match as a Mention."""
+    number = getattr(given, "entity", given)
+    if not is_whole(number):
+        raise InputError(
+            "type",
+            field,
+            "{field} has the mention {given!r}; a mention is {allowed}",
+            given=given,
+            allowed="a name (str) or an entity number (int)",
+        )
+    if not 0 <= number < num_entities:
+        raise InputError(
+            "unknown",
+            field,
+            "{field} has the entity {given}; entities are {allowed}",
+            given=int(number),
+            allowed=f"0 .. {num_entities - 1}",
+        )
+    if number is given:
+        return int(number)
+    confidence = getattr(given, "confidence", 1.0)
     check_number(confidence, "confidence", above=0, high=1)
-    return Mention(mention.entity, mention.surface, mention.kind, confidence, getattr(mention, "start", -1))
-
-
-def unknown_entity(number: int, size: int, field: str) -> InputError:
-    """Return the error for an entity number that the index does not have."""
-    return InputError(
-        "unknown",
-        field,
-        "{field} has the entity {given}; entities are {allowed}",
-        given=int(number),
-        allowed=f"0 .. {size - 1}",
-    )
+    return Mention(int(number), given.surface, given.kind, confidence, getattr(given, "start", -1))

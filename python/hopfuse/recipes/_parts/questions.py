@@ -1,113 +1,201 @@
-"""Read a batch of questions: texts, vectors, and seeds as arrays."""
+"""The questions of a batch: what they are given, and what the encoder and the matcher make of their texts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.convert import to_numpy
-from ..._validation import check_length, checked_texts, wrong_type
-from ...encoders import Encoder, as_encoder
+from ..._validation import check_length, check_shape, check_type, wrong_type
+from ...encoders import Encoder
 from ...encoders.protocol import first_unencodable
 from ...errors import InputError
 from ...index import Index
-from ...types import Seeds
-from .config import needed
-from .seeding import Seed
+from ..protocol import Needs
+from .config import check_unused, needed
+from .mentions import Matcher, read_mentions, read_row
 from .spelling import is_one_case, spelled
 
-MIN_SEED_WIDTH = 8
-"""The smallest width of a row of seeds. Few widths need few recordings."""
+_LISTS = (list, tuple)
 
 
-def check_texts(queries: Any) -> None:
-    """Refuse anything but a sequence of strings."""
-    if not isinstance(queries, Sequence | np.ndarray):
-        raise wrong_type(queries, "queries", "a list of strings: [question]")
-    checked_texts(queries, "queries")
+class Asked(NamedTuple):
+    """The questions of a batch. None stands for what a question is asked without; what a search reads is complete.
 
-
-def index_encoder(encoder: Any, index: Index) -> Encoder | None:
-    """Return a user's encoder as an Encoder.
-
-    Raises
-    ------
-    InputError
-        The object cannot encode, or the index was built with another encoder.
+    Attributes
+    ----------
+    size : int
+        B, the number of questions.
+    texts : list of (str or None), or None
+    vectors : ndarray (B, d), list of (ndarray (d,) or None), or None
+    mentions : list of (list or None), or None
+        Names, entity numbers and matches in each question. A None among them stands for an entity that a part of the
+        index does not have.
+    matched : collection of int
+        Questions whose mentions the matcher found.
+    encoded : ndarray (B, d), or None
+        The encoder's vectors of the texts, whatever vectors are given; for a recipe that compares other things with
+        them than what it ranks.
+    edge_weights : ndarray (n,) or (B, n), or None
+        Weights of edge types, for a recipe that takes them.
     """
-    if encoder is None:
-        return None
-    fitted, built = as_encoder(encoder), index.encoder
-    if built is not None:
-        ours, theirs = ((e.name, e.dim, e.normalize) for e in (fitted, built))
-        if ours != theirs:
-            raise InputError(
-                "conflict",
-                "encoder",
-                "{field} is {given}, and the index was built with {allowed}: use that one, or build the index with "
-                "this one",
-                given=_words(*ours),
-                allowed=_words(*theirs),
-            )
-    return fitted
+
+    size: int
+    texts: Sequence[Any] | None
+    vectors: Any
+    mentions: Sequence[Any] | None
+    matched: Collection[int] = ()
+    encoded: NDArray[Any] | None = None
+    edge_weights: NDArray[Any] | None = None
+
+    def with_names(self, matcher: Matcher | None, num_entities: int) -> Asked:
+        """Return the questions with the matcher's mentions where none are given."""
+        rows = _gaps(self.mentions, self.size)
+        if not rows and self.mentions is not None:
+            return self
+        assert matcher is not None
+        assert self.texts is not None
+        found = matcher.match([self.texts[b] for b in rows])
+        mentions = [None] * self.size if self.mentions is None else list(self.mentions)
+        for b, row in zip(rows, found, strict=True):
+            mentions[b] = read_row(row, f"entities[{b}]", num_entities)
+        return self._replace(mentions=mentions, matched=frozenset(rows))
+
+    def with_vectors(self, encoder: Encoder | None, index: Index, *, encoded: bool) -> Asked:
+        """Return the questions with the encoder's vectors where none are given; ``encoded``: and with all of its own.
+
+        The encoder reads texts with the names among their mentions (:func:`spelled`).
+        """
+        rows = self._to_encode(encoded)
+        if self.encoded is not None or (not rows and self.vectors is not None):
+            return self
+        assert encoder is not None
+        assert self.texts is not None
+        texts = [self.texts[b] for b in rows]
+        if self.mentions is not None:
+            texts = spelled(texts, [self.mentions[b] or () for b in rows], index)
+        made = np.atleast_2d(to_numpy(encoder.encode_queries(texts), "vectors"))
+        check_length(len(made), "vectors", len(rows), "query")
+        whole = made if encoded else None
+        if self.vectors is None:
+            return self._replace(vectors=made, encoded=whole)
+        if isinstance(self.vectors, np.ndarray):
+            return self._replace(encoded=whole)
+        own = dict(zip(rows, made, strict=True))
+        stacked = [own[b] if row is None else row for b, row in enumerate(self.vectors)]
+        return self._replace(vectors=np.stack(stacked), encoded=whole)
+
+    def waits_for_names(self, *, encoded: bool) -> bool:
+        """Return whether the encoder is to read a text with the names in it: one in one case."""
+        return self.texts is not None and any(is_one_case(self.texts[b]) for b in self._to_encode(encoded))
+
+    def check(self, needs: Needs, encoder: Encoder | None, matcher: Matcher | None, *, encoded: bool) -> None:
+        """Refuse questions that lack what a search reads and nothing makes."""
+        if needs.texts:
+            if self.texts is None:
+                raise needed("queries", "the search", "the questions as text")
+            self._check_texts(range(self.size), "the search")
+        if needs.vectors:
+            fix = "or queries= and a recipe with encoder="
+            self._check_maker("vectors", self.vectors, encoder, "the encoder", fix)
+        if needs.entities:
+            fix = "or queries= and a recipe with matcher=hopfuse.extract.QuestionMatcher(index)"
+            self._check_maker("entities", self.mentions, matcher, "the matcher", fix)
+        rows = self._to_encode(encoded) if needs.vectors or encoded else ()
+        if self.texts is not None and encoder is not None and rows:
+            empty = first_unencodable(encoder.encode_queries, [self.texts[b] for b in rows])
+            if empty is not None:
+                raise InputError(
+                    "empty",
+                    f"queries[{rows[empty]}]",
+                    "{field} is empty, and the encoder has no vector for it; give it words, or leave it out",
+                )
+
+    def _check_maker(self, field: str, given: Any, maker: Any, name: str, fix: str) -> None:
+        """Refuse an input that is missing where nothing makes it, or has no text to make it of."""
+        if given is None and (self.texts is None or maker is None):
+            raise needed(field, "search", fix)
+        rows = _gaps(given, self.size)
+        if rows and maker is None:
+            raise needed(field, "search", fix).about(f"{field}[{rows[0]}]")
+        self._check_texts(rows, name)
+
+    def _check_texts(self, rows: Sequence[int], reader: str) -> None:
+        """Refuse questions without a text that is read."""
+        for b in rows:
+            if self.texts is None or self.texts[b] is None:
+                raise needed("queries", reader, "the questions as text").about(f"queries[{b}]")
+
+    def _to_encode(self, encoded: bool) -> Sequence[int]:
+        return range(self.size) if encoded else _gaps(self.vectors, self.size)
 
 
-def question_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vectors: Any) -> NDArray[Any]:
-    """Return the given vectors or the encoder's, (B, d). The operations check their values."""
-    if vectors is None:
-        if queries is None or encoder is None:
-            raise needed("vectors", "search", "or queries= and a recipe with encoder=")
-        empty = first_unencodable(encoder.encode_queries, queries)
-        if empty is not None:
-            raise InputError(
-                "empty",
-                f"queries[{empty}]",
-                "{field} is empty, and the encoder has no vector for it; give it words, or leave it out",
-            )
-        vectors = encoder.encode_queries(list(queries))
-    array = np.atleast_2d(to_numpy(vectors, "vectors"))
-    if queries is not None:
-        check_length(len(array), "vectors", len(queries), "query")
-    return array
+def read_asked(
+    queries: Any, vectors: Any, entities: Any, needs: Needs, *, dim: int | None, num_entities: int, name: str
+) -> Asked:
+    """Return the questions of a batch as they are given.
+
+    Parameters
+    ----------
+    queries, vectors, entities
+        As of a recipe's ``search``.
+    needs : Needs
+    dim : int or None
+        Of the vectors that the questions are compared with.
+    num_entities : int
+    name : str
+        Of the recipe, for refusals.
+    """
+    if not (needs.vectors or _is_nothing(vectors)):
+        check_unused("vectors", vectors, f"this {name} does not read it")
+    if not (needs.entities or _is_nothing(entities)):
+        check_unused("entities", entities, f"this {name} does not read it")
+    texts = None if queries is None else _read_texts(queries)
+    rows = None if vectors is None else _read_vectors(vectors, dim)
+    mentions = None if entities is None else read_mentions(entities, num_entities)
+    size = -1
+    for field, given in (("queries", texts), ("vectors", rows), ("entities", mentions)):
+        if given is not None:
+            size = len(given) if size < 0 else size
+            check_length(len(given), field, size, "query")
+    return Asked(max(size, 0), texts, None if _is_nothing(rows) else rows, None if _is_nothing(mentions) else mentions)
 
 
-def shared_vectors(
-    encoder: Encoder | None, queries: Sequence[str] | None, vectors: Any
-) -> tuple[NDArray[Any] | None, int]:
-    """Return the questions' vectors, (B, d), and B; no vectors if the encoder is to read questions with their names."""
-    if vectors is None and encoder is not None and queries is not None and any(map(is_one_case, queries)):
-        return None, len(queries)
-    found = question_vectors(encoder, queries, vectors)
-    return found, len(found)
+def _read_texts(queries: Any) -> list[Any]:
+    if isinstance(queries, str) or not isinstance(queries, Sequence | np.ndarray):
+        raise wrong_type(queries, "queries", "a list of strings: [question]")
+    listed = list(queries)
+    for b, text in enumerate(listed):
+        if not isinstance(text, str) and text is not None:
+            check_type(text, f"queries[{b}]", str, "a string")
+    return listed
 
 
-def named_vectors(
-    shared: NDArray[Any] | None,
-    encoder: Encoder | None,
-    queries: Sequence[str] | None,
-    mentions: Sequence[Sequence[Any]] | None,
-    index: Index,
-) -> NDArray[Any]:
-    """Return ``shared``, (B, d); if None, the encoder's vectors of the questions with their names (:func:`spelled`)."""
-    if shared is not None:
-        return shared
-    texts = queries if queries is None or mentions is None else spelled(queries, mentions, index)
-    return question_vectors(encoder, texts, None)
+def _read_vectors(vectors: Any, dim: int | None) -> Any:
+    """Return vectors (B, d), or a list of vectors (d,) and None. The operations check their values."""
+    if isinstance(vectors, _LISTS) and not vectors:
+        return np.zeros((0, dim or 0), np.float32)
+    if not isinstance(vectors, _LISTS) or not any(row is None for row in vectors):
+        return np.atleast_2d(to_numpy(vectors, "vectors"))
+    rows = [None if row is None else to_numpy(row, f"vectors[{b}]") for b, row in enumerate(vectors)]
+    for b, row in enumerate(rows):
+        if row is not None:
+            check_shape(row.shape, f"vectors[{b}]", ("d" if dim is None else dim,))
+    return rows
 
 
-def padded(seeds: list[list[Seed]], num_passages: int) -> Seeds:
-    """Return entity seeds as nodes of the graph, in rows whose width is a power of two."""
-    rows = [{num_passages + s.entity: s.weight for s in row} for row in seeds]
-    return Seeds.from_rows(rows, seed_width(max(map(len, rows), default=0)))
+def _is_nothing(rows: Any) -> bool:
+    """Return whether every question is asked without."""
+    if rows is None or not isinstance(rows, _LISTS):
+        return rows is None
+    return len(rows) > 0 and all(row is None for row in rows)
 
 
-def seed_width(seeds: int) -> int:
-    """Return the width of a row for this number of seeds: a power of two."""
-    return max(MIN_SEED_WIDTH, 1 << max(0, seeds - 1).bit_length())
-
-
-def _words(name: str, dim: int, normalize: bool) -> str:
-    return f"{name!r} ({dim} dimensions, {'normalised' if normalize else 'not normalised'})"
+def _gaps(rows: Any, size: int) -> Sequence[int]:
+    """Return the questions that are asked without."""
+    if rows is None:
+        return range(size)
+    return () if isinstance(rows, np.ndarray) else [b for b, row in enumerate(rows) if row is None]

@@ -7,14 +7,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..._validation import check_k, check_whole
+from ..._validation import check_whole
 from ...errors import InputError
 from ...index import Index
 from ...ops.capture import Captured, capture
 from ...types import Hits, Seeds
+from .base import BaseRecipe, Result
 from .config import lacking
-from .frozen import FrozenRecipe
-from .questions import MIN_SEED_WIDTH, seed_width
+from .seeding import MIN_SEED_WIDTH, seed_width
 
 
 class Core(Protocol):
@@ -66,7 +66,7 @@ class RecordedCores:
         return self._captured[width, k]
 
 
-class RecordedRecipe(FrozenRecipe):
+class RecordedRecipe(BaseRecipe[Result]):
     """Base class of the recipes over vectors and a graph, which record their searches on a GPU."""
 
     _recorded: RecordedCores
@@ -100,6 +100,3 @@ class RecordedRecipe(FrozenRecipe):
     def _is_recorded(self) -> bool:
         """Whether searches with this config are recorded."""
         return True
-
-    def _k(self, k: int) -> int:
-        return min(check_k(k), self.index.num_passages)

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._validation import is_whole
 from ...encoders import Encoder
-from ...errors import InputError
 from ...index import Index
 from ...ops.dense import dense_topk
+from ...types import Seeds
 from .likeness import EntityPassages, likeness
-from .mentions import Mention, unknown_entity
+from .mentions import Mention
 
 #: Kinds of matches, the strongest last.
 STRENGTH = {"nearest": 0, "alias": 1, "exact": 2, "given": 3}
@@ -26,6 +25,8 @@ COMMON = 30
 SURE = 0.5
 #: The factor of an entity that has a name only as an alias, where several entities have it.
 ALIAS = 0.05
+#: The smallest width of a row of seeds. Few widths need few recordings.
+MIN_SEED_WIDTH = 8
 
 
 class Seed(NamedTuple):
@@ -80,12 +81,13 @@ class EntitySeeder:
         *,
         backend: str,
         threads: int | None,
-    ) -> list[list[Seed]]:
-        """Return the seeds of each question, each entity once, by its strongest match.
+    ) -> tuple[list[list[Seed]], set[str]]:
+        """Return the seeds of each question, each entity once, by its strongest match; and the names of no entity.
 
         Parameters
         ----------
-        mentions : sequence of B sequences of str, int or Mention
+        mentions : sequence of B sequences of str, int, Mention or None
+            None stands for an entity that is not there.
         vectors : ndarray (B, d), optional
             Vectors of the questions, in the passages' space. Without them, entities of one name weigh the same.
         backend, threads
@@ -99,7 +101,7 @@ class EntitySeeder:
                 entity, similarity = hit[0]
                 if similarity >= self._threshold:
                     named[surface] = [self._seed(entity, surface, "nearest", similarity)]
-        rows = [self._strongest(query, row, named) for query, row in enumerate(mentions)]
+        rows = [self._strongest(row, named) for row in mentions]
 
         factors: list[dict[int, float]] = [{} for _ in rows]
         shared = [(query, names) for query, row in enumerate(rows) for names in _namesakes(row, mentions[query])]
@@ -113,7 +115,8 @@ class EntitySeeder:
         else:
             for query, entities in shared:
                 factors[query] |= dict.fromkeys(entities, 1.0)
-        return [_weighed(row, like) for row, like in zip(rows, factors, strict=True)]
+        without = {surface for surface, found in named.items() if not found}
+        return [_weighed(row, like) for row, like in zip(rows, factors, strict=True)], without
 
     def num_aliased(self, surface: str) -> int:
         """Return the number of entities that have an alias."""
@@ -130,32 +133,23 @@ class EntitySeeder:
                 return [self._seed(entity, surface, match) for entity in known[key]]
         return []
 
-    def _strongest(self, query: int, mentions: Sequence[Any], named: Mapping[str, list[Seed]]) -> list[Seed]:
+    def _strongest(self, mentions: Sequence[Any], named: Mapping[str, list[Seed]]) -> list[Seed]:
         """Return the seeds of a question, each entity by its strongest match."""
         found: dict[int, Seed] = {}
         for mention in mentions:
-            for seed in named[mention] if isinstance(mention, str) else [self._given(query, mention)]:
+            for seed in named[mention] if isinstance(mention, str) else self._given(mention):
                 known = found.setdefault(seed.entity, seed)
                 if (seed.confidence, STRENGTH[seed.match]) > (known.confidence, STRENGTH[known.match]):
                     found[seed.entity] = seed
         return list(found.values())
 
-    def _given(self, query: int, mention: Any) -> Seed:
+    def _given(self, mention: Mention | int | None) -> list[Seed]:
         """Return the seed of an entity number or of a matcher's mention."""
-        if isinstance(mention, Mention):
-            seed = self._given(query, mention.entity)
-            return seed._replace(surface=mention.surface, match=mention.kind, confidence=mention.confidence)
-        if not is_whole(mention):
-            raise InputError(
-                "type",
-                f"entities[{query}]",
-                "{field} has the mention {given!r}; a mention is {allowed}",
-                given=mention,
-                allowed="a name (str) or an entity number (int)",
-            )
-        if not 0 <= mention < self._weight.size:
-            raise unknown_entity(mention, self._weight.size, f"entities[{query}]")
-        return self._seed(int(mention), "", "given")
+        if mention is None:
+            return []
+        if isinstance(mention, int):
+            return [self._seed(mention, "", "given")]
+        return [self._seed(mention.entity, mention.surface, mention.kind)._replace(confidence=mention.confidence)]
 
 
 def _namesakes(row: list[Seed], mentions: Sequence[Any]) -> list[tuple[int, ...]]:
@@ -195,3 +189,14 @@ def seed_trace(index: Index, seed: Seed) -> dict[str, Any]:
         "passage_frequency": None if frequency is None else int(frequency[seed.entity]),
         "weight": seed.weight,
     }
+
+
+def padded(seeds: list[list[Seed]], num_passages: int) -> Seeds:
+    """Return entity seeds as nodes of the graph, in rows whose width is a power of two."""
+    rows = [{num_passages + s.entity: s.weight for s in row} for row in seeds]
+    return Seeds.from_rows(rows, seed_width(max(map(len, rows), default=0)))
+
+
+def seed_width(seeds: int) -> int:
+    """Return the width of a row for this number of seeds: a power of two."""
+    return max(MIN_SEED_WIDTH, 1 << max(0, seeds - 1).bit_length())

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._validation import check_names, check_threads
+from ..._validation import check_names
 from ...index import Index
 from ...ops.boosting import boost_weights
 from ...ops.capture import placement
@@ -32,18 +32,16 @@ from ...ops.seeding import add_entity_seeds
 from ...ops.similarity import similarity_weights
 from ...ops.vectors import check_queries
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
-from .._parts.config import check_index, lacking, make_config
 from .._parts.filters import View
-from .._parts.frozen import joined
 from .._parts.hits import widened
-from .._parts.isolated import Group, joined_hits, joined_seeds
-from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
-from .._parts.mentions import Matcher, question_mentions
+from .._parts.lexical import LexicalLeg, lexical_pool
+from .._parts.mentions import Matcher
+from .._parts.notes import notes_of
 from .._parts.other_words import other_words
-from .._parts.questions import check_texts, index_encoder, named_vectors, padded, shared_vectors
+from .._parts.questions import Asked
 from .._parts.recorded import RecordedCores, RecordedRecipe
-from .._parts.seeding import EntitySeeder
-from ..protocol import AllowScope, Needs, Words
+from .._parts.seeding import EntitySeeder, padded
+from ..protocol import Needs, Words
 from ..results import SearchResult
 from .config import GuidedWalkConfig
 from .trace import Outcome, trace_queries
@@ -121,7 +119,7 @@ def walk_starts(seeds: Seeds, first: Hits, mentions: Incidence, config: GuidedWa
     return add_entity_seeds(seeds, first, mentions, config.second_mass)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class GuidedWalkResult(SearchResult):
     """Results of a search.
 
@@ -139,7 +137,16 @@ class GuidedWalkResult(SearchResult):
     starts : Seeds
         The guided walk's restart: the seeds, and then the second seeds.
     traces : list of dict, or None
-        One per question if ``trace=True``; see :meth:`GuidedWalk.search`.
+        One per question if ``trace=True``: ``ranked_by`` (``"guided walk"``, or ``"dense"`` where it has no seeds, or
+        ``"words"`` beside it), ``seeds`` (entity, surface, how it matched, weight), ``left_out`` (likewise, those that
+        it may not see), ``allowed`` (how many passages it may find, or None), ``second_seeds`` (entity, share of the
+        restart, and the passages of the first answer that it is from), each list with ranks and raw scores, and for
+        each hit its ``ranks``, ``contributions``, ``weight`` (of the passage in the walk, 1 for the most similar one
+        before any boost), ``attribution`` (what each seed gives to the walk's score there: ``named`` of it and
+        ``second``) and ``paths`` (the strongest ones from a few seeds: nodes, the type of the edge to each, the path's
+        strength there and, between two entities, their ``facts``). With a lexical leg whose words raise weights, also
+        ``other_words`` (the question without the names that it mentions; None if nothing is left, as without a text),
+        and for each hit ``boost`` (the factor of its weight for these words).
     """
 
     seeds: Seeds
@@ -147,7 +154,7 @@ class GuidedWalkResult(SearchResult):
     starts: Seeds
 
 
-class GuidedWalk(RecordedRecipe):
+class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
     """A walk steered by the question: passages' similarities weight its edges, and a first answer adds seeds.
 
     Parameters
@@ -165,6 +172,16 @@ class GuidedWalk(RecordedRecipe):
     InputError
         An index without vectors or a graph, an option that the config does not have or refuses, options of the lexical
         leg without one, or an encoder other than the index's.
+
+    Notes
+    -----
+    A question without a text, or with an empty one, is searched without words: they raise no weights, and a lexical
+    list is empty. With ``allow_scope="results"``, both walks go over the whole graph with the whole index's seeds and
+    weights.
+
+    On a GPU a search is recorded once and replayed (:func:`hopfuse.capture`), with room for 1,024 second seeds; a
+    question with more is run again without the recording. With ``allow`` the operations run one by one. The answers are
+    the same.
 
     References
     ----------
@@ -207,12 +224,10 @@ class GuidedWalk(RecordedRecipe):
         threads: int | None = None,
         **options: Any,
     ) -> None:
-        check_index(index)
-        if index.corpus is None or index.graph is None:
-            raise lacking(type(self).__name__, "corpus", "graph")
-        self.index, self.config = index, make_config(GuidedWalkConfig, config, options)
-        self.encoder, self.matcher = index_encoder(encoder, index), matcher
-        self.lexical, self.threads = check_leg(lexical), check_threads(threads)
+        made_with = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
+        super().__init__(index, config, options, **made_with)
+        assert index.corpus is not None
+        assert index.graph is not None
         self._lexical_k, self._word_k = self.config.lexical_lengths(lexical is not None, index.num_passages)
         check_names(self.config.edge_weights or (), "edge_weights", index.graph.edge_type_names)
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
@@ -226,93 +241,34 @@ class GuidedWalk(RecordedRecipe):
         }
         core = partial(guided_walk, view=None, backend="auto", **self._fixed)
         self._recorded = RecordedCores(core, index.corpus.dim, self._lexical_k, self._word_k)
-        collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
-        self._arguments = (index, self.config), collaborators
 
-    @property
+    @cached_property
     def needs(self) -> Needs:
-        """Return the inputs that a search reads."""
+        """The inputs that a search reads."""
         words = self._lexical_k is not None or self._word_k is not None
         return Needs(vectors=True, entities=True, words=words)
 
-    def search(
-        self,
-        queries: Sequence[str] | None = None,
-        *,
-        vectors: Any = None,
-        entities: Sequence[Sequence[Any]] | None = None,
-        k: int = 10,
-        allow: Any = None,
-        allow_scope: AllowScope = "isolated",
-        trace: bool = False,
-    ) -> GuidedWalkResult:
-        """Rank the passages for a batch of questions.
-
-        Parameters
-        ----------
-        queries : sequence of str, optional
-            B questions, read by the lexical leg, by the encoder if ``vectors`` are not given, and by the matcher if
-            ``entities`` are not given. Without them, words have no part: they raise no weights, and a lexical list is
-            empty. The same holds for a question whose text is empty.
-        vectors : array_like of float (B, d), optional
-        entities : sequence of B sequences of str, int or Match, optional
-            Names as in the questions, entity numbers of the index, or a matcher's results. A question may have none.
-        k : int
-            Hits per question, at most the number of passages.
-        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
-            Passages that a question may find, as in :meth:`PhaseGraph.search`.
-        allow_scope : {"isolated", "results"}
-            As in :meth:`PhaseGraph.search`. With ``"results"``, both walks go over the whole graph with the whole
-            index's seeds and weights, and only the lists are restricted.
-        trace : bool
-            Adds ``traces``: per question ``ranked_by`` (``"guided walk"``, or ``"dense"`` where it has no seeds, or
-            ``"words"`` beside it), ``seeds`` (entity, surface, how it matched, weight), ``left_out`` (likewise, those
-            that it may not see), ``allowed`` (how many passages it may find, or None), ``second_seeds`` (entity, share
-            of the restart, and the passages of the first answer that it is from), each list with ranks and raw scores,
-            and for each hit its ``ranks``, ``contributions``, ``weight`` (of the passage in the walk, 1 for the most
-            similar one before any boost), ``attribution`` (what each seed gives to the walk's score there: ``named`` of
-            it and ``second``) and ``paths`` (the strongest ones from a few seeds: nodes, the type of the edge to each,
-            the path's strength there and, between two entities, their ``facts``). With a
-            lexical leg whose words raise weights, also ``other_words`` (the question without the names that it
-            mentions; None if nothing is left, as without a text), and for each hit ``boost`` (the factor of its weight
-            for these words).
-
-        Returns
-        -------
-        GuidedWalkResult
-
-        Notes
-        -----
-        On a GPU a search is recorded once and replayed (:func:`hopfuse.capture`), with room for 1,024 second seeds; a
-        question with more is run again without the recording. With ``allow`` the operations run one by one. The answers
-        are the same.
-        """
-        k = self._k(k)
-        if queries is not None:
-            check_texts(queries)
-        asked, batch = shared_vectors(self.encoder, queries, vectors)
-        view = self._views.read(allow, batch, allow_scope)
-        if view is not None and allow_scope == "isolated" and batch:
-            given = {"queries": queries, "vectors": asked, "entities": entities}
-            return self._joined(self._searched(view, given, k=k, trace=trace), batch, k)
-        mentions, (backend, records) = question_mentions(self.matcher, queries, entities, batch), placement()
-        asked = named_vectors(asked, self.encoder, queries, mentions, self.index)
-        seeds = self._seeder.seeds(mentions, asked, backend=backend, threads=self.threads)
+    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> GuidedWalkResult:
+        assert asked.mentions is not None
+        backend, records = placement()
+        seeds, unknown = self._seeder.seeds(asked.mentions, asked.vectors, backend=backend, threads=self.threads)
         named = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow
-        others = None if queries is None or self._word_k is None else other_words(queries, seeds, self.index)
-        words = self._by_words(queries, self._lexical_k, batch, seen)
-        boosted = self._by_words(others, self._word_k, batch)  # the walk goes over everything, whatever is listed
+        texts = None if asked.texts is None else [text or "" for text in asked.texts]
+        others = None if texts is None or self._word_k is None else other_words(texts, seeds, self.index)
+        words = self._by_words(texts, self._lexical_k, asked.size, seen)
+        boosted = self._by_words(others, self._word_k, asked.size)  # the walk goes over everything, whatever is listed
 
         if records and view is None:
-            found = self._recorded(asked, named, words, boosted, k=k)
+            found = self._recorded(asked.vectors, named, words, boosted, k=k)
         else:
-            found = guided_walk(asked, named, words, boosted, k=k, view=view, backend=backend, **self._fixed)
+            found = guided_walk(asked.vectors, named, words, boosted, k=k, view=view, backend=backend, **self._fixed)
         hits, first = found.pop("hits"), found.pop("first")
         starts = walk_starts(named, first, self._mentions, self.config)
-        outcome = Outcome(asked, self._mentions, seeds, named, others, boosted, first, found, hits, view)
+        outcome = Outcome(asked.vectors, self._mentions, seeds, named, others, boosted, first, found, hits, view)
         traces = trace_queries(self.index, self.config, outcome, self.threads) if trace else None
-        return GuidedWalkResult(hits, self.index, found, traces, seeds=named, first=first, starts=starts)
+        notes = notes_of(asked, seeds, unknown, words, boosted)
+        return GuidedWalkResult(hits, self.index, found, traces, notes=notes, seeds=named, first=first, starts=starts)
 
     def _by_words(self, texts: Sequence[str] | None, length: int | None, batch: int, seen: Any = None) -> Hits | None:
         """Return the lexical leg's list, ``length`` wide, empty without texts; None if the list has no part."""
@@ -321,13 +277,3 @@ class GuidedWalk(RecordedRecipe):
         if texts is None:
             return widened(Hits.from_lists([[]] * batch), length)
         return lexical_pool(self.lexical, texts, length, self.index.num_passages, seen)
-
-    def _joined(self, parts: Sequence[tuple[Group, GuidedWalkResult]], batch: int, k: int) -> GuidedWalkResult:
-        """Return the result of a batch from those of its groups, in the whole index's numbers."""
-        rows = [group.part.passages for group, _ in parts]
-        return GuidedWalkResult(
-            **joined(self.index, parts, batch, k, rows),
-            seeds=joined_seeds([(group, found.seeds) for group, found in parts], batch),
-            first=joined_hits([(group, found.first) for group, found in parts], rows, batch, 0),
-            starts=joined_seeds([(group, found.starts) for group, found in parts], batch),
-        )

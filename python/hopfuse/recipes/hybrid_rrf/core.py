@@ -11,29 +11,29 @@ A leg that is absent or finds nothing adds exactly 0. If only the lexical leg fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._validation import check_k, check_length, check_threads
-from ...errors import InputError
+from ..._validation import check_length
 from ...index import Index, IndexPart
 from ...ops.capture import placement
 from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...types import Corpus, Graph, Hits, Seeds
-from .._parts.config import check_index, check_unused, make_config, needed
+from .._parts.base import BaseRecipe
+from .._parts.config import needed
 from .._parts.fallback import fall_back
 from .._parts.filters import View, only
-from .._parts.frozen import FrozenRecipe, joined
-from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
-from .._parts.mentions import Matcher, question_mentions
-from .._parts.questions import check_texts, index_encoder, named_vectors, padded, shared_vectors
-from .._parts.seeding import EntitySeeder, Seed
-from ..protocol import AllowScope, Needs, Words
+from .._parts.lexical import LexicalLeg, lexical_pool
+from .._parts.mentions import Matcher
+from .._parts.notes import notes_of
+from .._parts.questions import Asked
+from .._parts.seeding import EntitySeeder, Seed, padded
+from ..protocol import Needs, Words
 from ..results import SearchResult
 from .config import HybridRRFConfig
 from .titles import TitleMatcher
@@ -102,7 +102,7 @@ def hybrid_rrf(
     return {**lists, "hits": hits}
 
 
-class HybridRRF(FrozenRecipe):
+class HybridRRF(BaseRecipe[SearchResult]):
     """Words, vectors and a graph, as far as they are present, fused by weighted reciprocal ranks.
 
     Parameters
@@ -123,6 +123,16 @@ class HybridRRF(FrozenRecipe):
     InputError
         No leg, an option that the config does not have or refuses, an importance of another length than the index's
         passages, or an encoder other than the index's.
+
+    Notes
+    -----
+    ``lists`` of a result has the recipe's lists among ``"lexical"``, ``"dense"``, ``"graph"`` and ``"exact"`` (passages
+    whose title the question names). Where ``fell_back`` is True, the graph list is the beginning of the dense list.
+
+    A trace has ``seeds``, ``left_out`` (entities that the question names but may not see), ``allowed`` (the number of
+    passages that it may find, or None), ``fell_back`` (whether the dense list replaces its graph list), each list with
+    ranks and raw scores, and for each hit its ranks, the prior's factor, under RRF the contribution of each rank, and,
+    if it is in the graph list, its ``paths`` as in :class:`GuidedWalkResult`.
 
     References
     ----------
@@ -159,12 +169,10 @@ class HybridRRF(FrozenRecipe):
         threads: int | None = None,
         **options: Any,
     ) -> None:
-        check_index(index)
+        made_with = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
+        super().__init__(index, config, options, **made_with)
         if lexical is None and index.corpus is None and index.graph is None:
             raise needed("lexical", "HybridRRF", "or an index with vectors or a graph")
-        self.index, self.config = index, make_config(HybridRRFConfig, config, options)
-        self.encoder, self.matcher = index_encoder(encoder, index), matcher
-        self.lexical, self.threads = check_leg(lexical), check_threads(threads)
         prior = self.config.importance
         if prior is not None:
             check_length(prior.factors.size, "importance", index.num_passages, "passage")
@@ -178,28 +186,21 @@ class HybridRRF(FrozenRecipe):
             "num_passages": index.num_passages,
             "threads": self.threads,
         }
-        collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
-        self._arguments = (index, self.config), collaborators
 
-    def _of_part(self, part: IndexPart) -> dict[str, Any]:
+    def _config_of(self, part: IndexPart) -> HybridRRFConfig:
         config: HybridRRFConfig = self.config
         if config.importance is None:
-            return super()._of_part(part)
-        return super()._of_part(part) | {"config": replace(config, importance=config.importance.part(part.passages))}
+            return config
+        return replace(config, importance=config.importance.part(part.passages))
 
     @staticmethod
     def adr() -> HybridRRFConfig:
         """Return :meth:`HybridRRFConfig.adr`: ``HybridRRF(index, HybridRRF.adr())``."""
         return HybridRRFConfig.adr()
 
-    @classmethod
-    def missing(cls, index: Index, config: Any = None) -> InputError | None:
-        """Return None, since texts are enough for a lexical leg."""
-        return None
-
-    @property
+    @cached_property
     def needs(self) -> Needs:
-        """Return the inputs that a search reads."""
+        """The inputs that a search reads."""
         words = self.lexical is not None
         return Needs(
             vectors=self.index.corpus is not None,
@@ -208,86 +209,25 @@ class HybridRRF(FrozenRecipe):
             words=words,
         )
 
-    def search(
-        self,
-        queries: Sequence[str] | None = None,
-        *,
-        vectors: Any = None,
-        entities: Sequence[Sequence[Any]] | None = None,
-        k: int = 10,
-        allow: Any = None,
-        allow_scope: AllowScope = "isolated",
-        trace: bool = False,
-    ) -> SearchResult:
-        """Rank the passages for a batch of questions.
+    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> SearchResult:
+        backend, seen = placement().backend, None if view is None else view.allow
+        seeds, starts, unknown = list[list[Seed]](), None, set[str]()
+        if asked.mentions is not None:
+            run: dict[str, Any] = {"backend": backend, "threads": self.threads}
+            seeds, unknown = self._seeder.seeds(asked.mentions, asked.vectors, **run)
+            starts = padded(seeds, self.index.num_passages)
+        words = lexical_pool(self.lexical, asked.texts, self._lexical_k, self.index.num_passages, seen)
+        titles = None if self._titles is None else only(self._titles.search(asked.texts or ()), seen)
 
-        Parameters
-        ----------
-        queries : sequence of str, optional
-            B questions, read by the lexical leg and for exact titles, by the encoder if ``vectors`` are not given, and
-            by the matcher if ``entities`` are not given.
-        vectors : array_like of float (B, d), optional
-        entities : sequence of B sequences of str, int or Match, optional
-            Names as in the questions, entity numbers of the index, or a matcher's results. A question may have none.
-        k : int
-            Hits per question, at most the number of passages.
-        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
-            Passages that a question may find, in every list.
-        allow_scope : {"isolated", "results"}
-            As in :meth:`PhaseGraph.search`.
-        trace : bool
-            Adds ``traces``, one per question, with ``seeds``, ``left_out`` (entities that it names but may not see),
-            ``allowed`` (the number of passages that it may find, or None), ``fell_back`` (whether the dense list
-            replaces its graph list), each list with ranks and raw scores, and for each hit its ranks, the prior's
-            factor, under RRF the contribution of each rank, and, if it is in the graph list, its ``paths`` as in
-            :meth:`GuidedWalk.search`.
-
-        Returns
-        -------
-        SearchResult
-            ``lists`` has the recipe's lists among ``"lexical"``, ``"dense"``, ``"graph"`` and ``"exact"``. Where
-            ``fell_back`` is True, the graph list is the beginning of the dense list.
-        """
-        k = min(check_k(k), self.index.num_passages)
-        asked = self._read(queries, vectors, entities)
-        batch = next((len(rows) for rows in (queries, asked) if rows is not None), None)
-        given = len(entities) if batch is None and isinstance(entities, Sequence) else 0
-        size = given if batch is None else batch
-        view = self._views.read(allow, size, allow_scope)
-        if view is not None and allow_scope == "isolated" and size:
-            parts = self._searched(view, {"queries": queries, "vectors": asked, "entities": entities}, k=k, trace=trace)
-            return SearchResult(**joined(self.index, parts, size, k, [group.part.passages for group, _ in parts]))
-        mentions = None
-        if self.index.graph is not None:
-            mentions = question_mentions(self.matcher, queries, entities, batch)
-        if self.index.corpus is not None:
-            asked = named_vectors(asked, self.encoder, queries, mentions, self.index)
-        backend, seeds = placement().backend, list[list[Seed]]()
-        if mentions is not None:
-            seeds = self._seeder.seeds(mentions, asked, backend=backend, threads=self.threads)
-        seen = None if view is None else view.allow
-        words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
-        titles = None if self._titles is None else only(self._titles.search(queries), seen)
-        starts = None if mentions is None else padded(seeds, self.index.num_passages)
-
-        lists = hybrid_rrf(words, asked, starts, titles, k=k, view=view, backend=backend, **self._fixed)
+        lists = hybrid_rrf(words, asked.vectors, starts, titles, k=k, view=view, backend=backend, **self._fixed)
         how: dict[str, Any] = {"dense_fallback": self.config.dense_fallback, "k": k, "threads": self.threads}
         lists, fell_back = fall_back(lists, self.config.fusing, **how)
         hits = lists.pop("hits")
         traces = trace_ranks(self.index, self.config, seeds, starts, lists, hits, view, fell_back) if trace else None
-        return SearchResult(hits, self.index, lists, traces, None if self.index.graph is None else fell_back)
+        notes = notes_of(asked, seeds, unknown, words, titles)
+        return SearchResult(hits, self.index, lists, traces, None if starts is None else fell_back, notes)
 
     @property
     def _lexical_k(self) -> int:
         length: int = self.config.lexical_k
         return min(length, self.index.num_passages)
-
-    def _read(self, queries: Any, vectors: Any, entities: Any) -> Any:
-        """Return the questions' vectors, as :func:`shared_vectors`, if a leg reads them; refuse what no leg reads."""
-        if queries is not None:
-            check_texts(queries)
-        if self.index.corpus is None:
-            check_unused("vectors", vectors, "the index has no vectors")
-        if self.index.graph is None:
-            check_unused("entities", entities, "the index has no graph")
-        return None if self.index.corpus is None else shared_vectors(self.encoder, queries, vectors)[0]

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ...types import Hits
-from .._parts.config import needed
 from .._parts.seeding import fold
 
 
@@ -22,10 +21,8 @@ class TitleMatcher:
                 self._passages[words].append(passage)
         self._lengths = sorted({len(words) for words in self._passages}, reverse=True)
 
-    def search(self, queries: Sequence[str] | None) -> Hits:
+    def search(self, queries: Sequence[str]) -> Hits:
         """Return the passages whose title each question names, scored by the number of words in the title."""
-        if queries is None:
-            raise needed("queries", "exact_bonus", "the questions as text")
         return Hits.from_lists([self._row(_words(query)) for query in queries])
 
     def _row(self, words: tuple[str, ...]) -> list[tuple[int, float]]:

@@ -11,14 +11,13 @@ every stage together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._validation import check_names, check_threads
+from ..._validation import check_names
 from ...index import Index
 from ...ops.calibration import calibrate
 from ...ops.capture import placement
@@ -27,17 +26,15 @@ from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_passage_seeds
 from ...types import Corpus, Graph, Hits, Seeds
-from .._parts.config import check_index, lacking, make_config
 from .._parts.fallback import fall_back
 from .._parts.filters import View
-from .._parts.frozen import joined
-from .._parts.isolated import joined_seeds
-from .._parts.lexical import LexicalLeg, check_leg, lexical_length, lexical_pool
-from .._parts.mentions import Matcher, question_mentions
-from .._parts.questions import check_texts, index_encoder, named_vectors, padded, shared_vectors
+from .._parts.lexical import LexicalLeg, lexical_length, lexical_pool
+from .._parts.mentions import Matcher
+from .._parts.notes import notes_of
+from .._parts.questions import Asked
 from .._parts.recorded import RecordedCores, RecordedRecipe
-from .._parts.seeding import EntitySeeder
-from ..protocol import AllowScope, Needs
+from .._parts.seeding import EntitySeeder, padded
+from ..protocol import Needs
 from ..results import SearchResult
 from .config import LEXICAL_K, PhaseGraphConfig
 from .trace import trace_queries
@@ -96,7 +93,7 @@ def phase_graph(
     return {**lists, "hits": hits}
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PhaseGraphResult(SearchResult):
     """Results of a search.
 
@@ -111,13 +108,19 @@ class PhaseGraphResult(SearchResult):
     seeds : Seeds
         The entities that each question's walk started from, as nodes of the graph; a row of padding if there are none.
     traces : list of dict, or None
-        One per question if ``trace=True``; see :meth:`PhaseGraph.search`.
+        One per question if ``trace=True``, with ``seeds`` (entity, surface, kind of match, weight); ``left_out`` (the
+        entities that it may not see); ``allowed`` (the number of passages that it may find, or None); ``fell_back``
+        (whether the dense list replaces its graph list); the lists ``dense``, ``graph`` and, if given, ``lexical``
+        (rank, raw score, ``percentile`` or, for another calibration, ``calibrated``, and ``probability`` or ``share``);
+        ``temperatures``; and for each hit its ``ranks``, ``contributions`` and ``consensus`` and, if it is in the graph
+        list, its ``paths`` as in :class:`GuidedWalkResult`. Shares and contributions exist if a fused score is the
+        weighted sum of the scores from fusing each list alone; temperatures exist if the method has one for each list.
     """
 
     seeds: Seeds
 
 
-class PhaseGraph(RecordedRecipe):
+class PhaseGraph(RecordedRecipe[PhaseGraphResult]):
     """The PhaseGraph retrieval system over an index.
 
     Parameters
@@ -145,6 +148,12 @@ class PhaseGraph(RecordedRecipe):
     InputError
         An index without vectors or a graph, an option that the config does not have or refuses, options of the lexical
         leg without one, or an encoder other than the index's.
+
+    Notes
+    -----
+    On a GPU a search is recorded once and replayed (:func:`hopfuse.capture`). With ``allow_scope="results"``, and for a
+    method that refuses negative scores under a calibration that keeps their sign, the operations run one by one. The
+    answers are the same.
 
     References
     ----------
@@ -183,12 +192,10 @@ class PhaseGraph(RecordedRecipe):
         threads: int | None = None,
         **options: Any,
     ) -> None:
-        check_index(index)
-        if index.corpus is None or index.graph is None:
-            raise lacking(type(self).__name__, "corpus", "graph")
-        self.index, self.config = index, make_config(PhaseGraphConfig, config, options)
-        self.encoder, self.matcher = index_encoder(encoder, index), matcher
-        self.lexical, self.threads = check_leg(lexical), check_threads(threads)
+        made_with = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
+        super().__init__(index, config, options, **made_with)
+        assert index.corpus is not None
+        assert index.graph is not None
         self._lexical_k = lexical_length(
             lexical,
             lexical_weight=self.config.lexical_weight,
@@ -207,105 +214,38 @@ class PhaseGraph(RecordedRecipe):
         }
         core = partial(phase_graph, view=None, backend="auto", **self._fixed)
         self._recorded = RecordedCores(core, index.corpus.dim, None if lexical is None else self._lexical_k)
-        collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
-        self._arguments = (index, self.config), collaborators
 
     @staticmethod
     def paper() -> PhaseGraphConfig:
         """Return :meth:`PhaseGraphConfig.paper`: ``PhaseGraph(index, PhaseGraph.paper())``."""
         return PhaseGraphConfig.paper()
 
-    @property
+    @cached_property
     def needs(self) -> Needs:
-        """Return the inputs that a search reads."""
+        """The inputs that a search reads."""
         words = self.lexical is not None
         return Needs(vectors=True, texts=words, entities=True, words=words)
 
-    def search(
-        self,
-        queries: Sequence[str] | None = None,
-        *,
-        vectors: Any = None,
-        entities: Sequence[Sequence[Any]] | None = None,
-        k: int = 10,
-        allow: Any = None,
-        allow_scope: AllowScope = "isolated",
-        trace: bool = False,
-    ) -> PhaseGraphResult:
-        """Rank the passages for a batch of questions.
-
-        Parameters
-        ----------
-        queries : sequence of str, optional
-            B questions, read by the lexical leg, by the encoder if ``vectors`` are not given, and by the matcher if
-            ``entities`` are not given.
-        vectors : array_like of float (B, d), optional
-        entities : sequence of B sequences of str, int or Match, optional
-            Names as in the questions, entity numbers of the index, or a matcher's results. A question may have none.
-        k : int
-            Hits per question, at most the number of passages.
-        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
-            Passages that a question may find, for all questions or for each: a filter by metadata
-            (:func:`hopfuse.where`), the passages' ids, or a mask. Integers are ids, which are the rows if the index was
-            built without ids.
-        allow_scope : {"isolated", "results"}
-            ``"isolated"``: the answer equals, bit for bit, that of an index of the allowed passages alone
-            (:meth:`hopfuse.Index.part`), with their entities, edges, facts, frequencies, similarities and word counts.
-            The first search of a set of passages builds that index; later ones reuse it (docs/filters.md). It is
-            refused if the index does not record which passages state the edges between entities, and for a ``matcher``
-            or ``lexical`` without ``part``. Entity numbers that the question may not see are not seeds; the trace lists
-            them.
-            ``"results"``: the walk covers the whole graph with the whole index's seeds, and only the lists are
-            restricted. Each distinct set of passages is then a walk of its own.
-        trace : bool
-            Adds ``traces``, one per question, with ``seeds`` (entity, surface, kind of match, weight); ``left_out``
-            (the entities that it may not see); ``allowed`` (the number of passages that it may find, or None);
-            ``fell_back`` (whether the dense list replaces its graph list); the lists ``dense``, ``graph`` and, if
-            given, ``lexical`` (rank, raw score, ``percentile`` or, for another calibration, ``calibrated``, and
-            ``probability`` or ``share``); ``temperatures``; and for each hit its ``ranks``, ``contributions`` and
-            ``consensus`` and, if it is in the graph list, its ``paths`` as in :meth:`GuidedWalk.search`. Shares and
-            contributions exist if a fused score is the weighted sum of the scores from fusing each list alone;
-            temperatures exist if the method has one for each list.
-
-        Returns
-        -------
-        PhaseGraphResult
-
-        Notes
-        -----
-        On a GPU a search is recorded once and replayed (:func:`hopfuse.capture`). With ``allow_scope="results"``, and
-        for a method that refuses negative scores under a calibration that keeps their sign, the operations run one by
-        one. The answers are the same.
-        """
-        k = self._k(k)
-        if queries is not None:
-            check_texts(queries)
-        asked, batch = shared_vectors(self.encoder, queries, vectors)
-        view = self._views.read(allow, batch, allow_scope)
-        if view is not None and allow_scope == "isolated" and batch:
-            given = {"queries": queries, "vectors": asked, "entities": entities}
-            groups = self._searched(view, given, k=k, trace=trace)
-            starts = joined_seeds([(group, found.seeds) for group, found in groups], batch)
-            rows = [group.part.passages for group, _ in groups]
-            return PhaseGraphResult(**joined(self.index, groups, batch, k, rows), seeds=starts)
-        mentions, (backend, records) = question_mentions(self.matcher, queries, entities, batch), placement()
-        asked = named_vectors(asked, self.encoder, queries, mentions, self.index)
-        seeds = self._seeder.seeds(mentions, asked, backend=backend, threads=self.threads)
+    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> PhaseGraphResult:
+        assert asked.mentions is not None
+        backend, records = placement()
+        seeds, unknown = self._seeder.seeds(asked.mentions, asked.vectors, backend=backend, threads=self.threads)
         starts = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow
-        words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
+        words = lexical_pool(self.lexical, asked.texts, self._lexical_k, self.index.num_passages, seen)
 
         if records and view is None and self._is_recorded:
-            lists = self._recorded(asked, starts, words, k=k)
+            lists = self._recorded(asked.vectors, starts, words, k=k)
         else:
-            lists = phase_graph(asked, starts, words, k=k, view=view, backend=backend, **self._fixed)
+            lists = phase_graph(asked.vectors, starts, words, k=k, view=view, backend=backend, **self._fixed)
         how: dict[str, Any] = {"dense_fallback": self.config.dense_fallback, "k": k, "threads": self.threads}
         lists, fell_back = fall_back(lists, self.config.fusing, **how)
-        hits = lists.pop("hits")
-        traces = None
+
+        hits, traces = lists.pop("hits"), None
         if trace:
             traces = trace_queries(self.index, self.config, seeds, starts, lists, hits, view, fell_back)
-        return PhaseGraphResult(hits, self.index, lists, traces, fell_back, seeds=starts)
+        notes = notes_of(asked, seeds, unknown, words)
+        return PhaseGraphResult(hits, self.index, lists, traces, fell_back, notes, seeds=starts)
 
     @property
     def _is_recorded(self) -> bool:

@@ -29,7 +29,7 @@ from ...types import Corpus, Facts, Hits, LabelSets, Seeds
 from .._parts.config import needed
 from .._parts.facts import fact_labels
 from .._parts.hits import take
-from .._parts.questions import seed_width
+from .._parts.seeding import seed_width
 from .config import Policy
 from .facts import FoundFact, best_facts, facts_around, found_facts
 from .gate import Verdict, judge

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._arrays.convert import to_numpy
-from ..._validation import check_k, check_length, check_threads
+from ..._validation import check_k, check_length, checked_texts
 from ...errors import InputError
-from ...index import Index, IndexPart
+from ...index import Index
 from ...ops.capture import Captured, capture, placement
 from ...ops.dense import dense_topk
-from ...types import Corpus, Hits, LabelSets
-from .._parts.config import check_index, check_unused, lacking, make_config, needed
+from ...types import Hits, LabelSets
+from .._parts.base import BaseRecipe
+from .._parts.config import lacking, needed
 from .._parts.filters import View
-from .._parts.frozen import FrozenRecipe, joined
 from .._parts.hits import filled, gathered
-from .._parts.isolated import Group, in_order, part_of_matcher
-from .._parts.mentions import Matcher, question_mentions
-from .._parts.questions import check_texts, index_encoder, question_vectors, seed_width
-from .._parts.seeding import EntitySeeder
-from .._parts.spelling import spelled
+from .._parts.isolated import Group, in_order, joined
+from .._parts.mentions import Matcher
+from .._parts.notes import notes_of
+from .._parts.questions import Asked
+from .._parts.seeding import EntitySeeder, Seed, seed_width
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import Policy
@@ -39,7 +38,7 @@ from .seeds import Candidates, ambiguous_surfaces, mentioned_candidates
 from .trace import Outcome, trace_questions
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PolicyRAGResult(SearchResult):
     """The rankings of a batch of questions.
 
@@ -56,14 +55,17 @@ class PolicyRAGResult(SearchResult):
     seeds : list of dict of int to float
         The entities that each walk started from, and their shares of the restart mass on entities.
     traces : list of dict, or None
-        One per question if ``trace=True``; see :meth:`PolicyRAG.search`.
+        One per question if ``trace=True``, with the candidate ``seeds`` and the factors of their weights, the kept and
+        dropped ``facts`` with reasons, and for each hit the ``terms`` of its score, the exact ``attribution`` of its
+        projected score to the seeds (PPR is linear in its restart) and the strongest ``paths`` to it, with the facts
+        behind their steps.
     """
 
     facts: list[list[Verdict]] = field(default_factory=list, repr=False)
     seeds: list[dict[int, float]] = field(default_factory=list, repr=False)
 
 
-class PolicyRAG(FrozenRecipe):
+class PolicyRAG(BaseRecipe[PolicyRAGResult]):
     """The PolicyRAG retrieval system over an index with a graph and, optionally, facts.
 
     Parameters
@@ -127,13 +129,9 @@ class PolicyRAG(FrozenRecipe):
         threads: int | None = None,
         **options: Any,
     ) -> None:
-        check_index(index)
-        policy = self.config = make_config(Policy, config, options)
-        self.index, self.encoder = index, index_encoder(encoder, index)
-        self.matcher, self.llm, self.threads = matcher, llm, check_threads(threads)
-        lacks = self.missing(index, policy)
-        if lacks is not None:
-            raise lacks
+        made_with = {"encoder": encoder, "fact_vectors": fact_vectors, "matcher": matcher, "llm": llm}
+        super().__init__(index, config, options, threads=threads, **made_with)
+        self.llm, policy = llm, self.config
         source = policy.seeds.source
         if source != "entities" and encoder is None:
             raise needed("encoder", f"seeds.source = {source!r}", "that of the index's vectors")
@@ -150,8 +148,6 @@ class PolicyRAG(FrozenRecipe):
         self._seeder = EntitySeeder(index, self.encoder, policy.seeds.threshold)
         self._reranker = Reranker(policy.term_weights, index.titles, names, facts)
         self._recorded = self._record()
-        collaborators = {"encoder": encoder, "fact_vectors": fact_vectors, "matcher": matcher, "llm": llm}
-        self._arguments = (index, policy), {**collaborators, "threads": threads}
 
     @staticmethod
     def paper() -> Policy:
@@ -176,18 +172,18 @@ class PolicyRAG(FrozenRecipe):
         pool: int = self.config.reranking.pool
         return min(pool, self.index.num_passages)
 
-    @property
+    @cached_property
     def needs(self) -> Needs:
-        """Return the inputs that a search reads."""
+        """The inputs that a search reads."""
         by_name = self.config.seeds.source != "question"
         return Needs(vectors=self._reads_corpus, texts=True, entities=by_name, facts=self.index.facts is not None)
 
     def search(
         self,
-        queries: Sequence[str] | None = None,
+        queries: Sequence[str | None] | None = None,
         *,
         vectors: Any = None,
-        entities: Sequence[Sequence[Any]] | None = None,
+        entities: Sequence[Sequence[Any] | None] | None = None,
         edge_weights: Any = None,
         k: int = 10,
         allow: Any = None,
@@ -198,63 +194,39 @@ class PolicyRAG(FrozenRecipe):
 
         Parameters
         ----------
-        queries : sequence of str
-            B questions.
-        vectors : array_like of float (B, d), optional
-            Vectors of the questions, in the space of the passages' vectors; by default the encoder's. Read if the
-            policy seeds passages or falls back to them.
-        entities : sequence of B sequences of str or int, optional
-            Names as in the questions, or entity numbers of the index; by default the matcher's. Read unless the
-            policy's source of seeds is ``"question"``.
+        queries, vectors, entities, k, allow, allow_scope, trace
+            As in :meth:`PhaseGraph.search`. Every question needs its text. ``k`` is at most ``reranking.pool`` of the
+            policy.
         edge_weights : array_like of float (3,) or (B, 3), optional
             eta of relations, synonyms and context, for all questions or for each, instead of the policy's.
-        k : int
-            Hits per question, at most ``reranking.pool`` of the policy.
-        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
-            Passages that a question may find, as in :meth:`PhaseGraph.search`. Questions are searched together if they
-            see the same passages.
-        allow_scope : {"isolated", "results"}
-            ``"isolated"``: the answer is that of an index of the allowed passages alone, as in
-            :meth:`PhaseGraph.search`. ``"results"``: the walk covers the whole graph, and only the dense list and the
-            pool are restricted.
-        trace : bool
-            Adds ``traces``, one per question, with the candidate ``seeds`` and the factors of their weights, the kept
-            and dropped ``facts`` with reasons, and for each hit the ``terms`` of its score, the exact ``attribution``
-            of its projected score to the seeds (PPR is linear in its restart) and the strongest ``paths`` to it, with
-            the facts behind their steps.
 
         Returns
         -------
         PolicyRAGResult
         """
-        policy, index = self.config, self.index
-        check_texts(queries)
-        assert queries is not None
-        batch, k = len(queries), min(self._checked_k(k), index.num_passages)
-        view, (backend, records) = self._views.read(allow, batch, allow_scope), placement()
-        if view is not None and allow_scope == "isolated" and batch:
-            given = {"queries": queries, "vectors": vectors, "entities": entities}
-            if edge_weights is not None:
-                eta = read_edge_weights(edge_weights, batch, policy)
-                given["edge_weights"] = np.broadcast_to(eta, (batch, eta.shape[-1]))
-            return self._joined(self._searched(view, given, k=k, trace=trace), batch, k)
+        asked = self._read(queries, vectors, entities)
+        if edge_weights is not None:
+            asked = asked._replace(edge_weights=read_edge_weights(edge_weights, asked.size, self.config))
+        return self._answer(asked, k, allow, allow_scope, trace)
+
+    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> PolicyRAGResult:
+        policy, index, batch, etas = self.config, self.index, asked.size, asked.edge_weights
+        assert asked.texts is not None
+        own, vectors = asked.encoded, asked.vectors if self._reads_corpus else None
+        backend, records = placement()
         run: dict[str, Any] = {"backend": backend, "threads": self.threads}
-        mentioned: list[Candidates] = [{} for _ in queries]
-        mentions: Sequence[Sequence[Any]] = [[] for _ in queries]
-        if policy.seeds.source != "question":
-            mentions = question_mentions(self.matcher, queries, entities, batch)
-        own, vectors = self._vectors(spelled(queries, mentions, index), vectors)
-        if policy.seeds.source != "question":
-            seeds, specificity = self._seeder.seeds(mentions, **run), self._graph.specificity
+        seeds, unknown = list[list[Seed]](), set[str]()
+        mentioned: list[Candidates] = [{} for _ in range(batch)]
+        if asked.mentions is not None:
+            (seeds, unknown), specificity = self._seeder.seeds(asked.mentions, **run), self._graph.specificity
             limits = (self._seeder.num_aliased, policy.seeds.ambiguous)
-            unclear = [ambiguous_surfaces(row, *limits) for row in mentions]
+            unclear = [ambiguous_surfaces(row, *limits) for row in asked.mentions]
             mentioned = [mentioned_candidates(*row, specificity) for row in zip(seeds, unclear, strict=True)]
-        etas = None if edge_weights is None else read_edge_weights(edge_weights, batch, policy)
 
         groups, fell_back = list[tuple[NDArray[np.int64], Outcome]](), np.zeros(batch, bool)
         for rows, graph in self._groups(view, batch):
             at = rows.tolist()
-            questions = Questions([queries[b] for b in at], _of(own, rows), [mentioned[b] for b in at])
+            questions = Questions([asked.texts[b] for b in at], _of(own, rows), [mentioned[b] for b in at])
             dense = None if vectors is None else self._dense(vectors[rows], k, graph, run)
             origin = start(policy, graph, self._known, questions, self.llm, **run)
             seeded, starts = restart(policy, origin.seeds, dense, index.num_passages, **run)
@@ -284,6 +256,7 @@ class PolicyRAG(FrozenRecipe):
             lists,
             traces,
             fell_back,
+            notes_of(asked, seeds, unknown),
             facts=_in_order([(rows, one.start.facts) for rows, one in groups]),
             seeds=_in_order([(rows, one.start.seeds) for rows, one in groups]),
         )
@@ -303,7 +276,7 @@ class PolicyRAG(FrozenRecipe):
         list of str
             ``answers.not_found`` of the policy if the passages hold no answer, or if there are none.
         """
-        check_texts(queries)
+        queries = checked_texts(queries, "queries")
         if self.llm is None:
             raise model_needed("answer()")
         check_length(len(queries), "queries", len(found.hits), "result")
@@ -314,7 +287,12 @@ class PolicyRAG(FrozenRecipe):
     def _reads_corpus(self) -> bool:
         return self.index.corpus is not None and self.config.reads_vectors
 
-    def _checked_k(self, k: int) -> int:
+    @cached_property
+    def _compares_texts(self) -> bool:
+        known = self._known
+        return self.encoder is not None and (known.entities is not None or known.fact_vectors is not None)
+
+    def _k(self, k: int) -> int:
         k, pool = check_k(k), self.config.reranking.pool
         if k > pool:
             raise InputError(
@@ -324,34 +302,12 @@ class PolicyRAG(FrozenRecipe):
                 given=k,
                 allowed=pool,
             )
-        return k
-
-    def _vectors(self, queries: Sequence[str], vectors: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-        """Return the questions' vectors in the space of entities and facts, and in the space of passages."""
-        corpus = self.index.corpus
-        if corpus is None:
-            check_unused("vectors", vectors, "the index has no vectors")
-        known = self._known
-        compared = known.entities is not None or known.fact_vectors is not None
-        needed = compared or (self.config.reads_vectors and vectors is None)
-        own = question_vectors(self.encoder, queries, None) if needed and self.encoder is not None else None
-        if corpus is None or not self.config.reads_vectors:
-            return own, None
-        return own, question_vectors(None, queries, own if vectors is None else vectors)
+        return super()._k(k)
 
     def _dense(self, vectors: NDArray[Any], k: int, graph: PolicyGraph, run: Mapping[str, Any]) -> Hits:
         assert self.index.corpus is not None
         depth = min(max(k, self.config.seeds.passage_list), self.index.num_passages)
         return dense_topk(vectors, self.index.corpus, depth, allow=graph.passages, **run)
-
-    def _of_part(self, part: IndexPart) -> dict[str, Any]:
-        vectors = self._arguments[1]["fact_vectors"]
-        if isinstance(vectors, Corpus):
-            rows = vectors.vectors[part.facts]
-            vectors = Corpus.from_stored(rows, metric=vectors.metric, storage=vectors.storage)
-        elif vectors is not None:
-            vectors = to_numpy(vectors, "fact_vectors")[part.facts]
-        return {"matcher": part_of_matcher(self.matcher, part), "fact_vectors": vectors}
 
     def _joined(self, parts: Sequence[tuple[Group, PolicyRAGResult]], batch: int, k: int) -> PolicyRAGResult:
         """Return the result of a batch from those of its groups, in the whole index's numbers."""
@@ -360,10 +316,8 @@ class PolicyRAG(FrozenRecipe):
             entities, numbers = group.part.entities, group.part.facts
             facts.append((group, [[_whole(one, entities, numbers) for one in row] for row in found.facts]))
             seeds.append((group, [{int(entities[e]): share for e, share in row.items()} for row in found.seeds]))
-        rows = [group.part.passages for group, _ in parts]
-        return PolicyRAGResult(
-            **joined(self.index, parts, batch, k, rows), facts=in_order(facts, batch), seeds=in_order(seeds, batch)
-        )
+        own = {"facts": in_order(facts, batch), "seeds": in_order(seeds, batch)}
+        return PolicyRAGResult(**joined(parts, self.index, batch, k, self.ranks, **own))
 
     def _groups(self, view: View | None, batch: int) -> Iterator[tuple[NDArray[np.int64], PolicyGraph]]:
         """Yield groups of questions that may find the same passages, with the graph that lists these."""

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
-from ..._validation import check_k, check_threads
 from ...errors import InputError
-from ...index import Index, IndexPart
+from ...index import Index
 from ...ops.capture import placement
 from ...types import Incidence, LabelSets
-from .._parts.config import check_index, check_unused, lacking, make_config, needed
-from .._parts.frozen import FrozenRecipe, joined
-from .._parts.isolated import part_of_leg
-from .._parts.lexical import LexicalLeg, check_leg
-from .._parts.questions import check_texts, index_encoder, question_vectors
-from ..protocol import AllowScope, Needs, Ranks, Words
+from .._parts.base import BaseRecipe
+from .._parts.config import lacking, needed
+from .._parts.filters import View
+from .._parts.lexical import LexicalLeg
+from .._parts.notes import notes_of
+from .._parts.questions import Asked
+from ..protocol import Needs, Ranks, Words
 from ..results import Hit, SearchResult
 from .config import TripleHybridConfig
 from .core import Knowledge, rank, visible_to
 from .trace import trace_questions
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TripleHybridResult(SearchResult):
     """The rankings of a batch of questions; ids are entities of the index.
 
@@ -38,7 +38,8 @@ class TripleHybridResult(SearchResult):
         The lists that the ranking was made from, with their raw scores: ``"vector"`` (cosines) and ``"graph"``
         (positive mean Dice coefficients) for ``mode="hybrid"``, else the one list of the mode.
     traces : list of dict, or None
-        One per question if ``trace=True``; see :meth:`TripleHybrid.search`.
+        One per question if ``trace=True``, with its ``seeds`` and their cosines (for modes with seeds), and for each
+        hit its score in each list, the list that decides its rank (``by``), and the best triple that leads to it.
     """
 
     def _row(self, ranked: list[tuple[int, float]]) -> list[Hit]:
@@ -46,7 +47,7 @@ class TripleHybridResult(SearchResult):
         return [Hit(names[row], row, score, names[row], "") for row, score in ranked]
 
 
-class TripleHybrid(FrozenRecipe):
+class TripleHybrid(BaseRecipe[TripleHybridResult]):
     """Rank entities by their vectors, and by the facts that lead to them from the nearest entities.
 
     Parameters
@@ -63,6 +64,12 @@ class TripleHybrid(FrozenRecipe):
     threads : int, optional
     **options
         Fields of :class:`TripleHybridConfig`; they override those of ``config``.
+
+    Notes
+    -----
+    With ``allow``, entities that occur in no allowed passage are not listed. An entity occurs in a passage if the graph
+    joins them or if the passage states a fact about the entity. With ``allow_scope="results"``, seeds and facts are
+    those of the whole index.
 
     References
     ----------
@@ -108,13 +115,7 @@ class TripleHybrid(FrozenRecipe):
         threads: int | None = None,
         **options: Any,
     ) -> None:
-        check_index(index)
-        self.index, self.config = index, make_config(TripleHybridConfig, config, options)
-        self.encoder, self.threads = index_encoder(encoder, index), check_threads(threads)
-        self.lexical = check_leg(lexical)
-        lacks = self.missing(index, self.config)
-        if lacks is not None:
-            raise lacks
+        super().__init__(index, config, options, encoder=encoder, lexical=lexical, threads=threads)
         if self.config.mode == "lexical" and lexical is None:
             raise needed("lexical", "mode='lexical'", "such as BM25 over the entities' names")
         facts = index.facts
@@ -125,15 +126,11 @@ class TripleHybrid(FrozenRecipe):
         corpus = None if index.entity_corpus is None else index.entity_corpus.with_metric("cosine")
         self._known = Knowledge(facts, labels, corpus, self.lexical, index.num_entities)
         self._mentions = None if index.graph is None else Incidence.from_graph(index.graph, index.num_passages)
-        self._arguments = (index, self.config), {"encoder": encoder, "lexical": lexical, "threads": threads}
 
     @staticmethod
     def paper() -> TripleHybridConfig:
         """Return :meth:`TripleHybridConfig.paper`: ``TripleHybrid(index, TripleHybrid.paper())``."""
         return TripleHybridConfig.paper()
-
-    def _of_part(self, part: IndexPart) -> dict[str, Any]:
-        return {"lexical": part_of_leg(self.lexical, part.entities)}
 
     @classmethod
     def missing(cls, index: Index, config: TripleHybridConfig | None = None) -> InputError | None:
@@ -145,9 +142,9 @@ class TripleHybrid(FrozenRecipe):
             return lacking("TripleHybrid", "entity_corpus")
         return None
 
-    @property
+    @cached_property
     def needs(self) -> Needs:
-        """Return the inputs that a search reads."""
+        """The inputs that a search reads."""
         config = self.config
         return Needs(
             vectors=config.reads_vectors,
@@ -156,62 +153,13 @@ class TripleHybrid(FrozenRecipe):
             words=config.mode == "lexical",
         )
 
-    def search(
-        self,
-        queries: Sequence[str] | None = None,
-        *,
-        vectors: Any = None,
-        entities: Sequence[Sequence[Any]] | None = None,
-        k: int = 10,
-        allow: Any = None,
-        allow_scope: AllowScope = "isolated",
-        trace: bool = False,
-    ) -> TripleHybridResult:
-        """Rank the entities for a batch of questions.
-
-        Parameters
-        ----------
-        queries : sequence of str, optional
-            B questions; not needed for ``mode="vector"`` with ``vectors``.
-        vectors : array_like of float (B, d), optional
-            Vectors of the questions, by default the encoder's. Not read for ``mode="lexical"``.
-        entities : None
-            Must be None: the recipe finds entities by their vectors.
-        k : int
-        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
-            Passages that a question may find, as in :meth:`PhaseGraph.search`. Entities that occur in no allowed
-            passage are not listed. An entity occurs in a passage if the graph joins them or if the passage states a
-            fact about the entity.
-        allow_scope : {"isolated", "results"}
-            ``"isolated"``: the answer is that of an index of the allowed passages alone, as in
-            :meth:`PhaseGraph.search`. ``"results"``: seeds and facts are those of the whole index, and only the lists
-            are restricted.
-        trace : bool
-            Adds ``traces``, one per question, with its ``seeds`` and their cosines (for modes with seeds), and for each
-            hit its score in each list, the list that decides its rank (``by``), and the best triple that leads to it.
-
-        Returns
-        -------
-        TripleHybridResult
-        """
+    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> TripleHybridResult:
         config, index = self.config, self.index
-        check_unused("entities", entities, "TripleHybrid finds entities by their vectors")
-        if queries is not None or self.needs.texts:
-            check_texts(queries)
-        k = min(check_k(k), index.num_entities)
-        if config.reads_vectors:
-            assert self._known.corpus is not None
-            vectors = question_vectors(self.encoder, queries, vectors)
-        batch = len(vectors if queries is None else queries)
-        view = self._views.read(allow, batch, allow_scope)
-        if view is not None and allow_scope == "isolated" and batch:
-            parts = self._searched(view, {"queries": queries, "vectors": vectors}, k=k, trace=trace)
-            rows = [group.part.entities for group, _ in parts]
-            return TripleHybridResult(**joined(index, parts, batch, k, rows))
         visible = None if view is None else visible_to(view, self._mentions, index.facts, index.num_entities)
         run: dict[str, Any] = {"backend": placement().backend, "threads": self.threads}
-        found = rank(config, self._known, queries, vectors, k, visible=visible, **run)
+        found = rank(config, self._known, asked.texts, asked.vectors, k, visible=visible, **run)
         traces = None
         if trace:
             traces = trace_questions(found, config.calibration, index.facts, index.entity_names)
-        return TripleHybridResult(found.hits, index, found.lists, traces)
+        notes = notes_of(asked, None, (), found.lists.get("lexical"))
+        return TripleHybridResult(found.hits, index, found.lists, traces, notes=notes)

@@ -1,0 +1,226 @@
+"""Build an index of passages by readers, which find their entities, facts and words.
+
+:meth:`hopfuse.Index.build` imports this module by name if it is given a reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import check_choice, check_needs, wrong_type
+from ..encoders import Encoder, as_encoder
+from ..encoders.protocol import encodes_passages
+from ..errors import InputError
+from ..index import EncoderInfo, Index
+from ..index.build import ORDERED
+from ..index.contents import check_encodable
+from ..index.derive import ENGLISH, Terms, terms_of
+from ..io.readers import read_table
+from ..lexical import snowball_stemmer
+from .abbreviations import abbreviations
+from .extraction import Extraction, Progress
+from .memory import Memory
+from .memory_build import build_memory
+from .spacy_reader import SpacyReader
+from .synonym_bounds import Bounds, synonym_bounds, synonym_pairs
+from .words import WordReader
+
+WORDS, SPACY = "words", "spacy"
+#: Shows progress while something, which is named, is read.
+Bar = Callable[[str], AbstractContextManager[Progress | None]]
+
+
+class Reader(Protocol):
+    """An object that finds the entities and facts of passages, such as :class:`SpacyReader`."""
+
+    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
+        """Return an extraction for each passage, in their order; see :meth:`SpacyReader.read`."""
+        ...
+
+
+class Readers(NamedTuple):
+    """A reader of facts and a reader of words, or one of them."""
+
+    facts: Reader | None = None
+    words: WordReader | None = None
+
+    def read(self, passages: Any, bar: Bar) -> Memory:
+        """Return what they find in passages."""
+        if self.facts is None:
+            assert self.words is not None
+            with bar("Reading words") as progress:
+                found = self.words.read(passages, progress=progress)
+            return build_memory(found)
+        with bar("Reading") as progress:
+            found = self.facts.read(passages, progress=progress)
+        return build_memory(found if self.words is None else self.words.add(found))
+
+    @property
+    def terms(self) -> Terms:
+        """How BM25 reads texts by default: as the reader of words, else in English."""
+        if self.words is None:
+            return Terms()
+        info, language = self.words.info, self.words.language
+        if language is None:
+            return Terms(info.stopwords, info.stemmer)
+        return Terms(language, language if _has_stems(language) else None)
+
+
+@dataclass(frozen=True)
+class Built:
+    """An index, the memory that it was made from, and how many pairs of entities were joined, by the reason."""
+
+    index: Index
+    memory: Memory
+    joined: Mapping[str, int]
+
+
+def readers_of(reader: Any, language: str | None = None) -> Readers:
+    """Return the readers that the arguments ``reader`` and ``language`` of :meth:`hopfuse.Index.build` name.
+
+    Raises
+    ------
+    InputError
+        An unknown name, an object without a method ``read``, or two readers of words or of facts.
+    MissingExtraError
+        The packages of a reader are not installed.
+
+    Examples
+    --------
+    >>> readers_of("words", "german").words.language
+    'german'
+    """
+    given = list(reader) if isinstance(reader, (list, tuple)) else [reader]
+    names = [check_choice(one, "reader", (WORDS, SPACY)) if isinstance(one, str) else one for one in given]
+    check_needs("language", language, "reader", WORDS if WORDS in names else None, "'words', whose language it is")
+    words = [one for one in names if one == WORDS or isinstance(one, WordReader)]
+    facts = [one for one in names if one != WORDS and not isinstance(one, WordReader)]
+    for one in facts:
+        if one != SPACY and not callable(getattr(one, "read", None)):
+            raise wrong_type(one, "reader", "'words', 'spacy', a reader of hopfuse.extract, or a list of them")
+    if not names or max(len(words), len(facts)) > 1:
+        raise InputError(
+            "conflict" if names else "empty",
+            "reader",
+            "{field} has {words} readers of words and {facts} of facts; give one of each kind at most",
+            words=len(words),
+            facts=len(facts),
+        )
+    of_facts: Reader | None = None
+    if facts:
+        of_facts = SpacyReader() if isinstance(facts[0], str) else facts[0]
+    of_words: WordReader | None = None
+    if words:
+        chosen = None if language == "none" else language or ENGLISH
+        of_words = words[0] if isinstance(words[0], WordReader) else WordReader(chosen)
+    return Readers(of_facts, of_words)
+
+
+def build_index(
+    passages: Any,
+    readers: Readers,
+    *,
+    encoder: Any = None,
+    entity_vectors: Any = None,
+    synonyms: Bounds | None = None,
+    lexical: str | bool | None = None,
+    vectors: Any = None,
+    bar: Bar = lambda what: nullcontext(),
+    **options: Any,
+) -> Built:
+    """Build an index of what readers find in passages.
+
+    Everything is checked before a reader begins, which may take long.
+
+    Parameters
+    ----------
+    passages : path, Arrow table, iterable of mappings, Index, or None
+        None if the reader of facts knows them.
+    readers : Readers
+    encoder, entity_vectors, synonyms, lexical, vectors
+        As in :meth:`hopfuse.Index.build`; ``entity_vectors`` is None or an encoder.
+    bar : callable, optional
+        Returns a context that gives a reader its ``progress``.
+    **options
+        ``metadata_types``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
+
+    Raises
+    ------
+    InputError
+        As :meth:`hopfuse.Index.build`; or labels of ``synonyms`` that the reader does not give.
+    """
+    maker, namer = _encoders(passages, vectors, encoder, entity_vectors)
+    if synonyms is not None:
+        check_needs("synonyms", synonyms, "reader", readers.facts, "which finds the names that it joins")
+        check_needs("synonyms", synonyms, "encoder", namer, "which gives the names their vectors")
+        synonyms = synonym_bounds(synonyms, getattr(readers.facts, "labels", ()))
+    terms = terms_of(lexical, readers.terms)
+    plain = None
+    if passages is not None:
+        passages = passages if isinstance(passages, Index) else read_table(passages, ORDERED)
+        plain = Index.build(passages, vectors=vectors, encoder=None if maker else encoder, **options)
+        if maker is not None:
+            check_encodable(maker, plain.texts_to_index(), plain.passage_ids)
+    memory = readers.read(_rows(passages), bar)
+    names = None
+    if namer is not None and memory.num_names:
+        names = np.asarray(namer.encode_passages(list(memory.entities)))  # of words, too: one for each entity
+    pairs, similarities, joined = _synonyms(memory, names, synonyms)
+    about: dict[str, Any] = {name: options[name] for name in ("metric", "storage") if name in options}
+    if plain is None:
+        about |= {"vectors": vectors, "encoder": encoder}
+    elif maker is not None:
+        about["encoder"] = encoder
+    index = memory.index(memory.graph(pairs, similarities), passages=plain, entity_vectors=names, **about)
+    if terms is not None:
+        index = index.with_lexical(terms.matrix(index.texts_to_index()))
+    return Built(index, memory, joined)
+
+
+def _encoders(passages: Any, vectors: Any, encoder: Any, entity_vectors: Any) -> tuple[Encoder | None, Encoder | None]:
+    """Return the encoder of the passages' vectors, unless there are some, and that of the names."""
+    known = vectors is not None or (isinstance(passages, Index) and passages.dim is not None)
+    maker = None if known or encoder is None or isinstance(encoder, EncoderInfo) else as_encoder(encoder)
+    return maker, as_encoder(entity_vectors) if encodes_passages(entity_vectors) else maker
+
+
+def _rows(passages: Any) -> Any:
+    """Return what readers read: the rows of an index's passages, and anything else as it is."""
+    if not isinstance(passages, Index):
+        return passages
+    names = ("id", "title", "text", "document", "language")
+    columns = (passages.passage_ids, passages.titles, passages.texts, passages.documents, passages.languages)
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _synonyms(
+    memory: Memory, vectors: NDArray[Any] | None, synonyms: Bounds | None
+) -> tuple[NDArray[np.int64], list[float], Mapping[str, int]]:
+    """Return pairs of entities to join, their similarities, and the numbers of pairs by the reason.
+
+    Abbreviations that a passage or a name explains come first, with similarity 1.
+    """
+    short: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+    similar, similarities = short, np.zeros(0, np.float32)
+    if synonyms is not None and vectors is not None:
+        names = vectors[: memory.num_names]
+        explained = [*memory.texts, *memory.entities[: len(names)], *(alias for row in memory.aliases for alias in row)]
+        short = memory.abbreviated(abbreviations(explained))
+        similar, similarities = synonym_pairs(names, synonyms, memory.labels[: len(names)])
+    fresh = ~np.isin(similar @ [len(memory.entities), 1], short @ [len(memory.entities), 1])
+    pairs = np.concatenate([short, similar[fresh]])
+    weights = np.concatenate([np.ones(len(short)), similarities[fresh]])
+    return pairs, weights.tolist(), {"abbreviated": len(short), "similar": int(fresh.sum())}
+
+
+def _has_stems(language: str) -> bool:
+    try:
+        return snowball_stemmer(language) is not None
+    except InputError:
+        return False
