@@ -16,7 +16,6 @@ from doors.shapes import SHAPES
 from hopfuse.errors import HopfuseError
 from hopfuse.recipes import RECIPES
 from offline.ray_space import Space, missing
-from tiers import FULL
 
 for package in ("wordllama", "bm25s", "Stemmer", "ahocorasick"):
     pytest.importorskip(package, reason=f"the indexes of these tests need {package}")
@@ -42,8 +41,15 @@ def house(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def url(house):
-    """The address of ``hopfuse serve`` over all of them: a process of its own."""
-    with served(house.folder) as url:
+    """The address of ``hopfuse serve`` over all of them, by the default recipes: a process of its own."""
+    with served(house.folder, [None]) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def url_by_recipes(house):
+    """The same, by each recipe."""
+    with served(house.folder, RECIPES) as url:
         yield url
 
 
@@ -59,21 +65,21 @@ def space():
 
 
 @contextlib.contextmanager
-def served(folder):
-    """The address of a server, with the default recipe of each shape; in the full tier also with every other."""
-    config = folder / "serve.toml"
+def served(folder, recipes):
+    """The address of a server, with an index for each shape and each of these recipes that can run on it."""
+    config, log = (folder / f"serve-{len(recipes)}.{suffix}" for suffix in ("toml", "log"))
     lines = ["port = 0", "threads = 1", "mcp = true"]
     for shape in SHAPES:
-        for recipe in (None, *(RECIPES if FULL else ())):
+        for recipe in recipes:
             if runs(folder / shape, recipe):
                 lines += [f'[indexes."{index_name(shape, recipe)}"]', f'path = "{shape}"']
                 lines += [] if recipe is None else [f'recipe = "{recipe}"']
     config.write_text("\n".join(lines), encoding="utf-8")
     command = [sys.executable, "-m", "hopfuse", "serve", "--config", str(config)]
-    with open(folder / "serve.log", "w+", encoding="utf-8") as log:
-        process = subprocess.Popen(command, stderr=log)
+    with open(log, "w", encoding="utf-8") as file:
+        process = subprocess.Popen(command, stderr=file)
         try:
-            yield address(process, folder / "serve.log")
+            yield address(process, log)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=600)

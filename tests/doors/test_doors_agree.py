@@ -78,7 +78,8 @@ def test_the_same_answer(
     if door.missing:
         pytest.skip(f"{name} needs {', '.join(door.missing)}")
     if door.through is not None:
-        house = replace(house, **{door.through: request.getfixturevalue(door.through)})
+        fixture = door.through if door.named or recipe is None else "url_by_recipes"
+        house = replace(house, **{door.through: request.getfixturevalue(fixture)})
     questions = [one for one in QUESTIONS if door.takes(one)]
     if isinstance(truth, Refusal):
         if not door.named:
