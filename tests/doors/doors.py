@@ -116,11 +116,12 @@ OF_BATCH = {
 OF_REQUEST = {r"queries\[\d+\]\.(allow\.?)?": ""}
 OF_TOOL = {r"allow\.?": ""}
 OF_DIFY = {r"query(\.text)?": "text"}
+OF_INFERENCE = {r"(texts|queries)\[\d+\](\.text)?": "text"}
 OF_COMMAND = {r"question": "text", r"vectors(\[\d+\])?": "vector", r"where\.?": ""}
 
 
 def without_class(answer: Any) -> Any:
-    """Return an error without its class, which Dify's format does not have."""
+    """Return an error without its class, which Dify and the Open Inference Protocol do not have."""
     return replace(answer, kind=None) if isinstance(answer, Refusal) else answer
 
 
@@ -224,11 +225,13 @@ def conditions(allow: Mapping[str, Any] | None) -> list[str]:
     return [text for name, value in (allow or {}).items() for text in ("--where", f"{name}={value}")]
 
 
-def search(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
+def search(
+    house: House, shape: str, recipe: str | None, questions: Sequence[Question], *, name: str = "search"
+) -> list[Answer]:
     """``hopfuse search --json``, once for each question."""
     answers = []
     for one in questions:
-        args: list[Any] = ["search", house.path(shape), one.text, "--json", "--k", one.k, *conditions(one.allow)]
+        args: list[Any] = [name, house.path(shape), one.text, "--json", "--k", one.k, *conditions(one.allow)]
         if recipe is not None:
             args += ["--recipe", recipe]
         if one.vector is not None:
@@ -236,8 +239,16 @@ def search(house: House, shape: str, recipe: str | None, questions: Sequence[Que
             np.save(path, one.vector)
             args += ["--vectors", path]
         args += [text for name in one.entities or () for text in ("--entity", name)]
-        answers.append(without_sentences(Answer.read(json.loads(command(*args)), OF_COMMAND)))
+        said = json.loads(command(*args))
+        for hit in said["hits"]:
+            hit.setdefault("id", hit.get("name"))  # an entity in a trace
+        answers.append(without_sentences(Answer.read(said, OF_COMMAND)))
     return answers
+
+
+def trace(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
+    """``hopfuse trace --json``, once for each question."""
+    return search(house, shape, recipe, questions, name="trace")
 
 
 def score(
@@ -350,6 +361,23 @@ def dify(house: House, shape: str, recipe: str | None, questions: Sequence[Quest
         hits = [{"id": row["metadata"]["id"], "score": row["score"]} for row in said["records"]]
         answers.append(Answer.read({**said, "hits": hits}))
     return answers
+
+
+def inference(house: House, shape: str, recipe: str | None, questions: Sequence[Question]) -> list[Answer]:
+    """A request of the Open Inference Protocol."""
+    import httpx
+
+    texts = {"name": "texts", "shape": [len(questions)], "datatype": "BYTES", "data": [one.text for one in questions]}
+    body = {"inputs": [texts], "parameters": {"k": questions[0].k}}
+    said = httpx.post(f"{house.url}/v2/models/{index_name(shape, recipe)}/infer", json=body, timeout=60).json()
+    if "error" in said:
+        raise Refusal.read(said, OF_INFERENCE)
+    values = {one["name"]: np.reshape(np.array(one["data"], object), one["shape"]) for one in said["outputs"]}
+    notes = json.loads(said.get("parameters", {}).get("notes", "null")) or [[]] * len(questions)
+    return [
+        replace(Answer.read({"hits": [], "notes": own}), hits=list(zip(ids[:size], scores[:size], strict=True)))
+        for ids, scores, size, own in zip(values["ids"], values["scores"], values["counts"], notes, strict=True)
+    ]
 
 
 # ---- Frameworks ------------------------------------------------------------------------------------------------------
@@ -482,12 +510,14 @@ DOORS: dict[str, Door] = {
     "Retriever": Door(retriever, quick=True),
     "offline": Door(scorer, lambda one: one.allow is None),
     "search": Door(search, _for_search, without_sentences, needs=COMMAND),
+    "trace": Door(trace, _for_search, without_sentences, needs=COMMAND),
     "score": Door(score, quick=True, needs=COMMAND),
     "Ray": Door(ray, tier="full", few=True, through="space", needs=(*COMMAND, "ray")),
     "HTTP": Door(http, quick=True, through="url"),
     "Arrow": Door(arrow, lambda one: _names(one) and one.allow is None, through="url", needs=("pyarrow",)),
     "MCP": Door(mcp, lambda one: _has_text(one) and _names(one) and one.vector is None, named=False, through="url"),
     "Dify": Door(dify, lambda one: _text_only(one) and one.allow is None, as_shares, named=False, through="url"),
+    "inference": Door(inference, lambda one: one.given == {"text"}, without_class, named=False, through="url"),
     "Searcher": Door(searcher, _text_only),
     "Client": Door(remote, _text_only, through="url"),
     "LangChain": Door(langchain, _text_only, in_documents, needs=("langchain_core",)),
